@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Any
 
 import torch
@@ -20,19 +20,29 @@ _MANY = 4  # tensors and results, of which not all choices are tried
 
 def vary_given(call: OpCall) -> Iterator[OpCall]:
     """Calls without one of the tensors that may be left out, without two and without all; so for results of a mask."""
-    switches = [*_list_tensors(call), *_list_results(call)]
+    switches: list[_Switch] = [*_list_tensors(call), *_list_results(call)]
     counts = range(1, len(switches) + 1) if len(switches) <= _MANY else (1, 2, len(switches))
-    for chosen in (each for count in counts for each in combinations(switches, count)):
-        made = call
-        for switch in chosen:
-            made = switch(made)
-        yield made
+    for chosen in chain.from_iterable(combinations(switches, count) for count in counts):
+        yield _turn_all(chosen, call)
+
+
+def drop_empty(call: OpCall) -> Iterator[OpCall]:
+    """The call without tensors of no elements that may be left out, if it has any."""
+    switches = [each for each in _list_tensors(call) if not call.arguments[each.args[0]].numel()]
+    if switches:
+        yield _turn_all(switches, call)
 
 
 _Switch = Callable[[OpCall], OpCall]
 
 
-def _list_tensors(call: OpCall) -> Iterator[_Switch]:
+def _turn_all(switches: Sequence[_Switch], call: OpCall) -> OpCall:
+    for switch in switches:
+        call = switch(call)
+    return call
+
+
+def _list_tensors(call: OpCall) -> Iterator[partial[OpCall]]:
     for argument in call.overload._schema.arguments:
         if str(argument.type) == "Optional[Tensor]" and isinstance(call.arguments.get(argument.name), torch.Tensor):
             yield partial(_leave_out, argument.name)

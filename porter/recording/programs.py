@@ -27,7 +27,7 @@ from porter.recording.branches import find_distinguishing_conditions, split_call
 from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
 from porter.recording.coordinates import find_map
-from porter.recording.left_out import compute_left_out, vary_given
+from porter.recording.left_out import compute_left_out, drop_empty, vary_given
 from porter.recording.loop_values import TooManyTurns
 from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.program_check import check_program
@@ -96,7 +96,8 @@ def _run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, Own
         for own in capture_own_calls(op, base, until - process_time()):
             if process_time() > until:
                 break
-            yield from ((ran, own) for ran in _run_all((own.call,), until))
+            runs = list(_run_all((own.call,), until)) or list(_run_all(drop_empty(own.call), until))
+            yield from ((ran, own) for ran in runs)
             varied[_describe_given(own.call)] += 1
             if varied[_describe_given(own.call)] <= _VARIED:
                 yield from ((ran, None) for ran in _run_all(vary_given(own.call), until))

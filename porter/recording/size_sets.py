@@ -5,6 +5,7 @@ Which sizes have to stay equal, or multiples of something, is found by trying th
 
 from __future__ import annotations
 
+import math
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ _POOL = range(2, 14)
 _SMALL = (1, 2, 3)
 _TARGETS = (7, 11, 6, 12, 3, 4, 9, 8, 2)
 _WIDENED = (2, 3)  # ranks that one dimension more is tried for
+_TINY = 1e-3
 _NEAR = 24  # samples that differ from one in several sizes
 _MAX_ELEMENTS = 20_000  # of a tensor
 
@@ -102,7 +104,13 @@ class Template:
             shape = [sizes.get(Slot(at, dim), size) for dim, size in enumerate(leaf.shape)]
             made = _fill_like(leaf, shape)
             return made.requires_grad_(requires_grad and at in self.slopes)
-        return leaf * factor if isinstance(leaf, float) else sizes.get(Slot(at, -1), leaf)
+        return _scale(leaf, factor) if isinstance(leaf, float) else sizes.get(Slot(at, -1), leaf)
+
+
+def _scale(value: float, factor: float) -> float:
+    """Another number; of one that is almost 0, a larger one: cache keys of host code have six decimals of it."""
+    is_tiny = 0 < abs(value) < _TINY and factor != 1
+    return math.copysign(factor / 8, value) if is_tiny else value * factor
 
 
 def _fill_like(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
