@@ -160,7 +160,8 @@ class _Search:
                 yield Binary(Operator.FLOOR_DIVIDE, atom, Constant(2))
             ratios = {_near(each / a) for each, a in zip(column, given, strict=True) if a}
             if len(ratios) == 1 and 0 not in given:
-                yield Binary(Operator.MULTIPLY, Constant(_whole(ratios.pop())), atom)
+                ratio = _whole(ratios.pop())
+                yield atom if ratio == 1 else Binary(Operator.MULTIPLY, Constant(ratio), atom)
             yield from self._ratio_to_less(column, atom, given)
 
     def _ratio_to_less(

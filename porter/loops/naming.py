@@ -76,6 +76,8 @@ def _name(value: HostValue) -> str:
             Operator.DIVIDE, left, Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, whole, _), Constant(0))
         ) if left == whole:
             return "bessel_correction"
+        case Binary(Operator.SUBTRACT, Constant(1), right):
+            return f"one_minus_{_name(right)}"
         case Binary(Operator.DIVIDE, Constant(1), right):
             return f"inverse_{_name(right)}"
         case Binary(operator, left, right):

@@ -5,6 +5,7 @@ A result that is not asked for, and an argument that is not given, are not writt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -109,10 +110,13 @@ def join_flags(program: SymbolicProgram) -> SymbolicProgram:
     for flag in flags:
         assert isinstance(flag.value, Given)
         tensor = flag.value.tensor
-        is_result = tensor.startswith("result")
-        column = (is_result, *(tensor in call.tensors for call in program.calls))
+        column = (_is_result(tensor), *(tensor in call.tensors for call in program.calls))
         same[flag] = columns.setdefault(column, flag)
-    if len(columns) == len(flags):
+    return _replace_flags(program, same)
+
+
+def _replace_flags(program: SymbolicProgram, same: Mapping[Named, Named]) -> SymbolicProgram:
+    if all(old == new for old, new in same.items()):
         return program
 
     def change(store: Store) -> Store:
@@ -122,13 +126,37 @@ def join_flags(program: SymbolicProgram) -> SymbolicProgram:
                 same.get(each.attribute, each.attribute) if isinstance(each.attribute, Named) else each.attribute
             )
             made[each] = intern(each.op, [made[arg] for arg in each.args], each.dtype, attribute)
-        return replace(store, value=made[store.value], guard=same[store.guard] if store.guard else None)
+        return replace(
+            store, value=made[store.value], guard=same.get(store.guard, store.guard) if store.guard else None
+        )
 
     nests = [
         replace(each, nest=replace(each.nest, stores=tuple(map(change, each.nest.stores)))) for each in program.nests
     ]
     numbers = dict.fromkeys(same.get(each, each) for each in program.numbers)
     return replace(program, nests=tuple(nests), numbers=tuple(numbers))
+
+
+def find_flag_of(program: SymbolicProgram, tensor: str) -> Named | None:
+    """The flag of a tensor that some calls leave out; None of one that all give."""
+    flags = (each for each in program.numbers if isinstance(each.value, Given))
+    return next((each for each in flags if _are_given_together(program, each, tensor)), None)
+
+
+def _are_given_together(program: SymbolicProgram, flag: Named, tensor: str) -> bool:
+    assert isinstance(flag.value, Given)
+    same_kind = _is_result(flag.value.tensor) == _is_result(tensor)
+    return same_kind and all((flag.value.tensor in each.tensors) == (tensor in each.tensors) for each in program.calls)
+
+
+def _is_result(tensor: str) -> bool:
+    return re.fullmatch(r"result\d+", tensor) is not None
+
+
+def name_flags(program: SymbolicProgram, names: Mapping[str, str]) -> SymbolicProgram:
+    """The program with its flags of results called as these; `names` are the variables of results."""
+    flags = [each for each in program.numbers if isinstance(each.value, Given) and _is_result(each.value.tensor)]
+    return _replace_flags(program, {each: replace(each, name=f"has_{names[each.value.tensor]}") for each in flags})  # type: ignore[union-attr]
 
 
 def drop_unread(program: SymbolicProgram) -> SymbolicProgram:

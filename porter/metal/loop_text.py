@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
 from math import prod
 
 from porter.core.dtypes import BOOL, FLOAT, LONG, Kind
@@ -66,25 +68,49 @@ class NestWriter:
                 self._write_reductions(store, nest, is_alone)
             self._write_once(nest.stores)
             return
-        for store in nest.stores:
-            self._write_reductions(store, nest, is_alone)
-            columns = tuple(loop for loop in store.loops if loop not in nest.rows)
-            if is_alone:
-                self._write_store(store)
-            elif columns:
-                self._write_strided(columns, lambda store=store: self._write_store(store))  # type: ignore[misc]
+        for columns, group in groupby(nest.stores, lambda store: tuple(e for e in store.loops if e not in nest.rows)):
+            stores = tuple(group)
+            if is_alone or columns:
+                for store in stores:
+                    self._write_reductions(store, nest, is_alone)
+                    self._write_guarded(store, () if is_alone else columns)
             else:
-                self._write_once((store,))
+                for store in stores:
+                    self._write_reductions(store, nest, is_alone)
+                self._write_once(stores)
+
+    def _write_guarded(self, store: Store, columns: tuple[Loop, ...]) -> None:
+        """A store of every thread, with `columns` in turns that the threads of a row share."""
+
+        def write() -> None:
+            if columns:
+                self._write_strided(columns, lambda: self._write_store(store))
+            else:
+                self._write_store(store)
+
+        self._write_if(store.guard, write)
 
     def _write_once(self, stores: Sequence[Store]) -> None:
         """Stores that one thread of a row does."""
 
         def write() -> None:
-            for store in stores:
-                self._write_store(store)
+            for guard, group in groupby(stores, lambda store: store.guard):
+                self._write_if(guard, partial(self._write_all, tuple(group)))
 
         self.line(f"if ({self.spelling.lane} == 0) {{")
         self.indented(write)
+
+    def _write_all(self, stores: Sequence[Store]) -> None:
+        for store in stores:
+            self._write_store(store)
+
+    def _write_if(self, guard: Named | None, write: Callable[[], None]) -> None:
+        """Statements that are run if a number is true."""
+        if guard is None:
+            write()
+        else:
+            self.line(f"if ({guard.name}) {{")
+            self.indented(write)
 
     def line(self, text: str) -> None:
         self.lines.append(text)
