@@ -98,9 +98,11 @@ def _run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, Own
                 break
             runs = list(_run_all((own.call,), until)) or list(_run_all(drop_empty(own.call), until))
             yield from ((ran, own) for ran in runs)
-            varied[_describe_given(own.call)] += 1
-            if varied[_describe_given(own.call)] <= _VARIED:
-                yield from ((ran, None) for ran in _run_all(vary_given(own.call), until))
+            for ran in runs:
+                given = _describe_given(ran.call)
+                varied[given] += 1
+                if varied[given] <= _VARIED:
+                    yield from ((each, None) for each in _run_all(vary_given(ran.call), until))
 
 
 def _describe_given(call: OpCall) -> str:

@@ -125,8 +125,9 @@ class _Writer:
     def _may_be_strided(self, result: str) -> bool:
         """Whether a result may have other strides than contiguous ones: not if it is allocated here without them."""
         variable = self._variable(result)
-        made = re.search(rf"\bauto {variable}\b[^;]*;|\bTensor {variable}\b[^;]*;", self.body)
-        return made is None or not _CONTIGUOUS.search(made[0])
+        declared = re.search(rf"\b(?:auto|Tensor) {variable}\b\s*[=;]", self.body)
+        made = re.findall(rf"\b{variable}\b\s*=(?!=)[^;]*;", self.body)
+        return declared is None or not made or not all(map(_is_contiguous, made))
 
     def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         strided = find_strided(self.program)
@@ -141,9 +142,9 @@ class _Writer:
         for result in self._written(kernels):
             if self._may_be_strided(result):
                 variable, flag = self._variable(result), self._flag(result)
-                test = f"!{flag} || {variable}.is_contiguous()" if flag else f"{variable}.is_contiguous()"
+                test = f"!{flag} ? {self._spare()} : " if flag else ""
                 fresh = f"at::empty({variable}.sizes(), {variable}.options())"
-                yield f"const auto {self._plain(result)} = {test} ? {variable} : {fresh};"
+                yield f"const auto {self._plain(result)} = {test}{variable}.is_contiguous() ? {variable} : {fresh};"
         for buffer in dict.fromkeys(buffer for kernel in kernels for buffer in kernel.buffers):
             role = self.program.roles[buffer]
             if isinstance(role, Temporary):
@@ -318,6 +319,13 @@ class _Writer:
         yield f"if ({given}!{self._plain(tensor)}.is_same({self._tensor(tensor)})) {{"
         yield f"{self.names.member(tensor)}copy_({self._plain(tensor)});"
         yield "}"
+
+
+def _is_contiguous(assignment: str) -> bool:
+    """Whether a tensor is allocated without strides of another's."""
+    formats = re.findall(r"\b(?:\w*[fF]ormat\w*(?:::\w+)*)(?=\s*[,)])", assignment)
+    others = [each for each in formats if not each.endswith("::Contiguous")]
+    return _CONTIGUOUS.search(assignment) is not None and not others
 
 
 def _camel(name: str) -> str:
