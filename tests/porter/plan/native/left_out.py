@@ -11,7 +11,7 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, Reductio
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Constant, Size, TensorValue
 from porter.loops.optional import allow_left_out
-from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
 from tests.porter.plan.native import fork
 
 NAME = "centered"
@@ -82,7 +82,7 @@ def whole() -> SymbolicProgram:
         Store(SUMS, FLOAT, 6, (row,), fork.index(row), total),
         Store(TOTAL, FLOAT, 6, (row,), fork.index(row), added),
     )
-    roles = {
+    roles: dict[Buffer, Role] = {
         fork.INPUT: ArgumentBuffer("self"), WEIGHT: ArgumentBuffer("weight"), TOTAL: ArgumentBuffer("total"),
         fork.OUTPUT: ResultBuffer(0), SUMS: ResultBuffer(1),
     }  # fmt: skip
