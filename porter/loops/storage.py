@@ -38,6 +38,7 @@ class _StoredStore:
     loops: tuple[Loop, ...]
     place: int
     value: int
+    guard: Named | None
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _store_nest(symbolic: SymbolicNest) -> _StoredNest:
     exprs = list(walk(*(each for store in nest.stores for each in (store.place, store.value))))
     places = {each: i for i, each in enumerate(exprs)}
     stores = (
-        _StoredStore(each.buffer, each.dtype, each.size, each.loops, places[each.place], places[each.value])
+        _StoredStore(each.buffer, each.dtype, each.size, each.loops, places[each.place], places[each.value], each.guard)
         for each in nest.stores
     )
     stored = tuple(_store_expr(each, places) for each in exprs)
@@ -164,7 +165,7 @@ def _load_nest(stored: _StoredNest) -> SymbolicNest:
         attribute = next((part for part in given if part is not None), each.plain)
         made.append(intern(each.op, [made[i] for i in each.args], each.dtype, attribute))
     stores = tuple(
-        Store(each.buffer, each.dtype, each.size, each.loops, made[each.place], made[each.value])
+        Store(each.buffer, each.dtype, each.size, each.loops, made[each.place], made[each.value], each.guard)
         for each in stored.stores
     )
     return SymbolicNest(LoopNest(stores, stored.loops), stored.rows)

@@ -18,6 +18,7 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.loops.coordinates import CoordinateMap, Way
 from porter.loops.host_values import SizeProduct
+from porter.loops.optional import name_flags
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
@@ -42,7 +43,7 @@ from porter.plan.native.files import (
 )
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
-from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
+from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
@@ -107,24 +108,28 @@ def port_rows(
 ) -> NativePort:
     """Ports rows that build graphs, each in its function or in the helper that only they call.
 
+    Where another row's function runs the graph, that row is ported: its runs have all that the function is called with.
     A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too.
     """
     port = NativePort(draft)
-    symbols = frozenset(each.served.entry.kernel.rsplit("::", 1)[-1] for each in blocked)
-    read = {each: _read_programs(programs, each) for each in blocked}
+    leads = {each: find_lead(draft.fork, each.served) for each in blocked}
+    symbols = frozenset(
+        lead.entry.kernel.rsplit("::", 1)[-1] for each in blocked for lead in (each.served, leads[each])
+    )
+    read = {each: _read_programs(programs, replace(each, served=leads[each])) for each in blocked}
     done: dict[tuple[str, str], str] = {}  # the functions that were ported, and their names
     for each in sorted(blocked, key=lambda each: isinstance(read[each], PorterError)):
-        row, found = each.served, read[each]
-        if _find_key(row) in done or calls_one(port.draft.fork, row, done.values()):
+        row, lead, found = each.served, leads[each], read[each]
+        if _find_key(lead) in done or calls_one(port.draft.fork, row, done.values()):
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
+            target = with_fed(with_returned(find_target(port.draft.fork, lead, symbols)))
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):
                     raise found
-                port = _port_row(port, operator, row, target, found)
+                port = _port_row(port, operator, lead, target, found)
                 done[key] = target.function.name
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:
@@ -180,9 +185,11 @@ def _port_row(
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, target)
     programs = prepare(programs)
-    programs = replace(programs, cases=join_cases(programs.cases, style))
+    results = {name: variable.strip("_") for name, variable in names.variables.items()}
+    named = [name_flags(each, results) for each in programs.cases]
+    programs = replace(programs, cases=join_cases(named, style))
     kernel_file = find_kernel_file(fork, target.file)
-    bases = _list_bases(operator, row)
+    bases = _list_bases(row)
     for base in bases:
         cases, written = _write_kernels(fork, kernel_file, programs, base, names, style)
         taken = any(kernel.name.startswith(base) for kernel in port.kernels)
@@ -226,7 +233,7 @@ def _port_map(
         found, read_atomic_types(fork) if found.way is Way.ADD else (), style.complex_numbers is Complex.REFUSES
     )
     kernel_file = find_kernel_file(fork, target.file)
-    bases = _list_bases(operator, row)
+    bases = _list_bases(row)
     for base in bases:
         kernel = write_map_kernel(found, base, types, style)
         written = WrittenKernel(
@@ -254,9 +261,9 @@ def _read_names(function: NativeFunction, target: Target) -> Names:
     return Names(target.variables, types, target.optional, target.references)
 
 
-def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:
+def _list_bases(row: ServedFunction) -> tuple[str, str]:
     """The operator's name for kernels; with that of the overload, where another row has other kernels of this name."""
-    base = operator.base.strip("_")
+    base = row.function.base.strip("_")
     overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
     longer = f"{base}_{overload.lower()}"
     return longer if base in _NAMESPACES else base, longer
@@ -305,7 +312,7 @@ def _edit_function(
     function = target.function
     counted = [names.variable(tensor) for tensor in counted_by]
     made = _return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
-    if not sees_helpers(source, function.start) and "using namespace mps;" not in made:
+    if not sees_helpers(source, function.start) and not re.search(r"using namespace (?:at::native::)?mps;", made):
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]
     text = format_block(draft.fork, target.file, f"{head}{{\n{made.strip()}\n}}")
