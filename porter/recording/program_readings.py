@@ -9,11 +9,12 @@ from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.loops.coordinates import map_lines
+from porter.loops.coordinates import CoordinateMap, map_lines
 from porter.loops.host_values import Arguments
 from porter.loops.instances import instantiate
 from porter.loops.program import ArgumentBuffer, Programs, Role, SymbolicProgram, Table
 from porter.loops.program_printing import name_memory, program_lines
+from porter.loops.resampling import resampling_lines
 from porter.loops.storage import decode_programs, encode_programs
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
@@ -51,7 +52,8 @@ def describe_programs(
     for each in found:
         if each.name == overload:
             if each.map:
-                yield f"coordinates of {each.name}", tuple(map_lines(each.map))
+                lines = map_lines(each.map) if isinstance(each.map, CoordinateMap) else resampling_lines(each.map)
+                yield f"coordinates of {each.name}", tuple(lines)
             for program in each.cases:
                 yield _title(program), tuple(program_lines(program))
                 if cost:

@@ -16,14 +16,12 @@ from porter.core.dtypes import DType
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
-from porter.loops.coordinates import CoordinateMap, Way
 from porter.loops.host_values import SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
-from porter.metal.native.coordinate_kernel import list_types, write_map_kernel
-from porter.metal.native.coordinate_launch import write_map_launch
 from porter.metal.native.elements import Complex
+from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
@@ -42,6 +40,7 @@ from porter.plan.native.files import (
 )
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
+from porter.plan.native.scratch import without_scratch
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
@@ -119,7 +118,7 @@ def port_rows(
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
+            target = with_fed(with_returned(without_scratch(find_target(port.draft.fork, row, symbols))))
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):
@@ -167,7 +166,7 @@ def _port_row(
 ) -> NativePort:
     """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
     if programs.map:
-        return _port_map(port, operator, row, target, programs.map)
+        return _port_form(port, operator, row, target, programs.map)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -215,20 +214,16 @@ def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex
     return Complex.TAKES if listed else Complex.UNKNOWN
 
 
-def _port_map(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: CoordinateMap
-) -> NativePort:
-    """Writes the kernel of a row that moves elements, and its new body. Raises PTR359, PTR370 and PTR379."""
+def _port_form(port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: Found) -> NativePort:
+    """Writes the kernel of a row that has a form of its own, and its new body. Raises PTR359, PTR370 and PTR379."""
     fork = port.draft.fork
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, replace(target, variables=target.arguments))
-    types = list_types(
-        found, read_atomic_types(fork) if found.way is Way.ADD else (), style.complex_numbers is Complex.REFUSES
-    )
+    types = list_form_types(found, lambda: read_atomic_types(fork), style.complex_numbers is Complex.REFUSES)
     kernel_file = find_kernel_file(fork, target.file)
     bases = _list_bases(operator, row)
     for base in bases:
-        kernel = write_map_kernel(found, base, types, style)
+        kernel = write_form_kernel(found, base, types, style)
         written = WrittenKernel(
             kernel_file, kernel.name, format_block(fork, kernel_file, kernel.source), kernel.elements.instances
         )
@@ -239,8 +234,8 @@ def _port_map(
     needed = {*names.variables.values(), *views.values()}
     body = replace_graph(target.body, target.place, needed)
     refuse_stale(body, target.place, needed)
-    launch = write_map_launch(found, kernel, names, views, body)
-    counted = () if found.way is Way.READ else (found.index or found.source,)
+    launch = write_form_launch(found, kernel, names, views, body)
+    counted = list_walked(found)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch.text, counted, names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
     new = () if written in port.kernels else (written,)
