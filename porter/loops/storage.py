@@ -15,6 +15,7 @@ from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
 from porter.loops.program import Programs, Role, SymbolicNest, SymbolicProgram
 from porter.loops.resampling import Resampling
+from porter.loops.windows import Window
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class StoredPrograms:
     cases: tuple[_StoredProgram, ...]
     codes: tuple[str, ...]
     reasons: tuple[str, ...]
-    map: CoordinateMap | Resampling | None
+    map: CoordinateMap | Resampling | Window | None
 
 
 def encode_programs(programs: Sequence[Programs]) -> str:

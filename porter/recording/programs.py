@@ -30,6 +30,7 @@ from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
 from porter.recording.resampling import find_resampling
+from porter.recording.windows import find_window
 from porter.verdict.errors import raising_porter_errors
 
 SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
@@ -65,8 +66,8 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
 
 
 def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: _Near) -> Programs:
-    """What an overload moves or resamples, at any sizes; programs only where it does not."""
-    found = find_map(runs) or find_resampling(runs)
+    """What an overload moves, resamples or pools, at any sizes; programs only where it does not."""
+    found = find_map(runs) or find_resampling(runs) or find_window(runs)
     return Programs(name, (), (), found) if found else find_programs(name, runs, more.run_near)
 
 

@@ -12,6 +12,7 @@ from porter.core import dtypes
 from porter.core.dtypes import BFLOAT, HALF, DType
 from porter.loops.fit import MIN_CALLS
 from porter.loops.resampling import Resampling, Sampling
+from porter.recording.agreement import Results, agrees_with_all
 from porter.recording.calls import OpCall
 from porter.recording.record import RecordedRun
 
@@ -20,20 +21,20 @@ _LEADING = 2  # dimensions that are not resampled: batches and channels
 
 
 def find_resampling(runs: Sequence[RecordedRun]) -> Resampling | None:
-    """The first way that computes the result of every call; None if none does, or for few calls.
-
-    A call may also be one for which the graph computes other values than the CPU, if the way computes the CPU's.
-    """
+    """The way that computes the result of every call; None if none does, or several do, or for few calls."""
     if len(runs) < MIN_CALLS or any(len(each.results) != 1 for each in runs):
         return None
     ordered = sorted(runs, key=lambda each: each.results[0].numel())
+    found = []
     for candidate in _list_candidates(ordered[0].call):
-        recorded = [_computes(candidate, each, each.results[0].detach().cpu()) for each in ordered]
-        others = (each for each, agrees in zip(ordered, recorded, strict=True) if not agrees)
-        if sum(recorded) >= MIN_CALLS and all(_computes_as_cpu(candidate, each) for each in others):
-            types = dict.fromkeys(_dtype(each.results[0]) for each in runs)
-            return replace(candidate, dtypes=tuple(types))
-    return None
+
+        def computes(run: RecordedRun, results: Results, candidate: Resampling = candidate) -> bool:
+            return len(results) == 1 and _computes(candidate, run, results[0])
+
+        if agrees_with_all(ordered, computes):
+            found.append(candidate)
+    types = tuple(dict.fromkeys(_dtype(each.results[0]) for each in runs))
+    return replace(found[0], dtypes=types) if len(found) == 1 else None
 
 
 def _list_candidates(call: OpCall) -> Iterator[Resampling]:
@@ -53,16 +54,6 @@ def _list_candidates(call: OpCall) -> Iterator[Resampling]:
 
 def _dtype(tensor: torch.Tensor) -> DType:
     return dtypes.BY_TORCH[str(tensor.dtype).removeprefix("torch.")]
-
-
-def _computes_as_cpu(candidate: Resampling, run: RecordedRun) -> bool:
-    """Whether a way computes what the CPU computes of the arguments of a call."""
-    given = {name: run.given[name].clone() for name in run.given if name in run.call.arguments}
-    try:
-        made = OpCall(run.call.overload, {**run.call.arguments, **given}).run()
-    except (RuntimeError, NotImplementedError):
-        return False
-    return isinstance(made, torch.Tensor) and _computes(candidate, run, made)
 
 
 def _computes(candidate: Resampling, run: RecordedRun, result: torch.Tensor) -> bool:

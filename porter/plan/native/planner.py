@@ -18,6 +18,7 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.loops.host_values import SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.windows import Window
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
@@ -41,6 +42,7 @@ from porter.plan.native.files import (
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.scratch import without_scratch
+from porter.plan.native.structured import find_structured_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
@@ -118,7 +120,7 @@ def port_rows(
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = with_fed(with_returned(without_scratch(find_target(port.draft.fork, row, symbols))))
+            target = _find_target(port.draft.fork, row, found, symbols)
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):
@@ -134,6 +136,15 @@ def port_rows(
     late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
     blocked = tuple(each for each in port.blocked if each.served not in late)
     return replace(port, ported=(*port.ported, *late), blocked=blocked)
+
+
+def _find_target(fork: Checkout, row: ServedFunction, found: Programs | PorterError, symbols: frozenset[str]) -> Target:
+    """The function that a row's launch goes to. Raises PTR368, PTR369 and PTR371."""
+    if isinstance(found, Programs) and isinstance(found.map, Window):
+        target = find_structured_target(fork, row)
+        if target is not None:
+            return target
+    return with_fed(with_returned(without_scratch(find_target(fork, row, symbols))))
 
 
 def _find_key(row: ServedFunction) -> tuple[str, str] | None:
