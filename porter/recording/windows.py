@@ -26,7 +26,7 @@ _LISTS, _DILATION = ("kernel_size", "stride", "padding"), "dilation"  # what ATe
 def find_window(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] = run_call) -> Window | None:
     """The way that computes the results of every call; None if none does, or several do, or for few calls.
 
-    Some calls are `run` again with another flag: samples often set several alike.
+    Some calls are `run` again with other flags: samples often set several alike.
     """
     if len(runs) < MIN_CALLS or not any(_list_candidates(runs[0].call, len(runs[0].results))):
         return None
@@ -44,13 +44,15 @@ def find_window(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun
 
 
 def _vary_flags(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun]) -> Iterator[RecordedRun]:
-    """Some of the calls with each flag the other way, where that is a call too; those with paddings first."""
-    padded = sorted(runs, key=lambda each: not any(_read_list(each.call.arguments.get("padding"))))
-    for each in padded[:_VARIED]:
-        for name, value in each.call.arguments.items():
-            if isinstance(value, bool):
-                with suppress(Exception):  # the results of a gradient are of sizes that follow from flags
-                    yield run(each.call.with_argument(name, not value))
+    """Some of the calls with paddings, without a divisor, and with each flag as it is and the other way."""
+    padded = [each.call for each in runs if any(_read_list(each.call.arguments.get(_LISTS[2])))]
+    for call in padded[:: max(1, len(padded) // _VARIED)]:
+        options = [each.name for each in call.overload._schema.arguments if str(each.type) == "Optional[int]"]
+        plain = OpCall(call.overload, {**call.arguments, **dict.fromkeys(options)})
+        flags = [(name, value) for name, value in call.arguments.items() if isinstance(value, bool)]
+        for varied in (plain, *(plain.with_argument(name, not value) for name, value in flags)):
+            with suppress(Exception):  # the results of a gradient are of sizes that follow from flags
+                yield run(varied)
 
 
 def _list_candidates(call: OpCall, results: int) -> Iterator[Window]:

@@ -18,7 +18,7 @@ from porter.metal.native.kernel import KernelStyle, register
 POSITIONS = "result1"
 LISTS = ("kernel_size", "stride", "padding", "dilation")
 _LIMITS = f"::metal::numeric_limits<{KEY}>"
-_LOWEST = f"{_LIMITS}::has_infinity ? -{_LIMITS}::infinity() : {_LIMITS}::lowest()"
+_LOWEST = f"static_cast<{KEY}>({_LIMITS}::has_infinity ? -{_LIMITS}::infinity() : {_LIMITS}::lowest())"
 _SUM = f"c10::metal::opmath_t<{KEY}>"
 
 
