@@ -15,14 +15,20 @@ Results = tuple[torch.Tensor, ...]
 Computes = Callable[[RecordedRun, Results], bool]
 
 
-def agrees_with_all(runs: Sequence[RecordedRun], computes: Computes) -> bool:
-    """Whether the results of every call are computed.
+def agrees_with_all(runs: Sequence[RecordedRun], computes: Computes, more: Sequence[RecordedRun] = ()) -> bool:
+    """Whether the results of every call are computed, and of `more` calls.
 
-    The graph of a few calls may compute other values than the CPU does of the same arguments, which count then.
+    The graph of some calls may compute other values than the CPU does of the same arguments, which count then.
     """
-    recorded = [computes(each, tuple(result.detach().cpu() for result in each.results)) for each in runs]
-    others = (each for each, agrees in zip(runs, recorded, strict=True) if not agrees)
-    return sum(recorded) >= MIN_CALLS and all(_computes_as_cpu(each, computes) for each in others)
+    others = [each for each in runs if not _computes_recorded(each, computes)]
+    if len(runs) - len(others) < MIN_CALLS:
+        return False
+    others += [each for each in more if not _computes_recorded(each, computes)]
+    return all(_computes_as_cpu(each, computes) for each in others)
+
+
+def _computes_recorded(run: RecordedRun, computes: Computes) -> bool:
+    return computes(run, tuple(result.detach().cpu() for result in run.results))
 
 
 def _computes_as_cpu(run: RecordedRun, computes: Computes) -> bool:

@@ -31,13 +31,14 @@ def find_window(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun
     if len(runs) < MIN_CALLS or not any(_list_candidates(runs[0].call, len(runs[0].results))):
         return None
     found = []
-    ordered = sorted((*runs, *_vary_flags(runs, run)), key=lambda each: sum(made.numel() for made in each.results))
+    ordered = sorted(runs, key=lambda each: sum(made.numel() for made in each.results))
+    varied = list(_vary_flags(runs, run))
     for candidate in _list_candidates(ordered[0].call, len(ordered[0].results)):
 
         def computes(run: RecordedRun, results: Results, candidate: Window = candidate) -> bool:
             return _computes(candidate, run, results)
 
-        if agrees_with_all(ordered, computes):
+        if agrees_with_all(ordered, computes, varied):
             found.append(candidate)
     types = tuple(dict.fromkeys(_dtype(each.results[0]) for each in runs))
     return replace(found[0], dtypes=types) if len(found) == 1 else None
