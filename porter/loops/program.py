@@ -16,6 +16,8 @@ from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments, HostValue, Named, Number
+from porter.loops.resampling import Resampling
+from porter.loops.windows import Window
 
 
 @dataclass(frozen=True)
@@ -88,4 +90,4 @@ class Programs:
     name: str
     cases: tuple[SymbolicProgram, ...]
     left: tuple[PorterError, ...] = ()
-    map: CoordinateMap | None = None
+    map: CoordinateMap | Resampling | Window | None = None

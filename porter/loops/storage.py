@@ -14,6 +14,8 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, 
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
 from porter.loops.program import Programs, Role, SymbolicNest, SymbolicProgram
+from porter.loops.resampling import Resampling
+from porter.loops.windows import Window
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class StoredPrograms:
     cases: tuple[_StoredProgram, ...]
     codes: tuple[str, ...]
     reasons: tuple[str, ...]
-    map: CoordinateMap | None
+    map: CoordinateMap | Resampling | Window | None
 
 
 def encode_programs(programs: Sequence[Programs]) -> str:
