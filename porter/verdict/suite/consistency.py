@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
+from unittest import SkipTest
 
 import torch
 from torch.testing._internal.common_device_type import (
@@ -92,6 +93,17 @@ class Consistency(TestCase):
             calls = self.opinfos.context.count_ported(counters.read_kernels() - before)
             found = Finding(results.describe_error(error), calls, self.noted)
             results.get_record(self._testMethodName).findings.append(found)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Notes what is wrong with a sample, as `noting` does; an error that the device raises is wrong too."""
+        with self.noting():
+            try:
+                yield
+            except (AssertionError, SkipTest):
+                raise
+            except Exception as error:
+                raise AssertionError(str(error)) from error
 
     def first_noted(self) -> AssertionError | None:
         return next((AssertionError(each.what) for each in results.get_record(self._testMethodName).findings), None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 import aten_overlay
-from porter.verdict.suite import counters, runner
+from porter.verdict.suite import counters, execution, runner
 from porter.verdict.suite.context import Context
 
 device = aten_overlay.start()
@@ -33,3 +35,19 @@ def test_a_kernel_that_is_not_reached_is_a_finding_of_its_own() -> None:
     assert found.reason.startswith("never reached the ported kernel (silu)")
     assert (found.findings[-1].what, found.findings[-1].sample) == (found.reason, -1)
     assert len(found.findings) > 1
+
+
+@pytest.mark.parametrize("test", ["test_out_abs_mps_float32", "test_inplace_abs_mps_float32"])
+def test_what_the_device_refuses_is_found_by_sample(test: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so can it be compared with what the fork refused before a port."""
+
+    @contextmanager
+    def refuse() -> Iterator[None]:
+        raise IndexError("no room")
+        yield
+
+    monkeypatch.setattr(execution, "device_context", refuse)
+    [found] = runner.run(Context(bases=("abs",)), test)
+    assert (found.status, {each.what for each in found.findings}) == ("failed", {"IndexError: no room"})
+    numbers = [each.sample for each in found.findings]
+    assert len({*numbers}) == len(numbers) > 1 and min(numbers) > 0
