@@ -16,6 +16,7 @@ from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments, HostValue, Named, Number
+from porter.loops.orders import RowOrder
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,11 @@ class SymbolicProgram:
 class Programs:
     """The cases of an overload, the most general first, and why other calls have no program.
 
-    A `map`, if there is one, computes all recorded calls.
+    A `map`, or an `order`, if there is one, computes all recorded calls.
     """
 
     name: str
     cases: tuple[SymbolicProgram, ...]
     left: tuple[PorterError, ...] = ()
     map: CoordinateMap | None = None
+    order: RowOrder | None = None

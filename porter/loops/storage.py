@@ -13,6 +13,7 @@ from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
+from porter.loops.orders import RowOrder
 from porter.loops.program import Programs, Role, SymbolicNest, SymbolicProgram
 
 
@@ -71,6 +72,7 @@ class StoredPrograms:
     codes: tuple[str, ...]
     reasons: tuple[str, ...]
     map: CoordinateMap | None
+    order: RowOrder | None
 
 
 def encode_programs(programs: Sequence[Programs]) -> str:
@@ -87,12 +89,14 @@ def decode_programs(text: str | bytes) -> tuple[Programs, ...]:
 def store_programs(programs: Programs) -> StoredPrograms:
     left = programs.left
     cases = tuple(map(_store_program, programs.cases))
-    return StoredPrograms(programs.name, cases, tuple(e.code for e in left), tuple(e.what for e in left), programs.map)
+    return StoredPrograms(
+        programs.name, cases, tuple(e.code for e in left), tuple(e.what for e in left), programs.map, programs.order
+    )
 
 
 def load_programs(stored: StoredPrograms) -> Programs:
     left = tuple(_error(code, why) for code, why in zip(stored.codes, stored.reasons, strict=True))
-    return Programs(stored.name, tuple(map(_load_program, stored.cases)), left, stored.map)
+    return Programs(stored.name, tuple(map(_load_program, stored.cases)), left, stored.map, stored.order)
 
 
 def _error(code: str, what: str) -> PorterError:

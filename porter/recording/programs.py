@@ -26,6 +26,7 @@ from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
 from porter.recording.coordinates import find_map
 from porter.recording.loop_values import TooManyTurns
+from porter.recording.orders import find_order
 from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
@@ -64,9 +65,12 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
 
 
 def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: _Near) -> Programs:
-    """The map of an overload, which is of any number of dimensions; programs only where there is none."""
-    found = find_map(runs)
-    return Programs(name, (), (), found) if found else find_programs(name, runs, more.run_near)
+    """The map or the order of an overload, which is of any number of dimensions; programs only where there is none."""
+    if found := find_map(runs):
+        return Programs(name, (), (), found)
+    if order := find_order(runs):
+        return Programs(name, (), order=order)
+    return find_programs(name, runs, more.run_near)
 
 
 @dataclass(frozen=True)

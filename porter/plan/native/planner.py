@@ -18,6 +18,7 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.loops.coordinates import CoordinateMap, Way
 from porter.loops.host_values import SizeProduct
+from porter.loops.orders import RowOrder
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
@@ -27,6 +28,8 @@ from porter.metal.native.elements import Complex
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
+from porter.metal.native.order_kernel import write_order_kernels
+from porter.metal.native.order_launch import write_order_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
@@ -168,6 +171,8 @@ def _port_row(
     """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
     if programs.map:
         return _port_map(port, operator, row, target, programs.map)
+    if programs.order:
+        return _port_order(port, operator, row, target, programs.order)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -247,6 +252,28 @@ def _port_map(
     for each in new:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, each.source))
     return replace(port, draft=draft, kernels=(*port.kernels, *new))
+
+
+def _port_order(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: RowOrder
+) -> NativePort:
+    """Writes the kernels of a row that sorts, and its new body. Raises PTR359, PTR370 and PTR371."""
+    fork = port.draft.fork
+    names = _read_names(row.function, target)
+    kernel_file = find_kernel_file(fork, target.file)
+    kernels = write_order_kernels(found, _list_bases(operator, row)[0], read_style(fork))
+    source = format_block(fork, kernel_file, kernels.source)
+    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances)
+    needed = set(names.variables.values())
+    body = replace_graph(target.body, target.place, needed)
+    refuse_stale(body, target.place, needed)
+    launch = write_order_launch(found, kernels, names, body)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, launch.text, (found.source,), names)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
+    if written in port.kernels:
+        return replace(port, draft=draft)
+    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, source))
+    return replace(port, draft=draft, kernels=(*port.kernels, written))
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
