@@ -17,7 +17,8 @@ from porter.metal.native.kernel import KernelStyle, register
 
 MOST_THREADS = 1024
 BLOCKS, MERGE, MEDIAN = "blocks", "merge", "median"
-_HELPERS = """\
+# What all kernels of orders in a file share.
+HELPERS = """\
 // Whether an element comes before another; a NaN is larger than all numbers, as
 // it is on the CPU
 template <typename T>
@@ -82,8 +83,13 @@ def write_order_kernels(found: RowOrder, name: str, style: KernelStyle) -> Order
     instances = tuple((dtype,) for dtype in list_types(found))
     elements = Elements((TypeParameter(KEY, found.source),), {}, instances, instances[0][0], False)
     stages = (BLOCKS, MERGE, *((MEDIAN,) if found.kept is Kept.MEDIAN else ()))
-    texts = [_write_kernel(stage, f"{name}_{stage}", elements, style) for stage in stages]
-    return OrderKernels(name, _HELPERS + "\n".join(texts), stages, elements)
+    texts = [_write_kernel(stage, name_kernel(name, stage), elements, style) for stage in stages]
+    return OrderKernels(name, "\n".join(texts), stages, elements)
+
+
+def name_kernel(name: str, stage: str) -> str:
+    """The operator's name for what picks results, else with that of the stage."""
+    return name if stage is MEDIAN else f"{name}_{stage}"
 
 
 def list_types(found: RowOrder) -> Sequence[DType]:

@@ -13,7 +13,7 @@ from porter.languages.statements import name_tokens
 from porter.loops.orders import Kept, RowOrder
 from porter.metal.native.host_values import Names
 from porter.metal.native.launch import INDEX_MATH, PROFILER, Launch
-from porter.metal.native.order_kernel import BLOCKS, MEDIAN, MERGE, MOST_THREADS, OrderKernels
+from porter.metal.native.order_kernel import BLOCKS, MEDIAN, MERGE, MOST_THREADS, OrderKernels, name_kernel
 
 CEIL_DIV = "ATen/ceil_div.h"
 _OWN = ("input", "run_values", "run_indices", "row_size", "type", "width", "kept_values", "kept_indices")
@@ -56,7 +56,7 @@ class _Writer:
         rows = f"{source}.movedim({self._dim()}, -1)" if self.found.dim else f"{source}.flatten()"
         yield f"const auto input = {rows};"
         for name, result in (("kept_values", values), ("kept_indices", indices)):
-            yield f"const Tensor {name} = {self._move(result) if result else self._make(values)};"
+            yield f"const auto {name} = {self._move(result) if result else self._make(values)};"
         yield "const int64_t row_size = input.size(-1);"
         fit = " && ".join(f"canUse32BitIndexMath({each})" for each in ("input", "kept_values", "kept_indices"))
         yield f'const auto type = scalarToMetalTypeString(input) + ({fit} ? "_int" : "_long");'
@@ -84,8 +84,8 @@ class _Writer:
         yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"
         yield "@autoreleasepool {"
         yield "auto computeEncoder = stream->commandEncoder();"
-        yield f'auto blocksPSO = lib.getPipelineStateForFunc("{name}_{BLOCKS}_" + type);'
-        yield f'auto mergePSO = lib.getPipelineStateForFunc("{name}_{MERGE}_" + type);'
+        yield f'auto blocksPSO = lib.getPipelineStateForFunc("{name_kernel(name, BLOCKS)}_" + type);'
+        yield f'auto mergePSO = lib.getPipelineStateForFunc("{name_kernel(name, MERGE)}_" + type);'
         yield f"const auto most = std::min<int64_t>({MOST_THREADS}, [blocksPSO maxTotalThreadsPerThreadgroup]);"
         yield "int64_t width = 1;"
         yield "while (width < row_size && 2 * width <= most) {"
@@ -113,7 +113,7 @@ class _Writer:
         yield "for (; width < row_size; width *= 2) {"
         for each, made in temporary.items():
             merged = made if self._picks else f"2 * width < row_size ? {made} : kept_{each}"
-            yield f"const Tensor merged_{each} = {merged};"
+            yield f"const auto merged_{each} = {merged};"
         yield "[computeEncoder setComputePipelineState:mergePSO];"
         yield (
             "mtl_setArgs(computeEncoder, merged_values, merged_indices, run_values, run_indices, input.sizes(), "
@@ -127,7 +127,8 @@ class _Writer:
     def _pick(self) -> Iterator[str]:
         if not self._picks:
             return
-        yield f'auto medianPSO = lib.getPipelineStateForFunc("{self.kernels.name}_{MEDIAN}_" + type);'
+        name = name_kernel(self.kernels.name, MEDIAN)
+        yield f'auto medianPSO = lib.getPipelineStateForFunc("{name}_" + type);'
         yield "[computeEncoder setComputePipelineState:medianPSO];"
         yield (
             "mtl_setArgs(computeEncoder, kept_values, kept_indices, run_values, run_indices, input.sizes(), "

@@ -28,7 +28,7 @@ from porter.metal.native.elements import Complex
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
-from porter.metal.native.order_kernel import write_order_kernels
+from porter.metal.native.order_kernel import HELPERS, write_order_kernels
 from porter.metal.native.order_launch import write_order_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
@@ -272,7 +272,9 @@ def _port_order(
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
     if written in port.kernels:
         return replace(port, draft=draft)
-    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, source))
+    has_helpers = fork.exists(kernel_file) and format_block(fork, kernel_file, HELPERS) in fork.read(kernel_file)
+    text = source if has_helpers else format_block(fork, kernel_file, HELPERS) + source
+    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text))
     return replace(port, draft=draft, kernels=(*port.kernels, written))
 
 
