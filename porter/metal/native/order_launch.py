@@ -16,7 +16,8 @@ from porter.metal.native.launch import INDEX_MATH, PROFILER, Launch
 from porter.metal.native.order_kernel import BLOCKS, MEDIAN, MERGE, MOST_THREADS, OrderKernels, name_kernel
 
 CEIL_DIV = "ATen/ceil_div.h"
-_OWN = ("input", "run_values", "run_indices", "row_size", "type", "width", "kept_values", "kept_indices")
+_OWN = ("input", "run_values", "run_indices", "row_size", "type", "width", "kept_values", "kept_indices", "blocks")
+_THEIRS = "\0"  # before a variable of the function
 
 
 def write_order_launch(found: RowOrder, kernels: OrderKernels, names: Names, body: str) -> Launch:
@@ -41,18 +42,21 @@ class _Writer:
         """The text with other names for variables that the function has."""
         taken = {token.text for token in name_tokens(self.body)} | set(self.names.variables.values())
         for name in (each for each in _OWN if each in taken):
-            text = re.sub(rf"\b(?<!\.){name}\b(?!\()", f"{name}_", text)
-        return text
+            text = re.sub(rf"(?<!{_THEIRS})\b{name}\b", f"{name}_", text)
+        return text.replace(_THEIRS, "")
+
+    def _variable(self, name: str) -> str:
+        return f"{_THEIRS}{self.names.variable(name)}"
 
     def _dim(self) -> str:
         """The dimension, by the variable that the function wrapped it in."""
         dim = self.names.variable(self.found.dim)
         found = re.search(rf"\b(\w+) = (?:at::)?maybe_wrap_dim\({dim},", self.body)
-        return found[1] if found else dim
+        return f"{_THEIRS}{found[1] if found else dim}"
 
     def start(self) -> Iterator[str]:
-        source, values = self.names.variable(self.found.source), self.names.variable("result0")
-        indices = self.names.variable("result1") if self.found.places else ""
+        source, values = self._variable(self.found.source), self._variable("result0")
+        indices = self._variable("result1") if self.found.places else ""
         rows = f"{source}.movedim({self._dim()}, -1)" if self.found.dim else f"{source}.flatten()"
         yield f"const auto input = {rows};"
         for name, result in (("kept_values", values), ("kept_indices", indices)):
@@ -71,12 +75,12 @@ class _Writer:
         if not self.found.dim:
             return f"{result}.unsqueeze(-1)" if self._picks else result
         moved = f"{result}.movedim({self._dim()}, -1)"
-        source = self.names.variable(self.found.source)
+        source = self._variable(self.found.source)
         return f"{result}.dim() < {source}.dim() ? {result}.unsqueeze(-1) : {moved}" if self._picks else moved
 
     def _descending(self) -> str:
         how = self.found.descending
-        return self.names.variable(how) if isinstance(how, str) else str(how).lower()
+        return self._variable(how) if isinstance(how, str) else str(how).lower()
 
     def encode(self) -> Iterator[str]:
         name = self.kernels.name
