@@ -17,6 +17,7 @@ from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments, HostValue, Named, Number
 from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class SymbolicProgram:
 class Programs:
     """The cases of an overload, the most general first, and why other calls have no program.
 
-    A `map`, or an `order`, if there is one, computes all recorded calls.
+    A `map`, an `order` or `places`, if there are some, compute all recorded calls.
     """
 
     name: str
@@ -91,3 +92,4 @@ class Programs:
     left: tuple[PorterError, ...] = ()
     map: CoordinateMap | None = None
     order: RowOrder | None = None
+    places: NonzeroPlaces | None = None

@@ -28,6 +28,7 @@ from porter.recording.coordinates import find_map
 from porter.recording.loop_values import TooManyTurns
 from porter.recording.orders import find_order
 from porter.recording.own_calls import OwnCall, capture_own_calls
+from porter.recording.places import find_places
 from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
 from porter.verdict.errors import raising_porter_errors
@@ -65,11 +66,13 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
 
 
 def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: _Near) -> Programs:
-    """The map or the order of an overload, which is of any number of dimensions; programs only where there is none."""
+    """The map, order or places of an overload, for any number of dimensions; programs only where there is none."""
     if found := find_map(runs):
         return Programs(name, (), (), found)
     if order := find_order(runs):
         return Programs(name, (), order=order)
+    if places := find_places(runs):
+        return Programs(name, (), places=places)
     return find_programs(name, runs, more.run_near)
 
 

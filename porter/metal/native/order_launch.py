@@ -68,7 +68,7 @@ class _Writer:
             yield "MPSStream* stream = getCurrentMPSStream();"
 
     def _make(self, values: str) -> str:
-        return f"at::empty({{1}}, {values}.options().dtype(kLong))"
+        return f"{values}.new_empty({{1}}, {values}.options().dtype(kLong))"
 
     def _move(self, result: str) -> str:
         """A result with what is kept of each row in the last dimension."""
@@ -84,7 +84,7 @@ class _Writer:
 
     def encode(self) -> Iterator[str]:
         name = self.kernels.name
-        temporary = {each: f"at::empty(input.sizes(), kept_{each}.options())" for each in ("values", "indices")}
+        temporary = {each: f"kept_{each}.new_empty(input.sizes())" for each in ("values", "indices")}
         yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"
         yield "@autoreleasepool {"
         yield "auto computeEncoder = stream->commandEncoder();"

@@ -259,7 +259,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Ranks.mm b/aten/src/ATen/native/mps/operations/Ranks.mm
 --- a/aten/src/ATen/native/mps/operations/Ranks.mm
 +++ b/aten/src/ATen/native/mps/operations/Ranks.mm
-@@ -1,13 +1,91 @@
+@@ -1,13 +1,90 @@
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
@@ -308,8 +308,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Ranks.mm b/aten/src/ATen/native
 +      while (width < row_size && 2 * width <= most) {
 +        width *= 2;
 +      }
-+      Tensor run_values = width < row_size ? at::empty(input.sizes(), kept_values.options()) : kept_values;
-+      Tensor run_indices = width < row_size ? at::empty(input.sizes(), kept_indices.options()) : kept_indices;
++      Tensor run_values = width < row_size ? kept_values.new_empty(input.sizes()) : kept_values;
++      Tensor run_indices = width < row_size ? kept_indices.new_empty(input.sizes()) : kept_indices;
 +      // this function call is a no-op if MPS Profiler is not enabled
 +      getMPSProfiler().beginProfileKernel(blocksPSO, "ranked", {input});
 +      [computeEncoder setComputePipelineState:blocksPSO];
@@ -327,9 +327,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Ranks.mm b/aten/src/ATen/native
 +      const auto blocks = input.numel() / row_size * at::ceil_div(row_size, width);
 +      [computeEncoder dispatchThreadgroups:MTLSizeMake(blocks, 1, 1) threadsPerThreadgroup:MTLSizeMake(width, 1, 1)];
 +      for (; width < row_size; width *= 2) {
-+        const auto merged_values = 2 * width < row_size ? at::empty(input.sizes(), kept_values.options()) : kept_values;
-+        const auto merged_indices =
-+            2 * width < row_size ? at::empty(input.sizes(), kept_indices.options()) : kept_indices;
++        const auto merged_values = 2 * width < row_size ? kept_values.new_empty(input.sizes()) : kept_values;
++        const auto merged_indices = 2 * width < row_size ? kept_indices.new_empty(input.sizes()) : kept_indices;
 +        [computeEncoder setComputePipelineState:mergePSO];
 +        mtl_setArgs(computeEncoder,
 +                    merged_values,
@@ -373,7 +372,7 @@ Tensor middle_mps(const Tensor& input) {
 
   const auto input_ = input.flatten();
   const auto kept_values = output.unsqueeze(-1);
-  const auto kept_indices = at::empty({1}, output.options().dtype(kLong));
+  const auto kept_indices = output.new_empty({1}, output.options().dtype(kLong));
   const int64_t row_size = input_.size(-1);
   const auto type = scalarToMetalTypeString(input_) +
       (canUse32BitIndexMath(input_) && canUse32BitIndexMath(kept_values) && canUse32BitIndexMath(kept_indices)
@@ -390,8 +389,8 @@ Tensor middle_mps(const Tensor& input) {
       while (width < row_size && 2 * width <= most) {
         width *= 2;
       }
-      Tensor run_values = at::empty(input_.sizes(), kept_values.options());
-      Tensor run_indices = at::empty(input_.sizes(), kept_indices.options());
+      Tensor run_values = kept_values.new_empty(input_.sizes());
+      Tensor run_indices = kept_indices.new_empty(input_.sizes());
       // this function call is a no-op if MPS Profiler is not enabled
       getMPSProfiler().beginProfileKernel(blocksPSO, "middle", {input_});
       [computeEncoder setComputePipelineState:blocksPSO];
@@ -409,8 +408,8 @@ Tensor middle_mps(const Tensor& input) {
       const auto blocks = input_.numel() / row_size * at::ceil_div(row_size, width);
       [computeEncoder dispatchThreadgroups:MTLSizeMake(blocks, 1, 1) threadsPerThreadgroup:MTLSizeMake(width, 1, 1)];
       for (; width < row_size; width *= 2) {
-        const auto merged_values = at::empty(input_.sizes(), kept_values.options());
-        const auto merged_indices = at::empty(input_.sizes(), kept_indices.options());
+        const auto merged_values = kept_values.new_empty(input_.sizes());
+        const auto merged_indices = kept_indices.new_empty(input_.sizes());
         [computeEncoder setComputePipelineState:mergePSO];
         mtl_setArgs(computeEncoder,
                     merged_values,
