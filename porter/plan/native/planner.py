@@ -18,6 +18,8 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.loops.host_values import SizeProduct
 from porter.loops.optional import name_flags
+from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.loops.windows import Window
 from porter.metal.functor import Origin
@@ -26,7 +28,11 @@ from porter.metal.native.elements import Complex
 from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.native.launch import write_launch
+from porter.metal.native.launch import Launch, write_launch
+from porter.metal.native.order_kernel import HELPERS, OrderKernels, write_order_kernels
+from porter.metal.native.order_launch import write_order_launch
+from porter.metal.native.place_kernel import PlaceKernels, write_place_kernels
+from porter.metal.native.place_launch import write_place_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
@@ -183,6 +189,10 @@ def _port_row(
     """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
     if programs.map:
         return _port_form(port, operator, row, target, programs.map)
+    if programs.order:
+        return _port_order(port, operator, row, target, programs.order)
+    if programs.places:
+        return _port_places(port, operator, row, target, programs.places)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -260,6 +270,58 @@ def _port_form(port: NativePort, operator: Operator, row: ServedFunction, target
     for each in new:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, each.source))
     return replace(port, draft=draft, kernels=(*port.kernels, *new))
+
+
+def _port_order(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: RowOrder
+) -> NativePort:
+    """Writes the kernels of a row that sorts, and its new body. Raises PTR359, PTR370 and PTR371."""
+    kernels = write_order_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
+
+    def launch(names: Names, body: str) -> Launch:
+        return write_order_launch(found, kernels, names, body)
+
+    return _port_own(port, row, target, kernels, launch, HELPERS)
+
+
+def _port_places(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: NonzeroPlaces
+) -> NativePort:
+    """Writes the kernels of a row that finds elements, and its new body. Raises PTR359, PTR370 and PTR371."""
+    kernels = write_place_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
+
+    def launch(names: Names, body: str) -> Launch:
+        return write_place_launch(found, kernels, names, body)
+
+    return _port_own(port, row, target, kernels, launch)
+
+
+def _port_own(
+    port: NativePort,
+    row: ServedFunction,
+    target: Target,
+    kernels: OrderKernels | PlaceKernels,
+    launch: Callable[[Names, str], Launch],
+    helpers: str = "",
+) -> NativePort:
+    """Writes kernels that no loops tell, with the `helpers` that a file has once, and a body that launches them."""
+    fork = port.draft.fork
+    names = _read_names(row.function, target)
+    kernel_file = find_kernel_file(fork, target.file)
+    source = format_block(fork, kernel_file, kernels.source)
+    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances)
+    needed = set(names.variables.values())
+    body = replace_graph(target.body, target.place, needed)
+    refuse_stale(body, target.place, needed)
+    made = launch(names, body)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, made.text, (), names)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
+    if written in port.kernels:
+        return replace(port, draft=draft)
+    shared = format_block(fork, kernel_file, helpers) if helpers else ""
+    text = source if fork.exists(kernel_file) and shared in fork.read(kernel_file) else shared + source
+    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text))
+    return replace(port, draft=draft, kernels=(*port.kernels, written))
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:

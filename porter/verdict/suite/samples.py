@@ -131,6 +131,11 @@ def shift(t: torch.Tensor) -> torch.Tensor:
     return storage[OFFSET:].view(t.shape)
 
 
+def make_dense(value: Any) -> Any:
+    """A tensor with the same elements, one after the other in memory of its own."""
+    return value.detach().clone(memory_format=torch.contiguous_format) if isinstance(value, torch.Tensor) else value
+
+
 def expand(t: torch.Tensor) -> torch.Tensor:
     return t[..., :1].expand(t.shape) if t.ndim and t.shape[-1] else t
 
