@@ -35,7 +35,7 @@ class VerifyTarget:
 
     `pairs` are (input, output) types; if empty, every dtype the tests use has to reach a kernel. `removed` and `kept`
     are test list entries whose removal or presence the verdict checks. Host code verified `as_is` may compute some
-    samples without a kernel.
+    samples without a kernel, and all of the types (torch names) that are computed `elsewhere`.
     """
 
     base: str
@@ -46,6 +46,7 @@ class VerifyTarget:
     removed: tuple[ListEntry, ...] = ()
     kept: tuple[ListEntry, ...] = ()
     as_is: bool = False
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
