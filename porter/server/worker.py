@@ -311,6 +311,7 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
         functors=sources.functors(tree),
         dtypes=tuple(dict.fromkeys(BY_METAL[given].torch for given, _ in target.pairs)),
         as_is=target.as_is,
+        elsewhere=target.elsewhere,
         lists_file=lists,
         lists=tree.read(lists) if lists else "",
         lists_before=tree.before(lists) if lists else "",

@@ -55,6 +55,7 @@ def target_of(plan: Plan, base: str) -> VerifyTarget:
         pairs=tuple(dict.fromkeys((r.input, r.output) for r in plan.registrations)),
         removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
         kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
+        elsewhere=plan.elsewhere,
     )
 
 
