@@ -257,7 +257,7 @@ def _cut(text: str, statements: Sequence[Statement]) -> str:
     parts, last = [], 0
     for each in statements:
         otherwise = _find_else(text, each.start, last)
-        start = _find_start(text, each.start, last) if otherwise is None else otherwise
+        start = find_commented_start(text, each.start, last) if otherwise is None else otherwise
         parts.append(text[last:start])
         last = _find_end(text, each.end) if otherwise is None else each.end
     made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))
@@ -270,7 +270,7 @@ def _find_else(text: str, start: int, last: int) -> int | None:
     return last + before.start() if before else None
 
 
-def _find_start(text: str, start: int, last: int) -> int:
+def find_commented_start(text: str, start: int, last: int) -> int:
     """The start of the first line that goes: of the comments directly above a statement, if it starts a line."""
     line = text.rfind("\n", 0, start) + 1
     if line < last or text[line:start].strip():

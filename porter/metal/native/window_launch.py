@@ -45,7 +45,7 @@ class _Writer:
         if variable.startswith("{"):
             return tuple(split_at_commas(variable[1:-1]))
         declared = [
-            re.findall(rf"\bint (\w+) = [^;=]*\b{variable}\[{k}\]\)?;", self.body) for k in range(2)
+            re.findall(rf"\bint (\w+) = [^;]*\b{variable}\[{k}\]\)?;", self.body) for k in range(2)
         ]  # both with what they are where the list has fewer elements
         if all(len(each) == 1 for each in declared):
             return declared[0][0], declared[1][0]
