@@ -10,6 +10,7 @@ from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern,
 from porter.loops.host_values import HostValue, Named, Scalar, list_scalars, substitute
 from porter.loops.optional import drop_unread
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
+from porter.metal.native.algebra import simplify_call
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
 
@@ -68,7 +69,7 @@ def _simplify(value: Expr) -> Expr:
         return intern(value.op, value.args, value.dtype, Reduction(kind, value.reduction.loops))
     if value.op is Op.CALL and value.attribute == "logarithm" and (more := _find_one_more(value.args[0])):
         return intern(value.op, (more,), value.dtype, "log1p")
-    return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else value
+    return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else simplify_call(value)
 
 
 def _find_one_more(value: Expr) -> Expr | None:

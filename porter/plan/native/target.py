@@ -24,6 +24,7 @@ from porter.languages.inlining import CallSite, complete_call, find_call_site, i
 from porter.languages.source import Function, Source
 
 RUN = "runMPSGraph"
+_MAX_CALLS = 4  # from a row's function to the one that runs the graph
 _REFERENCE = "OptionalScalarRef"
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
@@ -76,18 +77,36 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
 
 def find_lead(checkout: Checkout, served: ServedFunction) -> ServedFunction:
     """The row whose own function runs a row's graph; the row itself, if that is no other's."""
-    try:
-        *_, last = _list_chain(checkout, served)
-    except PorterError:
-        return served
-    name = last.function.name
-    if last.function.name == served.entry.kernel.rsplit("::", 1)[-1]:
+    name = _find_runner(checkout, served)
+    if name == served.entry.kernel.rsplit("::", 1)[-1]:
         return served
     for function in NativeFunctions.read(checkout).by_name.values():
         entry = function.entry_for(MPS_KEY)
         if entry is not None and entry.kernel.rsplit("::", 1)[-1] == name and not is_shared(entry):
             return find_served(checkout, function) or served
     return served
+
+
+def _find_runner(checkout: Checkout, served: ServedFunction) -> str:
+    """The function that runs a row's graph, however it is called; nothing if several may, or none."""
+    implementation = served.implementation
+    if implementation is None or implementation.function is None:
+        return ""
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    function = _find_again(source, implementation.function)
+    for _ in range(_MAX_CALLS):
+        if function is None or contains_identifier(_body(source, function), RUN):
+            return function.name if function else ""
+        body, start = _body(source, function), function.start
+        called = [
+            each
+            for name, overloads in source.functions_by_name.items()
+            if contains_identifier(body, name)
+            for each in overloads
+            if each.start != start and _reaches_graph(source, each)
+        ]
+        function = called[0] if len(called) == 1 else None
+    return ""
 
 
 def _list_chain(checkout: Checkout, served: ServedFunction) -> list[_Link]:
