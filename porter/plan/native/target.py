@@ -29,6 +29,8 @@ _REFERENCE = "OptionalScalarRef"
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
+# A reference to the tensor that an optional one holds.
+_HELD = re.compile(r"\bconst Tensor& (\w+)\s*=\s*\*\(?\s*(?:at::)?borrow_from_optional_tensor\((\w+)\)\s*\)?;")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,9 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     parameters = read_parameters(chain[own].function)
     references = frozenset(each.name for each in parameters if _REFERENCE in each.type)
     optional = frozenset(each.name for each in parameters if "ptional" in each.type) - references
+    required = {each.name for each in served.function.arguments if each.type == "Tensor"}
+    held = {optional: name for name, optional in _HELD.findall(body)}
+    variables |= {name: held.get(variables[name], variables[name]) for name in required & variables.keys()}
     return Target(implementation.file, chain[own].function, body, variables, optional, references)
 
 
