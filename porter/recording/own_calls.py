@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -56,7 +57,10 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
 
 
 def _pick_samples(op: Any, dtype: DType, differentiable: bool) -> Sequence[Any]:
-    """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first."""
+    """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
+
+    Besides these, what no other has: a string, an option, zero, an infinite number.
+    """
     torch_dtype = getattr(torch, dtype.torch)
     try:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
@@ -65,7 +69,20 @@ def _pick_samples(op: Any, dtype: DType, differentiable: bool) -> Sequence[Any]:
     found: dict[str, Any] = {}
     for sample in samples:
         found.setdefault(repr([_kind(leaf) for leaf in Template.of(sample).leaves]), sample)
-    return sorted(found.values(), key=lambda sample: -Template.of(sample).rank)[:_KEPT]
+    ordered = sorted(found.values(), key=lambda sample: -Template.of(sample).rank)
+    kept = ordered[:_KEPT]
+    seen = {kind for sample in kept for kind in _list_kinds(sample)}
+    for sample in ordered[_KEPT:]:
+        if not seen.issuperset(_list_kinds(sample)):
+            kept.append(sample)
+            seen.update(_list_kinds(sample))
+    return kept
+
+
+def _list_kinds(sample: Any) -> set[tuple[int, Any]]:
+    """What the arguments of a sample that are no tensors are, each with its place."""
+    leaves = enumerate(Template.of(sample).leaves)
+    return {(at, _kind(leaf)) for at, leaf in leaves if not isinstance(leaf, torch.Tensor)}
 
 
 def _kind(leaf: Any) -> Any:
@@ -74,4 +91,6 @@ def _kind(leaf: Any) -> Any:
         return leaf.ndim
     if isinstance(leaf, int) and not isinstance(leaf, bool):
         return "size" if leaf > 2 else leaf
-    return "number" if isinstance(leaf, float) else repr(leaf)
+    if isinstance(leaf, float) and math.isfinite(leaf):
+        return "number" if leaf > 0 else "zero" if leaf == 0 else "negative number"
+    return repr(leaf)

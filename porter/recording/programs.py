@@ -133,7 +133,7 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
         except PorterError as error:
             if not all(map(_is_single, group)):  # calls of one element are run, not recorded
                 failed.append((group, error))
-    cases = _join_cases(cases)
+    cases = _drop_single(_join_cases(cases))
     failed = [(group, error) for group, error in failed if not _join(cases, group)]
     left += [error for _, error in failed]
     unexplained = [each for group, _ in failed for each in group]
@@ -154,6 +154,17 @@ def _find_more(group: list[_Observed], more: More) -> list[_Observed]:
         if len(found) >= _ENOUGH:
             break
     return list(found.values())
+
+
+def _drop_single(cases: list[_Case]) -> list[_Case]:
+    """The cases without those of one element alone, if others are of these types: theirs compute such calls too."""
+    known = {dtype for case in cases if not all(map(_is_single, case.calls)) for dtype in case.program.dtypes}
+    return [case for case in cases if not all(map(_is_single, case.calls)) or not known.issuperset(case.program.dtypes)]
+
+
+def _without_single(calls: Sequence[_Observed]) -> list[_Observed]:
+    """The calls of more than one element, if there are some: of one, many cases compute the same."""
+    return [each for each in calls if not _is_single(each)] or list(calls)
 
 
 def _is_single(observed: _Observed) -> bool:
@@ -297,9 +308,10 @@ def _count_elements(observed: _Observed) -> int:
 
 def _with_conditions(case: _Case, cases: Sequence[_Case], unexplained: Sequence[_Observed]) -> SymbolicProgram:
     """The program with the conditions that choose it among cases of the same element types."""
-    others = [*unexplained, *(each for other in cases if other is not case for each in other.calls)]
+    beside_it = (each for other in cases if other is not case for each in _without_single(other.calls))
+    others = [*unexplained, *beside_it]
     beside = [_list_facts(each) for each in others if each.program.dtype in case.program.dtypes]
-    facts = [_list_facts(each) for each in case.calls]
+    facts = [_list_facts(each) for each in _without_single(case.calls)]
     when: tuple[Condition, ...] = find_distinguishing_conditions(facts, beside) if beside else ()
     return replace(case.program, when=(*when, *case.program.when))
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from porter.aten.condition import Condition
 from porter.core.errors import PorterError
+from porter.loops.host_values import Arguments
 from porter.loops.program import SymbolicProgram
 from porter.metal.native.kernel import KernelStyle, write_kernel
+from porter.mpsgraph.conditions import Undecided, holds
 
 UNKNOWN_CONDITION = "unknown condition"  # of cases that nothing separates
 
@@ -20,9 +23,26 @@ def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[Sy
     """
     wide = _join_alike(cases, style, lambda one, other: True)
     joined = [each for each in wide if each not in cases]
-    if any(set(one.dtypes) & set(other.dtypes) for i, one in enumerate(joined) for other in joined[:i]):
+    ordered = tuple(sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes))))
+    clash = any(set(one.dtypes) & set(other.dtypes) for i, one in enumerate(joined) for other in joined[:i])
+    if clash and not all(_excludes(one, other) for i, one in enumerate(ordered) for other in ordered[i + 1 :]):
         return _join_alike(cases, style, lambda one, other: one.when == other.when)
-    return tuple(sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes))))
+    return ordered
+
+
+def _excludes(one: SymbolicProgram, other: SymbolicProgram) -> bool:
+    """Whether no call of another program is of the types and meets the conditions of one."""
+    if not set(one.dtypes) & set(other.dtypes):
+        return True
+    return all(any(_fails(condition, call) for condition in one.when) for call in other.calls)
+
+
+def _fails(condition: Condition, call: Arguments) -> bool:
+    """Whether the arguments of a call other than tensors say that a condition does not hold."""
+    try:
+        return holds(condition.text, call.others) is not condition.holds
+    except Undecided:
+        return False
 
 
 def _join_alike(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
-from porter.loops.host_values import HostValue, Named, Scalar, substitute
+from porter.loops.host_values import HostValue, Named, Number, Scalar, list_scalars, substitute
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
@@ -185,6 +185,9 @@ class _Writer:
         text = write_value(substitute(value, dict.fromkeys(counts, Scalar(_REDUCED))), names)
         for name, known in _LOCAL.findall(self.body):
             text = text.replace(known.strip(), name) if "(" in known else text
+        for each in list_scalars(value):
+            for name, default in find_locals(self.body, write_value(Scalar(each.name), self.names)):
+                text = text.replace(write_value(each, self.names), name) if default == each.default else text
         return text
 
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
@@ -269,6 +272,16 @@ class _Writer:
                 yield f"if (!{self._plain(result)}.is_same({self._variable(result)})) {{"
                 yield f"{self._variable(result)}.copy_({self._plain(result)});"
                 yield "}"
+
+
+def find_locals(body: str, value: str) -> Iterator[tuple[str, Number | None]]:
+    """The variables of a body that have a value, and what they have instead where that is left out."""
+    number = r"(?:Scalar\()?(-?[\d.]+)(?:\)\.to<double>\(\))?"
+    given = re.compile(rf"(?:[\w.]+\.has_value\(\) \? )?{re.escape(value)}(?: : {number})?")
+    for name, known in _LOCAL.findall(body):
+        found = given.fullmatch(" ".join(known.split()))
+        if found:
+            yield name, float(found[1]) if found[1] else None
 
 
 def _camel(name: str) -> str:

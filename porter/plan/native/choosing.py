@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import INT, Kind
 from porter.core.errors import PorterError
 from porter.languages.statements import name_tokens
+from porter.loops.host_values import Scalar
 from porter.loops.program import Programs
 from porter.metal.native.cases import UNKNOWN_CONDITION
 from porter.metal.native.elements import NARROW
-from porter.metal.native.host_values import Names
-from porter.metal.native.launch import Launch
+from porter.metal.native.host_values import Names, write_value
+from porter.metal.native.launch import Launch, find_locals
+from porter.mpsgraph.conditions import holds
 
 _GIVEN = ".has_value()"
+_COMPARED = re.compile(r"(?P<name>\w+) (?P<sign>==|<|>) (?P<number>\S+)")
+_INFINITY = "std::numeric_limits<double>::infinity()"
 _OF_KIND: Mapping[Kind, str] = {
     Kind.FLOATING: "at::isFloatingType({})", Kind.INTEGRAL: "at::isIntegralType({}, /*includeBool=*/false)",
     Kind.BOOL: "{} == kBool", Kind.COMPLEX: "at::isComplexType({})",
@@ -29,16 +35,18 @@ def list_suffixes(programs: Programs) -> tuple[str, ...]:
     return (*made[:-1], "")
 
 
-def write_cases(programs: Programs, launches: Sequence[Launch], kernels: Sequence[Sequence[str]], names: Names) -> str:
+def write_cases(
+    programs: Programs, launches: Sequence[Launch], kernels: Sequence[Sequence[str]], names: Names, body: str
+) -> str:
     """The launches of all cases, each where its condition holds; one of the kernel's name if only that differs.
 
-    `kernels` are the names of those of each case. Raises PTR376.
+    `kernels` are the names of those of each case, and `body` is the rest of the function. Raises PTR376.
     """
     alike = {_with_name(launch.text, kernel[0]) for launch, kernel in zip(launches, kernels, strict=True)}
     if len(launches) > 1 and len(alike) == 1 and all(len(each) == 1 for each in kernels):
-        chosen = _choose_name(programs, [each[0] for each in kernels], names)
+        chosen = _choose_name(programs, [each[0] for each in kernels], names, body)
         return f"const std::string kernel = {chosen};\n{alike.pop()}"
-    return "\n".join(_join_cases(programs, launches, names))
+    return "\n".join(_join_cases(programs, launches, names, body))
 
 
 def _with_name(launch: str, kernel: str) -> str:
@@ -46,15 +54,16 @@ def _with_name(launch: str, kernel: str) -> str:
     return launch.replace(f'"{kernel}_" + ', 'kernel + "_" + ').replace(f', "{kernel}", ', ", kernel, ")
 
 
-def _choose_name(programs: Programs, kernels: Sequence[str], names: Names) -> str:
+def _choose_name(programs: Programs, kernels: Sequence[str], names: Names, body: str) -> str:
     *conditional, last = kernels
-    chosen = "".join(f'{_write_test(programs, i, names)} ? "{kernel}" : ' for i, kernel in enumerate(conditional))
+    tests = [_write_test(programs, i, names, body) for i, _ in enumerate(conditional)]
+    chosen = "".join(f'{test} ? "{kernel}" : ' for test, kernel in zip(tests, conditional, strict=True))
     return f'{chosen}"{last}"'
 
 
-def _write_test(programs: Programs, at: int, names: Names) -> str:
+def _write_test(programs: Programs, at: int, names: Names, body: str) -> str:
     """The condition of a case that is not the last."""
-    conditions = (_write_condition(each, names) for each in programs.cases[at].when)
+    conditions = (_write_condition(each, names, body) for each in programs.cases[at].when)
     tests = [*_write_types(programs, at, names), *conditions]
     if not tests:
         raise _refuse("two cases hold for the same calls")
@@ -65,15 +74,25 @@ def _refuse(what: str) -> PorterError:
     return PorterError("PTR376", what, hint="See docs/errors/PTR376.md.")
 
 
-def _join_cases(programs: Programs, launches: Sequence[Launch], names: Names) -> Iterator[str]:
-    """The launches of all cases, each under its condition but the last."""
-    *conditional, last = zip(programs.cases, launches, strict=True)
-    if not conditional:
-        yield last[1].text
+def _join_cases(programs: Programs, launches: Sequence[Launch], names: Names, body: str) -> Iterator[str]:
+    """The launches of all cases, each under its condition but the last; what all begin with comes first."""
+    texts = [launch.text.splitlines() for launch in launches]
+    if len(texts) == 1:
+        yield from texts[0]
         return
-    for i, (_, launch) in enumerate(conditional):
-        yield f"{'} else ' if i else ''}if ({_write_test(programs, i, names)}) {{\n{launch.text}"
-    yield f"}} else {{\n{last[1].text}\n}}"
+    shared = _count_shared(texts)
+    yield from texts[0][:shared]
+    *conditional, last = (lines[shared:] for lines in texts)
+    for i, lines in enumerate(conditional):
+        yield f"{'} else ' if i else ''}if ({_write_test(programs, i, names, body)}) {{"
+        yield from lines
+    yield from ("} else {", *last, "}")
+
+
+def _count_shared(texts: Sequence[Sequence[str]]) -> int:
+    """How many statements, of a line each, all launches begin with."""
+    alike = takewhile(lambda lines: len(set(lines)) == 1 and lines[0].endswith(";"), zip(*texts, strict=False))
+    return sum(1 for _ in alike)
 
 
 def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
@@ -99,10 +118,13 @@ def _write_given(tensor: str, names: Names) -> str:
     return f"({variable}{_GIVEN} && {variable}->defined())" if variable in names.optional else f"{variable}.defined()"
 
 
-def _write_condition(condition: Condition, names: Names) -> str:
+def _write_condition(condition: Condition, names: Names, body: str) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
     if condition.text == UNKNOWN_CONDITION:
         raise _refuse("the calls of one case have nothing in common that others lack")
+    compared = _COMPARED.fullmatch(condition.text)
+    if compared and names.types.get(compared["name"], "").startswith("Scalar"):
+        return _write_comparison(compared, condition.holds, names, body)
     parts, last = [], 0
     for token in name_tokens(condition.text):
         if names.types.get(token.text) == "Tensor?" and condition.text.startswith(_GIVEN, token.end):
@@ -115,3 +137,19 @@ def _write_condition(condition: Condition, names: Names) -> str:
             last = token.end
     text = "".join([*parts, condition.text[last:]])
     return text if condition.holds else f"!({text})"
+
+
+def _write_comparison(compared: re.Match[str], is_met: bool, names: Names, body: str) -> str:
+    """Whether a scalar is equal to a number, less or greater; one that is left out is none of these."""
+    name, sign, number = compared["name"], compared["sign"], compared["number"]
+    variable, value = names.variable(name), write_value(Scalar(name), names)
+    is_given = not names.types[name].endswith("?")
+    for local, default in find_locals(body, value):
+        if default is None or holds(f"{name} {sign} {number}", {name: default}) is False:
+            value, is_given = local, True
+    text = f"{value} {sign} {number.replace('inf', _INFINITY)}"
+    if not is_given:
+        text = f"{variable}.has_value() && {text}"
+    if is_met:
+        return text
+    return text.replace(" == ", " != ") if is_given and sign == "==" else f"!({text})"

@@ -196,7 +196,8 @@ def _port_row(
         write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, has_long)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
-    launch = write_cases(programs, launches, [[kernel.name for kernel in kernels] for kernels in cases], names)
+    named = [[kernel.name for kernel in kernels] for kernels in cases]
+    launch = write_cases(programs, launches, named, names, body)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch, _list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
