@@ -26,6 +26,7 @@ from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
 from porter.recording.coordinates import find_map
 from porter.recording.loop_values import TooManyTurns
+from porter.recording.overloads import adapt_with_type
 from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
@@ -49,8 +50,11 @@ class _Observed:
     program: CallProgram
 
 
-def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, ...]:
-    """The programs of every overload of an operator that OpInfo samples call. Its host code must be loaded."""
+def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Programs, ...]:
+    """The programs of every overload of an operator that OpInfo samples call. Its host code must be loaded.
+
+    Also of those of `overloads` that take the result's type besides what another one takes.
+    """
     from porter.verdict.suite.dispatched import check_gradients
 
     check_gradients()
@@ -59,6 +63,12 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
     for ran, origin in _run_calls(find_opinfos(base, through), base):
         found.setdefault(ran.call.name, []).append(ran)
         origins[id(ran)] = origin
+    deadline = process_time() + MORE_SECONDS
+    for name in (each for each in overloads if each not in found):
+        made = (call for runs in found.values() for ran in runs if (call := adapt_with_type(ran.call, name)))
+        runs_of_it = list(_run_all(made, deadline))
+        if runs_of_it:
+            found = {**found, name: runs_of_it}
     more = _Near(origins, process_time() + MORE_SECONDS)
     return tuple(_find_map_or_programs(name, runs, more) for name, runs in sorted(found.items()))
 

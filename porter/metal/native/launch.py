@@ -187,7 +187,8 @@ class _Writer:
             text = text.replace(known.strip(), name) if "(" in known else text
         for each in list_scalars(value):
             for name, default in find_locals(self.body, write_value(Scalar(each.name), self.names)):
-                text = text.replace(write_value(each, self.names), name) if default == each.default else text
+                is_same = each.default in (None, default)  # where it is left out, that has the function's default
+                text = text.replace(write_value(each, self.names), name) if is_same else text
         return text
 
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:

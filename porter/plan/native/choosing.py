@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
+from dataclasses import dataclass
+from itertools import accumulate, groupby, takewhile, zip_longest
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import INT, Kind
 from porter.core.errors import PorterError
+from porter.languages.identifiers import contains_identifier
+from porter.languages.liveness import list_declared
 from porter.languages.statements import name_tokens
 from porter.loops.host_values import Scalar
 from porter.loops.program import Programs
@@ -42,23 +45,43 @@ def write_cases(
 
     `kernels` are the names of those of each case, and `body` is the rest of the function. Raises PTR376.
     """
-    alike = {_with_name(launch.text, kernel[0]) for launch, kernel in zip(launches, kernels, strict=True)}
-    if len(launches) > 1 and len(alike) == 1 and all(len(each) == 1 for each in kernels):
-        chosen = _choose_name(programs, [each[0] for each in kernels], names, body)
-        return f"const std::string kernel = {chosen};\n{alike.pop()}"
-    return "\n".join(_join_cases(programs, launches, names, body))
+    tests = [_write_test(programs, i, names, body) for i, _ in enumerate(launches[:-1])]
+    branches = list(_group_alike(launches, kernels, tests))
+    return "\n".join(_join_branches(branches))
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A launch, and the tests of cases that have it; none of the last one. `chosen` is the line that names a kernel."""
+
+    tests: tuple[str, ...]
+    lines: tuple[str, ...]
+    chosen: tuple[str, ...] = ()
+
+
+def _group_alike(
+    launches: Sequence[Launch], kernels: Sequence[Sequence[str]], tests: Sequence[str]
+) -> Iterator[_Branch]:
+    """The launches of cases; one of those that follow each other and differ in the name of their kernel."""
+    cases = [
+        (_with_name(launch.text, names[0]) if len(names) == 1 else launch.text, launch.text, names[0], test)
+        for launch, names, test in zip_longest(launches, kernels, tests)
+    ]
+    for alike, found in groupby(cases, key=lambda each: each[0]):
+        group = list(found)
+        chosen = [test for *_, test in group if test is not None]
+        is_last = len(chosen) < len(group)
+        if len(group) == 1:
+            yield _Branch(tuple(chosen), tuple(group[0][1].splitlines()))
+            continue
+        named = "".join(f'{test} ? "{kernel}" : ' for _, _, kernel, test in group[:-1])
+        line = f'const std::string kernel = {named}"{group[-1][2]}";'
+        yield _Branch(() if is_last else tuple(chosen), tuple(alike.splitlines()), (line,))
 
 
 def _with_name(launch: str, kernel: str) -> str:
     """A launch of the kernel that a variable names."""
     return launch.replace(f'"{kernel}_" + ', 'kernel + "_" + ').replace(f', "{kernel}", ', ", kernel, ")
-
-
-def _choose_name(programs: Programs, kernels: Sequence[str], names: Names, body: str) -> str:
-    *conditional, last = kernels
-    tests = [_write_test(programs, i, names, body) for i, _ in enumerate(conditional)]
-    chosen = "".join(f'{test} ? "{kernel}" : ' for test, kernel in zip(tests, conditional, strict=True))
-    return f'{chosen}"{last}"'
 
 
 def _write_test(programs: Programs, at: int, names: Names, body: str) -> str:
@@ -74,25 +97,49 @@ def _refuse(what: str) -> PorterError:
     return PorterError("PTR376", what, hint="See docs/errors/PTR376.md.")
 
 
-def _join_cases(programs: Programs, launches: Sequence[Launch], names: Names, body: str) -> Iterator[str]:
-    """The launches of all cases, each under its condition but the last; what all begin with comes first."""
-    texts = [launch.text.splitlines() for launch in launches]
+def _join_branches(branches: Sequence[_Branch]) -> Iterator[str]:
+    """Launches, each under its condition but the last; what all begin and end with is outside of these."""
+    texts = [branch.lines for branch in branches]
     if len(texts) == 1:
-        yield from texts[0]
+        yield from (*branches[0].chosen, *texts[0])
         return
-    shared = _count_shared(texts)
-    yield from texts[0][:shared]
-    *conditional, last = (lines[shared:] for lines in texts)
-    for i, lines in enumerate(conditional):
-        yield f"{'} else ' if i else ''}if ({_write_test(programs, i, names, body)}) {{"
-        yield from lines
-    yield from ("} else {", *last, "}")
+    begin = _count_shared_statements(texts)
+    end = _count_shared_end([lines[begin:] for lines in texts])
+    made = {name for lines in texts for line in lines[begin : len(lines) - end] for name in list_declared(line)}
+    if any(contains_identifier(line, name) for line in texts[0][len(texts[0]) - end :] for name in made):
+        end = 0
+    yield from texts[0][:begin]
+    for i, branch in enumerate(branches):
+        head = f"if ({' || '.join(map(_parenthesize, branch.tests))}) {{" if branch.tests else "{"
+        yield f"{'} else ' if i else ''}{head}"
+        yield from (*branch.chosen, *branch.lines[begin : len(branch.lines) - end])
+    yield "}"
+    yield from texts[0][len(texts[0]) - end :]
 
 
-def _count_shared(texts: Sequence[Sequence[str]]) -> int:
+def _parenthesize(test: str) -> str:
+    return f"({test})" if " && " in test else test
+
+
+def _count_shared_statements(texts: Sequence[Sequence[str]]) -> int:
     """How many statements, of a line each, all launches begin with."""
     alike = takewhile(lambda lines: len(set(lines)) == 1 and lines[0].endswith(";"), zip(*texts, strict=False))
     return sum(1 for _ in alike)
+
+
+def _count_shared_end(texts: Sequence[Sequence[str]]) -> int:
+    """How many lines of whole blocks all launches end with."""
+    backward = zip(*(reversed(lines) for lines in texts), strict=False)
+    alike = [lines[0] for lines in takewhile(lambda lines: len(set(lines)) == 1, backward)]
+    whole = (count for count in range(len(alike), 0, -1) if _is_whole(alike[:count]))
+    return next(whole, 0)
+
+
+def _is_whole(backward: Sequence[str]) -> bool:
+    """Whether lines, the last one first, are blocks of code with nothing of an outer one."""
+    lines = list(reversed(backward))
+    depths = list(accumulate(line.count("{") - line.count("}") for line in lines))
+    return depths[-1] == 0 and min(depths) == 0 and lines[0].endswith("{")
 
 
 def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:

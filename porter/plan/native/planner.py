@@ -43,6 +43,7 @@ from porter.plan.native.files import (
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
+from porter.plan.native.type_checks import check_result_type
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
@@ -190,6 +191,7 @@ def _port_row(
             break
     body = create_results(target.body, programs, names)
     body = replace_graph(body, target.place, set(names.variables.values()))
+    body = check_result_type(fork, row.function, programs, names, body)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
     launches = [
