@@ -13,7 +13,7 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, Reductio
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
-from porter.metal.loop_forms import fill_form, find_form, list_uses
+from porter.metal.loop_forms import fill_form, find_form_of, list_uses
 from porter.metal.loop_spelling import (
     COMPARED,
     VALUES_OF,
@@ -330,7 +330,7 @@ class NestWriter:
             case Op.NUMBER:
                 return self._number(expr)
             case Op.CALL:
-                return fill_form(find_form(str(expr.attribute), self.spelling.has_complex), args)
+                return fill_form(find_form_of(expr, self.spelling.has_complex), args)
             case Op.CAST if expr.args[0].op is Op.LOAD and expr.args[0] not in self.bound and not self.is_copy:
                 assert expr.dtype is not None
                 return f"{self._converter(self.spelling.value(expr.dtype))}({self._load(expr.args[0])})"
