@@ -271,70 +271,91 @@ kernel void matmul_float(device const float4* a [[buffer(0)]], device const floa
       simdgroup_store(sums[i][j], c + ulong(top + y + 8 * i) * n + first + x + 8 * j, n);
 }
 
-// The gradients by pixels: each is written once, with the sum of what its samples give. For that the samples of a cell,
-// between four pixels, are a list: `heads` has the first of each cell, and `next` the one after each sample, from 1.
-// The gradients of the grid begin at zero. `shape` is height, width, samples of an image.
+// The gradients by strips, of LONG pixels in a row: each pixel is written once, with the sum of what its samples give. The
+// samples above and left of a strip's pixels are a list: `heads` has the first of each, and `next` the one after each
+// sample, from 1. Heads begin at zero. `shape` is height, width, samples of an image.
+template <int LONG>
 kernel void grid_sample_list(device const float2* grid [[buffer(0)]], device atomic_uint* heads [[buffer(1)]],
                              device uint* next [[buffer(2)]], constant uint3& shape [[buffer(3)]],
                              device float2* grid_grad [[buffer(4)]], uint sample [[thread_position_in_grid]]) {
   grid_grad[sample] = float2(0);
   const Sample s(grid[sample], int(shape.x), int(shape.y));
   if (s.x < -1 || s.x >= s.width || s.y < -1 || s.y >= s.height) return;
-  const uint cell = (sample / shape.z * (shape.x + 1) + uint(s.y + 1)) * (shape.y + 1) + uint(s.x + 1);
-  next[sample] = atomic_exchange_explicit(&heads[cell], sample + 1, memory_order_relaxed);
+  const uint row = sample / shape.z * (shape.x + 1) + uint(s.y + 1);
+  const uint strip = row * (shape.y / LONG + 1) + uint(s.x + 1) / LONG;
+  next[sample] = atomic_exchange_explicit(&heads[strip], sample + 1, memory_order_relaxed);
 }
 
-// A simdgroup has a tile of pixels, and a lane two of 64 channels. Of the cells around these pixels each lane reads one.
-// `shape` is height, width: whole tiles.
-template <int ACROSS, int DOWN>
-kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
+// A simdgroup has a strip, and a lane two of 64 channels. Four lists have samples of its pixels: a lane walks each, and all
+// lanes add the samples that were found, in threadgroup memory. `shape` is height, width: whole strips.
+template <int LONG, int GROUP>
+kernel void grid_sample_backward_strips(device const float2* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
                                         device const float2* cotangent [[buffer(2)]], device const uint* heads [[buffer(3)]],
                                         device const uint* next [[buffer(4)]], device float2* x_grad [[buffer(5)]],
                                         device atomic_float* grid_grad [[buffer(6)]], constant uint2& shape [[buffer(7)]],
-                                        uint at [[thread_position_in_grid]]) {
-  constexpr int CELLS = ACROSS + 1, PIXELS = ACROSS * DOWN;
-  const uint lane = at % 32, tile = at / 32, height = shape.x, width = shape.y, across = width / ACROSS;
-  const uint column = tile % across * ACROSS, row = tile / across % (height / DOWN) * DOWN;
-  const uint image = tile / across / (height / DOWN);
-  const uint top = (image * (height + 1) + row) * (width + 1) + column;
-  const uint mine = lane < CELLS * (DOWN + 1) ? heads[top + lane / CELLS * (width + 1) + lane % CELLS] : 0;
-  const uint filled = uint(ulong(simd_vote::vote_t(simd_ballot(mine != 0))));
-  const uint around = 3u | 3u << CELLS;  // the cells of the first pixel
-  const ulong first = ((ulong(image) * height + row) * width + column) * 32 + lane;
-  for (int k = 0; k < PIXELS; ++k)
-    if (!(filled & around << (k / ACROSS * CELLS + k % ACROSS)))
-      x_grad[first + (ulong(k / ACROSS) * width + k % ACROSS) * 32] = float2(0);
-  for (int k = 0; k < PIXELS; ++k) {
-    const int cell = k / ACROSS * CELLS + k % ACROSS;
-    if (!(filled & around << cell)) continue;
-    const ulong pixel = first + (ulong(k / ACROSS) * width + k % ACROSS) * 32;
-    const float2 here = x[pixel];
-    float2 sum = float2(0);
-    for (uint cells = filled >> cell & around; cells != 0; cells &= cells - 1) {
-      const int corner = int(ctz(cells)), dy = corner < CELLS, dx = corner % CELLS == 0;
-      for (uint each = simd_shuffle(mine, ushort(cell + corner)); each != 0;) {
-        const uint sample = each - 1;
-        each = next[sample];
-        const Sample s(grid[sample], int(height), int(width));
-        const float2 given = cotangent[ulong(sample) * 32 + lane];
-        sum += s.across(dx) * s.down(dy) * given;
-        const float value = simd_sum(dot(here, given));
-        if (lane == 0) {
-          const float gx = (dx ? value : -value) * s.down(dy) * 0.5f * width;
-          const float gy = (dy ? value : -value) * s.across(dx) * 0.5f * height;
-          atomic_fetch_add_explicit(&grid_grad[2 * sample], gx, memory_order_relaxed);
-          atomic_fetch_add_explicit(&grid_grad[2 * sample + 1], gy, memory_order_relaxed);
-        }
+                                        uint at [[thread_position_in_grid]], uint lid [[thread_index_in_threadgroup]]) {
+  threadgroup float2 sums[GROUP / 32][LONG][32];
+  const int height = int(shape.x), width = int(shape.y);
+  const uint lane = at % 32, simdgroup = lid / 32, strips = shape.y / LONG, line = at / 32 / strips;
+  const int column = int(at / 32 % strips * LONG), row = int(line % shape.x);
+  const uint list = (line + line / shape.x) * (strips + 1) + uint(column) / LONG;  // an image has a row of lists more
+  const ulong first = (ulong(line) * shape.y + column) * 32 + lane;
+  #pragma unroll
+  for (int p = 0; p < LONG; ++p) sums[simdgroup][p][lane] = float2(0);
+  for (uint each = lane < 4 ? heads[list + lane / 2 * (strips + 1) + lane % 2] : 0; simd_any(each != 0);) {
+    const uint sample = each - 1;
+    float2 place = float2(0);
+    bool near = false;
+    if (each != 0) {
+      each = next[sample];
+      place = grid[sample];
+      const Sample s(place, height, width);
+      near = s.x >= column - 1 && s.x < column + LONG && (s.y == row - 1 || s.y == row);
+    }
+    for (uint left = uint(ulong(simd_vote::vote_t(simd_ballot(near)))); left != 0; left &= left - 1) {
+      const ushort from = ushort(ctz(left));
+      const Sample s(simd_shuffle(place, from), height, width);
+      const uint found = simd_shuffle(sample, from);
+      const float2 given = cotangent[ulong(found) * 32 + lane];
+      const int dy = row - s.y;
+      float2 here[2];
+      #pragma unroll
+      for (int dx = 0; dx < 2; ++dx) {
+        const int p = s.x + dx - column;
+        here[dx] = p >= 0 && p < LONG ? x[first + p * 32] : float2(0);
+      }
+      float gx = 0, gy = 0;
+      #pragma unroll
+      for (int dx = 0; dx < 2; ++dx) {
+        const int p = s.x + dx - column;
+        const float value = dot(here[dx], given);
+        gx += (dx ? value : -value) * s.down(dy);
+        gy += (dy ? value : -value) * s.across(dx);
+        if (p >= 0 && p < LONG) sums[simdgroup][p][lane] += s.across(dx) * s.down(dy) * given;
+      }
+      gx = simd_sum(gx);
+      gy = simd_sum(gy);
+      if (lane < 2) {
+        const float value = lane == 0 ? gx * 0.5f * width : gy * 0.5f * height;
+        atomic_fetch_add_explicit(&grid_grad[2 * found + lane], value, memory_order_relaxed);
       }
     }
-    x_grad[pixel] = sum;
   }
+  #pragma unroll
+  for (int p = 0; p < LONG; ++p) x_grad[first + p * 32] = sums[simdgroup][p][lane];
 }
-#define INSTANTIATE_PIXELS(ACROSS, DOWN)                                                                        \
-  template [[host_name("grid_sample_backward_pixels_" #ACROSS "_" #DOWN)]] kernel void                             \
-  grid_sample_backward_pixels<ACROSS, DOWN>(                                                                        \
+#define INSTANTIATE_STRIPS(LONG, GROUP)                                                                             \
+  template [[host_name("grid_sample_backward_strips_" #LONG "_" #GROUP)]] kernel void                              \
+  grid_sample_backward_strips<LONG, GROUP>(                                                                        \
       device const float2*, device const float2*, device const float2*, device const uint*, device const uint*,    \
-      device float2*, device atomic_float*, constant uint2&, uint)
-INSTANTIATE_PIXELS(8, 1);
-INSTANTIATE_PIXELS(8, 2);
-INSTANTIATE_PIXELS(4, 4);
+      device float2*, device atomic_float*, constant uint2&, uint, uint)
+#define INSTANTIATE_LIST(LONG)                                                     \
+  template [[host_name("grid_sample_list_" #LONG)]] kernel void grid_sample_list<LONG>( \
+      device const float2*, device atomic_uint*, device uint*, constant uint3&, device float2*, uint)
+INSTANTIATE_LIST(8);
+INSTANTIATE_LIST(16);
+INSTANTIATE_STRIPS(8, 64);
+INSTANTIATE_STRIPS(8, 128);
+INSTANTIATE_STRIPS(16, 32);
+INSTANTIATE_STRIPS(16, 64);
+INSTANTIATE_STRIPS(16, 128);
