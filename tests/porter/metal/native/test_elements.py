@@ -58,7 +58,7 @@ def test_products_of_two_complex_values_are_those_of_the_fork() -> None:
     [symbolic] = case.nests
     [store] = symbolic.nest.stores
     [value] = store.value.args
-    squares = intern(Op.REDUCE, (call("multiplication", (value, value), value.dtype),), FLOAT, store.value.reduction)
+    squares = intern(Op.REDUCE, (call("multiplication", (value, value), FLOAT),), FLOAT, store.value.reduction)
     nest = replace(symbolic, nest=replace(symbolic.nest, stores=(replace(store, value=squares),)))
     made = write_kernel(
         replace(case, nests=(nest,)), nest, "squares", {0: "out"}, KernelStyle(True, False, Complex.TAKES)
