@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from porter.languages.brackets import split_at_commas
@@ -60,6 +60,11 @@ class CallSite:
 
 def find_call_site(text: str, name: str) -> CallSite | None:
     """The statement of a body that only calls a function, or returns what it returns; None if there is none."""
+    return next(list_call_sites(text, name), None)
+
+
+def list_call_sites(text: str, name: str) -> Iterator[CallSite]:
+    """The statements of a body that only call a function, or return what it returns."""
     for each in (inner for outer in read_statements(text) for inner in outer.walk()):
         if each.keyword:
             continue
@@ -71,8 +76,7 @@ def find_call_site(text: str, name: str) -> CallSite | None:
         opener = next(i for i, token in enumerate(source.code) if token.text == "(")
         if source.partners[opener] == len(source.code) - 2:
             arguments = tuple(_strip(argument) for argument in source.arguments(opener))
-            return CallSite(each, arguments, match[1] is not None)
-    return None
+            yield CallSite(each, arguments, match[1] is not None)
 
 
 def complete_call(site: CallSite, parameters: Sequence[Parameter]) -> CallSite | None:

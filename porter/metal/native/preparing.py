@@ -9,6 +9,7 @@ from functools import partial
 from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern, walk
 from porter.loops.host_values import HostValue, Named, Scalar, list_scalars, substitute
 from porter.loops.program import Programs, ResultBuffer, Role, SymbolicProgram
+from porter.metal.native.merging import merge_nests
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
 
@@ -20,7 +21,7 @@ _MOST = 2**31  # no index is larger than what an index may be
 def prepare(programs: Programs) -> Programs:
     """The programs as ports have them."""
     cases = _share_defaults(programs.cases)
-    simple = replace(programs, cases=tuple(_change(case, _simplify) for case in cases))
+    simple = replace(programs, cases=tuple(_change(merge_nests(case), _simplify) for case in cases))
     return with_scans(with_strides(simple))
 
 

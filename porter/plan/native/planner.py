@@ -30,6 +30,7 @@ from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
+from porter.plan.native.alternatives import refuse_differing
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.files import (
@@ -189,6 +190,7 @@ def _port_row(
         taken = any(kernel.name.startswith(base) for kernel in port.kernels)
         if not taken or base == bases[-1] or set(written) <= set(port.kernels):
             break
+    refuse_differing(target, set(names.variables.values()))
     body = create_results(target.body, programs, names)
     body = replace_graph(body, target.place, set(names.variables.values()))
     body = check_result_type(fork, row.function, programs, names, body)
@@ -325,7 +327,9 @@ def _list_counted(programs: Programs) -> set[str]:
 def _return_early(body: str, target: Target, counted: Iterable[str]) -> str:
     """A body that returns before it launches kernels for no elements, of a result or of tensors that are `counted`."""
     result = target.variables["result0"]
-    if any(f"{each}.numel() == 0" in body for each in (result, *counted)):
+    alike = [each for name, each in target.variables.items() if re.fullmatch(r"result\d+", name)]
+    asked = (*(alike if target.alternatives else (result,)), *counted)
+    if any(f"{each}.numel() == 0" in body for each in asked):
         return body
     end = body.rstrip().rpartition("\n")[2].strip()
     leave = end if end.startswith("return") else "return;"
