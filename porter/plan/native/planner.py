@@ -41,6 +41,7 @@ from porter.plan.native.files import (
     read_style,
     sees_helpers,
 )
+from porter.plan.native.made_results import make_results
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
@@ -191,7 +192,7 @@ def _port_row(
         if not taken or base == bases[-1] or set(written) <= set(port.kernels):
             break
     refuse_differing(target, set(names.variables.values()))
-    body = create_results(target.body, programs, names)
+    body = create_results(make_results(fork, target, programs, names), programs, names)
     body = replace_graph(body, target.place, set(names.variables.values()))
     body = check_result_type(fork, row.function, programs, names, body)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)

@@ -73,7 +73,7 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     names = [link.function.name for link in chain]
     own = next((i - 1 for i in range(1, at + 1) if not _is_own(checkout, chain[i].function, ported, names)), at)
     own = next((i for i, link in enumerate(chain[:own]) if link.others), own)
-    body, others = _body(source, chain[at].function), list[str]()
+    body, others = read_body(source, chain[at].function), list[str]()
     for i in reversed(range(own, at)):
         link, called = chain[i], chain[i + 1].function
         others = [_inline(source, link, link.site, called, each) for each in others]
@@ -114,7 +114,7 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
     seen: set[int] = set()
     while function is not None and function.start not in seen:
         seen.add(function.start)
-        body = _body(source, function)
+        body = read_body(source, function)
         if contains_identifier(body, RUN):
             yield _Link(function, None)
             return
@@ -141,9 +141,9 @@ def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) 
         return False
     source = parse_source(found.file, checkout.read(found.file))
     function = _find_again(source, found.function)
-    if function is None or _reaches_graph(source, function):
+    if function is None or reaches_graph(source, function):
         return False
-    return any(find_call_site(_body(source, function), name) for name in names)
+    return any(find_call_site(read_body(source, function), name) for name in names)
 
 
 def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple[Function, list[_Site]]]:
@@ -152,7 +152,7 @@ def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple
         if contains_identifier(body, name):
             alone = list(_list_alone(body, name))
             fitting = [(f, sites) for f in overloads if f.start != function.start and (sites := _complete(alone, f))]
-            if len(fitting) == 1 and _reaches_graph(source, fitting[0][0]):
+            if len(fitting) == 1 and reaches_graph(source, fitting[0][0]):
                 yield fitting[0]
 
 
@@ -178,12 +178,13 @@ def _complete(sites: Sequence[_Site], function: Function) -> list[_Site]:
     return made if len(made) == len(sites) else []
 
 
-def _reaches_graph(source: Source, function: Function, depth: int = 4) -> bool:
-    body = _body(source, function)
+def reaches_graph(source: Source, function: Function, depth: int = 4) -> bool:
+    """Whether a function runs a graph, by itself or through others of its file."""
+    body = read_body(source, function)
     if contains_identifier(body, RUN):
         return True
     called = (each for name, fs in source.functions_by_name.items() if contains_identifier(body, name) for each in fs)
-    return depth > 0 and any(_reaches_graph(source, each, depth - 1) for each in called if each.start != function.start)
+    return depth > 0 and any(reaches_graph(source, each, depth - 1) for each in called if each.start != function.start)
 
 
 def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chain: list[str]) -> bool:
@@ -201,17 +202,21 @@ def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chai
 
 def _inline(source: Source, link: _Link, site: _Site | None, called: Function, body: str) -> str:
     assert site is not None
-    distinct = frozenset((*_ENUMERATOR.findall(source.text), *_list_enumerators(source.text)))
     parameters = read_parameters(called)
     given = {each.name for each in read_parameters(link.function) if "ptional" not in each.type}
-    made = inline_call(site.text, site.call, body, parameters, distinct, link.function.name, given)
+    made = inline_call(site.text, site.call, body, parameters, list_enumerators(source.text), link.function.name, given)
     if made is None:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
         raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")
     return made
 
 
-def _list_enumerators(text: str) -> Iterator[str]:
+def list_enumerators(text: str) -> frozenset[str]:
+    """The enumerators that a file has or names."""
+    return frozenset((*_ENUMERATOR.findall(text), *_list_own_enumerators(text)))
+
+
+def _list_own_enumerators(text: str) -> Iterator[str]:
     """The names of a file's own enumerations without a scope."""
     for listed in re.findall(r"\benum\s+(?!class\b|struct\b)\w*[^{};]*\{([^}]*)\}", text):
         yield from re.findall(r"(?:^|,)\s*(\w+)", listed)
@@ -227,7 +232,7 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
         raise PorterError("PTR371", what, source.place(first.start), "See docs/errors/PTR371.md.")
     variables = dict(zip(names, parameters, strict=True))
     outs = [each.name for each in function.arguments if "!" in each.type]
-    returned = _read_returned(_body(source, first))
+    returned = _read_returned(read_body(source, first))
     results = [variables[each] for each in outs] if outs else returned
     variables |= {f"result{i}": each for i, each in enumerate(results)}
     for link, following in pairwise(chain):
@@ -300,7 +305,8 @@ def _is_view(body: str, variable: str, argument: str) -> bool:
     return bool(values) and all(same.fullmatch(value.strip()) for value in values)
 
 
-def _body(source: Source, function: Function) -> str:
+def read_body(source: Source, function: Function) -> str:
+    """The text between the braces of a function."""
     return source.text[function.body_start + 1 : function.body_end - 1]
 
 
