@@ -328,9 +328,9 @@ def _list_counted(programs: Programs) -> set[str]:
 def _return_early(body: str, target: Target, counted: Iterable[str]) -> str:
     """A body that returns before it launches kernels for no elements, of a result or of tensors that are `counted`."""
     result = target.variables["result0"]
-    alike = [each for name, each in target.variables.items() if re.fullmatch(r"result\d+", name)]
-    asked = (*(alike if target.alternatives else (result,)), *counted)
-    if any(f"{each}.numel() == 0" in body for each in asked):
+    others = [each for name, each in target.variables.items() if re.fullmatch(r"result\d+", name)]
+    alike = [each for each in others if target.alternatives or f"{each} = at::empty({result}.sizes()" in body]
+    if any(f"{each}.numel() == 0" in body for each in (result, *alike, *counted)):
         return body
     end = body.rstrip().rpartition("\n")[2].strip()
     leave = end if end.startswith("return") else "return;"
