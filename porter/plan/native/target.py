@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from porter.aten.call_graph import parse_source
+from porter.aten.declarations import MPS_KEY
 from porter.aten.implementations import Implementation, list_host_sources
-from porter.aten.native_functions import NativeFunction
-from porter.aten.operator import ServedFunction
+from porter.aten.native_functions import NativeFunction, NativeFunctions
+from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.languages.brackets import split_at_commas
@@ -68,7 +69,7 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     if implementation is None or implementation.function is None:
         raise _refuse(served, "its code is made by a macro")
     source = parse_source(implementation.file, checkout.read(implementation.file))
-    chain = list(_follow(source, implementation, served))
+    chain = _list_chain(checkout, served)
     at = len(chain) - 1
     names = [link.function.name for link in chain]
     own = next((i - 1 for i in range(1, at + 1) if not _is_own(checkout, chain[i].function, ported, names)), at)
@@ -95,6 +96,31 @@ class _Site:
     call: CallSite
 
 
+def find_lead(checkout: Checkout, served: ServedFunction) -> ServedFunction:
+    """The row whose own function runs a row's graph; the row itself, if that is no other's."""
+    try:
+        *_, last = _list_chain(checkout, served)
+    except PorterError:
+        return served
+    name = last.function.name
+    if last.function.name == served.entry.kernel.rsplit("::", 1)[-1]:
+        return served
+    for function in NativeFunctions.read(checkout).by_name.values():
+        entry = function.entry_for(MPS_KEY)
+        if entry is not None and entry.kernel.rsplit("::", 1)[-1] == name and not is_shared(entry):
+            return find_served(checkout, function) or served
+    return served
+
+
+def _list_chain(checkout: Checkout, served: ServedFunction) -> list[_Link]:
+    """The functions from a row's own to the one that runs the graph. Raises PTR368."""
+    implementation = served.implementation
+    if implementation is None or implementation.function is None:
+        raise _refuse(served, "its code is made by a macro")
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    return list(_follow(source, implementation, served))
+
+
 @dataclass(frozen=True)
 class _Link:
     """A function on the way to the graph, and its call of the next: the last one, with no other in the body.
@@ -110,7 +136,7 @@ class _Link:
 def _follow(source: Source, implementation: Implementation, served: ServedFunction) -> Iterator[_Link]:
     """The functions from a row's own to the one that runs the graph."""
     assert implementation.function is not None
-    function = _find_again(source, implementation.function)
+    function = find_again(source, implementation.function)
     seen: set[int] = set()
     while function is not None and function.start not in seen:
         seen.add(function.start)
@@ -127,7 +153,7 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
     raise _refuse(served, "no function of its file runs its graph")
 
 
-def _find_again(source: Source, function: Function) -> Function | None:
+def find_again(source: Source, function: Function) -> Function | None:
     """A function in a file that other rows were ported in since it was read; that of a macro, not a helper so named."""
     found = [each for each in source.functions() if each.signature == function.signature]
     wrapped = [each for each in source.functions() if each.name == function.name and each.wrapper]
@@ -140,7 +166,7 @@ def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) 
     if found is None or found.function is None:
         return False
     source = parse_source(found.file, checkout.read(found.file))
-    function = _find_again(source, found.function)
+    function = find_again(source, found.function)
     if function is None or reaches_graph(source, function):
         return False
     return any(find_call_site(read_body(source, function), name) for name in names)
