@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -71,7 +72,8 @@ def _pick_samples(op: Any, base: str, dtype: DType, differentiable: bool) -> tup
     """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
 
     Those that call the operator on the CPU, if any does: an OpInfo may serve others by some ranks of its samples. With
-    them comes what the arguments of their calls are.
+    them comes what the arguments of their calls are. Besides the first come those with what no other has: a string, an
+    option, zero, an infinite number.
     """
     torch_dtype = getattr(torch, dtype.torch)
     try:
@@ -83,8 +85,20 @@ def _pick_samples(op: Any, base: str, dtype: DType, differentiable: bool) -> tup
     found: dict[str, Any] = {}
     for sample in calling:
         found.setdefault(repr([_kind(leaf) for leaf in Template.of(sample).leaves]), sample)
-    picked = sorted(found.values(), key=lambda sample: -Template.of(sample).rank)[:_KEPT]
-    return picked, SeenValues.of(call for made in calls for call in made)
+    ordered = sorted(found.values(), key=lambda sample: -Template.of(sample).rank)
+    kept = ordered[:_KEPT]
+    seen = {kind for sample in kept for kind in _list_kinds(sample)}
+    for sample in ordered[_KEPT:]:
+        if not seen.issuperset(_list_kinds(sample)):
+            kept.append(sample)
+            seen.update(_list_kinds(sample))
+    return kept, SeenValues.of(call for made in calls for call in made)
+
+
+def _list_kinds(sample: Any) -> set[tuple[int, Any]]:
+    """What the arguments of a sample that are no tensors are, each with its place."""
+    leaves = enumerate(Template.of(sample).leaves)
+    return {(at, _kind(leaf)) for at, leaf in leaves if not isinstance(leaf, torch.Tensor)}
 
 
 def _kind(leaf: Any) -> Any:
@@ -93,4 +107,6 @@ def _kind(leaf: Any) -> Any:
         return leaf.ndim, bool(leaf.any())  # of zeros alone, host code may answer without a graph
     if isinstance(leaf, int) and not isinstance(leaf, bool):
         return "size" if leaf > 2 else leaf
-    return "number" if isinstance(leaf, float) else repr(leaf)
+    if isinstance(leaf, float) and math.isfinite(leaf):
+        return "number" if leaf > 0 else "zero" if leaf == 0 else "negative number"
+    return repr(leaf)
