@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from porter.aten.call_graph import parse_source
+from porter.aten.declarations import MPS_KEY
 from porter.aten.implementations import Implementation, list_host_sources
-from porter.aten.native_functions import NativeFunction
-from porter.aten.operator import ServedFunction
+from porter.aten.native_functions import NativeFunction, NativeFunctions
+from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.languages.brackets import split_at_commas
@@ -23,6 +24,7 @@ from porter.languages.inlining import CallSite, complete_call, find_call_site, i
 from porter.languages.source import Function, Source
 
 RUN = "runMPSGraph"
+_MAX_CALLS = 4  # from a row's function to the one that runs the graph
 _REFERENCE = "OptionalScalarRef"
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
@@ -59,7 +61,7 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     if implementation is None or implementation.function is None:
         raise _refuse(served, "its code is made by a macro")
     source = parse_source(implementation.file, checkout.read(implementation.file))
-    chain = list(_follow(source, implementation, served))
+    chain = _list_chain(checkout, served)
     at = len(chain) - 1
     names = [link.function.name for link in chain]
     own = next((i - 1 for i in range(1, at + 1) if not _is_own(checkout, chain[i].function, ported, names)), at)
@@ -73,6 +75,49 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     return Target(implementation.file, chain[own].function, body, variables, optional, references)
 
 
+def find_lead(checkout: Checkout, served: ServedFunction) -> ServedFunction:
+    """The row whose own function runs a row's graph; the row itself, if that is no other's."""
+    name = _find_runner(checkout, served)
+    if name == served.entry.kernel.rsplit("::", 1)[-1]:
+        return served
+    for function in NativeFunctions.read(checkout).by_name.values():
+        entry = function.entry_for(MPS_KEY)
+        if entry is not None and entry.kernel.rsplit("::", 1)[-1] == name and not is_shared(entry):
+            return find_served(checkout, function) or served
+    return served
+
+
+def _find_runner(checkout: Checkout, served: ServedFunction) -> str:
+    """The function that runs a row's graph, however it is called; nothing if several may, or none."""
+    implementation = served.implementation
+    if implementation is None or implementation.function is None:
+        return ""
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    function = find_again(source, implementation.function)
+    for _ in range(_MAX_CALLS):
+        if function is None or contains_identifier(_body(source, function), RUN):
+            return function.name if function else ""
+        body, start = _body(source, function), function.start
+        called = [
+            each
+            for name, overloads in source.functions_by_name.items()
+            if contains_identifier(body, name)
+            for each in overloads
+            if each.start != start and _reaches_graph(source, each)
+        ]
+        function = called[0] if len(called) == 1 else None
+    return ""
+
+
+def _list_chain(checkout: Checkout, served: ServedFunction) -> list[_Link]:
+    """The functions from a row's own to the one that runs the graph. Raises PTR368."""
+    implementation = served.implementation
+    if implementation is None or implementation.function is None:
+        raise _refuse(served, "its code is made by a macro")
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    return list(_follow(source, implementation, served))
+
+
 @dataclass(frozen=True)
 class _Link:
     """A function on the way to the graph, and its call of the next."""
@@ -84,7 +129,7 @@ class _Link:
 def _follow(source: Source, implementation: Implementation, served: ServedFunction) -> Iterator[_Link]:
     """The functions from a row's own to the one that runs the graph."""
     assert implementation.function is not None
-    function = _find_again(source, implementation.function)
+    function = find_again(source, implementation.function)
     seen: set[int] = set()
     while function is not None and function.start not in seen:
         seen.add(function.start)
@@ -100,7 +145,7 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
     raise _refuse(served, "no function of its file runs its graph")
 
 
-def _find_again(source: Source, function: Function) -> Function | None:
+def find_again(source: Source, function: Function) -> Function | None:
     """A function in a file that other rows were ported in since it was read; that of a macro, not a helper so named."""
     found = [each for each in source.functions() if each.signature == function.signature]
     wrapped = [each for each in source.functions() if each.name == function.name and each.wrapper]
@@ -113,7 +158,7 @@ def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) 
     if found is None or found.function is None:
         return False
     source = parse_source(found.file, checkout.read(found.file))
-    function = _find_again(source, found.function)
+    function = find_again(source, found.function)
     if function is None or _reaches_graph(source, function):
         return False
     return any(find_call_site(_body(source, function), name) for name in names)
@@ -183,15 +228,24 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
     results = [variables[each] for each in outs] if outs else returned
     variables |= {f"result{i}": each for i, each in enumerate(results)}
     for link, following in pairwise(chain):
-        variables = _pass_on(variables, link, following.function)
+        variables = _pass_on(variables, link, following.function, _read_borrowed(_body(source, link.function)))
     return variables
 
 
-def _pass_on(variables: Mapping[str, str], link: _Link, called: Function) -> dict[str, str]:
+def _read_borrowed(body: str) -> dict[str, str]:
+    """The references to tensors that optional ones hold, by these."""
+    owned = dict(re.findall(r"\bMaybeOwned<Tensor> (\w+)\s*=\s*(?:at::)?borrow_from_optional_tensor\((\w+)\);", body))
+    references = re.findall(r"\bconst Tensor& (\w+)\s*=\s*\*(\w+);", body)
+    return {name: owned[holder] for name, holder in references if holder in owned}
+
+
+def _pass_on(
+    variables: Mapping[str, str], link: _Link, called: Function, borrowed: Mapping[str, str]
+) -> dict[str, str]:
     """The variables of a caller by the names of the parameters that they are passed as."""
     assert link.call is not None
     passed = {
-        argument: parameter.name
+        borrowed.get(argument, argument): parameter.name
         for argument, parameter in zip(link.call.arguments, read_parameters(called), strict=True)
     }
     return {name: passed[variable] for name, variable in variables.items() if variable in passed}
