@@ -186,6 +186,7 @@ def _fold_undefined(text: str, distinct: Collection[str]) -> str:
     while True:
         made = re.sub(r"\*Tensor\(\)", _UNDEFINED, _BORROWED.sub(_UNDEFINED, text))
         made = re.sub(r"std::nullopt\.has_value\(\)|Tensor\(\)\.defined\(\)", FALSE, made)
+        made = made.replace("Tensor().suggest_memory_format()", "MemoryFormat::Contiguous")
         for each in (inner for outer in read_statements(made) for inner in outer.walk()):
             match = re.fullmatch(
                 r"(?:const\s+)?(?:bool|auto|Tensor&?|(?:c10::)?MaybeOwned<Tensor>)\s+(\w+)\s*=\s*(true|false|Tensor\(\));",

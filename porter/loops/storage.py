@@ -13,7 +13,11 @@ from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
+from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
 from porter.loops.program import Programs, Role, SymbolicNest, SymbolicProgram
+from porter.loops.resampling import Resampling
+from porter.loops.windows import Window
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,9 @@ class StoredPrograms:
     cases: tuple[_StoredProgram, ...]
     codes: tuple[str, ...]
     reasons: tuple[str, ...]
-    map: CoordinateMap | None
+    map: CoordinateMap | Resampling | Window | None
+    order: RowOrder | None
+    places: NonzeroPlaces | None
 
 
 def encode_programs(programs: Sequence[Programs]) -> str:
@@ -88,12 +94,13 @@ def decode_programs(text: str | bytes) -> tuple[Programs, ...]:
 def store_programs(programs: Programs) -> StoredPrograms:
     left = programs.left
     cases = tuple(map(_store_program, programs.cases))
-    return StoredPrograms(programs.name, cases, tuple(e.code for e in left), tuple(e.what for e in left), programs.map)
+    codes, reasons = tuple(each.code for each in left), tuple(each.what for each in left)
+    return StoredPrograms(programs.name, cases, codes, reasons, programs.map, programs.order, programs.places)
 
 
 def load_programs(stored: StoredPrograms) -> Programs:
     left = tuple(_error(code, why) for code, why in zip(stored.codes, stored.reasons, strict=True))
-    return Programs(stored.name, tuple(map(_load_program, stored.cases)), left, stored.map)
+    return Programs(stored.name, tuple(map(_load_program, stored.cases)), left, stored.map, stored.order, stored.places)
 
 
 def _error(code: str, what: str) -> PorterError:

@@ -29,9 +29,13 @@ from porter.recording.calls import OpCall
 from porter.recording.coordinates import find_map
 from porter.recording.left_out import compute_left_out, drop_empty, vary_given
 from porter.recording.loop_values import TooManyTurns
+from porter.recording.orders import find_order
 from porter.recording.own_calls import OwnCall, capture_own_calls
+from porter.recording.places import find_places
 from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
+from porter.recording.resampling import find_resampling
+from porter.recording.windows import find_window
 from porter.verdict.errors import raising_porter_errors
 
 SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
@@ -69,9 +73,14 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
 
 
 def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: _Near) -> Programs:
-    """The map of an overload, which is of any number of dimensions; programs only where there is none."""
-    found = find_map(runs)
-    return Programs(name, (), (), found) if found else find_programs(name, runs, more.run_near)
+    """What an overload moves, resamples, pools, sorts or places, at any sizes; programs only where it does not."""
+    if found := find_map(runs) or find_resampling(runs) or find_window(runs):
+        return Programs(name, (), (), found)
+    if order := find_order(runs):
+        return Programs(name, (), order=order)
+    if places := find_places(runs):
+        return Programs(name, (), places=places)
+    return find_programs(name, runs, more.run_near)
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,23 @@ from porter.core.dtypes import DType
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
-from porter.loops.coordinates import CoordinateMap, Way
 from porter.loops.host_values import SizeProduct
 from porter.loops.optional import name_flags
+from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.windows import Window
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
-from porter.metal.native.coordinate_kernel import list_types, write_map_kernel
-from porter.metal.native.coordinate_launch import write_map_launch
 from porter.metal.native.elements import Complex
+from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.native.launch import write_launch
+from porter.metal.native.launch import Launch, write_launch
+from porter.metal.native.order_kernel import HELPERS, OrderKernels, write_order_kernels
+from porter.metal.native.order_launch import write_order_launch
+from porter.metal.native.place_kernel import PlaceKernels, write_place_kernels
+from porter.metal.native.place_launch import write_place_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
@@ -43,6 +48,8 @@ from porter.plan.native.files import (
 )
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
+from porter.plan.native.scratch import without_scratch
+from porter.plan.native.structured import find_structured_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
@@ -124,7 +131,7 @@ def port_rows(
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = with_fed(with_returned(find_target(port.draft.fork, lead, symbols)))
+            target = _find_target(port.draft.fork, lead, found, symbols)
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):
@@ -140,6 +147,15 @@ def port_rows(
     late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
     blocked = tuple(each for each in port.blocked if each.served not in late)
     return replace(port, ported=(*port.ported, *late), blocked=blocked)
+
+
+def _find_target(fork: Checkout, row: ServedFunction, found: Programs | PorterError, symbols: frozenset[str]) -> Target:
+    """The function that a row's launch goes to. Raises PTR368, PTR369 and PTR371."""
+    if isinstance(found, Programs) and isinstance(found.map, Window):
+        target = find_structured_target(fork, row)
+        if target is not None:
+            return target
+    return with_fed(with_returned(without_scratch(find_target(fork, row, symbols))))
 
 
 def _find_key(row: ServedFunction) -> tuple[str, str] | None:
@@ -172,7 +188,11 @@ def _port_row(
 ) -> NativePort:
     """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
     if programs.map:
-        return _port_map(port, operator, row, target, programs.map)
+        return _port_form(port, operator, row, target, programs.map)
+    if programs.order:
+        return _port_order(port, operator, row, target, programs.order)
+    if programs.places:
+        return _port_places(port, operator, row, target, programs.places)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -222,20 +242,16 @@ def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex
     return Complex.TAKES if listed else Complex.UNKNOWN
 
 
-def _port_map(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: CoordinateMap
-) -> NativePort:
-    """Writes the kernel of a row that moves elements, and its new body. Raises PTR359, PTR370 and PTR379."""
+def _port_form(port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: Found) -> NativePort:
+    """Writes the kernel of a row that has a form of its own, and its new body. Raises PTR359, PTR370 and PTR379."""
     fork = port.draft.fork
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, replace(target, variables=target.arguments))
-    types = list_types(
-        found, read_atomic_types(fork) if found.way is Way.ADD else (), style.complex_numbers is Complex.REFUSES
-    )
+    types = list_form_types(found, lambda: read_atomic_types(fork), style.complex_numbers is Complex.REFUSES)
     kernel_file = find_kernel_file(fork, target.file)
     bases = _list_bases(row)
     for base in bases:
-        kernel = write_map_kernel(found, base, types, style)
+        kernel = write_form_kernel(found, base, types, style)
         written = WrittenKernel(
             kernel_file, kernel.name, format_block(fork, kernel_file, kernel.source), kernel.elements.instances
         )
@@ -246,14 +262,66 @@ def _port_map(
     needed = {*names.variables.values(), *views.values()}
     body = replace_graph(target.body, target.place, needed)
     refuse_stale(body, target.place, needed)
-    launch = write_map_launch(found, kernel, names, views, body)
-    counted = () if found.way is Way.READ else (found.index or found.source,)
+    launch = write_form_launch(found, kernel, names, views, body)
+    counted = list_walked(found)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch.text, counted, names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
     new = () if written in port.kernels else (written,)
     for each in new:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, each.source))
     return replace(port, draft=draft, kernels=(*port.kernels, *new))
+
+
+def _port_order(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: RowOrder
+) -> NativePort:
+    """Writes the kernels of a row that sorts, and its new body. Raises PTR359, PTR370 and PTR371."""
+    kernels = write_order_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
+
+    def launch(names: Names, body: str) -> Launch:
+        return write_order_launch(found, kernels, names, body)
+
+    return _port_own(port, row, target, kernels, launch, HELPERS)
+
+
+def _port_places(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: NonzeroPlaces
+) -> NativePort:
+    """Writes the kernels of a row that finds elements, and its new body. Raises PTR359, PTR370 and PTR371."""
+    kernels = write_place_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
+
+    def launch(names: Names, body: str) -> Launch:
+        return write_place_launch(found, kernels, names, body)
+
+    return _port_own(port, row, target, kernels, launch)
+
+
+def _port_own(
+    port: NativePort,
+    row: ServedFunction,
+    target: Target,
+    kernels: OrderKernels | PlaceKernels,
+    launch: Callable[[Names, str], Launch],
+    helpers: str = "",
+) -> NativePort:
+    """Writes kernels that no loops tell, with the `helpers` that a file has once, and a body that launches them."""
+    fork = port.draft.fork
+    names = _read_names(row.function, target)
+    kernel_file = find_kernel_file(fork, target.file)
+    source = format_block(fork, kernel_file, kernels.source)
+    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances)
+    needed = set(names.variables.values())
+    body = replace_graph(target.body, target.place, needed)
+    refuse_stale(body, target.place, needed)
+    made = launch(names, body)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, made.text, (), names)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
+    if written in port.kernels:
+        return replace(port, draft=draft)
+    shared = format_block(fork, kernel_file, helpers) if helpers else ""
+    text = source if fork.exists(kernel_file) and shared in fork.read(kernel_file) else shared + source
+    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text))
+    return replace(port, draft=draft, kernels=(*port.kernels, written))
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:

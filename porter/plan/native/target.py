@@ -129,7 +129,7 @@ class _Link:
 def _follow(source: Source, implementation: Implementation, served: ServedFunction) -> Iterator[_Link]:
     """The functions from a row's own to the one that runs the graph."""
     assert implementation.function is not None
-    function = _find_again(source, implementation.function)
+    function = find_again(source, implementation.function)
     seen: set[int] = set()
     while function is not None and function.start not in seen:
         seen.add(function.start)
@@ -145,7 +145,7 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
     raise _refuse(served, "no function of its file runs its graph")
 
 
-def _find_again(source: Source, function: Function) -> Function | None:
+def find_again(source: Source, function: Function) -> Function | None:
     """A function in a file that other rows were ported in since it was read; that of a macro, not a helper so named."""
     found = [each for each in source.functions() if each.signature == function.signature]
     wrapped = [each for each in source.functions() if each.name == function.name and each.wrapper]
@@ -158,7 +158,7 @@ def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) 
     if found is None or found.function is None:
         return False
     source = parse_source(found.file, checkout.read(found.file))
-    function = _find_again(source, found.function)
+    function = find_again(source, found.function)
     if function is None or _reaches_graph(source, function):
         return False
     return any(find_call_site(_body(source, function), name) for name in names)

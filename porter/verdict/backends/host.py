@@ -15,8 +15,9 @@ from aten_overlay.metal.sanitizer.checks import NAMES, select
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import DEVICE, KERNELS, spell_include
+from porter.core.layout import DEVICE, KERNELS, NATIVE_FUNCTIONS, spell_include
 from porter.verdict.build import switches
+from porter.verdict.build.companions import list_companions
 from porter.verdict.build.libraries import build, build_shared
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise, metal_include
@@ -133,7 +134,9 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
 
 def build_many(tree: Tree, targets: Sequence[VerifyTarget], missing_ok: bool) -> Path:
     """Builds one library for many operators, whose rows `load_built` registers. Raises what building raises."""
-    bases = [target.base for target in targets]
+    yaml_text = tree.read(NATIVE_FUNCTIONS)
+    named = [target.base for target in targets]
+    bases = list(dict.fromkeys((*named, *(each for base in named for each in list_companions(yaml_text, base)))))
     parts = [bases[i : i + PART_SIZE] for i in range(0, len(bases), PART_SIZE)]
     return build(tree, targets, recipe(tree.root), cache.root(), parts, missing_ok, switched=True).library
 
@@ -142,7 +145,8 @@ def load_built(library: Path, tree: Tree, target: VerifyTarget, arithmetic: str,
     """`load_operator` with the library that `build_many` built: the rows of the other operators stay unregistered."""
     prefixes = [f"{functor}_" for functor in target.kernels]
     load(library, tree.root, prefixes, arithmetic, checked, sanitize=find_checks(checked))
-    switches.register(library, target.base)
+    for base in (target.base, *list_companions(tree.read(NATIVE_FUNCTIONS), target.base)):
+        switches.register(library, base)
     counters.install(kernel_calls, fallbacks)
 
 
