@@ -118,7 +118,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
    }
 -  mps::runMPSGraph(getCurrentMPSStream(), makeGraph(kH, kW, padH, padW), feeds, output);
 +
-+  const auto window_stride = stride.empty() ? {kH, kW} : stride;
++  const std::array<int64_t, 2> window_stride{stride.empty() ? kH : stride[0], stride.empty() ? kW : stride.back()};
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type = canUse32BitIndexMath(output) && canUse32BitIndexMath(input) ? "int" : "long";
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
@@ -137,7 +137,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
 +                  input.strides(),
 +                  output.dim(),
 +                  std::array<int64_t, 2>{kH, kW},
-+                  std::array<int64_t, 2>{window_stride[0], window_stride.back()},
++                  window_stride,
 +                  std::array<int64_t, 2>{padH, padW},
 +                  include,
 +                  divisor.value_or(0));
@@ -186,7 +186,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
 +
 +  at::globalContext().alertNotDeterministic("top_windows_backward_mps");
 +  grad_input.zero_();
-+  const auto window_stride = stride.empty() ? kernel_size : stride;
++  const std::array<int64_t, 2> window_stride{stride.empty() ? kH : stride[0], stride.empty() ? kW : stride.back()};
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type =
 +      canUse32BitIndexMath(grad_input) && canUse32BitIndexMath(grad_output) && canUse32BitIndexMath(input) ? "int"
@@ -210,7 +210,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
 +                  input.strides(),
 +                  grad_output.dim(),
 +                  std::array<int64_t, 2>{kH, kW},
-+                  std::array<int64_t, 2>{window_stride[0], window_stride.back()},
++                  window_stride,
 +                  std::array<int64_t, 2>{padding[0], padding.back()},
 +                  std::array<int64_t, 2>{dilation[0], dilation.back()});
 +      mtl_dispatch1DJob(computeEncoder, PSO, grad_output.numel());
