@@ -23,6 +23,11 @@ from porter.core.layout import OPERATIONS
 _OWN_KERNEL = re.compile(r"[Ss]tub\b|device_type\(\)")
 _REDISPATCHED = re.compile(r"(?:::)?at::(?!native::)")
 _OPERATOR_CALL = re.compile(r"\bat::(\w+?)(?:_outf?|_)?\(")
+_SCALAR_ON_DEVICE = re.compile(r"\b(?:wrapped_scalar_tensor|scalar_to_tensor)\s*\((?:[^(),;]|\([^();]*\))*,")
+
+
+class DoubleOnDevice(PorterError):
+    """A shared function copies a double to the device, which MPS cannot (PTR425)."""
 
 
 @dataclass(frozen=True)
@@ -171,10 +176,16 @@ def find_shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ..
 
 def find_migrations(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:
     """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no entry to join), by what the reading
-    of its stubs raises, or by what kept its code from being read.
+    of its stubs raises, or by what kept its code from being read. A row that only forwards may stay as it is.
     """
     old = [served for served in operator.served if served.builds_graph or served.error or _only_forwards(served)]
-    return tuple(_find_migration(checkout, operator, served) for served in old)
+    found = (_find_migration(checkout, operator, served) for served in old)
+    return tuple(each for each in found if not _forwards_rightly(each))
+
+
+def _forwards_rightly(found: Migration | Blocked) -> bool:
+    """Whether a row only forwards to others, and does it in a way that MPS needs."""
+    return isinstance(found, Blocked) and isinstance(found.error, DoubleOnDevice) and _only_forwards(found.served)
 
 
 def find_joining(checkout: Checkout, operator: Operator, migrations: tuple[Migration, ...]) -> tuple[Migration, ...]:
@@ -234,6 +245,7 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
     failure: PorterError | None = None
     for entry in candidates:
         try:
+            _refuse_double(checkout, served, entry)
             return Migration(served, entry, find_stubs(checkout, entry.kernel))
         except PorterError as error:
             failure = error
@@ -246,6 +258,18 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
     if own is None:
         raise failure
     return own
+
+
+def _refuse_double(checkout: Checkout, served: ServedFunction, entry: DispatchEntry) -> None:
+    """Raises PTR425 if a shared function makes a tensor of the device out of a scalar: that of a float is a double."""
+    for found in find_native_definitions(checkout, entry.kernel):
+        if _SCALAR_ON_DEVICE.search(found.text):
+            raise DoubleOnDevice(
+                "PTR425",
+                f"{entry.kernel} copies a scalar of {served.function.name} to the device as a double, which MPS lacks",
+                found.place,
+                "Keep a function for MPS that copies it in the type of the result.",
+            )
 
 
 def _keep_function(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration | None:

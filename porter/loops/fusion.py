@@ -26,6 +26,7 @@ from porter.loops.expressions import (
     walk,
 )  # fmt: skip
 from porter.loops.graph import ConcreteGraph, Tensor, list_tensors
+from porter.loops.host_values import Named
 from porter.loops.indices import flatten, loop
 from porter.loops.lowering import Lowering, as_loop, rebuild, refuse
 
@@ -43,7 +44,10 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Store:
-    """A result or a temporary of `size` elements: in each turn of its loops, the one at `place` becomes `value`."""
+    """A result or a temporary of `size` elements: in each turn of its loops, the one at `place` becomes `value`.
+
+    With a `guard`, only where that number is true.
+    """
 
     buffer: Buffer
     dtype: DType
@@ -51,6 +55,7 @@ class Store:
     loops: tuple[Loop, ...]  # outermost first
     place: Expr
     value: Expr
+    guard: Named | None = None
 
     @property
     def row_loops(self) -> tuple[Loop, ...]:

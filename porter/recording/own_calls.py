@@ -71,7 +71,7 @@ def _pick_samples(op: Any, dtype: DType, differentiable: bool) -> Sequence[Any]:
 def _kind(leaf: Any) -> Any:
     """What of an argument a change of sizes keeps."""
     if isinstance(leaf, torch.Tensor):
-        return leaf.ndim
+        return leaf.ndim, bool(leaf.any())  # of zeros alone, host code may answer without a graph
     if isinstance(leaf, int) and not isinstance(leaf, bool):
         return "size" if leaf > 2 else leaf
     return "number" if isinstance(leaf, float) else repr(leaf)

@@ -12,6 +12,8 @@ from porter.core.progress import Progress, ignore
 from porter.loops.coordinates import CoordinateMap, map_lines
 from porter.loops.host_values import Arguments
 from porter.loops.instances import instantiate
+from porter.loops.orders import order_lines
+from porter.loops.places import place_lines
 from porter.loops.program import ArgumentBuffer, Programs, Role, SymbolicProgram, Table
 from porter.loops.program_printing import name_memory, program_lines
 from porter.loops.resampling import Resampling, resampling_lines
@@ -54,6 +56,10 @@ def describe_programs(
         if each.name == overload:
             if each.map:
                 yield f"coordinates of {each.name}", tuple(_form_lines(each.map))
+            if each.order:
+                yield f"order of {each.name}", tuple(order_lines(each.order))
+            if each.places:
+                yield f"places of {each.name}", tuple(place_lines(each.places))
             for program in each.cases:
                 yield _title(program), tuple(program_lines(program))
                 if cost:

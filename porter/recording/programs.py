@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from porter.loops.building import CallProgram, Values, build_program, transfer_p
 from porter.loops.expressions import Buffer
 from porter.loops.fit import MIN_CALLS
 from porter.loops.fusion import LoopNest
+from porter.loops.optional import join_flags
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
 from porter.metal.loop_spelling import copies
 from porter.mpsgraph.graph import Value
@@ -25,8 +27,11 @@ from porter.recording.branches import find_distinguishing_conditions, split_call
 from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
 from porter.recording.coordinates import find_map
+from porter.recording.left_out import compute_left_out, drop_empty, vary_given
 from porter.recording.loop_values import TooManyTurns
+from porter.recording.orders import find_order
 from porter.recording.own_calls import OwnCall, capture_own_calls
+from porter.recording.places import find_places
 from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
 from porter.recording.resampling import find_resampling
@@ -40,6 +45,7 @@ _SIZES = (".sizes()", ".numel()")
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
 _MAX_DEPTH = 2  # splits of a group of calls
+_VARIED = 4  # calls that tensors are left out of, of each choice of tensors
 _CHECKED = 6  # calls that another case's program is tried with
 
 
@@ -60,15 +66,21 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
     origins: dict[int, OwnCall] = {}
     for ran, origin in _run_calls(find_opinfos(base, through), base):
         found.setdefault(ran.call.name, []).append(ran)
-        origins[id(ran)] = origin
+        if origin is not None:
+            origins[id(ran)] = origin
     more = _Near(origins, process_time() + MORE_SECONDS)
     return tuple(_find_map_or_programs(name, runs, more) for name, runs in sorted(found.items()))
 
 
 def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: _Near) -> Programs:
-    """What an overload moves, resamples or pools, at any sizes; programs only where it does not."""
-    found = find_map(runs) or find_resampling(runs) or find_window(runs)
-    return Programs(name, (), (), found) if found else find_programs(name, runs, more.run_near)
+    """What an overload moves, resamples, pools, sorts or places, at any sizes; programs only where it does not."""
+    if found := find_map(runs) or find_resampling(runs) or find_window(runs):
+        return Programs(name, (), (), found)
+    if order := find_order(runs):
+        return Programs(name, (), order=order)
+    if places := find_places(runs):
+        return Programs(name, (), places=places)
+    return find_programs(name, runs, more.run_near)
 
 
 @dataclass(frozen=True)
@@ -84,15 +96,28 @@ class _Near:
             yield from _run_all(self.origins[id(ran)].capture_near(self.deadline), self.deadline)
 
 
-def _run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, OwnCall]]:
-    """Runs calls of all OpInfos, until time is up."""
+def _run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, OwnCall | None]]:
+    """Runs calls of all OpInfos until time is up, and some of them without tensors that may be left out."""
+    varied: Counter[str] = Counter()
     deadline = process_time() + SECONDS
     for i, op in enumerate(ops):
         until = process_time() + (deadline - process_time()) / (len(ops) - i)
         for own in capture_own_calls(op, base, until - process_time()):
             if process_time() > until:
                 break
-            yield from ((ran, own) for ran in _run_all((own.call,), until))
+            runs = list(_run_all((own.call,), until)) or list(_run_all(drop_empty(own.call), until))
+            yield from ((ran, own) for ran in runs)
+            for ran in runs:
+                given = _describe_given(ran.call)
+                varied[given] += 1
+                if varied[given] <= _VARIED:
+                    yield from ((each, None) for each in _run_all(vary_given(ran.call), until))
+
+
+def _describe_given(call: OpCall) -> str:
+    """The tensors that a call gives with their types, and its flags."""
+    tensors = {name: tensor.dtype for name, tensor in call.tensors().items()}
+    return f"{call.name} {tensors} {[value for value in call.arguments.values() if isinstance(value, bool)]}"
 
 
 def _run_all(calls: Iterable[OpCall], deadline: float) -> Iterator[RecordedRun]:
@@ -127,7 +152,7 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
     cases: list[_Case] = []
     failed: list[tuple[list[_Observed], PorterError]] = []
     for group in sorted(_group(observed), key=_count_numbers, reverse=True):
-        if _join(cases, group):
+        if _join(cases, group) or _leave_out(cases, group):
             continue
         try:
             made = _transfer(cases, group)
@@ -136,7 +161,9 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
             if not all(map(_is_single, group)):  # calls of one element are run, not recorded
                 failed.append((group, error))
     cases = _join_cases(cases)
-    failed = [(group, error) for group, error in failed if not _join(cases, group)]
+    failed = [each for each in failed if not _join(cases, each[0]) and not _leave_out(cases, each[0])]
+    for case in cases:
+        case.program = join_flags(case.program)
     left += [error for _, error in failed]
     unexplained = [each for group, _ in failed for each in group]
     programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)
@@ -254,6 +281,20 @@ def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
     return False
 
 
+def _leave_out(cases: Sequence[_Case], group: list[_Observed]) -> bool:
+    """Adds calls to the first case whose program computes them too where tensors are left out."""
+    first = group[0].program
+    for case in cases:
+        if first.dtype in case.program.dtypes:
+            call = first.arguments
+            made = compute_left_out(case.program, call, lambda each: _find_difference(each, group) is not None)
+            if made is not None:
+                case.program = replace(made, calls=(*made.calls, *(each.program.arguments for each in group)))
+                case.calls = [*case.calls, *group]
+                return True
+    return False
+
+
 def _list_written(nests: Iterable[LoopNest], roles: Mapping[Buffer, Role]) -> set[Role]:
     """The memory of the call that kernels write."""
     written = {roles[store.buffer] for nest in nests for store in nest.stores}
@@ -268,10 +309,14 @@ def _moves_elements(program: SymbolicProgram) -> bool:
 def _join_cases(cases: list[_Case]) -> list[_Case]:
     """The cases without those whose calls one of more calls computes too: it may be found later."""
     found: list[_Case] = []
-    for case in sorted(cases, key=lambda each: len(each.calls), reverse=True):
-        if not _join(found, case.calls):
+    for case in sorted(cases, key=_count_tensors, reverse=True):
+        if not _join(found, case.calls) and not _leave_out(found, case.calls):
             found.append(case)
     return found
+
+
+def _count_tensors(case: _Case) -> tuple[int, int]:
+    return len(case.program.example.tensors), len(case.calls)
 
 
 def _find_difference(program: SymbolicProgram, group: Sequence[_Observed]) -> str | None:

@@ -114,8 +114,16 @@ class Beside:
 
 
 @dataclass(frozen=True)
+class Skip:
+    """Why so many `tests` were skipped, or failed as expected."""
+
+    reason: str
+    tests: int
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """The result of verification. `skipped` counts skips and expected failures; `notes` are not failures.
+    """The result of verification. `skipped` counts skips and expected failures, `skips` why; `notes` are not failures.
 
     `old_path` compares the port with the implementation it removes, on the same samples. `failed_before` are failures
     that the fork had before the port, in values that the port does not compute; they are not among `failures`. `beside`
@@ -137,6 +145,7 @@ class Verdict:
     old_path: Behavior | None = None
     failed_before: tuple[Failure, ...] = ()
     beside: tuple[Beside, ...] = ()
+    skips: tuple[Skip, ...] = ()
 
     @property
     def ok(self) -> bool:

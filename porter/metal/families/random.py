@@ -13,7 +13,7 @@ from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
 from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
-from porter.core.dtypes import DType
+from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
@@ -109,13 +109,20 @@ def _names(row: Distribution) -> tuple[str, ...]:
 
 def _write_launch(name: str, call: StubCall, row: Distribution) -> str:
     output = "iter.output()" if "TensorIterator" in call.stub.signature[0][0] else "Tensor(self)"
+    refused = "" if Kind.INTEGRAL in {dtype.kind for dtype in row.dtypes} else _refuse_integers(name, call)
     if row.operand:
         given = f"Tensor({row.operand}).expand(self.sizes()).to(self.device(), kFloat).contiguous()"
     else:
         element = "int64_t" if row.whole else "float"
         values = ", ".join(f"static_cast<{element}>({each})" for each in row.params or ("0",))
         given = f"std::array<{element}, {max(len(row.params), 1)}>{{{values}}}"
-    return f'fill_random({output}, "{name}", generator, {given});'
+    return f'{refused}fill_random({output}, "{name}", generator, {given});'
+
+
+def _refuse_integers(name: str, call: StubCall) -> str:
+    """The check of a distribution of real numbers."""
+    dtype = "iter.dtype()" if "TensorIterator" in call.stub.signature[0][0] else "self.scalar_type()"
+    return f'TORCH_CHECK_TYPE(isFloatingType({dtype}), "{name} on MPS fills no ", {dtype});\n'
 
 
 def _edit_kernels(fork: Checkout, source: str, lines: tuple[Line, ...]) -> Iterator[Edit]:

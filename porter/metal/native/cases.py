@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from porter.core.errors import PorterError
+from porter.loops.host_values import evaluate
 from porter.loops.program import SymbolicProgram
 from porter.metal.native.kernel import KernelStyle, write_kernel
 
@@ -50,7 +51,9 @@ def _are_alike(one: SymbolicProgram, other: SymbolicProgram, style: KernelStyle)
     """Whether two programs write the same kernels for all of their types, and launch them alike."""
     if one.key != other.key or len(one.nests) != len(other.nests):
         return False
-    if [nest.rows for nest in one.nests] != [nest.rows for nest in other.nests]:
+    calls = (*one.calls, *other.calls)
+    rows = [(a.rows, b.rows) for a, b in zip(one.nests, other.nests, strict=True)]
+    if any(evaluate(a, call) != evaluate(b, call) for a, b in rows if a != b for call in calls):
         return False
     try:
         return _write(_join(one, other), style) == _write(_join(other, one), style)

@@ -8,18 +8,20 @@ from functools import partial
 
 from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern, walk
 from porter.loops.host_values import HostValue, Named, Scalar, list_scalars, substitute
-from porter.loops.program import Programs, ResultBuffer, Role, SymbolicProgram
+from porter.loops.optional import drop_unread
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
 
 _KEEPS_NAN = {ReductionKind.MAX: ReductionKind.MAX_NAN, ReductionKind.MIN: ReductionKind.MIN_NAN}
 _INDICES = (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN)
+_LAST = 2**31  # results
 _MOST = 2**31  # no index is larger than what an index may be
 
 
 def prepare(programs: Programs) -> Programs:
     """The programs as ports have them."""
-    cases = _share_defaults(programs.cases)
+    cases = _share_defaults(tuple(map(drop_unread, programs.cases)))
     simple = replace(programs, cases=tuple(_change(case, _simplify) for case in cases))
     return with_scans(with_strides(simple))
 
@@ -56,8 +58,8 @@ def _change(case: SymbolicProgram, change: Callable[[Expr], Expr]) -> SymbolicPr
 
 
 def _order(role: Role) -> int:
-    """Results in the order that the operator has them, after what is on the way to them."""
-    return role.index if isinstance(role, ResultBuffer) else -1
+    """Results in the order that the operator has them, after what is on the way to them; then arguments."""
+    return role.index if isinstance(role, ResultBuffer) else _LAST if isinstance(role, ArgumentBuffer) else -1
 
 
 def _simplify(value: Expr) -> Expr:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import INT, Kind
 from porter.core.errors import PorterError
 from porter.languages.statements import name_tokens
-from porter.loops.program import Programs
+from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.native.cases import UNKNOWN_CONDITION
 from porter.metal.native.elements import NARROW
-from porter.metal.native.host_values import Names
+from porter.metal.native.host_values import Names, write_given
 from porter.metal.native.launch import Launch
 
 _GIVEN = ".has_value()"
@@ -25,8 +26,17 @@ def list_suffixes(programs: Programs) -> tuple[str, ...]:
     """What the names of the kernels of cases end with: nothing for the last, else the kind of type that only it has."""
     kinds = [{dtype.kind for dtype in case.dtypes} for case in programs.cases]
     of_kind = [next(iter(each)).name.lower() if len(each) == 1 and kinds.count(each) == 1 else "" for each in kinds]
-    made = [f"_{kind}" if kind else f"_case{i + 1}" for i, kind in enumerate(of_kind)]
+    named = zip(of_kind, programs.cases, strict=True)
+    made = [
+        f"_{name}" if (name := kind or _find_flag(case)) else f"_case{i + 1}" for i, (kind, case) in enumerate(named)
+    ]
     return (*made[:-1], "")
+
+
+def _find_flag(case: SymbolicProgram) -> str:
+    """The flag that is all of a case's condition; nothing if it has another."""
+    only = case.when[0] if len(case.when) == 1 else None
+    return only.text if only and only.holds and re.fullmatch(r"[a-z]\w*", only.text) else ""
 
 
 def write_cases(programs: Programs, launches: Sequence[Launch], kernels: Sequence[Sequence[str]], names: Names) -> str:
@@ -93,12 +103,6 @@ def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
         yield _OF_KIND[next(iter(kinds))].format(f"{tensor}scalar_type()")
 
 
-def _write_given(tensor: str, names: Names) -> str:
-    """Whether a tensor is given that may be left out: an optional one may also have a tensor that is undefined."""
-    variable = names.variable(tensor)
-    return f"({variable}{_GIVEN} && {variable}->defined())" if variable in names.optional else f"{variable}.defined()"
-
-
 def _write_condition(condition: Condition, names: Names) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
     if condition.text == UNKNOWN_CONDITION:
@@ -106,7 +110,8 @@ def _write_condition(condition: Condition, names: Names) -> str:
     parts, last = [], 0
     for token in name_tokens(condition.text):
         if names.types.get(token.text) == "Tensor?" and condition.text.startswith(_GIVEN, token.end):
-            parts += [condition.text[last : token.start], _write_given(token.text, names)]
+            given = write_given(token.text, names)
+            parts += [condition.text[last : token.start], f"({given})" if "&&" in given else given]
             last = token.end + len(_GIVEN)
         elif token.text in names.types:
             is_plain = condition.text[token.end : token.end + 1] != "."

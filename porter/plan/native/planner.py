@@ -17,6 +17,9 @@ from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.loops.host_values import SizeProduct
+from porter.loops.optional import name_flags
+from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.loops.windows import Window
 from porter.metal.functor import Origin
@@ -25,7 +28,11 @@ from porter.metal.native.elements import Complex
 from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.native.launch import write_launch
+from porter.metal.native.launch import Launch, write_launch
+from porter.metal.native.order_kernel import HELPERS, OrderKernels, write_order_kernels
+from porter.metal.native.order_launch import write_order_launch
+from porter.metal.native.place_kernel import PlaceKernels, write_place_kernels
+from porter.metal.native.place_launch import write_place_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
@@ -43,7 +50,7 @@ from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_ta
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.scratch import without_scratch
 from porter.plan.native.structured import find_structured_target
-from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
+from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
@@ -108,24 +115,28 @@ def port_rows(
 ) -> NativePort:
     """Ports rows that build graphs, each in its function or in the helper that only they call.
 
+    Where another row's function runs the graph, that row is ported: its runs have all that the function is called with.
     A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too.
     """
     port = NativePort(draft)
-    symbols = frozenset(each.served.entry.kernel.rsplit("::", 1)[-1] for each in blocked)
-    read = {each: _read_programs(programs, each) for each in blocked}
+    leads = {each: find_lead(draft.fork, each.served) for each in blocked}
+    symbols = frozenset(
+        lead.entry.kernel.rsplit("::", 1)[-1] for each in blocked for lead in (each.served, leads[each])
+    )
+    read = {each: _read_programs(programs, replace(each, served=leads[each])) for each in blocked}
     done: dict[tuple[str, str], str] = {}  # the functions that were ported, and their names
     for each in sorted(blocked, key=lambda each: isinstance(read[each], PorterError)):
-        row, found = each.served, read[each]
-        if _find_key(row) in done or calls_one(port.draft.fork, row, done.values()):
+        row, lead, found = each.served, leads[each], read[each]
+        if _find_key(lead) in done or calls_one(port.draft.fork, row, done.values()):
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = _find_target(port.draft.fork, row, found, symbols)
+            target = _find_target(port.draft.fork, lead, found, symbols)
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):
                     raise found
-                port = _port_row(port, operator, row, target, found)
+                port = _port_row(port, operator, lead, target, found)
                 done[key] = target.function.name
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:
@@ -178,6 +189,10 @@ def _port_row(
     """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
     if programs.map:
         return _port_form(port, operator, row, target, programs.map)
+    if programs.order:
+        return _port_order(port, operator, row, target, programs.order)
+    if programs.places:
+        return _port_places(port, operator, row, target, programs.places)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -190,9 +205,11 @@ def _port_row(
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, target)
     programs = prepare(programs)
-    programs = replace(programs, cases=join_cases(programs.cases, style))
+    results = {name: variable.strip("_") for name, variable in names.variables.items()}
+    named = [name_flags(each, results) for each in programs.cases]
+    programs = replace(programs, cases=join_cases(named, style))
     kernel_file = find_kernel_file(fork, target.file)
-    bases = _list_bases(operator, row)
+    bases = _list_bases(row)
     for base in bases:
         cases, written = _write_kernels(fork, kernel_file, programs, base, names, style)
         taken = any(kernel.name.startswith(base) for kernel in port.kernels)
@@ -232,7 +249,7 @@ def _port_form(port: NativePort, operator: Operator, row: ServedFunction, target
     names = _read_names(row.function, replace(target, variables=target.arguments))
     types = list_form_types(found, lambda: read_atomic_types(fork), style.complex_numbers is Complex.REFUSES)
     kernel_file = find_kernel_file(fork, target.file)
-    bases = _list_bases(operator, row)
+    bases = _list_bases(row)
     for base in bases:
         kernel = write_form_kernel(found, base, types, style)
         written = WrittenKernel(
@@ -255,14 +272,66 @@ def _port_form(port: NativePort, operator: Operator, row: ServedFunction, target
     return replace(port, draft=draft, kernels=(*port.kernels, *new))
 
 
+def _port_order(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: RowOrder
+) -> NativePort:
+    """Writes the kernels of a row that sorts, and its new body. Raises PTR359, PTR370 and PTR371."""
+    kernels = write_order_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
+
+    def launch(names: Names, body: str) -> Launch:
+        return write_order_launch(found, kernels, names, body)
+
+    return _port_own(port, row, target, kernels, launch, HELPERS)
+
+
+def _port_places(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: NonzeroPlaces
+) -> NativePort:
+    """Writes the kernels of a row that finds elements, and its new body. Raises PTR359, PTR370 and PTR371."""
+    kernels = write_place_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
+
+    def launch(names: Names, body: str) -> Launch:
+        return write_place_launch(found, kernels, names, body)
+
+    return _port_own(port, row, target, kernels, launch)
+
+
+def _port_own(
+    port: NativePort,
+    row: ServedFunction,
+    target: Target,
+    kernels: OrderKernels | PlaceKernels,
+    launch: Callable[[Names, str], Launch],
+    helpers: str = "",
+) -> NativePort:
+    """Writes kernels that no loops tell, with the `helpers` that a file has once, and a body that launches them."""
+    fork = port.draft.fork
+    names = _read_names(row.function, target)
+    kernel_file = find_kernel_file(fork, target.file)
+    source = format_block(fork, kernel_file, kernels.source)
+    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances)
+    needed = set(names.variables.values())
+    body = replace_graph(target.body, target.place, needed)
+    refuse_stale(body, target.place, needed)
+    made = launch(names, body)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, made.text, (), names)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
+    if written in port.kernels:
+        return replace(port, draft=draft)
+    shared = format_block(fork, kernel_file, helpers) if helpers else ""
+    text = source if fork.exists(kernel_file) and shared in fork.read(kernel_file) else shared + source
+    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text))
+    return replace(port, draft=draft, kernels=(*port.kernels, written))
+
+
 def _read_names(function: NativeFunction, target: Target) -> Names:
     types = {each.name: each.type for each in function.arguments}
     return Names(target.variables, types, target.optional, target.references)
 
 
-def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:
+def _list_bases(row: ServedFunction) -> tuple[str, str]:
     """The operator's name for kernels; with that of the overload, where another row has other kernels of this name."""
-    base = operator.base.strip("_")
+    base = row.function.base.strip("_")
     overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
     longer = f"{base}_{overload.lower()}"
     return longer if base in _NAMESPACES else base, longer
@@ -311,7 +380,7 @@ def _edit_function(
     function = target.function
     counted = [names.variable(tensor) for tensor in counted_by]
     made = _return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
-    if not sees_helpers(source, function.start) and "using namespace mps;" not in made:
+    if not sees_helpers(source, function.start) and not re.search(r"using namespace (?:at::native::)?mps;", made):
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]
     text = format_block(draft.fork, target.file, f"{head}{{\n{made.strip()}\n}}")

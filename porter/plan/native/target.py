@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from porter.aten.call_graph import parse_source
+from porter.aten.declarations import MPS_KEY
 from porter.aten.implementations import Implementation, list_host_sources
-from porter.aten.native_functions import NativeFunction
-from porter.aten.operator import ServedFunction
+from porter.aten.native_functions import NativeFunction, NativeFunctions
+from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.languages.brackets import split_at_commas
@@ -59,7 +60,7 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     if implementation is None or implementation.function is None:
         raise _refuse(served, "its code is made by a macro")
     source = parse_source(implementation.file, checkout.read(implementation.file))
-    chain = list(_follow(source, implementation, served))
+    chain = _list_chain(checkout, served)
     at = len(chain) - 1
     names = [link.function.name for link in chain]
     own = next((i - 1 for i in range(1, at + 1) if not _is_own(checkout, chain[i].function, ported, names)), at)
@@ -71,6 +72,31 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     references = frozenset(each.name for each in parameters if _REFERENCE in each.type)
     optional = frozenset(each.name for each in parameters if "ptional" in each.type) - references
     return Target(implementation.file, chain[own].function, body, variables, optional, references)
+
+
+def find_lead(checkout: Checkout, served: ServedFunction) -> ServedFunction:
+    """The row whose own function runs a row's graph; the row itself, if that is no other's."""
+    try:
+        *_, last = _list_chain(checkout, served)
+    except PorterError:
+        return served
+    name = last.function.name
+    if last.function.name == served.entry.kernel.rsplit("::", 1)[-1]:
+        return served
+    for function in NativeFunctions.read(checkout).by_name.values():
+        entry = function.entry_for(MPS_KEY)
+        if entry is not None and entry.kernel.rsplit("::", 1)[-1] == name and not is_shared(entry):
+            return find_served(checkout, function) or served
+    return served
+
+
+def _list_chain(checkout: Checkout, served: ServedFunction) -> list[_Link]:
+    """The functions from a row's own to the one that runs the graph. Raises PTR368."""
+    implementation = served.implementation
+    if implementation is None or implementation.function is None:
+        raise _refuse(served, "its code is made by a macro")
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    return list(_follow(source, implementation, served))
 
 
 @dataclass(frozen=True)

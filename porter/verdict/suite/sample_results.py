@@ -20,7 +20,7 @@ from porter.verdict.limits import SAMPLES_OF
 from porter.verdict.refusals import refusal_in
 from porter.verdict.suite import compare, lists, samples
 from porter.verdict.suite.context import Context
-from porter.verdict.suite.distributions import find_cases
+from porter.verdict.suite.distributions import Case, find_cases
 
 SAMPLES = 12
 DTYPES = tuple(getattr(torch, dtype.torch) for dtype in dtypes.TESTED)
@@ -31,7 +31,7 @@ def run_samples(context: Context, progress: Progress = ignore) -> list[SampleRes
     one sample in the others. Reports the next ones to `progress`.
     """
     precision = lists.low_precision(context.precision)
-    found: list[SampleResult] = []
+    found = [_run_fill(case, dtype) for base in context.bases for case in find_cases(base) for dtype in DTYPES]
     for op in op_db:
         if any(find_cases(op.name)) or not (context.names(op) or op.full_name in context.through):
             continue
@@ -43,6 +43,26 @@ def run_samples(context: Context, progress: Progress = ignore) -> list[SampleRes
             else:
                 found += _beyond_the_cpu(op, dtype)
     return found
+
+
+def _run_fill(case: Case, dtype: torch.dtype) -> SampleResult:
+    """Whether both fill a tensor with random numbers, which no value shows."""
+    told = []
+    for device in ("cpu", "mps"):
+        try:
+            case.fill(torch.zeros(8, dtype=dtype, device=device), torch.Generator(device).manual_seed(1)).cpu()
+        except Exception as error:
+            told.append(_first_line(error))
+        else:
+            told.append("")
+    refused, message = told
+    status = Status.COMPUTED_ALONE if refused else Status.AGREES
+    kind = str(dtype).removeprefix("torch.")
+    return SampleResult(kind, case.label, status_of_error(message, not refused) if message else status, message)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
 
 
 def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[SampleResult]:
@@ -78,7 +98,7 @@ def _run_sample(
         args = samples.mirror((sample.input, *sample.args), "mps")
         got = _leaves(op(*args, **samples.mirror(sample.kwargs, "mps")))
     except Exception as error:
-        message = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        message = _first_line(error)
         return SampleResult(kind, name, status_of_error(message, alone=want is not None), message)
     if want is None:
         return SampleResult(kind, name, Status.COMPUTED_ALONE)

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.edges import edge_values, values_beside
 
@@ -72,6 +73,24 @@ def copy_sample(sample: SampleInput) -> SampleInput:
     return sample.transform(lambda value: mirror(value, "cpu"))
 
 
+def find_written(before: SampleInput, after: SampleInput) -> dict[int, torch.Tensor]:
+    """The tensors that a call wrote to, by their places among all leaves of the arguments."""
+    pairs = zip(*(pytree.tree_leaves(((each.input, *each.args), each.kwargs)) for each in (before, after)), strict=True)
+    return {i: new for i, (old, new) in enumerate(pairs) if isinstance(new, torch.Tensor) and _differs(old, new)}
+
+
+def _differs(old: torch.Tensor, new: torch.Tensor) -> bool:
+    if old.shape != new.shape or old.layout != torch.strided or new.layout != torch.strided:
+        return False
+    same = (old == new) | ((old != old) & (new != new))
+    return not bool(same.all())
+
+
+def overlaps_itself(tensor: torch.Tensor) -> bool:
+    """Whether several elements are one in memory."""
+    return any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
 def stay_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """Marks a 0-d tensor as a CPU scalar operand."""
     tensor.stays_on_cpu = True  # type: ignore[attr-defined]
@@ -112,6 +131,11 @@ def shift(t: torch.Tensor) -> torch.Tensor:
     return storage[OFFSET:].view(t.shape)
 
 
+def make_dense(value: Any) -> Any:
+    """A tensor with the same elements, one after the other in memory of its own."""
+    return value.detach().clone(memory_format=torch.contiguous_format) if isinstance(value, torch.Tensor) else value
+
+
 def expand(t: torch.Tensor) -> torch.Tensor:
     return t[..., :1].expand(t.shape) if t.ndim and t.shape[-1] else t
 
@@ -146,7 +170,7 @@ def vary_layouts(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, Sa
 
 
 def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tuple[str, SampleInput]]:
-    """The sample with its second tensor in other types, as a CPU scalar, as a 0-d tensor and broadcast."""
+    """The sample with its second tensor in other types, as a CPU scalar, a number, a 0-d tensor, and broadcast."""
     if len(list(_tensors(sample))) != 2:
         return
     for dtype in others:
@@ -156,6 +180,8 @@ def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tu
     yield "CPU scalar first", sample.transform(_on_tensors(lambda t: stay_on_cpu(scalar(t)), only=0))
     if all(t.dtype.is_floating_point for t in _tensors(sample)):  # beside integers its type would be the result's
         yield "with a float64 CPU scalar", sample.transform(_on_tensors(_wide_scalar, only=1))
+    yield "with a number", sample.transform(_on_tensors(_take_number, only=1))
+    yield "a number first", sample.transform(_on_tensors(_take_number, only=0))
     yield "with a 0-d tensor", sample.transform(_on_tensors(scalar, only=1))
     yield "second broadcast", sample.transform(_on_tensors(lambda t: t[:1] if t.ndim else t, only=1))
     yield "first broadcast", sample.transform(_on_tensors(lambda t: t[..., :1] if t.ndim else t, only=0))
@@ -311,6 +337,10 @@ def _wide_scalar(t: torch.Tensor) -> torch.Tensor:
     return stay_on_cpu(_cast(scalar(t), torch.float64))
 
 
+def _take_number(t: torch.Tensor) -> Any:
+    return scalar(t).item() if t.numel() else t
+
+
 def _tensors(sample: SampleInput) -> Iterator[torch.Tensor]:
     for value in (sample.input, *sample.args, *sample.kwargs.values()):
         if isinstance(value, torch.Tensor):
@@ -319,15 +349,15 @@ def _tensors(sample: SampleInput) -> Iterator[torch.Tensor]:
             yield from (v for v in value if isinstance(v, torch.Tensor))
 
 
-def _each_tensor(change: Transform) -> Callable[[Any], Any]:
+def _each_tensor(change: Callable[[torch.Tensor], Any]) -> Callable[[Any], Any]:
     return lambda value: change(value) if isinstance(value, torch.Tensor) and not _stays_on_cpu(value) else value
 
 
-def _on_tensors(change: Transform, only: int | None = None) -> Callable[[Any], Any]:
+def _on_tensors(change: Callable[[torch.Tensor], Any], only: int | None = None) -> Callable[[Any], Any]:
     """`change` for tensors, all or the n-th, for `SampleInput.transform`, which visits the arguments in order."""
     seen = iter(range(1_000_000))
 
-    def visit(t: torch.Tensor) -> torch.Tensor:
+    def visit(t: torch.Tensor) -> Any:
         return change(t.detach()) if only in (None, next(seen)) else t.detach()
 
     return _each_tensor(visit)

@@ -9,13 +9,14 @@ the distributions are. Seeds are fixed, so a test always has the same outcome.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import torch
 from torch.testing._internal.common_device_type import dtypes
 from torch.testing._internal.common_utils import parametrize
 
+from porter.core.dtypes import TESTED
 from porter.verdict.suite import counters, execution, results
 from porter.verdict.suite.consistency import Consistency, describe_unreached, instantiate
 from porter.verdict.suite.context import get_context
@@ -25,6 +26,8 @@ from porter.verdict.suite.opinfos import dtype_name, opinfos
 OPINFOS = opinfos(get_context())
 CASES = [case for base in OPINFOS.context.bases for case in find_cases(base)] if not execution.is_redirected() else []
 DTYPES = [each for each in OPINFOS.dtypes if OPINFOS.plans(each) and not each.is_complex]
+EVERY = [getattr(torch, each.torch) for each in TESTED]
+BEYOND = [each for each in EVERY if DTYPES and not OPINFOS.plans(each) and not each.is_complex]
 COUNT = 20000
 over_cases = parametrize("case", CASES, name_fn=lambda case: case.label)
 
@@ -107,6 +110,13 @@ class TestDistributions(Consistency):
             self.assertEqual(whole.cpu()[3::2], dense, msg="a view gets other numbers")
             self.assertFalse(bool(whole.cpu()[2::2].any()), "elements beside the view are written")
             case.fill(torch.zeros(0, dtype=dtype, device=device), generator)
+
+    @over_cases
+    def test_refused_types(self, device: str, case: Case) -> None:
+        """Every other type is refused as a type, not for want of a kernel, unless the old code still fills it."""
+        for dtype in BEYOND:
+            with suppress(TypeError, NotImplementedError):
+                self.draw(case, dtype, torch.Generator(device).manual_seed(1))
 
 
 if CASES:

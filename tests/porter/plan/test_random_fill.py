@@ -100,6 +100,7 @@ static void uniform_mps_kernel(TensorIteratorBase& iter,
                                const double from,
                                const double to,
                                std::optional<Generator> generator) {
+  TORCH_CHECK_TYPE(isFloatingType(iter.dtype()), "uniform on MPS fills no ", iter.dtype());
   fill_random(
       iter.output(), "uniform", generator, std::array<float, 2>{static_cast<float>(from), static_cast<float>(to)});
 }
