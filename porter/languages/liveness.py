@@ -194,6 +194,7 @@ class _Pruner:
             filled = _find_filled(self._code(each), self.text[: each.start])
             kept[each] = replace(what, targets=(filled,)) if filled else what
         acts = {each for each, what in kept.items() if not what.targets or not self._is_local(each, what)}
+        acts -= {each for each in acts - self._in_loops if self._code(each) == ";"}
         live = acts - self._jumps.keys()
         while True:
             uses = self._find_last_uses(live)
@@ -206,6 +207,12 @@ class _Pruner:
             if more <= live:
                 return frozenset(live)
             live |= more
+
+    @cached_property
+    def _in_loops(self) -> frozenset[Statement]:
+        """The statements that loops repeat."""
+        every = (inner for outer in self.statements for inner in outer.walk())
+        return frozenset(each for outer in every if outer.keyword in _LOOPS for each in outer.body)
 
     def _has_use(self, outer: Statement, live: Set[Statement]) -> bool:
         """Whether a statement has others within that stay, and are no mere assertions."""

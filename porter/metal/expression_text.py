@@ -111,6 +111,8 @@ class ExpressionWriter:
         if self.copied and expr.attribute == 0:
             return f"{self.copied}(0)"
         text = literal(expr.attribute, expr.dtype.kind)
+        if self.copied and self.spelling.has_complex:
+            return f"c10::metal::cast_to<{self.copied}>({text})"
         if written in (FLOAT.metal, BOOL.metal):
             return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"
         return f"{written}({text})"

@@ -14,6 +14,7 @@ _FORMS = {
     "bitwiseAND": "{0} & {1}", "bitwiseOR": "{0} | {1}", "bitwiseXOR": "{0} ^ {1}", "bitwiseNOT": "~{0}",
     "bitwiseLeftShift": "{0} << {1}", "bitwiseRightShift": "{0} >> {1}",
     "floorModulo": "c10::metal::remainder({0}, {1})", "modulo": "c10::metal::fmod({0}, {1})",
+    "log1p": "c10::metal::log1p({0})",
 }  # fmt: skip
 
 _OF_PARTS = ("notEqual", "equal")  # their result says something of both parts

@@ -33,7 +33,7 @@ from porter.metal.source import Source
 from porter.plan.callers import Gone, redirect_calls
 from porter.plan.draft import Draft
 from porter.plan.empty_files import delete_empty_files
-from porter.plan.native.planner import FROM_RECORDING, ReadPrograms, no_programs, port_blocked
+from porter.plan.native.planner import FROM_RECORDING, NativePort, ReadPrograms, no_programs, port_blocked
 from porter.plan.own_functions import define_what_bodies_use, include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
     EntryChange,
@@ -152,7 +152,14 @@ def plan_kernels(
         notes=tuple(note for kernel in ported.kernels for note in kernel.notes),
         answered=_list_answered(migrations),
         changes=draft.changes,
+        elsewhere=_list_elsewhere(native) if not ported.kernels else (),
     )
+
+
+def _list_elsewhere(native: NativePort) -> tuple[str, ...]:
+    """The complex types that no kernel of the rows takes."""
+    made = [each.torch for each in dtypes.ALL if each.kind is dtypes.Kind.COMPLEX] if native.kernels else []
+    return tuple(each for each in made if each not in native.dtypes)
 
 
 def require_dialect(checkout: Checkout) -> None:

@@ -30,6 +30,8 @@ from porter.recording.concrete import (
     view_feeds,
 )  # fmt: skip
 from porter.recording.flow import check_flow, same_elements
+from porter.recording.made_numbers import find_made
+from porter.recording.record import RecordedRun, run_call
 from porter.verdict.errors import raising_porter_errors
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.objects import Ref
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
     from porter.recording.calls import OpCall
-    from porter.recording.record import RecordedRun
 
 _MAX_MADE = 8  # elements that host code makes, such as sizes and scales
 
@@ -48,8 +49,7 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     reader = _Reader(ran)
     with raising_porter_errors():
         if ran.others:
-            before = {tensor.data_ptr(): ran.given[name] for name, tensor in ran.call.tensors().items()}
-            check_flow(ran.runs, before, ran.results)
+            _check_others(ran)
         nests = tuple(nest for run in ran.runs for nest in reader.read_graph(run))
         reader.check_results()
     arguments = read_call_arguments(ran.call, ran.made)
@@ -63,6 +63,15 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     empty = {f"{name}.empty()": not value for name, value in arguments.others.items() if isinstance(value, tuple)}
     facts = {**read_arguments(ran.call), **empty, **dict(_wrapped_dims(arguments, key))}
     return CallProgram(arguments, facts, key, dtype, nests, roles, shared, numbers)
+
+
+def _check_others(ran: RecordedRun) -> None:
+    """Follows the elements of a call that ran other kernels too. Raises PTR135."""
+    before = {tensor.data_ptr(): ran.given[name] for name, tensor in ran.call.tensors().items()}
+    try:
+        check_flow(ran.runs, before, ran.results)
+    except PorterError:
+        check_flow(ran.runs, before, ran.results, find_made(ran, run_call))
 
 
 def _wrapped_dims(call: Arguments, tensor: str) -> Iterator[tuple[str, Value]]:

@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from porter.aten.declarations import TENSOR_OPTIONS
 from porter.recording.calls import OpCall
 
 # Numbers unlikely to appear in host code.
 _FRACTION, _WHOLE = 0.43, 11
-# An out= overload does not take these.
-_OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory", "memory_format"})
 
 
 def adapt_call(call: OpCall, name: str) -> OpCall | None:
@@ -60,7 +59,7 @@ def _match_arguments(call: OpCall, parameters: Sequence[Any]) -> dict[str, Any] 
             given[parameter.name] = parameter.default_value
         else:
             return None
-    return given if call.arguments.keys() - given.keys() <= _OPTIONS and _have_types(given, parameters) else None
+    return given if call.arguments.keys() - given.keys() <= TENSOR_OPTIONS and _have_types(given, parameters) else None
 
 
 def _convert_argument(kind: str, value: Any) -> Any:

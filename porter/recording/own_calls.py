@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import process_time
 from typing import Any
@@ -12,7 +12,8 @@ import torch
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
-from porter.recording.calls import OpCall, capture_sample_calls
+from porter.recording.calls import OpCall, capture_calls_in_place, capture_sample_calls
+from porter.recording.seen_values import SeenValues, with_arguments
 from porter.recording.size_sets import SETS, Place, SizeSets, Template
 
 SECONDS = 12.0  # of this process, to make the samples of one operator
@@ -24,13 +25,14 @@ TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", 
 
 @dataclass(frozen=True)
 class OwnCall:
-    """A call, and where it came from: an OpInfo, and the sizes of a sample of it."""
+    """A call, and where it came from: an OpInfo, the sizes of a sample of it, and arguments that were changed."""
 
     call: OpCall
     op: Any
     base: str
     sets: SizeSets
     place: Place
+    changed: Mapping[str, Any] = field(default_factory=dict)
 
     def capture_near(self, deadline: float) -> Iterator[OpCall]:
         """Yields calls of the same overload that samples with few other sizes make."""
@@ -38,7 +40,7 @@ class OwnCall:
         for sample in self.sets.make_near(self.place):
             for call in capture_sample_calls(self.op, self.base, sample, self.place.requires_grad):
                 if call.overload == self.call.overload:
-                    yield call
+                    yield with_arguments(call, self.changed)
 
 
 def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[OwnCall]:
@@ -49,23 +51,40 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
     for i, dtype in enumerate(supported):
         differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
         sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
-        for sample in _pick_samples(op, dtype, differentiable):
+        samples, seen = _pick_samples(op, base, dtype, differentiable)
+        for sample in samples:
             for made, place in sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS):
-                calls = capture_sample_calls(op, base, made, differentiable)
-                yield from (OwnCall(call, op, base, sets, place) for call in calls)
+                for call in capture_sample_calls(op, base, made, differentiable):
+                    own = OwnCall(call, op, base, sets, place)
+                    yield own
+                    yield from _change(own, seen)
 
 
-def _pick_samples(op: Any, dtype: DType, differentiable: bool) -> Sequence[Any]:
-    """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first."""
+def _change(own: OwnCall, seen: SeenValues) -> Iterator[OwnCall]:
+    """The call with an argument of other samples."""
+    changed = seen.change(own.call)
+    if changed:
+        yield replace(own, call=with_arguments(own.call, changed), changed=changed)
+
+
+def _pick_samples(op: Any, base: str, dtype: DType, differentiable: bool) -> tuple[Sequence[Any], SeenValues]:
+    """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
+
+    Those that call the operator on the CPU, if any does: an OpInfo may serve others by some ranks of its samples. With
+    them comes what the arguments of their calls are.
+    """
     torch_dtype = getattr(torch, dtype.torch)
     try:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
-        return []
+        return [], SeenValues.of(())
+    calls = [capture_calls_in_place(op, base, sample, differentiable) for sample in samples]
+    calling = [sample for sample, made in zip(samples, calls, strict=True) if made] or samples
     found: dict[str, Any] = {}
-    for sample in samples:
+    for sample in calling:
         found.setdefault(repr([_kind(leaf) for leaf in Template.of(sample).leaves]), sample)
-    return sorted(found.values(), key=lambda sample: -Template.of(sample).rank)[:_KEPT]
+    picked = sorted(found.values(), key=lambda sample: -Template.of(sample).rank)[:_KEPT]
+    return picked, SeenValues.of(call for made in calls for call in made)
 
 
 def _kind(leaf: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.loops.alternatives import list_alternatives
 from porter.loops.building import CallProgram, Values, build_program, transfer_program
 from porter.loops.expressions import Buffer
 from porter.loops.fit import MIN_CALLS
@@ -27,6 +28,7 @@ from porter.recording.branches import find_distinguishing_conditions, split_call
 from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
 from porter.recording.coordinates import find_map
+from porter.recording.flags import order_cases, split_by_flags
 from porter.recording.left_out import compute_left_out, drop_empty, vary_given
 from porter.recording.loop_values import TooManyTurns
 from porter.recording.orders import find_order
@@ -45,8 +47,9 @@ _SIZES = (".sizes()", ".numel()")
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
 _MAX_DEPTH = 2  # splits of a group of calls
+_CHECKED = 6  # calls that a program of their own structure is compared with
+_JOINED = 48  # calls that another case's program is tried with
 _VARIED = 4  # calls that tensors are left out of, of each choice of tensors
-_CHECKED = 6  # calls that another case's program is tried with
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
     cases: list[_Case] = []
     failed: list[tuple[list[_Observed], PorterError]] = []
     for group in sorted(_group(observed), key=_count_numbers, reverse=True):
-        if _join(cases, group) or _leave_out(cases, group):
+        if _join_parts(cases, group) or _leave_out(cases, group):
             continue
         try:
             made = _transfer(cases, group)
@@ -271,13 +274,50 @@ def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
         if (
             has_type
             and _list_written(*writes) == _list_written(first.nests, first.roles)
-            and _find_difference(case.program, group) is None
+            and _find_difference(case.program, group, _JOINED) is None
         ):
             dtypes = tuple(dict.fromkeys((*case.program.dtypes, first.dtype)))
             calls = (*case.program.calls, *(each.program.arguments for each in group))
             case.program = replace(case.program, dtypes=dtypes, calls=calls)
             case.calls = [*case.calls, *group]
             return True
+    return False
+
+
+def _join_parts(cases: Sequence[_Case], group: list[_Observed]) -> bool:
+    """Adds calls to the cases of their own flags, perhaps with other expressions for numbers; all of them or none."""
+    if not cases:
+        return False
+    before = [(case.program, case.values, case.calls) for case in cases]
+    known = [[_list_facts(each) for each in case.calls] for case in cases]
+    facts = [_list_facts(each) for each in group]
+    for part in split_by_flags(facts, known):
+        calls, ordered = [group[i] for i in part], [cases[i] for i in order_cases(facts[part[0]], known)]
+        if not any(_join([case], calls) or _join_changed([case], calls) for case in ordered):
+            for case, (program, values, own) in zip(cases, before, strict=True):
+                case.program, case.values, case.calls = program, values, own
+            return False
+    return True
+
+
+def _join_changed(cases: Sequence[_Case], group: list[_Observed]) -> bool:
+    """Adds calls to the first case that computes them if its numbers are other expressions of its own calls."""
+    first = group[0].program
+    for case in cases:
+        own = [each.program for each in case.calls if each.program.structure == case.calls[0].program.structure]
+        if first.dtype not in case.program.dtypes:
+            continue
+        writes = [each.nest for each in case.program.nests], case.program.roles
+        if _list_written(*writes) != _list_written(first.nests, first.roles):
+            continue
+        others = [each.program.arguments for each in group]
+        for program, values in list_alternatives(case.program, case.values, own, others):
+            if _find_difference(program, group, _JOINED) is None and _find_difference(program, case.calls) is None:
+                calls = (*case.program.calls, *others)
+                case.program = replace(program, dtypes=case.program.dtypes, calls=calls)
+                case.values = values
+                case.calls = [*case.calls, *group]
+                return True
     return False
 
 
@@ -319,9 +359,9 @@ def _count_tensors(case: _Case) -> tuple[int, int]:
     return len(case.program.example.tensors), len(case.calls)
 
 
-def _find_difference(program: SymbolicProgram, group: Sequence[_Observed]) -> str | None:
+def _find_difference(program: SymbolicProgram, group: Sequence[_Observed], count: int = _CHECKED) -> str | None:
     """How a program differs from some of the calls; None if it does not. One of them at least is compared."""
-    for i, each in enumerate(sorted(group, key=_count_elements)[:: max(1, len(group) // _CHECKED)]):
+    for i, each in enumerate(sorted(group, key=_count_elements)[:: max(1, len(group) // count)]):
         try:
             with raising_porter_errors():
                 found = check_program(program, each.ran)

@@ -31,8 +31,9 @@ from porter.workflows.shards import Shard
 
 
 def collect(checkout: Checkout, found: Iterable[PortedOperator | NotPlanned], shard: Shard | None) -> Results:
-    """The results of a run on a fork."""
-    operators = tuple(_describe(checkout, each) for each in found)
+    """The results of a run on a fork, without those of ports that others only needed."""
+    own = (each for each in found if not (isinstance(each, PortedOperator) and each.needed))
+    operators = tuple(_describe(checkout, each) for each in own)
     return Results(VERSION, checkout.root.resolve().name, digest_fork(checkout), str(shard or ""), operators)
 
 

@@ -126,9 +126,12 @@ class QuantizedProducts(unittest.TestCase):
     def test_eight_bits_times_a_vector_of_bfloats(self) -> None:
         self.multiply(1, BFLOAT)
 
-    def multiply(self, count: int, dtype: torch.dtype) -> None:
-        x, weights = torch.randn(count, 64).to(dtype), torch.randint(-99, 99, (32, 64), dtype=torch.int8)
-        scales = torch.rand(32).to(dtype) / 99
+    def test_eight_bits_of_half_a_block(self) -> None:
+        self.multiply(20, FLOAT, rows=32)
+
+    def multiply(self, count: int, dtype: torch.dtype, rows: int = 64) -> None:
+        x, weights = torch.randn(count, 64).to(dtype), torch.randint(-99, 99, (rows, 64), dtype=torch.int8)
+        scales = torch.rand(rows).to(dtype) / 99
         found = torch.ops.aten._weight_int8pack_mm(x.to("mps"), weights.to("mps"), scales.to("mps")).cpu()
         expected = x.float() @ weights.float().t() * scales.float()
         torch.testing.assert_close(found.float(), expected, rtol=TOLERANCE[dtype], atol=20 * TOLERANCE[dtype])

@@ -129,6 +129,8 @@ def _computes_by_parts(program: SymbolicProgram) -> bool:
     stores = [store for nest in program.nests for store in nest.nest.stores]
     values = [each for store in stores for each in walk(store.value) if each.dtype is not None]
     scales = {each.args[1] for each in values if each.op is Op.CALL and each.attribute in _BY_NUMBER}
+    if all(map(copies, stores)):  # numbers are written as the real part
+        scales |= {each for each in values if isinstance(each.attribute, (bool, int, float))}
     return all(_is_by_parts(each) or (each.op is Op.NUMBER and each in scales) for each in values)
 
 

@@ -44,6 +44,7 @@ class Names:
     types: Mapping[str, str]
     optional: frozenset[str] = frozenset()  # the variables that are optional tensors
     references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
+    given: frozenset[str] = frozenset()  # the variables of results that callers give and nothing has checked
 
     def variable(self, name: str) -> str:
         """The variable of an argument, of a result (`result0`), or an element (`tensors[0]`). Raises PTR371."""

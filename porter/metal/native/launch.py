@@ -14,6 +14,7 @@ from porter.loops.expressions import Buffer, Loop
 from porter.loops.host_values import Given, HostValue, Named, Scalar, substitute
 from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
+from porter.metal.native.given_results import find_given, write_aliases, write_type_check
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
@@ -139,12 +140,17 @@ class _Writer:
                 flag = self._flag(tensor)
                 value = f"{flag} ? {member}contiguous() : {self._spare()}" if flag else f"{member}contiguous()"
                 yield f"const auto {self._plain(tensor)} = {value};"
+        given = set(find_given(self.program, kernels, self.names)) if self.conversion is None else set()
         for result in self._written(kernels):
+            if result in given:
+                yield write_type_check(self.program, result, self.names)
             if self._may_be_strided(result):
                 variable, flag = self._variable(result), self._flag(result)
                 test = f"!{flag} ? {self._spare()} : " if flag else ""
                 fresh = f"at::empty({variable}.sizes(), {variable}.options())"
-                yield f"const auto {self._plain(result)} = {test}{variable}.is_contiguous() ? {variable} : {fresh};"
+                alone = write_aliases(self.program, kernels, result, self.names) if result in given else ""
+                whole = f"{variable}.is_contiguous(){alone}"
+                yield f"const auto {self._plain(result)} = {test}{whole} ? {variable} : {fresh};"
         for buffer in dict.fromkeys(buffer for kernel in kernels for buffer in kernel.buffers):
             role = self.program.roles[buffer]
             if isinstance(role, Temporary):

@@ -10,6 +10,7 @@ from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern,
 from porter.loops.host_values import HostValue, Named, Scalar, list_scalars, substitute
 from porter.loops.optional import drop_unread
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
+from porter.metal.native.algebra import simplify_call
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
 
@@ -66,7 +67,17 @@ def _simplify(value: Expr) -> Expr:
     if value.op is Op.REDUCE and value.reduction.kind in _KEEPS_NAN:
         kind = _KEEPS_NAN[value.reduction.kind]
         return intern(value.op, value.args, value.dtype, Reduction(kind, value.reduction.loops))
-    return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else value
+    if value.op is Op.CALL and value.attribute == "logarithm" and (more := _find_one_more(value.args[0])):
+        return intern(value.op, (more,), value.dtype, "log1p")
+    return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else simplify_call(value)
+
+
+def _find_one_more(value: Expr) -> Expr | None:
+    """What a value is one more than, which rounds where it is small."""
+    if value.op is not Op.CALL or value.attribute != "addition":
+        return None
+    ones = [each.op is Op.NUMBER and each.attribute == 1 for each in value.args]
+    return value.args[ones.index(False)] if ones.count(True) == 1 else None
 
 
 def _is_needless_cast(value: Expr) -> bool:

@@ -38,6 +38,7 @@ from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
+from porter.plan.native.direct_results import with_direct_results
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
@@ -155,7 +156,7 @@ def _find_target(fork: Checkout, row: ServedFunction, found: Programs | PorterEr
         target = find_structured_target(fork, row)
         if target is not None:
             return target
-    return with_fed(with_returned(without_scratch(find_target(fork, row, symbols))))
+    return with_direct_results(with_fed(with_returned(without_scratch(find_target(fork, row, symbols)))))
 
 
 def _find_key(row: ServedFunction) -> tuple[str, str] | None:
@@ -326,7 +327,9 @@ def _port_own(
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
     types = {each.name: each.type for each in function.arguments}
-    return Names(target.variables, types, target.optional, target.references)
+    outs = [each.name for each in function.arguments if "!" in each.type and each.name != "self"]
+    given = frozenset(target.variables[each] for each in outs if each in target.variables and not function.structured)
+    return Names(target.variables, types, target.optional, target.references, given)
 
 
 def _list_bases(row: ServedFunction) -> tuple[str, str]:

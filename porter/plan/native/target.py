@@ -24,6 +24,7 @@ from porter.languages.inlining import CallSite, complete_call, find_call_site, i
 from porter.languages.source import Function, Source
 
 RUN = "runMPSGraph"
+_MAX_CALLS = 4  # from a row's function to the one that runs the graph
 _REFERENCE = "OptionalScalarRef"
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
@@ -76,18 +77,36 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
 
 def find_lead(checkout: Checkout, served: ServedFunction) -> ServedFunction:
     """The row whose own function runs a row's graph; the row itself, if that is no other's."""
-    try:
-        *_, last = _list_chain(checkout, served)
-    except PorterError:
-        return served
-    name = last.function.name
-    if last.function.name == served.entry.kernel.rsplit("::", 1)[-1]:
+    name = _find_runner(checkout, served)
+    if name == served.entry.kernel.rsplit("::", 1)[-1]:
         return served
     for function in NativeFunctions.read(checkout).by_name.values():
         entry = function.entry_for(MPS_KEY)
         if entry is not None and entry.kernel.rsplit("::", 1)[-1] == name and not is_shared(entry):
             return find_served(checkout, function) or served
     return served
+
+
+def _find_runner(checkout: Checkout, served: ServedFunction) -> str:
+    """The function that runs a row's graph, however it is called; nothing if several may, or none."""
+    implementation = served.implementation
+    if implementation is None or implementation.function is None:
+        return ""
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    function = find_again(source, implementation.function)
+    for _ in range(_MAX_CALLS):
+        if function is None or contains_identifier(_body(source, function), RUN):
+            return function.name if function else ""
+        body, start = _body(source, function), function.start
+        called = [
+            each
+            for name, overloads in source.functions_by_name.items()
+            if contains_identifier(body, name)
+            for each in overloads
+            if each.start != start and _reaches_graph(source, each)
+        ]
+        function = called[0] if len(called) == 1 else None
+    return ""
 
 
 def _list_chain(checkout: Checkout, served: ServedFunction) -> list[_Link]:
@@ -209,15 +228,24 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
     results = [variables[each] for each in outs] if outs else returned
     variables |= {f"result{i}": each for i, each in enumerate(results)}
     for link, following in pairwise(chain):
-        variables = _pass_on(variables, link, following.function)
+        variables = _pass_on(variables, link, following.function, _read_borrowed(_body(source, link.function)))
     return variables
 
 
-def _pass_on(variables: Mapping[str, str], link: _Link, called: Function) -> dict[str, str]:
+def _read_borrowed(body: str) -> dict[str, str]:
+    """The references to tensors that optional ones hold, by these."""
+    owned = dict(re.findall(r"\bMaybeOwned<Tensor> (\w+)\s*=\s*(?:at::)?borrow_from_optional_tensor\((\w+)\);", body))
+    references = re.findall(r"\bconst Tensor& (\w+)\s*=\s*\*(\w+);", body)
+    return {name: owned[holder] for name, holder in references if holder in owned}
+
+
+def _pass_on(
+    variables: Mapping[str, str], link: _Link, called: Function, borrowed: Mapping[str, str]
+) -> dict[str, str]:
     """The variables of a caller by the names of the parameters that they are passed as."""
     assert link.call is not None
     passed = {
-        argument: parameter.name
+        borrowed.get(argument, argument): parameter.name
         for argument, parameter in zip(link.call.arguments, read_parameters(called), strict=True)
     }
     return {name: passed[variable] for name, variable in variables.items() if variable in passed}

@@ -23,6 +23,7 @@ def test_what_is_read_has_a_number_and_what_is_written_a_guard() -> None:
     assert [each.name for each in program.numbers] == ["width", "has_weight", "has_total", "has_output1"]
     assert [each.guard.name if each.guard else None for each in nest.nest.stores] == [None, "has_output1", "has_total"]
     assert "(has_weight ? weight[i0] : 1)" in "\n".join(program_lines(program))
+    assert "  if has_output1: output1[i0] = sum0" in program_lines(program)
 
 
 def test_a_call_without_tensors_runs_neither_their_stores_nor_their_loads() -> None:
