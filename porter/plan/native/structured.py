@@ -1,4 +1,8 @@
-"""The function that a row's launch goes to; of structured windows, one whose body is the launch alone."""
+"""The function that a row's launch goes to; of windows that are structured, with a body that is the launch alone.
+
+The meta function of a structured row checks the arguments and makes the results. Source: torchgen (`structured`,
+`precomputed`), ATen/native/README.md.
+"""
 
 from __future__ import annotations
 
