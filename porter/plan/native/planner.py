@@ -20,7 +20,6 @@ from porter.loops.optional import name_flags
 from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
-from porter.loops.windows import Window
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
@@ -38,7 +37,6 @@ from porter.plan.native.allocations import create_results
 from porter.plan.native.alternatives import refuse_differing
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
-from porter.plan.native.direct_results import with_direct_results
 from porter.plan.native.early_return import list_counted, return_early
 from porter.plan.native.files import (
     edit_host_file,
@@ -51,9 +49,8 @@ from porter.plan.native.files import (
 from porter.plan.native.made_results import make_results
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
-from porter.plan.native.scratch import without_scratch
-from porter.plan.native.structured import find_structured_target
-from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target, with_fed, with_returned
+from porter.plan.native.structured import find_own_target
+from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target
 from porter.plan.native.type_checks import check_result_type
 from porter.plan.removal import Removal, find_orphans
 
@@ -135,7 +132,7 @@ def port_rows(
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = _find_target(port.draft.fork, lead, found, symbols)
+            target = find_own_target(port.draft.fork, lead, found, symbols)
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):
@@ -151,15 +148,6 @@ def port_rows(
     late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
     blocked = tuple(each for each in port.blocked if each.served not in late)
     return replace(port, ported=(*port.ported, *late), blocked=blocked)
-
-
-def _find_target(fork: Checkout, row: ServedFunction, found: Programs | PorterError, symbols: frozenset[str]) -> Target:
-    """The function that a row's launch goes to. Raises PTR368, PTR369 and PTR371."""
-    if isinstance(found, Programs) and isinstance(found.map, Window):
-        target = find_structured_target(fork, row)
-        if target is not None:
-            return target
-    return with_direct_results(with_fed(with_returned(without_scratch(find_target(fork, row, symbols)))))
 
 
 def _find_key(row: ServedFunction) -> tuple[str, str] | None:
