@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from time import process_time
 from typing import Any
 
@@ -20,6 +20,7 @@ from porter.recording.size_sets import SETS, Place, SizeSets, Template
 SECONDS = 12.0  # of this process, to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
 _KEPT = 10  # of them, that differ in more than sizes
+_ASKED = 12  # part of the time in which samples of one type are asked what they call
 _OTHER_SETS = 1  # of a sample, for element types after the first
 TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", "int32", "bool", "bfloat16"))
 
@@ -52,7 +53,7 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
     for i, dtype in enumerate(supported):
         differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
         sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
-        samples, seen = _pick_samples(op, base, dtype, differentiable)
+        samples, seen = _pick_samples(op, base, dtype, differentiable, seconds / _ASKED)
         for sample in samples:
             for made, place in sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS):
                 for call in capture_sample_calls(op, base, made, differentiable):
@@ -68,7 +69,9 @@ def _change(own: OwnCall, seen: SeenValues) -> Iterator[OwnCall]:
         yield replace(own, call=with_arguments(own.call, changed), changed=changed)
 
 
-def _pick_samples(op: Any, base: str, dtype: DType, differentiable: bool) -> tuple[Sequence[Any], SeenValues]:
+def _pick_samples(
+    op: Any, base: str, dtype: DType, differentiable: bool, seconds: float
+) -> tuple[Sequence[Any], SeenValues]:
     """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
 
     Those that call the operator on the CPU, if any does: an OpInfo may serve others by some ranks of its samples. With
@@ -80,8 +83,10 @@ def _pick_samples(op: Any, base: str, dtype: DType, differentiable: bool) -> tup
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return [], SeenValues.of(())
-    calls = [capture_calls_in_place(op, base, sample, differentiable) for sample in samples]
-    calling = [sample for sample, made in zip(samples, calls, strict=True) if made] or samples
+    until = process_time() + seconds
+    asked = takewhile(lambda _: process_time() < until, samples)
+    calls = [capture_calls_in_place(op, base, sample, differentiable) for sample in asked]
+    calling = [sample for sample, made in zip(samples, calls, strict=False) if made] or samples
     found: dict[str, Any] = {}
     for sample in calling:
         found.setdefault(repr([_kind(leaf) for leaf in Template.of(sample).leaves]), sample)
