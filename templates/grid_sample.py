@@ -90,26 +90,13 @@ FORWARD = MetalKernel(
     }
     """,
 )
-# Where sample `point` lies, and what one of its channels adds to both gradients.
+# Where sample `point` lies.
 START = """
     int height = x_shape[1], width = x_shape[2];
     uint point = thread_position_in_grid.y, channels = uint(x_shape[3]);
     uint image = point / uint(grid_shape[1] * grid_shape[2]);
     Corners at(float(grid[2 * point]), float(grid[2 * point + 1]), height, width);
     float gx = 0, gy = 0;
-"""
-STEP = """
-      float given = float(cotangent[ulong(point) * channels + channel]);
-      for (int dy = 0; dy < 2; ++dy)
-        for (int dx = 0; dx < 2; ++dx)
-          if (at.has(dx, dy)) {
-            ulong place = (ulong(image) * height * width + at.pixel(dx, dy)) * channels + channel;
-            float part = at.across(dx) * at.down(dy) * given;
-            atomic_fetch_add_explicit(&x_grad[place], part, memory_order_relaxed);
-            float value = float(x[place]) * given;
-            gx += (dx ? value : -value) * at.down(dy);
-            gy += (dy ? value : -value) * at.across(dx);
-          }
 """
 BACKWARD_SIMPLE = MetalKernel(
     "grid_sample_backward_simple",
@@ -120,11 +107,23 @@ BACKWARD_SIMPLE = MetalKernel(
     source=f"""
     {START}
     uint channel = thread_position_in_grid.x;
-    {STEP}
+    float given = float(cotangent[ulong(point) * channels + channel]);
+    for (int dy = 0; dy < 2; ++dy)
+      for (int dx = 0; dx < 2; ++dx)
+        if (at.has(dx, dy)) {{
+          ulong place = (ulong(image) * height * width + at.pixel(dx, dy)) * channels + channel;
+          float part = at.across(dx) * at.down(dy) * given;
+          atomic_fetch_add_explicit(&x_grad[place], part, memory_order_relaxed);
+          float value = float(x[place]) * given;
+          gx += (dx ? value : -value) * at.down(dy);
+          gy += (dy ? value : -value) * at.across(dx);
+        }}
     atomic_fetch_add_explicit(&grid_grad[2 * point], gx * 0.5f * width, memory_order_relaxed);
     atomic_fetch_add_explicit(&grid_grad[2 * point + 1], gy * 0.5f * height, memory_order_relaxed);
     """,
 )
+# Whether a pixel is inside is asked once for all channels, and the same for all threads of a simdgroup, which is a
+# threadgroup: no other waits for it.
 BACKWARD = MetalKernel(
     "grid_sample_backward",
     input_names=["x", "grid", "cotangent"],
@@ -133,9 +132,19 @@ BACKWARD = MetalKernel(
     header=CORNERS,
     source=f"""
     {START}
-    for (uint channel = thread_position_in_grid.x; channel < channels; channel += 32) {{
-      {STEP}
-    }}
+    for (int dy = 0; dy < 2; ++dy)
+      for (int dx = 0; dx < 2; ++dx)
+        if (at.has(dx, dy)) {{
+          ulong first = (ulong(image) * height * width + at.pixel(dx, dy)) * channels;
+          float weight = at.across(dx) * at.down(dy), sum = 0;
+          for (uint channel = thread_position_in_grid.x; channel < channels; channel += {SIMD}) {{
+            float given = float(cotangent[ulong(point) * channels + channel]);
+            atomic_fetch_add_explicit(&x_grad[first + channel], weight * given, memory_order_relaxed);
+            sum += float(x[first + channel]) * given;
+          }}
+          gx += (dx ? sum : -sum) * at.down(dy);
+          gy += (dy ? sum : -sum) * at.across(dx);
+        }}
     gx = simd_sum(gx);
     gy = simd_sum(gy);
     // All of a sample's channels are one simdgroup's: nobody else adds to its gradient.
@@ -207,7 +216,7 @@ def sample_backward(x: Tensor, grid: Tensor, cotangent: Tensor, simple: bool = F
     outputs = (BACKWARD_SIMPLE if simple else BACKWARD)(
         inputs={"x": x, "grid": grid, "cotangent": cotangent},
         grid=(x.shape[3] if simple else SIMD, grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
-        threadgroup=(SIMD, GROUP // SIMD, 1),
+        threadgroup=(SIMD, GROUP // SIMD if simple else 1, 1),
         output_shapes={"x_grad": x.shape, "grid_grad": grid.shape},
         output_dtypes={"x_grad": torch.float32, "grid_grad": torch.float32},
         init_value=0,

@@ -29,7 +29,7 @@ AXPY = MetalKernel(
 
 def fill(x: Tensor, a: float) -> Tensor:
     """A dense tensor like `x` with `a` in every element."""
-    expect(x.dtype in FLOATS, f"x has to be float, half or bfloat16, not {x.dtype}")
+    expect(x.dtype in FLOATS, "x has to be float, half or bfloat16, not {}", x.dtype)
     outputs = FILL(
         inputs={"value": float(a)},
         template={"T": x.dtype},
@@ -43,9 +43,9 @@ def fill(x: Tensor, a: float) -> Tensor:
 
 def axpy(a: float, x: Tensor, y: Tensor) -> Tensor:
     """a * x + y, computed in float."""
-    expect(x.dtype in FLOATS, f"x has to be float, half or bfloat16, not {x.dtype}")
-    expect(y.dtype == x.dtype, f"y has to be {x.dtype} as x is, not {y.dtype}")
-    expect(y.shape == x.shape, f"y has to have the shape {tuple(x.shape)} of x, not {tuple(y.shape)}")
+    expect(x.dtype in FLOATS, "x has to be float, half or bfloat16, not {}", x.dtype)
+    expect(y.dtype == x.dtype, "y has to be {} as x is, not {}", x.dtype, y.dtype)
+    expect(y.shape == x.shape, "y has to have the shape {} of x, not {}", x.shape, y.shape)
     outputs = AXPY(
         inputs={"a": float(a), "x": x, "y": y},
         template={"T": x.dtype},

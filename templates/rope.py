@@ -85,10 +85,10 @@ def launch(kernel: MetalKernel, x: Tensor, first: int, base: float) -> Tensor:
 
 
 def check_arguments(x: Tensor, base: float) -> None:
-    expect(x.dtype in FLOATS, f"x has to be float, half or bfloat16, not {x.dtype}")
-    expect(x.dim() == 4, f"x has to be (batch, heads, length, width), not {tuple(x.shape)}")
-    expect(x.shape[3] > 0 and x.shape[3] % 2 == 0, f"x has to have an even width, not {x.shape[3]}")
-    expect(base > 1, f"base has to be more than 1, not {base}")
+    expect(x.dtype in FLOATS, "x has to be float, half or bfloat16, not {}", x.dtype)
+    expect(x.dim() == 4, "x has to be (batch, heads, length, width), not {}", x.shape)
+    expect(x.shape[3] > 0 and x.shape[3] % 2 == 0, "x has to have an even width, not {}", x.shape[3])
+    expect(base > 1, "base has to be more than 1, not {}", base)
 
 
 def reference(x: Tensor, first: int = 0, base: float = 10000.0) -> Tensor:

@@ -96,7 +96,7 @@ def synchronize(x: Tensor) -> None:
 
 
 def check_arguments(x: Tensor) -> None:
-    expect(x.dtype in FLOATS, f"x has to be float, half or bfloat16, not {x.dtype}")
+    expect(x.dtype in FLOATS, "x has to be float, half or bfloat16, not {}", x.dtype)
 
 
 def make_inputs(case: Case) -> Values:

@@ -36,6 +36,7 @@ from aten_overlay.metal.table import Value
 from aten_overlay.metal.targets import HOST_FLAGS, host
 from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
+from aten_overlay.metal.updates import ask_for_lock, tell_of_updates
 
 __all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names"]
 
@@ -162,10 +163,11 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     instances = [find_instance(unit, name) for name in wanted]
     watched = watches_accesses(options.sanitize)
     mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
-    fast = not (options.checked or options.sanitize or _is_quick(options))
-    code = generate(unit, wanted, dict(options.constants), host(mode), options.checked or watched, watched, fast)
-    module = _lower_either(key, code, wanted, options)
+    code = generate(
+        unit, wanted, dict(options.constants), host(mode), options.checked or watched, watched, _is_fast(options)
+    )
     shared = watched or any(shares_state(unit, instance) for instance in instances)
+    module = _lower_either(key, code, wanted, options, shared)
     completed = _complete(key, module, options) if shared or _is_quick(options) else module
     rest = ["-x", "none", str(runtime), "-lm"]
     if _is_quick(options):
@@ -192,11 +194,11 @@ def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> st
     )  # fmt: skip
 
 
-def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
+def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options, shared: bool) -> Path:
     """`_lower`; again where the type of a `?:` is ambiguous, each time with one less that is."""
     while True:
         try:
-            return _lower(key, code, wanted, options)
+            return _lower(key, code, wanted, options, shared)
         except OverlayError as error:
             before = code
             if AMBIGUOUS in error.what and (code := wrap_literals(before)) == before:
@@ -205,7 +207,7 @@ def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options) 
                 raise
 
 
-def _lower(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
+def _lower(key: str, code: str, wanted: Sequence[str], options: Options, shared: bool) -> Path:
     """The file with what clang makes of C++ with no pass run, in which every operation has a value."""
     generated = compiler.cache_root() / f"{key}.cpp"
     cache.write(generated, code.encode(errors="surrogateescape"))
@@ -216,7 +218,9 @@ def _lower(key: str, code: str, wanted: Sequence[str], options: Options) -> Path
     if _is_quick(options):
         lowered = relax_inlining(_UNROLLED.sub('"llvm.loop.unroll.disable"', lowered))
     module = compiler.cache_root() / f"{key}.ll"
-    cache.write(module, defined(lowered).encode(errors="surrogateescape"))
+    made = tell_of_updates(defined(lowered))
+    made = made if shared or not _is_fast(options) else ask_for_lock(made)
+    cache.write(module, made.encode(errors="surrogateescape"))
     return module
 
 
@@ -225,10 +229,15 @@ def _complete(key: str, module: Path, options: Options) -> Path:
     simplified = _SIMPLIFIED if _is_quick(options) else ()
     flags = [*_flags_for_module(options), *_HALF_WAY, *simplified]
     half = _watch(compiler.run([*flags, "-o", "-", str(module)]), options)
-    lockstep = not (options.checked or options.sanitize or _is_quick(options))
+    made = ask_for_lock(complete_module(half, True)) if _is_fast(options) else complete_module(half, False)
     completed = compiler.cache_root() / f"{key}.complete.ll"
-    cache.write(completed, complete_module(half, lockstep).encode(errors="surrogateescape"))
+    cache.write(completed, made.encode(errors="surrogateescape"))
     return completed
+
+
+def _is_fast(options: Options) -> bool:
+    """Whether kernels have to run fast: neither watched nor soon compiled."""
+    return not (options.checked or options.sanitize or _is_quick(options))
 
 
 def _is_quick(options: Options) -> bool:

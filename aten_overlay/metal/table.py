@@ -95,6 +95,7 @@ def write_prologue(rows: list[Row]) -> str:
     lines = [
         'extern "C" __attribute__((visibility("hidden"))) const char pm_image_begin __asm__("__ehdr_start");',
         'extern "C" __attribute__((visibility("hidden"))) const char pm_image_end __asm__("_end");',
+        'extern "C" __attribute__((weak, visibility("hidden"))) const unsigned pm_updates = 0;',  # or 1: see updates.py
     ]
     written: dict[str, int] = {}
     for number, row in enumerate(rows):
@@ -140,7 +141,8 @@ def write_entry(row: Row, number: int, signature: str, flags: str) -> str:
     return (
         f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
         f"constexpr S function = &{function}; "
-        f"static const pm_entry entry = {{{_write_forms(row, number)}, &pm_image_begin, &pm_image_end, {flags}}}; "
+        f"static const pm_entry entry = {{{_write_forms(row, number)}, &pm_image_begin, &pm_image_end, {flags}, "
+        f"&pm_updates}}; "
         f'return {{"{row.instance.host_name}", pm::described<Spec, S>::arguments(), pm::described<Spec, S>::count, '
         f"{sync}, {size}, {row.limit}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
     )

@@ -19,6 +19,8 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 
 MPS_KEY = "MPS"
+# The arguments of a function that makes a tensor which its out= variant is given instead.
+TENSOR_OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory", "memory_format"})
 _SCHEMA = re.compile(r"\w[\w.]*\([^\n]*\) -> ")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

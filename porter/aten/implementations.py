@@ -193,8 +193,9 @@ def _make_implementation(source: Source, function: Function) -> Implementation:
 
 
 def _find_function(source: Source, name: str) -> Function | None:
+    """The function of a name; one that other files can call before helpers that share the name."""
     plain = name.partition("<")[0].rsplit("::", 1)[-1].strip()
-    return next(iter(source.functions_by_name.get(plain, ())), None)
+    return next(iter(sorted(source.functions_by_name.get(plain, ()), key=lambda each: each.static)), None)
 
 
 @lru_cache(maxsize=256)

@@ -19,10 +19,12 @@ from porter.aten.stubs import DifferentOverloads, NoStub, StubCall, find_native_
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
+from porter.languages.definitions import Definition
 
 _OWN_KERNEL = re.compile(r"[Ss]tub\b|device_type\(\)")
 _REDISPATCHED = re.compile(r"(?:::)?at::(?!native::)")
 _OPERATOR_CALL = re.compile(r"\bat::(\w+?)(?:_outf?|_)?\(")
+_METHOD_CALL = re.compile(r"\.(\w+?)_\(")  # in place
 _SCALAR_ON_DEVICE = re.compile(r"\b(?:wrapped_scalar_tensor|scalar_to_tensor)\s*\((?:[^(),;]|\([^();]*\))*,")
 
 
@@ -297,6 +299,23 @@ def _only_redispatches(checkout: Checkout, entry: DispatchEntry) -> bool:
         return False
     functions = NativeFunctions.read(checkout)
     return all(_only_calls(found.text, functions) for found in find_native_definitions(checkout, entry.kernel))
+
+
+def find_called_operators(checkout: Checkout, operator: Operator) -> tuple[str, ...]:
+    """The base names of the operators that MPS serves and that the shared code of an operator's rows calls."""
+    functions = NativeFunctions.read(checkout)
+    entries = [each for function in operator.functions for each in function.dispatch if is_shared(each)]
+    texts = [found.text for each in entries for found in _find_definitions(checkout, each)]
+    called = [name for text in texts for pattern in (_OPERATOR_CALL, _METHOD_CALL) for name in pattern.findall(text)]
+    served = [name for name in dict.fromkeys(called) if functions.has(name) and name != operator.base]
+    return tuple(name for name in served if any(each.entry_for(MPS_KEY) for each in functions.find_overloads(name)))
+
+
+def _find_definitions(checkout: Checkout, entry: DispatchEntry) -> Sequence[Definition]:
+    try:
+        return find_native_definitions(checkout, entry.kernel)
+    except PorterError:
+        return ()
 
 
 def _only_calls(text: str, functions: NativeFunctions) -> bool:

@@ -42,6 +42,7 @@ def new(output: Output, name: str, source: Path | None, out: Path | None, withou
             f"Build and test it in {folder}:\n"
             "  python -m aten_overlay setup.py build_ext --inplace\n"
             "  python -m aten_overlay -m pytest tests\n"
+            "To install it: python -m aten_overlay -m pip install --no-build-isolation .\n"
             "On a Mac, the same without aten_overlay: python setup.py ..., python -m pytest tests"
         )
     return DONE

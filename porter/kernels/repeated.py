@@ -81,7 +81,7 @@ def describe(inputs: object, rest: Sequence[object], by_value: bool) -> Hashable
         return None
     names = tuple(inputs) if type(inputs) is dict else None
     try:
-        return names, tuple([_describe_value(value, by_value) for value in values]), *[_freeze(each) for each in rest]
+        return names, tuple([_describe_value(value, by_value) for value in values]), _freeze_rest(rest)
     except TypeError:
         return None
 
@@ -149,6 +149,26 @@ def _describe_value(value: Any, by_value: bool) -> Hashable:
     if kind not in _NUMBERS:
         raise TypeError
     return kind, repr(value) if by_value or (kind is int and value.bit_length() >= _LARGE) else None
+
+
+def _freeze_rest(rest: Sequence[Any]) -> Hashable:
+    """The arguments beside the inputs as a key, in one pass unless one has more in it than atoms."""
+    kinds, parts, ends = [], [], []
+    for each in rest:
+        kind = type(each)
+        kinds.append(kind)
+        if kind is dict:
+            parts += each
+            parts += each.values()
+        elif kind is tuple or kind is list:
+            parts += each
+        else:
+            parts.append(each)
+        ends.append(len(parts))
+    of_parts = [*map(type, parts)]
+    if _ATOMS.issuperset(of_parts):
+        return (*kinds, *ends, *of_parts, *parts)
+    return tuple([_freeze(each) for each in rest])
 
 
 def _freeze(given: Any) -> Hashable:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from porter.languages.lexer import Token
+from porter.languages.liveness import find_commented_start
 from porter.languages.source import Source
 from porter.languages.statements import Statement, read_statements
 
@@ -163,6 +164,6 @@ def _take(text: str, branch: Statement, is_taken: bool) -> str:
     if not statements:
         line, stop = text.rfind("\n", 0, start) + 1, text.find("\n", end)
         alone = not text[line:start].strip() and stop >= 0 and not text[end:stop].strip()
-        return text[:line] + text[stop + 1 :] if alone else text[:start] + text[end:]
+        return text[: find_commented_start(text, start, 0)] + text[stop + 1 :] if alone else text[:start] + text[end:]
     inner = text[statements[0].start : statements[-1].end]
     return text[:start] + inner + text[end:]

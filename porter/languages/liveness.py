@@ -7,7 +7,7 @@ goes with the last need of them; any other statement stays, and so does what it 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,6 +23,7 @@ _FILLS = frozenset(("push_back", "emplace_back", "insert", "reserve", "resize", 
 _LOOPS = ("for", "while", "do")
 _LEFT = (*_LOOPS, "switch")
 _JUMPS = ("break;", "continue;")
+_LABEL = re.compile(r"(?:case\b(?:[^:]|::)*:(?!:)|default\s*:)\s*")
 _COPY = re.compile(r"(?:\w+::)*mps_copy_\((\w+),|(\w+)\.copy_\(")
 _FRESH = re.compile(r"at::(?:empty|zeros)\w*\(")
 _COMMENT = re.compile(r"[ \t]*//[^\n]*\n|[ \t]*/\*[^\n]*\*/[ \t]*\n")
@@ -131,7 +132,7 @@ class _Pruner:
     def removed(self, statements: Sequence[Statement]) -> Iterator[Statement]:
         """The statements that go, outermost first."""
         for each in statements:
-            if not self._stays(each):
+            if not self._stays(each) and (each in self._gone or not self._is_labeled(each)):
                 yield each
             else:
                 yield from self.removed((*each.body, *each.otherwise))
@@ -142,6 +143,10 @@ class _Pruner:
             within = (*statement.body, *statement.otherwise)
             return any(self._stays(each) and not self._is_assertion(each) for each in within)
         return statement in self._live
+
+    def _is_labeled(self, statement: Statement) -> bool:
+        """Whether a statement is behind a label of a switch, which stays with it."""
+        return not statement.keyword and _LABEL.match(self.text, statement.start) is not None
 
     def _is_assertion(self, statement: Statement) -> bool:
         return not statement.keyword and self._code(statement).startswith("assert(")
@@ -157,7 +162,9 @@ class _Pruner:
         return found
 
     def _code(self, statement: Statement) -> str:
-        return self.text[statement.start : statement.end]
+        """The text of a statement, without the label before it."""
+        text = self.text[statement.start : statement.end]
+        return _LABEL.sub("", text, count=1) if not statement.keyword else text
 
     @cached_property
     def _gone(self) -> frozenset[Statement]:
@@ -187,6 +194,7 @@ class _Pruner:
             filled = _find_filled(self._code(each), self.text[: each.start])
             kept[each] = replace(what, targets=(filled,)) if filled else what
         acts = {each for each, what in kept.items() if not what.targets or not self._is_local(each, what)}
+        acts -= {each for each in acts - self._in_loops if self._code(each) == ";"}
         live = acts - self._jumps.keys()
         while True:
             uses = self._find_last_uses(live)
@@ -195,10 +203,20 @@ class _Pruner:
                 for each, what in kept.items()
                 if any(uses.get(name, -1) > self._starts[each] for name in what.targets)
             }
-            more |= {each for each, left in self._jumps.items() if not live.isdisjoint(left.walk())}
+            more |= {each for each, left in self._jumps.items() if self._has_use(left, live)}
             if more <= live:
                 return frozenset(live)
             live |= more
+
+    @cached_property
+    def _in_loops(self) -> frozenset[Statement]:
+        """The statements that loops repeat."""
+        every = (inner for outer in self.statements for inner in outer.walk())
+        return frozenset(each for outer in every if outer.keyword in _LOOPS for each in outer.body)
+
+    def _has_use(self, outer: Statement, live: Set[Statement]) -> bool:
+        """Whether a statement has others within that stay, and are no mere assertions."""
+        return any(each in live and not self._is_assertion(each) for each in outer.walk())
 
     @cached_property
     def _jumps(self) -> dict[Statement, Statement]:
@@ -233,7 +251,7 @@ class _Pruner:
         found = dict.fromkeys(self.needed, len(self.text))
         uses = [(each.start, self._simple[each].names) for each in live]
         for each in (inner for outer in self.statements for inner in outer.walk()):
-            if each.head and not live.isdisjoint(each.walk()):
+            if each.head and self._has_use(each, live):
                 start, end = each.head
                 uses.append((end, frozenset(token.text for token in name_tokens(self.text[start:end]))))
         for at, names in uses:
@@ -246,7 +264,7 @@ def _cut(text: str, statements: Sequence[Statement]) -> str:
     parts, last = [], 0
     for each in statements:
         otherwise = _find_else(text, each.start, last)
-        start = _find_start(text, each.start, last) if otherwise is None else otherwise
+        start = find_commented_start(text, each.start, last) if otherwise is None else otherwise
         parts.append(text[last:start])
         last = _find_end(text, each.end) if otherwise is None else each.end
     made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))
@@ -259,7 +277,7 @@ def _find_else(text: str, start: int, last: int) -> int | None:
     return last + before.start() if before else None
 
 
-def _find_start(text: str, start: int, last: int) -> int:
+def find_commented_start(text: str, start: int, last: int) -> int:
     """The start of the first line that goes: of the comments directly above a statement, if it starts a line."""
     line = text.rfind("\n", 0, start) + 1
     if line < last or text[line:start].strip():

@@ -29,10 +29,13 @@ from porter.loops.naming import name_number
 from porter.loops.numbers import Leaf, Occurrence, Use, replace_numbers
 from porter.loops.program import Role, SymbolicNest, SymbolicProgram, Temporary
 from porter.loops.program_printing import program_lines
+from porter.loops.rounding import round_number
 from porter.mpsgraph.graph import Value
 
 Column = tuple[Number, ...]
 _LEARNED = 48  # calls that numbers are found from
+_ROUNDS = 3  # of learning from calls that the numbers found before do not foretell
+_MISSED = 16  # of these
 _SHOWN = 6  # values of a number that has no expression
 
 
@@ -64,10 +67,21 @@ def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProg
         shapes = ", ".join(f"{each} {tensor.shape}" for each, tensor in calls[0].arguments.tensors.items())
         what = f"{count} of a case of {name} recorded, of {MIN_CALLS} that its numbers take: {shapes}"
         raise PorterError("PTR364", what, hint="See docs/errors/PTR364.md.")
-    calls = calls[:_LEARNED]
-    fit = Fit([call.arguments for call in calls])
-    values, fixed = _find_values(calls, fit)
-    return _build(name, calls, values, fixed, fit), values
+    learned = list(calls[:: -(-len(calls) // _LEARNED)])  # of all samples: those of one may share a size
+    for _ in range(_ROUNDS):
+        fit = Fit([call.arguments for call in learned])
+        values, fixed = _find_values(learned, fit)
+        missed = [call for call in calls if not _foretells(values, call)][:_MISSED]
+        if not missed:
+            break
+        learned = [*missed, *(call for call in learned if call not in missed)][:_LEARNED]
+    return _build(name, learned, values, fixed, fit), values
+
+
+def _foretells(values: Values, call: CallProgram) -> bool:
+    """Whether the expressions of numbers give those of a call."""
+    pairs = zip(values, call.numbers, strict=True)
+    return all(is_close(evaluate(value, call.arguments), each.value) for value, each in pairs if value is not None)
 
 
 def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[CallProgram]) -> SymbolicProgram | None:
@@ -75,17 +89,30 @@ def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[C
     columns = _columns(calls)
     if len(columns) != len(values):
         return None
-    own = [_transfer_value(value, column, calls) for value, column in zip(values, columns, strict=True)]
+    uses = [each.use for each in calls[0].numbers]
+    own = [_transfer_value(*each, calls) for each in zip(values, columns, uses, strict=True)]
     return None if None in own else _build(program.name, calls, own, program.when, None)
 
 
-def _transfer_value(value: HostValue | None, column: Column, calls: Sequence[CallProgram]) -> HostValue | None:
+def rebuild_program(program: SymbolicProgram, calls: Sequence[CallProgram], values: Values) -> SymbolicProgram:
+    """The program of some calls with other expressions for its numbers."""
+    return _build(program.name, calls, values, program.when, None)
+
+
+def _transfer_value(
+    value: HostValue | None, column: Column, use: Use, calls: Sequence[CallProgram]
+) -> HostValue | None:
     if isinstance(value, Constant):  # a least value depends on the type
         return Constant(column[0]) if len(set(column)) == 1 else None
     if value is None:
         return None
-    holds = (is_close(evaluate(value, call.arguments), each) for call, each in zip(calls, column, strict=True))
-    return value if all(holds) else None
+    found = [evaluate(value, call.arguments) for call in calls]
+    if use is not Use.INDEX:  # host code may have fed it from memory of this type
+        found = [
+            each if each is None or is_close(each, number) else round_number(each, call.dtype)
+            for each, number, call in zip(found, column, calls, strict=True)
+        ]
+    return value if all(map(is_close, found, column)) else None
 
 
 def _build(

@@ -130,6 +130,7 @@ class _Search:
             moved = tuple(each - offset for each in column)
             for each in (*self._of_two(moved), *self._forward_of_two(moved)):
                 yield _add_constant(each, offset)
+        yield from self._correction(column)
         yield from self._ratio_of_less(column)
         yield from self._share(column)
         yield from self._of_three(column)
@@ -159,7 +160,8 @@ class _Search:
                 yield Binary(Operator.FLOOR_DIVIDE, atom, Constant(2))
             ratios = {_near(each / a) for each, a in zip(column, given, strict=True) if a}
             if len(ratios) == 1 and 0 not in given:
-                yield Binary(Operator.MULTIPLY, Constant(_whole(ratios.pop())), atom)
+                ratio = _whole(ratios.pop())
+                yield atom if ratio == 1 else Binary(Operator.MULTIPLY, Constant(ratio), atom)
             yield from self._ratio_to_less(column, atom, given)
 
     def _ratio_to_less(
@@ -176,6 +178,13 @@ class _Search:
                 a > c and is_close(a / (a - c), each) for (each, a), c in zip(pairs, numbers, strict=True)
             ):
                 yield _divide_by_rest(atom, scalar)
+
+    def _correction(self, column: tuple[float, ...]) -> Iterator[HostValue]:
+        """What two atoms give over what is one less: the correction of a variance of so many elements."""
+        counts = [round(each / (each - 1)) if each > 1 else 0 for each in column]
+        if all(count > 1 and is_close(count / (count - 1), each) for count, each in zip(counts, column, strict=True)):
+            whole = tuple(map(float, counts))
+            yield from (_divide_by_rest(each, Constant(1)) for each in self._of_two(whole))
 
     def _look_up(self, values: Sequence[float | None]) -> HostValue | None:
         column = _near_all(values)

@@ -14,6 +14,7 @@ from itertools import count
 from math import prod
 
 from porter.core.dtypes import DType
+from porter.loops.constants import compute_constants
 from porter.loops.expressions import (
     Buffer,
     Expr,
@@ -26,6 +27,7 @@ from porter.loops.expressions import (
     walk,
 )  # fmt: skip
 from porter.loops.graph import ConcreteGraph, Tensor, list_tensors
+from porter.loops.host_values import Named
 from porter.loops.indices import flatten, loop
 from porter.loops.lowering import Lowering, as_loop, rebuild, refuse
 
@@ -43,7 +45,10 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Store:
-    """A result or a temporary of `size` elements: in each turn of its loops, the one at `place` becomes `value`."""
+    """A result or a temporary of `size` elements: in each turn of its loops, the one at `place` becomes `value`.
+
+    With a `guard`, only where that number is true.
+    """
 
     buffer: Buffer
     dtype: DType
@@ -51,6 +56,7 @@ class Store:
     loops: tuple[Loop, ...]  # outermost first
     place: Expr
     value: Expr
+    guard: Named | None = None
 
     @property
     def row_loops(self) -> tuple[Loop, ...]:
@@ -78,7 +84,7 @@ class LoopNest:
 
 def fuse(graph: ConcreteGraph) -> tuple[LoopNest, ...]:
     """The loop nests that compute a graph's results, in an order that they can run in. Raises PTR345."""
-    lowering = Lowering(graph)
+    lowering = Lowering(compute_constants(graph))
     asked = [tensor for tensor in graph.results if tensor not in graph.feeds]
     while True:
         stores = _store_all(lowering, asked)
@@ -95,7 +101,7 @@ def _store_all(lowering: Lowering, asked: Sequence[Tensor]) -> list[Store]:
     pending = list(asked)
     while pending:
         tensor = pending.pop()
-        if tensor in made or tensor in lowering.graph.feeds or _is_table(lowering, tensor):
+        if tensor in made or tensor in lowering.graph.feeds or (_is_table(lowering, tensor) and tensor not in asked):
             continue
         made[tensor] = _store(lowering, tensor)
         pending += [Tensor(each.node, each.output) for each in find_buffers(made[tensor].value)]
@@ -241,10 +247,15 @@ def _has_same_rows(nest: LoopNest, store: Store) -> bool:
     if any(written.buffer in find_buffers(store.value) for written in nest.stores):
         return False
     is_map = not find_reductions(store.value)
-    if is_map != (nest.shape is Shape.MAP):
+    if is_map != (nest.shape is Shape.MAP) and not (_is_number(store) or all(map(_is_number, nest.stores))):
         return False
     rows = store.loops if is_map else store.row_loops
     return [each.size for each in rows] == [each.size for each in nest.rows]
+
+
+def _is_number(store: Store) -> bool:
+    """Whether a store is of one number, which any kernel of one row can write."""
+    return not store.loops and store.value.op is Op.NUMBER
 
 
 def _share_rows(store: Store, nest: LoopNest) -> Store:

@@ -121,6 +121,13 @@ class SizesOver:
     others: bool = False
 
 
+@dataclass(frozen=True)
+class Given:
+    """Whether a tensor that may be left out is given; of a result, whether it is asked for."""
+
+    tensor: str
+
+
 class Operator(Enum):
     """An operation on two numbers."""
 
@@ -142,7 +149,9 @@ class Binary:
     right: HostValue
 
 
-HostValue = Constant | Scalar | Element | Length | Rank | WrappedDim | EndDim | Size | SizeProduct | SizesOver | Binary
+HostValue = (
+    Constant | Scalar | Element | Length | Rank | WrappedDim | EndDim | Size | SizeProduct | SizesOver | Given | Binary
+)
 
 
 @dataclass(frozen=True)
@@ -193,6 +202,8 @@ def _evaluate(value: HostValue, call: Arguments) -> Number:
             return _multiply_slice(_shape(call, tensor), begin, end, call)
         case SizesOver(tensor, dims, others):
             return _multiply_over(_shape(call, tensor), call.others.get(dims), others)
+        case Given(tensor):
+            return tensor in call.tensors
         case Binary(operator, left, right):
             return _compute(operator, _evaluate(left, call), _evaluate(right, call))
 
@@ -316,6 +327,8 @@ def describe(value: HostValue) -> str:
             return f"prod({tensor}[{describe(begin) if begin else ''}:{describe(end) if end else ''}])"
         case SizesOver(tensor, dims, others):
             return f"prod({tensor} {'without' if others else 'over'} {dims})"
+        case Given(tensor):
+            return f"{tensor}.defined()"
         case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
             return f"{operator.value}({describe(left)}, {describe(right)})"
         case Binary(operator, left, right):
@@ -332,7 +345,7 @@ def list_names(value: HostValue) -> frozenset[str]:
     match value:
         case Constant():
             return frozenset()
-        case Scalar(name, _) | Element(name, _) | Length(name) | Rank(name):
+        case Scalar(name, _) | Element(name, _) | Length(name) | Rank(name) | Given(name):
             return frozenset((name,))
         case WrappedDim(dim, tensor):
             return frozenset((dim.name, tensor))

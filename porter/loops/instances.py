@@ -9,11 +9,14 @@ from math import prod
 from porter.core.errors import PorterError
 from porter.loops.expressions import Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
-from porter.loops.host_values import Arguments, Named, Number, describe, evaluate
+from porter.loops.host_values import Arguments, Given, Named, Number, describe, evaluate
 
 
 def instantiate(nests: Sequence[LoopNest], call: Arguments) -> tuple[LoopNest, ...]:
-    """The nests with the numbers of a call; loops may have a size of 0 or 1. Raises PTR366 for one without value."""
+    """The nests with the numbers of a call, and without stores that it does not ask for.
+
+    Loops may have a size of 0 or 1. Raises PTR366 for one without value.
+    """
     return tuple(_Instance(call).instantiate_nest(nest) for nest in nests)
 
 
@@ -23,7 +26,8 @@ class _Instance:
 
     def instantiate_nest(self, nest: LoopNest) -> LoopNest:
         rows = tuple(map(self._loop, nest.rows))
-        return LoopNest(tuple(map(self._store, nest.stores)), rows)
+        stores = (each for each in nest.stores if each.guard is None or self._number(each.guard))
+        return LoopNest(tuple(map(self._store, stores)), rows)
 
     def _store(self, store: Store) -> Store:
         made: dict[Expr, Expr] = {}
@@ -31,10 +35,12 @@ class _Instance:
             made[each] = self._rebuild(each, [made[arg] for arg in each.args])
         loops = tuple(map(self._loop, store.loops))
         size = prod(each.size for each in loops)
-        return replace(store, size=size, loops=loops, place=made[store.place], value=made[store.value])
+        return replace(store, guard=None, size=size, loops=loops, place=made[store.place], value=made[store.value])
 
     def _rebuild(self, expr: Expr, args: Sequence[Expr]) -> Expr:
         attribute = expr.attribute
+        if expr.op is Op.SELECT and (flag := find_flag(expr)):
+            return args[1 if self._number(flag) else 2]
         if isinstance(attribute, Named):
             attribute = self._number(attribute)
         elif isinstance(attribute, Loop):
@@ -52,6 +58,12 @@ class _Instance:
             what = f"`{describe(named.value)}` has no value in a call of the case"
             raise PorterError("PTR366", what, hint="See docs/errors/PTR366.md.")
         return type(named.example)(found) if isinstance(named.example, int) else float(found)
+
+
+def find_flag(expr: Expr) -> Named | None:
+    """What chooses by whether a tensor is given; None of another choice."""
+    attribute = expr.args[0].attribute if expr.args else None
+    return attribute if isinstance(attribute, Named) and isinstance(attribute.value, Given) else None
 
 
 def is_index_constant(expr: Expr) -> bool:

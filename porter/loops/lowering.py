@@ -232,6 +232,11 @@ def _constant(node: Node, result: Result) -> Expr | None:
     return number(result.elements[0], result.dtype) if is_one else None
 
 
+def needs_no_table(node: Node, result: Result) -> bool:
+    """Whether the elements of a constant are one number, or rise evenly."""
+    return _constant(node, result) is not None or _find_progression(result) is not None
+
+
 @dataclass(frozen=True)
 class _Progression:
     """Elements that rise evenly along one axis, and are the same along others."""

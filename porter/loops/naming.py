@@ -10,6 +10,7 @@ from porter.loops.host_values import (
     Constant,
     Element,
     EndDim,
+    Given,
     HostValue,
     Length,
     Operator,
@@ -54,6 +55,8 @@ def _name(value: HostValue) -> str:
             return f"{name}_count"
         case Rank(tensor):
             return f"{name_tensor(tensor)}_rank"
+        case Given(tensor):
+            return f"has_{name_tensor(tensor)}"
         case WrappedDim(dim, _):
             return _name(dim)
         case EndDim(dims, _, is_last):
@@ -73,6 +76,8 @@ def _name(value: HostValue) -> str:
             Operator.DIVIDE, left, Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, whole, _), Constant(0))
         ) if left == whole:
             return "bessel_correction"
+        case Binary(Operator.SUBTRACT, Constant(1), right):
+            return f"one_minus_{_name(right)}"
         case Binary(Operator.DIVIDE, Constant(1), right):
             return f"inverse_{_name(right)}"
         case Binary(operator, left, right):

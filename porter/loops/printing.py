@@ -64,7 +64,8 @@ class _Printer:
             yield f"for {_loops(columns)}:"
             indent = "  "
         yield from (f"{indent}{line}" for line in self._shared(store.value))
-        yield f"{indent}{self._buffers[store.buffer]}[{self._text(store.place)}] = {self._text(store.value)}"
+        given = f"if {store.guard.name}: " if store.guard else ""
+        yield f"{indent}{given}{self._buffers[store.buffer]}[{self._text(store.place)}] = {self._text(store.value)}"
 
     def _reductions(self, root: Expr, indent: str) -> Iterator[str]:
         for each in walk(root):

@@ -16,6 +16,10 @@ from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments, HostValue, Named, Number
+from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
+from porter.loops.resampling import Resampling
+from porter.loops.windows import Window
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,12 @@ class SymbolicProgram:
 class Programs:
     """The cases of an overload, the most general first, and why other calls have no program.
 
-    A `map`, if there is one, computes all recorded calls.
+    A `map`, an `order` or `places`, if there are some, compute all recorded calls.
     """
 
     name: str
     cases: tuple[SymbolicProgram, ...]
     left: tuple[PorterError, ...] = ()
-    map: CoordinateMap | None = None
+    map: CoordinateMap | Resampling | Window | None = None
+    order: RowOrder | None = None
+    places: NonzeroPlaces | None = None

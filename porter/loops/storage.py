@@ -13,7 +13,11 @@ from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
+from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
 from porter.loops.program import Programs, Role, SymbolicNest, SymbolicProgram
+from porter.loops.resampling import Resampling
+from porter.loops.windows import Window
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class _StoredStore:
     loops: tuple[Loop, ...]
     place: int
     value: int
+    guard: Named | None
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,9 @@ class StoredPrograms:
     cases: tuple[_StoredProgram, ...]
     codes: tuple[str, ...]
     reasons: tuple[str, ...]
-    map: CoordinateMap | None
+    map: CoordinateMap | Resampling | Window | None
+    order: RowOrder | None
+    places: NonzeroPlaces | None
 
 
 def encode_programs(programs: Sequence[Programs]) -> str:
@@ -87,12 +94,13 @@ def decode_programs(text: str | bytes) -> tuple[Programs, ...]:
 def store_programs(programs: Programs) -> StoredPrograms:
     left = programs.left
     cases = tuple(map(_store_program, programs.cases))
-    return StoredPrograms(programs.name, cases, tuple(e.code for e in left), tuple(e.what for e in left), programs.map)
+    codes, reasons = tuple(each.code for each in left), tuple(each.what for each in left)
+    return StoredPrograms(programs.name, cases, codes, reasons, programs.map, programs.order, programs.places)
 
 
 def load_programs(stored: StoredPrograms) -> Programs:
     left = tuple(_error(code, why) for code, why in zip(stored.codes, stored.reasons, strict=True))
-    return Programs(stored.name, tuple(map(_load_program, stored.cases)), left, stored.map)
+    return Programs(stored.name, tuple(map(_load_program, stored.cases)), left, stored.map, stored.order, stored.places)
 
 
 def _error(code: str, what: str) -> PorterError:
@@ -133,7 +141,7 @@ def _store_nest(symbolic: SymbolicNest) -> _StoredNest:
     exprs = list(walk(*(each for store in nest.stores for each in (store.place, store.value))))
     places = {each: i for i, each in enumerate(exprs)}
     stores = (
-        _StoredStore(each.buffer, each.dtype, each.size, each.loops, places[each.place], places[each.value])
+        _StoredStore(each.buffer, each.dtype, each.size, each.loops, places[each.place], places[each.value], each.guard)
         for each in nest.stores
     )
     stored = tuple(_store_expr(each, places) for each in exprs)
@@ -164,7 +172,7 @@ def _load_nest(stored: _StoredNest) -> SymbolicNest:
         attribute = next((part for part in given if part is not None), each.plain)
         made.append(intern(each.op, [made[i] for i in each.args], each.dtype, attribute))
     stores = tuple(
-        Store(each.buffer, each.dtype, each.size, each.loops, made[each.place], made[each.value])
+        Store(each.buffer, each.dtype, each.size, each.loops, made[each.place], made[each.value], each.guard)
         for each in stored.stores
     )
     return SymbolicNest(LoopNest(stores, stored.loops), stored.rows)

@@ -6,22 +6,23 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
 from math import prod
 
-from porter.core.dtypes import BOOL, FLOAT, LONG, Kind
+from porter.core.dtypes import FLOAT, LONG, Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
-from porter.metal.expression import is_product, is_term, literal, parenthesize
-from porter.metal.loop_forms import fill_form, find_form, list_uses
+from porter.metal.expression import parenthesize
+from porter.metal.expression_text import ExpressionWriter
+from porter.metal.loop_forms import list_uses
 from porter.metal.loop_spelling import (
     COMPARED,
     VALUES_OF,
     Spelling,
     copies,
     find_indexed,
-    flatten_sum,
-    is_plain,
     is_shared,
     name_loop,
     name_reduction,
@@ -31,9 +32,8 @@ from porter.metal.loop_spelling import (
     write_start,
     write_turn,
 )  # fmt: skip
+from porter.metal.loop_uniform import find_uniform, name_uniform
 
-_CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
-_FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs"}
 _VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT, Op.READ_INDEX)
 _INDICES = (Op.SUM, Op.PRODUCT, Op.QUOTIENT, Op.REMAINDER, Op.LEAST, Op.GREATEST, Op.DISTANCE)
 _TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
@@ -48,43 +48,66 @@ def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
 
 
 @dataclass
-class NestWriter:
-    """Writes the body of one kernel. `bound` are expressions that have a variable where the text now stands."""
+class NestWriter(ExpressionWriter):
+    """Writes the body of one kernel."""
 
-    spelling: Spelling
-    is_copy: bool
-    copied: str = ""  # the type of the elements that are moved
     lines: list[str] = field(default_factory=list)
-    bound: dict[Expr, str] = field(default_factory=dict)
     used: Counter[str] = field(default_factory=Counter)
+    rows: frozenset[Loop] = frozenset()  # of a nest whose rows threads share
 
     def write_body(self, nest: LoopNest) -> None:
         is_alone = nest.shape is Shape.MAP or runs_alone(nest, self.spelling)
+        self.rows = frozenset(nest.rows) if nest.shape is Shape.ROWS and not is_alone else frozenset()
         self.split_index(self.spelling.row, nest.rows)
         if not is_alone and nest.shape is Shape.REDUCTION:
             for store in nest.stores:
                 self._write_reductions(store, nest, is_alone)
             self._write_once(nest.stores)
             return
-        for store in nest.stores:
-            self._write_reductions(store, nest, is_alone)
-            columns = tuple(loop for loop in store.loops if loop not in nest.rows)
-            if is_alone:
-                self._write_store(store)
-            elif columns:
-                self._write_strided(columns, lambda store=store: self._write_store(store))  # type: ignore[misc]
+        for columns, group in groupby(nest.stores, lambda store: tuple(e for e in store.loops if e not in nest.rows)):
+            stores = tuple(group)
+            if is_alone or columns:
+                for store in stores:
+                    self._write_reductions(store, nest, is_alone)
+                    self._write_guarded(store, () if is_alone else columns)
             else:
-                self._write_once((store,))
+                for store in stores:
+                    self._write_reductions(store, nest, is_alone)
+                self._write_once(stores)
+
+    def _write_guarded(self, store: Store, columns: tuple[Loop, ...]) -> None:
+        """A store of every thread, with `columns` in turns that the threads of a row share."""
+
+        def write() -> None:
+            if columns:
+                self._bind_uniform(store.value)
+                self._write_strided(columns, lambda: self._write_store(store))
+            else:
+                self._write_store(store)
+
+        self._write_if(store.guard, write)
 
     def _write_once(self, stores: Sequence[Store]) -> None:
         """Stores that one thread of a row does."""
 
         def write() -> None:
-            for store in stores:
-                self._write_store(store)
+            for guard, group in groupby(stores, lambda store: store.guard):
+                self._write_if(guard, partial(self._write_all, tuple(group)))
 
         self.line(f"if ({self.spelling.lane} == 0) {{")
         self.indented(write)
+
+    def _write_all(self, stores: Sequence[Store]) -> None:
+        for store in stores:
+            self._write_store(store)
+
+    def _write_if(self, guard: Named | None, write: Callable[[], None]) -> None:
+        """Statements that are run if a number is true."""
+        if guard is None:
+            write()
+        else:
+            self.line(f"if ({guard.name}) {{")
+            self.indented(write)
 
     def line(self, text: str) -> None:
         self.lines.append(text)
@@ -178,6 +201,7 @@ class NestWriter:
     def _write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
         """A reduction that the threads of a row share."""
         kind = expr.reduction.kind
+        self._bind_uniform(*expr.args)
         self.line(f"{type_} {name} = {write_start(kind, expr.dtype or FLOAT, type_, self.spelling)};")
 
         def body() -> None:
@@ -197,14 +221,10 @@ class NestWriter:
         if not isinstance(element.attribute, Buffer) or element in self.bound:
             return self.text(expr.args[0])
         if expr.reduction.kind in _TRUTHS:
-            return f"::metal::any({self._load(element)} != {self.spelling.elements[element.attribute]}(0))"
+            return f"::metal::any({self.load(element)} != {self.spelling.elements[element.attribute]}(0))"
         if type_ == self.spelling.value(expr.dtype):
             return self.text(expr.args[0])
-        return f"{self._converter(type_)}({self._load(element)})"
-
-    def _converter(self, type_: str) -> str:
-        """What converts to a type of the template: a real number becomes a complex one without an imaginary part."""
-        return f"c10::metal::cast_to<{type_}>" if self.spelling.has_complex else f"static_cast<{type_}>"
+        return f"{self.converter(type_)}({self.load(element)})"
 
     def _write_extreme(self, expr: Expr) -> None:
         """The first index of the extreme value of a row, which its threads find together, and that value."""
@@ -235,11 +255,19 @@ class NestWriter:
         self.bound[expr] = name
         self.bound[intern(Op.REDUCE, (value,), value.dtype.opmath, same)] = f"row_{extreme}"
 
-    def _bind(self, expr: Expr) -> None:
+    def _bind_uniform(self, *roots: Expr) -> None:
+        """Variables for what all turns of a row compute alike of its reductions."""
+        taken = (*self.spelling.buffers.values(),)
+        for each in (found for root in roots for found in find_uniform(root, self.rows, self.bound) if self.rows):
+            if each not in self.bound:
+                name = name_uniform(each)
+                self._bind(each, f"row_{name}" if name in taken else name)
+
+    def _bind(self, expr: Expr, prefix: str = "value") -> None:
         """A variable for a value or an index."""
-        name = self._name("offset" if expr.dtype is None else "value")
+        name = self._name("offset" if expr.dtype is None else prefix)
         type_ = self._type(expr) if self.is_copy else self._value_type(expr)
-        self.line(f"const {type_} {name} = {self._load(expr) if expr.op is Op.LOAD else self.text(expr)};")
+        self.line(f"const {type_} {name} = {self.load(expr) if expr.op is Op.LOAD else self.text(expr)};")
         self.bound[expr] = name
 
     def _write_alone(self, expr: Expr, name: str, type_: str) -> None:
@@ -299,90 +327,3 @@ class NestWriter:
                 stack.append((each, True))
                 stack += [(arg, False) for arg in reversed(() if each in self.bound else each.args)]
         return list(found)
-
-    def text(self, expr: Expr) -> str:
-        if expr in self.bound:
-            return self.bound[expr]
-        if isinstance(expr.attribute, Loop):
-            return name_loop(expr.attribute)
-        if expr.op is Op.LOAD:
-            return self._read(expr)
-        if expr.op is Op.SUM:
-            return self._sum(expr.args)
-        args = [self.text(arg) for arg in expr.args]
-        if expr.op is Op.PRODUCT:
-            by = parenthesize(args[1]) if not args[1].startswith("-") else args[1]
-            index = args[0] if is_product(args[0]) else parenthesize(args[0])
-            return f"-{parenthesize(args[0])}" if by == "-1" else f"{index} * {by}"
-        if expr.op in (Op.QUOTIENT, Op.REMAINDER):
-            return self._divide(expr, args[0], parenthesize(args[1]))
-        if expr.op in _CONDITIONS:
-            return _CONDITIONS[expr.op].join(arg if is_plain(arg) else f"({arg})" for arg in args)
-        if expr.op in _FUNCTIONS:
-            typed = [f"{self.spelling.index}({arg})" if re.fullmatch(r"-?\d+", arg) else arg for arg in args]
-            return f"{_FUNCTIONS[expr.op]}({', '.join(typed)})"
-        return self._value_text(expr, args)
-
-    def _value_text(self, expr: Expr, args: Sequence[str]) -> str:
-        match expr.op:
-            case Op.INTEGER:
-                return expr.attribute.name if isinstance(expr.attribute, Named) else str(expr.integer)
-            case Op.NUMBER:
-                return self._number(expr)
-            case Op.CALL:
-                return fill_form(find_form(str(expr.attribute), self.spelling.has_complex), args)
-            case Op.CAST if expr.args[0].op is Op.LOAD and expr.args[0] not in self.bound and not self.is_copy:
-                assert expr.dtype is not None
-                return f"{self._converter(self.spelling.value(expr.dtype))}({self._load(expr.args[0])})"
-            case Op.CAST | Op.INDEX_VALUE:
-                return f"static_cast<{self.spelling.value(expr.dtype) if expr.dtype else 'int'}>({args[0]})"
-            case Op.READ_INDEX:
-                return f"static_cast<{self.spelling.index}>({args[0]})"
-            case Op.SELECT:
-                return f"{parenthesize(args[0])} ? {parenthesize(args[1])} : {parenthesize(args[2])}"
-        raise AssertionError(expr.op)
-
-    def _load(self, expr: Expr) -> str:
-        assert isinstance(expr.attribute, Buffer)
-        place = self.spelling.place(expr.attribute, self.text(expr.args[0]))
-        return f"{self.spelling.buffers[expr.attribute]}[{place}]"
-
-    def _read(self, expr: Expr) -> str:
-        """An element as the type that is computed in."""
-        assert isinstance(expr.attribute, Buffer) and expr.dtype is not None
-        element, value = self.spelling.elements[expr.attribute], self.spelling.value(expr.dtype.opmath)
-        if self.is_copy or element == value:
-            return self._load(expr)
-        return f"{self._converter(value)}({self._load(expr)})"
-
-    def _sum(self, terms: Sequence[Expr]) -> str:
-        made = ""
-        for term in flatten_sum(terms):
-            text = self.text(term)
-            text = text if is_term(text) else parenthesize(text)
-            is_negative = text.startswith("-")
-            made += (f" - {text[1:]}" if is_negative else f" + {text}") if made else text
-        return made
-
-    def _divide(self, expr: Expr, index: str, by: str) -> str:
-        """C++ divides toward zero, indices are divided down."""
-        index = parenthesize(index)
-        if expr.args[0].bounds is not None and expr.args[0].bounds[0] >= 0:
-            return f"{index} {'/' if expr.op is Op.QUOTIENT else '%'} {by}"
-        remainder = f"({index} % {by} + {by}) % {by}"
-        return remainder if expr.op is Op.REMAINDER else f"({index} - {remainder}) / {by}"
-
-    def _number(self, expr: Expr) -> str:
-        assert expr.dtype is not None
-        written = self.copied or self.spelling.value(expr.dtype)
-        if isinstance(expr.attribute, Named):
-            number, is_real = expr.attribute, self.spelling.has_complex and expr.dtype == FLOAT
-            is_float = isinstance(number.example, float) and (is_real or written == FLOAT.metal)
-            return number.name if is_float else f"static_cast<{'float' if is_real else written}>({number.name})"
-        assert isinstance(expr.attribute, (bool, int, float))
-        if self.copied and expr.attribute == 0:
-            return f"{self.copied}(0)"
-        text = literal(expr.attribute, expr.dtype.kind)
-        if written in (FLOAT.metal, BOOL.metal):
-            return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"
-        return f"{written}({text})"

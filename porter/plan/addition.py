@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from porter.aten.lacking import Family, explain_lack, find_family
 from porter.aten.operator import Blocked, Migration, Operator, find_additions
 from porter.core.checkout import Checkout
@@ -18,14 +20,18 @@ def plan_addition(
     op: str,
     choice: CandidateChoice = FIRST_CANDIDATES,
     recorded: RecordedGraph = no_recording,
+    *,
+    listed: Collection[str] = (),
 ) -> Plan:
     """Plans the kernels of an operator that MPS lacks, with this choice of candidates.
+
+    Entries of the test lists stay for the types `listed`.
 
     Raises PTR012 (unknown), PTR310 to PTR313 (not one that can be added), and what writing its kernels raises.
     """
     require_dialect(checkout)
     operator = Operator.read(checkout, op)
-    return plan_kernels(checkout, operator, find_addable(checkout, operator), choice, recorded)
+    return plan_kernels(checkout, operator, find_addable(checkout, operator), choice, recorded, listed=listed)
 
 
 def find_addable(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:

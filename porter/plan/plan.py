@@ -106,7 +106,8 @@ class RejectedCandidate:
 class Plan:
     """The complete port of an operator as a change set, with notes for the reviewer.
 
-    `answered` are the torch dtypes that the shared implementation handles without a kernel.
+    `answered` are the torch dtypes that the shared implementation handles without a kernel; `elsewhere` are complex
+    ones that no kernel takes where a row keeps its function, which answers them by other means, or not.
     """
 
     op: str
@@ -120,6 +121,7 @@ class Plan:
     notes: tuple[str, ...]
     answered: tuple[str, ...]
     changes: ChangeSet
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -33,7 +33,7 @@ from porter.metal.source import Source
 from porter.plan.callers import Gone, redirect_calls
 from porter.plan.draft import Draft
 from porter.plan.empty_files import delete_empty_files
-from porter.plan.native.planner import FROM_RECORDING, ReadPrograms, no_programs, port_blocked
+from porter.plan.native.planner import FROM_RECORDING, NativePort, ReadPrograms, no_programs, port_blocked
 from porter.plan.own_functions import define_what_bodies_use, include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
     EntryChange,
@@ -77,18 +77,19 @@ def plan_operator(
     source: Source = Source.ANY,
     programs: ReadPrograms = no_programs,
     scaffold: bool = False,
+    listed: Collection[str] = (),
 ) -> Plan:
     """Plans the complete port of an operator, with this choice of candidates of a source.
 
     `recorded` returns the old graph if the source cannot be read, `programs` what the calls of a row compute: rows
-    that no stub can serve are ported by those; with `scaffold`, others get a frame to write a kernel in. Raises
-    PorterError if nothing can be ported.
+    that no stub can serve are ported by those; with `scaffold`, others get a frame to write a kernel in. Entries of the
+    test lists stay for the types `listed` (torch names). Raises PorterError if nothing can be ported.
     """
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
     lacking = find_dialect_error(checkout)
     found = _block_all(operator, lacking) if lacking else find_migrations(checkout, operator)
-    return plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold)
+    return plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold, listed)
 
 
 def _block_all(operator: Operator, error: PorterError) -> tuple[Blocked, ...]:
@@ -105,6 +106,7 @@ def plan_kernels(
     source: Source = Source.ANY,
     programs: ReadPrograms = no_programs,
     scaffold: bool = False,
+    listed: Collection[str] = (),
 ) -> Plan:
     """Plans the kernels of functions that join a shared implementation, and what follows from them.
 
@@ -128,7 +130,7 @@ def plan_kernels(
     moved = [migration.served for migration in migrations]
     complete = not any(_find_left_behind(checkout, functions.find_overloads(operator.base), (*moved, *native.ported)))
     dtypes_ported = {dtype.torch for kernel in ported.kernels for dtype in kernel.dtypes} | native.dtypes
-    draft, lists = _free_tests(draft, operator.base, dtypes_ported, complete)
+    draft, lists = _free_tests(draft, operator.base, dtypes_ported - {*listed}, complete)
     return Plan(
         op=op,
         entries=(
@@ -150,7 +152,14 @@ def plan_kernels(
         notes=tuple(note for kernel in ported.kernels for note in kernel.notes),
         answered=_list_answered(migrations),
         changes=draft.changes,
+        elsewhere=_list_elsewhere(native) if not ported.kernels else (),
     )
+
+
+def _list_elsewhere(native: NativePort) -> tuple[str, ...]:
+    """The complex types that no kernel of the rows takes."""
+    made = [each.torch for each in dtypes.ALL if each.kind is dtypes.Kind.COMPLEX] if native.kernels else []
+    return tuple(each for each in made if each not in native.dtypes)
 
 
 def require_dialect(checkout: Checkout) -> None:

@@ -83,8 +83,13 @@ def _find_common_answer(text: str, group: Sequence[Arguments]) -> Condition | No
 
 
 def _list_questions(calls: Sequence[Arguments]) -> Iterator[str]:
-    """The conditions to try: on arguments first, then on tensor properties."""
-    names = sorted({name for call in calls for name in call}, key=lambda name: ("." in name, name))
+    """The conditions to try: on arguments first, then on tensor properties; of arguments, on flags first.
+
+    Which tensors are given may follow from a flag.
+    """
+    flags = {name for call in calls for name, value in call.items() if isinstance(value, bool)}
+    flags -= {name for call in calls for name, value in call.items() if value is None}
+    names = sorted({name for call in calls for name in call}, key=lambda name: ("." in name, name not in flags, name))
     for name in names:
         values = list(dict.fromkeys(call.get(name) for call in calls))
         if len(values) < 2:

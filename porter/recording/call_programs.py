@@ -30,6 +30,8 @@ from porter.recording.concrete import (
     view_feeds,
 )  # fmt: skip
 from porter.recording.flow import check_flow, same_elements
+from porter.recording.made_numbers import find_made
+from porter.recording.record import RecordedRun, run_call
 from porter.verdict.errors import raising_porter_errors
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.objects import Ref
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
     from porter.recording.calls import OpCall
-    from porter.recording.record import RecordedRun
 
 _MAX_MADE = 8  # elements that host code makes, such as sizes and scales
 
@@ -48,11 +49,10 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     reader = _Reader(ran)
     with raising_porter_errors():
         if ran.others:
-            before = {tensor.data_ptr(): ran.given[name] for name, tensor in ran.call.tensors().items()}
-            check_flow(ran.runs, before, ran.results)
+            _check_others(ran)
         nests = tuple(nest for run in ran.runs for nest in reader.read_graph(run))
         reader.check_results()
-    arguments = read_call_arguments(ran.call, ran.results)
+    arguments = read_call_arguments(ran.call, ran.made)
     key = next(iter(arguments.tensors))  # of a call that takes no tensor, its first result
     dtype = arguments.tensors[key].dtype
     roles = reader.roles
@@ -63,6 +63,15 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     empty = {f"{name}.empty()": not value for name, value in arguments.others.items() if isinstance(value, tuple)}
     facts = {**read_arguments(ran.call), **empty, **dict(_wrapped_dims(arguments, key))}
     return CallProgram(arguments, facts, key, dtype, nests, roles, shared, numbers)
+
+
+def _check_others(ran: RecordedRun) -> None:
+    """Follows the elements of a call that ran other kernels too. Raises PTR135."""
+    before = {tensor.data_ptr(): ran.given[name] for name, tensor in ran.call.tensors().items()}
+    try:
+        check_flow(ran.runs, before, ran.results)
+    except PorterError:
+        check_flow(ran.runs, before, ran.results, find_made(ran, run_call))
 
 
 def _wrapped_dims(call: Arguments, tensor: str) -> Iterator[tuple[str, Value]]:
@@ -88,9 +97,9 @@ def _named_dims(text: str, dims: Sequence[object], rank: int) -> Iterator[tuple[
     yield f"names_adjacent_dims({text})", named[-1] - named[0] == len(named) - 1
 
 
-def read_call_arguments(call: OpCall, results: Sequence[torch.Tensor]) -> Arguments:
+def read_call_arguments(call: OpCall, results: Mapping[int, torch.Tensor]) -> Arguments:
     """The arguments of a call as plain values, and the shapes of its results."""
-    found = {**call.tensors(), **{f"result{i}": each for i, each in enumerate(results)}}
+    found = {**call.tensors(), **{f"result{i}": each for i, each in results.items()}}
     tensors = {name: TensorValue(tuple(each.shape), _dtype(each)) for name, each in found.items()}
     return Arguments(tensors, {name: _plain(value) for name, value in call.arguments.items() if _is_plain(value)})
 
@@ -141,7 +150,7 @@ class _Reader:
         self._ran = ran
         self._inputs = ran.call.tensors()
         self._names = {tensor.data_ptr(): name for name, tensor in self._inputs.items()}
-        self._results = {tensor.data_ptr(): i for i, tensor in reversed(list(enumerate(ran.results)))}
+        self._results = {tensor.data_ptr(): i for i, tensor in reversed(list(ran.made.items()))}
         self._written: dict[int, Buffer] = {}
         self._nodes = 0
         self.roles: dict[Buffer, Role] = {}
@@ -173,7 +182,7 @@ class _Reader:
     def check_results(self) -> None:
         """Every result is written by a graph, or is an argument. Raises PTR365."""
         written = {role.index for role in self.roles.values() if isinstance(role, ResultBuffer)}
-        for i, result in enumerate(self._ran.results):
+        for i, result in self._ran.made.items():
             if i not in written and result.numel() and result.data_ptr() not in self._names:
                 raise _unknown(f"no memory of result {i}, of shape {tuple(result.shape)}")
 
@@ -204,7 +213,7 @@ class _Reader:
             if isinstance(role, ArgumentBuffer):
                 found[buffer] = _dtype(self._inputs[role.name])
             elif isinstance(role, ResultBuffer):
-                found[buffer] = _dtype(self._ran.results[role.index])
+                found[buffer] = _dtype(self._ran.made[role.index])
         return found
 
     def _add(self, role: Role) -> Buffer:
@@ -257,7 +266,7 @@ class _Reader:
 
     def _find_copy(self, value: torch.Tensor) -> Buffer | None:
         """The result that host code copies a graph's result to."""
-        for i, result in enumerate(self._ran.results):
+        for i, result in self._ran.made.items():
             is_free = result.data_ptr() not in self._written
             if is_free and result.dtype == value.dtype and same_elements(value, result):
                 return self._shared(ResultBuffer(i))

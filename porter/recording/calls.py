@@ -110,6 +110,13 @@ def capture_sample_calls(op: Any, base: str, sample: Any, differentiable: bool) 
         yield from (call for call in capture.found if _is_on_device(call))
 
 
+def capture_calls_in_place(op: Any, base: str, sample: Any, differentiable: bool) -> list[OpCall]:
+    """The calls of a base name that a sample makes where it is, forward and backward."""
+    with _Capture(frozenset({base, f"{base}_"})) as capture:
+        _run_op(op, sample, differentiable)
+    return list(capture.found)
+
+
 def _move_to_device(samples: Sequence[Any]) -> Iterator[Any]:
     """The samples on the device, without those it does not support, such as float64."""
     for sample in samples:

@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from porter.aten.declarations import TENSOR_OPTIONS
 from porter.recording.calls import OpCall
 
 # Numbers unlikely to appear in host code.
 _FRACTION, _WHOLE = 0.43, 11
-# An out= overload does not take these.
-_OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory", "memory_format"})
 
 
 def adapt_call(call: OpCall, name: str) -> OpCall | None:
@@ -43,6 +42,19 @@ def adapt_call(call: OpCall, name: str) -> OpCall | None:
     return OpCall(overload, {**given, **results}) if all(each.numel() for each in results.values()) else None
 
 
+def adapt_with_type(call: OpCall, name: str) -> OpCall | None:
+    """The same call for an overload that differs by an argument for the result's type: that of the first tensor."""
+    overload = _overload(name)
+    if overload is None:
+        return None
+    schema = overload._schema.arguments
+    added = [a.name for a in schema if a.name not in call.arguments]
+    tensor = next(iter(call.tensors().values()), None)
+    if added != ["dtype"] or len(schema) != len(call.arguments) + 1 or tensor is None:
+        return None
+    return OpCall(overload, {**call.arguments, "dtype": tensor.dtype})
+
+
 def _overload(name: str) -> torch._ops.OpOverload | None:
     base, _, overload = name.partition(".")
     packet = getattr(torch.ops.aten, base, None)
@@ -60,7 +72,7 @@ def _match_arguments(call: OpCall, parameters: Sequence[Any]) -> dict[str, Any] 
             given[parameter.name] = parameter.default_value
         else:
             return None
-    return given if call.arguments.keys() - given.keys() <= _OPTIONS and _have_types(given, parameters) else None
+    return given if call.arguments.keys() - given.keys() <= TENSOR_OPTIONS and _have_types(given, parameters) else None
 
 
 def _convert_argument(kind: str, value: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import process_time
 from typing import Any
@@ -12,7 +13,8 @@ import torch
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
-from porter.recording.calls import OpCall, capture_sample_calls
+from porter.recording.calls import OpCall, capture_calls_in_place, capture_sample_calls
+from porter.recording.seen_values import SeenValues, with_arguments
 from porter.recording.size_sets import SETS, Place, SizeSets, Template
 
 SECONDS = 12.0  # of this process, to make the samples of one operator
@@ -24,13 +26,14 @@ TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", 
 
 @dataclass(frozen=True)
 class OwnCall:
-    """A call, and where it came from: an OpInfo, and the sizes of a sample of it."""
+    """A call, and where it came from: an OpInfo, the sizes of a sample of it, and arguments that were changed."""
 
     call: OpCall
     op: Any
     base: str
     sets: SizeSets
     place: Place
+    changed: Mapping[str, Any] = field(default_factory=dict)
 
     def capture_near(self, deadline: float) -> Iterator[OpCall]:
         """Yields calls of the same overload that samples with few other sizes make."""
@@ -38,7 +41,7 @@ class OwnCall:
         for sample in self.sets.make_near(self.place):
             for call in capture_sample_calls(self.op, self.base, sample, self.place.requires_grad):
                 if call.overload == self.call.overload:
-                    yield call
+                    yield with_arguments(call, self.changed)
 
 
 def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[OwnCall]:
@@ -49,29 +52,61 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
     for i, dtype in enumerate(supported):
         differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
         sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
-        for sample in _pick_samples(op, dtype, differentiable):
+        samples, seen = _pick_samples(op, base, dtype, differentiable)
+        for sample in samples:
             for made, place in sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS):
-                calls = capture_sample_calls(op, base, made, differentiable)
-                yield from (OwnCall(call, op, base, sets, place) for call in calls)
+                for call in capture_sample_calls(op, base, made, differentiable):
+                    own = OwnCall(call, op, base, sets, place)
+                    yield own
+                    yield from _change(own, seen)
 
 
-def _pick_samples(op: Any, dtype: DType, differentiable: bool) -> Sequence[Any]:
-    """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first."""
+def _change(own: OwnCall, seen: SeenValues) -> Iterator[OwnCall]:
+    """The call with an argument of other samples."""
+    changed = seen.change(own.call)
+    if changed:
+        yield replace(own, call=with_arguments(own.call, changed), changed=changed)
+
+
+def _pick_samples(op: Any, base: str, dtype: DType, differentiable: bool) -> tuple[Sequence[Any], SeenValues]:
+    """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
+
+    Those that call the operator on the CPU, if any does: an OpInfo may serve others by some ranks of its samples. With
+    them comes what the arguments of their calls are. Besides the first come those with what no other has: a string, an
+    option, zero, an infinite number.
+    """
     torch_dtype = getattr(torch, dtype.torch)
     try:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
-        return []
+        return [], SeenValues.of(())
+    calls = [capture_calls_in_place(op, base, sample, differentiable) for sample in samples]
+    calling = [sample for sample, made in zip(samples, calls, strict=True) if made] or samples
     found: dict[str, Any] = {}
-    for sample in samples:
+    for sample in calling:
         found.setdefault(repr([_kind(leaf) for leaf in Template.of(sample).leaves]), sample)
-    return sorted(found.values(), key=lambda sample: -Template.of(sample).rank)[:_KEPT]
+    ordered = sorted(found.values(), key=lambda sample: -Template.of(sample).rank)
+    kept = ordered[:_KEPT]
+    seen = {kind for sample in kept for kind in _list_kinds(sample)}
+    for sample in ordered[_KEPT:]:
+        if not seen.issuperset(_list_kinds(sample)):
+            kept.append(sample)
+            seen.update(_list_kinds(sample))
+    return kept, SeenValues.of(call for made in calls for call in made)
+
+
+def _list_kinds(sample: Any) -> set[tuple[int, Any]]:
+    """What the arguments of a sample that are no tensors are, each with its place."""
+    leaves = enumerate(Template.of(sample).leaves)
+    return {(at, _kind(leaf)) for at, leaf in leaves if not isinstance(leaf, torch.Tensor)}
 
 
 def _kind(leaf: Any) -> Any:
     """What of an argument a change of sizes keeps."""
     if isinstance(leaf, torch.Tensor):
-        return leaf.ndim
+        return leaf.ndim, bool(leaf.any())  # of zeros alone, host code may answer without a graph
     if isinstance(leaf, int) and not isinstance(leaf, bool):
         return "size" if leaf > 2 else leaf
-    return "number" if isinstance(leaf, float) else repr(leaf)
+    if isinstance(leaf, float) and math.isfinite(leaf):
+        return "number" if leaf > 0 else "zero" if leaf == 0 else "negative number"
+    return repr(leaf)

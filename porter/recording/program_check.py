@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from porter.core.dtypes import DType
-from porter.loops.expressions import Buffer
+from porter.loops.expressions import Buffer, Op
 from porter.loops.instances import instantiate
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table
 from porter.recording.call_programs import read_call_arguments
@@ -23,16 +23,17 @@ _TOLERANCE = 1e-4  # relative, and absolute: images are resized in float32, and 
 def check_program(program: SymbolicProgram, ran: RecordedRun) -> str:
     """The first difference; empty if there is none. Raises PTR346 and PTR366 if the program cannot run at this call."""
     memory = {buffer: made for buffer, role in program.roles.items() if (made := _read(role, ran)) is not None}
-    for nest in instantiate([each.nest for each in program.nests], read_call_arguments(ran.call, ran.results)):
+    written: set[Buffer] = set()
+    for nest in instantiate([each.nest for each in program.nests], read_call_arguments(ran.call, ran.made)):
         memory |= evaluate_nest(nest, memory)
-    written = {store.buffer for each in program.nests for store in each.nest.stores}
+        written |= {store.buffer for store in nest.stores}
     return next((found for buffer in written if (found := _compare(program, buffer, memory[buffer], ran))), "")
 
 
 def _read(role: object, ran: RecordedRun) -> torch.Tensor | None:
     match role:
         case ArgumentBuffer(name):
-            return _in_double(ran.given[name])
+            return _in_double(ran.given[name]) if name in ran.given else None
         case Table(elements, dtype):
             return _in_double(torch.tensor(elements, dtype=_type(dtype)))
     return None
@@ -43,13 +44,21 @@ def _compare(program: SymbolicProgram, buffer: Buffer, made: torch.Tensor, ran: 
         case ArgumentBuffer(name):
             given = ran.call.tensors()[name]
         case ResultBuffer(index):
-            given = ran.results[index]
+            given = ran.made[index]
         case _:
             return ""
     expected = _compute_exactly(ran, given)
     if made.numel() != expected.numel():
         return f"{made.numel()} elements for {expected.numel()}"
+    if _is_number(program, buffer):  # host code may have fed it from memory of the result's type
+        made = made.to(given.dtype).to(expected.dtype)
     return describe_difference(made, expected, _TOLERANCE if given.is_floating_point() else 0.0)
+
+
+def _is_number(program: SymbolicProgram, buffer: Buffer) -> bool:
+    """Whether all that is written is a number of the call."""
+    stores = [store for each in program.nests for store in each.nest.stores if store.buffer == buffer]
+    return all(store.value.op is Op.NUMBER for store in stores)
 
 
 def _compute_exactly(ran: RecordedRun, given: torch.Tensor) -> torch.Tensor:

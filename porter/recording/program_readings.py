@@ -9,12 +9,16 @@ from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.loops.coordinates import map_lines
+from porter.loops.coordinates import CoordinateMap, map_lines
 from porter.loops.host_values import Arguments
 from porter.loops.instances import instantiate
+from porter.loops.orders import order_lines
+from porter.loops.places import place_lines
 from porter.loops.program import ArgumentBuffer, Programs, Role, SymbolicProgram, Table
 from porter.loops.program_printing import name_memory, program_lines
+from porter.loops.resampling import Resampling, resampling_lines
 from porter.loops.storage import decode_programs, encode_programs
+from porter.loops.windows import Window, window_lines
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.messages import RecordRequest
@@ -51,13 +55,27 @@ def describe_programs(
     for each in found:
         if each.name == overload:
             if each.map:
-                yield f"coordinates of {each.name}", tuple(map_lines(each.map))
+                yield f"coordinates of {each.name}", tuple(_form_lines(each.map))
+            if each.order:
+                yield f"order of {each.name}", tuple(order_lines(each.order))
+            if each.places:
+                yield f"places of {each.name}", tuple(place_lines(each.places))
             for program in each.cases:
                 yield _title(program), tuple(program_lines(program))
                 if cost:
                     yield _describe_cost(program)
             if each.left:
                 yield f"no program of {overload}", tuple(f"{error.code} {error.what}" for error in each.left)
+
+
+def _form_lines(found: CoordinateMap | Resampling | Window) -> Iterator[str]:
+    match found:
+        case CoordinateMap():
+            return map_lines(found)
+        case Resampling():
+            return resampling_lines(found)
+        case Window():
+            return window_lines(found)
 
 
 def _title(program: SymbolicProgram) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,10 +15,12 @@ from typing import Any
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.loops.alternatives import list_alternatives
 from porter.loops.building import CallProgram, Values, build_program, transfer_program
 from porter.loops.expressions import Buffer
 from porter.loops.fit import MIN_CALLS
 from porter.loops.fusion import LoopNest
+from porter.loops.optional import join_flags
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
 from porter.metal.loop_spelling import copies
 from porter.mpsgraph.graph import Value
@@ -25,10 +28,17 @@ from porter.recording.branches import find_distinguishing_conditions, split_call
 from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
 from porter.recording.coordinates import find_map
+from porter.recording.flags import order_cases, split_by_flags
+from porter.recording.left_out import compute_left_out, drop_empty, vary_given
 from porter.recording.loop_values import TooManyTurns
+from porter.recording.orders import find_order
+from porter.recording.overloads import adapt_with_type
 from porter.recording.own_calls import OwnCall, capture_own_calls
+from porter.recording.places import find_places
 from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
+from porter.recording.resampling import find_resampling
+from porter.recording.windows import find_window
 from porter.verdict.errors import raising_porter_errors
 
 SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
@@ -38,7 +48,9 @@ _SIZES = (".sizes()", ".numel()")
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
 _MAX_DEPTH = 2  # splits of a group of calls
-_CHECKED = 6  # calls that another case's program is tried with
+_CHECKED = 6  # calls that a program of their own structure is compared with
+_JOINED = 48  # calls that another case's program is tried with
+_VARIED = 4  # calls that tensors are left out of, of each choice of tensors
 
 
 @dataclass(frozen=True)
@@ -49,8 +61,11 @@ class _Observed:
     program: CallProgram
 
 
-def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, ...]:
-    """The programs of every overload of an operator that OpInfo samples call. Its host code must be loaded."""
+def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Programs, ...]:
+    """The programs of every overload of an operator that OpInfo samples call. Its host code must be loaded.
+
+    Also of those of `overloads` that take the result's type besides what another one takes.
+    """
     from porter.verdict.suite.dispatched import check_gradients
 
     check_gradients()
@@ -58,15 +73,27 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
     origins: dict[int, OwnCall] = {}
     for ran, origin in _run_calls(find_opinfos(base, through), base):
         found.setdefault(ran.call.name, []).append(ran)
-        origins[id(ran)] = origin
+        if origin is not None:
+            origins[id(ran)] = origin
+    deadline = process_time() + MORE_SECONDS
+    for name in (each for each in overloads if each not in found):
+        made = (call for runs in found.values() for ran in runs if (call := adapt_with_type(ran.call, name)))
+        runs_of_it = list(_run_all(made, deadline))
+        if runs_of_it:
+            found = {**found, name: runs_of_it}
     more = _Near(origins, process_time() + MORE_SECONDS)
     return tuple(_find_map_or_programs(name, runs, more) for name, runs in sorted(found.items()))
 
 
 def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: _Near) -> Programs:
-    """The map of an overload, which is of any number of dimensions; programs only where there is none."""
-    found = find_map(runs)
-    return Programs(name, (), (), found) if found else find_programs(name, runs, more.run_near)
+    """What an overload moves, resamples, pools, sorts or places, at any sizes; programs only where it does not."""
+    if found := find_map(runs) or find_resampling(runs) or find_window(runs):
+        return Programs(name, (), (), found)
+    if order := find_order(runs):
+        return Programs(name, (), order=order)
+    if places := find_places(runs):
+        return Programs(name, (), places=places)
+    return find_programs(name, runs, more.run_near)
 
 
 @dataclass(frozen=True)
@@ -82,15 +109,28 @@ class _Near:
             yield from _run_all(self.origins[id(ran)].capture_near(self.deadline), self.deadline)
 
 
-def _run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, OwnCall]]:
-    """Runs calls of all OpInfos, until time is up."""
+def _run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, OwnCall | None]]:
+    """Runs calls of all OpInfos until time is up, and some of them without tensors that may be left out."""
+    varied: Counter[str] = Counter()
     deadline = process_time() + SECONDS
     for i, op in enumerate(ops):
         until = process_time() + (deadline - process_time()) / (len(ops) - i)
         for own in capture_own_calls(op, base, until - process_time()):
             if process_time() > until:
                 break
-            yield from ((ran, own) for ran in _run_all((own.call,), until))
+            runs = list(_run_all((own.call,), until)) or list(_run_all(drop_empty(own.call), until))
+            yield from ((ran, own) for ran in runs)
+            for ran in runs:
+                given = _describe_given(ran.call)
+                varied[given] += 1
+                if varied[given] <= _VARIED:
+                    yield from ((each, None) for each in _run_all(vary_given(ran.call), until))
+
+
+def _describe_given(call: OpCall) -> str:
+    """The tensors that a call gives with their types, and its flags."""
+    tensors = {name: tensor.dtype for name, tensor in call.tensors().items()}
+    return f"{call.name} {tensors} {[value for value in call.arguments.values() if isinstance(value, bool)]}"
 
 
 def _run_all(calls: Iterable[OpCall], deadline: float) -> Iterator[RecordedRun]:
@@ -125,7 +165,7 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
     cases: list[_Case] = []
     failed: list[tuple[list[_Observed], PorterError]] = []
     for group in sorted(_group(observed), key=_count_numbers, reverse=True):
-        if _join(cases, group):
+        if _join_parts(cases, group) or _leave_out(cases, group):
             continue
         try:
             made = _transfer(cases, group)
@@ -133,8 +173,10 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
         except PorterError as error:
             if not all(map(_is_single, group)):  # calls of one element are run, not recorded
                 failed.append((group, error))
-    cases = _join_cases(cases)
-    failed = [(group, error) for group, error in failed if not _join(cases, group)]
+    cases = _drop_single(_join_cases(cases))
+    failed = [each for each in failed if not _join(cases, each[0]) and not _leave_out(cases, each[0])]
+    for case in cases:
+        case.program = join_flags(case.program)
     left += [error for _, error in failed]
     unexplained = [each for group, _ in failed for each in group]
     programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)
@@ -154,6 +196,17 @@ def _find_more(group: list[_Observed], more: More) -> list[_Observed]:
         if len(found) >= _ENOUGH:
             break
     return list(found.values())
+
+
+def _drop_single(cases: list[_Case]) -> list[_Case]:
+    """The cases without those of one element alone, if others are of these types: theirs compute such calls too."""
+    known = {dtype for case in cases if not all(map(_is_single, case.calls)) for dtype in case.program.dtypes}
+    return [case for case in cases if not all(map(_is_single, case.calls)) or not known.issuperset(case.program.dtypes)]
+
+
+def _without_single(calls: Sequence[_Observed]) -> list[_Observed]:
+    """The calls of more than one element, if there are some: of one, many cases compute the same."""
+    return [each for each in calls if not _is_single(each)] or list(calls)
 
 
 def _is_single(observed: _Observed) -> bool:
@@ -242,13 +295,64 @@ def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
         if (
             has_type
             and _list_written(*writes) == _list_written(first.nests, first.roles)
-            and _find_difference(case.program, group) is None
+            and _find_difference(case.program, group, _JOINED) is None
         ):
             dtypes = tuple(dict.fromkeys((*case.program.dtypes, first.dtype)))
             calls = (*case.program.calls, *(each.program.arguments for each in group))
             case.program = replace(case.program, dtypes=dtypes, calls=calls)
             case.calls = [*case.calls, *group]
             return True
+    return False
+
+
+def _join_parts(cases: Sequence[_Case], group: list[_Observed]) -> bool:
+    """Adds calls to the cases of their own flags, perhaps with other expressions for numbers; all of them or none."""
+    if not cases:
+        return False
+    before = [(case.program, case.values, case.calls) for case in cases]
+    known = [[_list_facts(each) for each in case.calls] for case in cases]
+    facts = [_list_facts(each) for each in group]
+    for part in split_by_flags(facts, known):
+        calls, ordered = [group[i] for i in part], [cases[i] for i in order_cases(facts[part[0]], known)]
+        if not any(_join([case], calls) or _join_changed([case], calls) for case in ordered):
+            for case, (program, values, own) in zip(cases, before, strict=True):
+                case.program, case.values, case.calls = program, values, own
+            return False
+    return True
+
+
+def _join_changed(cases: Sequence[_Case], group: list[_Observed]) -> bool:
+    """Adds calls to the first case that computes them if its numbers are other expressions of its own calls."""
+    first = group[0].program
+    for case in cases:
+        own = [each.program for each in case.calls if each.program.structure == case.calls[0].program.structure]
+        if first.dtype not in case.program.dtypes:
+            continue
+        writes = [each.nest for each in case.program.nests], case.program.roles
+        if _list_written(*writes) != _list_written(first.nests, first.roles):
+            continue
+        others = [each.program.arguments for each in group]
+        for program, values in list_alternatives(case.program, case.values, own, others):
+            if _find_difference(program, group, _JOINED) is None and _find_difference(program, case.calls) is None:
+                calls = (*case.program.calls, *others)
+                case.program = replace(program, dtypes=case.program.dtypes, calls=calls)
+                case.values = values
+                case.calls = [*case.calls, *group]
+                return True
+    return False
+
+
+def _leave_out(cases: Sequence[_Case], group: list[_Observed]) -> bool:
+    """Adds calls to the first case whose program computes them too where tensors are left out."""
+    first = group[0].program
+    for case in cases:
+        if first.dtype in case.program.dtypes:
+            call = first.arguments
+            made = compute_left_out(case.program, call, lambda each: _find_difference(each, group) is not None)
+            if made is not None:
+                case.program = replace(made, calls=(*made.calls, *(each.program.arguments for each in group)))
+                case.calls = [*case.calls, *group]
+                return True
     return False
 
 
@@ -266,15 +370,19 @@ def _moves_elements(program: SymbolicProgram) -> bool:
 def _join_cases(cases: list[_Case]) -> list[_Case]:
     """The cases without those whose calls one of more calls computes too: it may be found later."""
     found: list[_Case] = []
-    for case in sorted(cases, key=lambda each: len(each.calls), reverse=True):
-        if not _join(found, case.calls):
+    for case in sorted(cases, key=_count_tensors, reverse=True):
+        if not _join(found, case.calls) and not _leave_out(found, case.calls):
             found.append(case)
     return found
 
 
-def _find_difference(program: SymbolicProgram, group: Sequence[_Observed]) -> str | None:
+def _count_tensors(case: _Case) -> tuple[int, int]:
+    return len(case.program.example.tensors), len(case.calls)
+
+
+def _find_difference(program: SymbolicProgram, group: Sequence[_Observed], count: int = _CHECKED) -> str | None:
     """How a program differs from some of the calls; None if it does not. One of them at least is compared."""
-    for i, each in enumerate(sorted(group, key=_count_elements)[:: max(1, len(group) // _CHECKED)]):
+    for i, each in enumerate(sorted(group, key=_count_elements)[:: max(1, len(group) // count)]):
         try:
             with raising_porter_errors():
                 found = check_program(program, each.ran)
@@ -297,9 +405,10 @@ def _count_elements(observed: _Observed) -> int:
 
 def _with_conditions(case: _Case, cases: Sequence[_Case], unexplained: Sequence[_Observed]) -> SymbolicProgram:
     """The program with the conditions that choose it among cases of the same element types."""
-    others = [*unexplained, *(each for other in cases if other is not case for each in other.calls)]
+    beside_it = (each for other in cases if other is not case for each in _without_single(other.calls))
+    others = [*unexplained, *beside_it]
     beside = [_list_facts(each) for each in others if each.program.dtype in case.program.dtypes]
-    facts = [_list_facts(each) for each in case.calls]
+    facts = [_list_facts(each) for each in _without_single(case.calls)]
     when: tuple[Condition, ...] = find_distinguishing_conditions(facts, beside) if beside else ()
     return replace(case.program, when=(*when, *case.program.when))
 

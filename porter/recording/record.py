@@ -157,6 +157,12 @@ class RecordedRun:
     runs: tuple[GraphRun, ...]
     results: tuple[torch.Tensor, ...]
     others: bool
+    places: tuple[int, ...] = ()  # of the results among all that the operator has; empty if all are there
+
+    @property
+    def made(self) -> dict[int, torch.Tensor]:
+        """The results by their places, without those that the call does not ask for."""
+        return dict(zip(self.places or range(len(self.results)), self.results, strict=True))
 
     def build_expression(self, elementwise: bool) -> Expr:
         """The expression that the call computes. Raises PTR135."""
@@ -181,8 +187,9 @@ def run_call(call: OpCall) -> RecordedRun:
         result = call.run()
     finally:
         recorder.on_run = None
-    results = tuple(v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor))
-    return RecordedRun(call, given, tuple(runs), results, _other_kernels() > before)
+    leaves = [v for v in pytree.tree_leaves(result) if v is None or isinstance(v, torch.Tensor)]
+    made = {i: each for i, each in enumerate(leaves) if each is not None}
+    return RecordedRun(call, given, tuple(runs), tuple(made.values()), _other_kernels() > before, tuple(made))
 
 
 def _other_kernels() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from porter.aten.declarations import TENSOR_OPTIONS
 from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
@@ -47,4 +48,6 @@ def _is_out_of(row: NativeFunction, function: NativeFunction) -> bool:
         return row.name.partition(".")[::2] == (f"{function.base}_", function.name.partition(".")[2])
     taken = [(each.name, each.type) for each in row.arguments if "!" not in each.type]
     is_family = row.base == function.base and len(taken) < len(row.arguments)
-    return is_family and taken == [(each.name, each.type) for each in function.arguments]
+    return is_family and taken == [
+        (each.name, each.type) for each in function.arguments if each.name not in TENSOR_OPTIONS
+    ]

@@ -5,6 +5,7 @@ Which sizes have to stay equal, or multiples of something, is found by trying th
 
 from __future__ import annotations
 
+import math
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ _POOL = range(2, 14)
 _SMALL = (1, 2, 3)
 _TARGETS = (7, 11, 6, 12, 3, 4, 9, 8, 2)
 _WIDENED = (2, 3)  # ranks that one dimension more is tried for
+_TINY = 1e-3
 _NEAR = 24  # samples that differ from one in several sizes
 _MAX_ELEMENTS = 20_000  # of a tensor
 
@@ -53,11 +55,15 @@ Memory = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Template:
-    """A sample's leaves, which new ones are made of; `slopes` are the places of those that gradients are taken of."""
+    """A sample's leaves, which new ones are made of; `slopes` are the places of those that gradients are taken of.
+
+    `has_nan` is whether the sample itself gives NaN.
+    """
 
     leaves: tuple[Any, ...]
     spec: pytree.TreeSpec
     slopes: frozenset[int] = frozenset()
+    has_nan: bool = False
 
     @classmethod
     def of(cls, sample: SampleInput) -> Template:
@@ -98,7 +104,13 @@ class Template:
             shape = [sizes.get(Slot(at, dim), size) for dim, size in enumerate(leaf.shape)]
             made = _fill_like(leaf, shape)
             return made.requires_grad_(requires_grad and at in self.slopes)
-        return leaf * factor if isinstance(leaf, float) else sizes.get(Slot(at, -1), leaf)
+        return _scale(leaf, factor) if isinstance(leaf, float) else sizes.get(Slot(at, -1), leaf)
+
+
+def _scale(value: float, factor: float) -> float:
+    """Another number; of one that is almost 0, a larger one: cache keys of host code have six decimals of it."""
+    is_tiny = 0 < abs(value) < _TINY and factor != 1
+    return math.copysign(factor / 8, value) if is_tiny else value * factor
 
 
 def _fill_like(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
@@ -131,8 +143,6 @@ class SizeSets:
     def __init__(self, run: Runs, deadline: float) -> None:
         self._run, self._deadline = run, deadline
         self._random = random.Random(0)
-        self._asked: Template | None = None
-        self._has_nan = False
         self._drops_dimensions = False  # the last call that was tried
 
     def make_samples(self, sample: SampleInput, requires_grad: bool, sets: int = SETS) -> Iterator[SampleInput]:
@@ -143,12 +153,18 @@ class SizeSets:
         self, sample: SampleInput, requires_grad: bool, sets: int = SETS
     ) -> Iterator[tuple[SampleInput, Place]]:
         """As `make_samples`, with what each was made of."""
-        original = Template.of(sample)
+        original = self._read_template(sample)
         widened = [each for each in (self._widen(original), original) if each is not None]
         templates = [template for each in widened for template in self._turn_dimensions(each)]
         for template in templates:
             shared = max(1, sets // len(templates))
             yield from self._make_samples(template, requires_grad, shared, _ALONE // len(templates) if sets > 1 else 0)
+
+    def _read_template(self, sample: SampleInput) -> Template:
+        template = Template.of(sample)
+        with suppress(Exception), torch.no_grad():  # whatever the CPU's checks raise
+            return replace(template, has_nan=has_nan(self._run(template.make({}))))
+        return template
 
     def make_near(self, place: Place) -> Iterator[SampleInput]:
         """Samples that differ from one in some sizes, or in one alone."""
@@ -228,12 +244,10 @@ class SizeSets:
                 continue
             for slots in _list_partners(template, original, slot):
                 if taken.isdisjoint(slots) and self._varies(template, original, slots):
-                    sign = 1 if original[slot] > 0 else -1
-                    sizes = [sign * size for size in _POOL]
-                    pool = [size for size in sizes if self._is_accepted(template, _with(original, slots, size))]
-                    if not _names_dimension(template, slot, pool):
-                        groups.append(_Group(slots, tuple(pool)))
-                    taken.update(slots)
+                    group = self._with_vectors(template, original, self._find_pool(template, original, slots))
+                    if not _names_dimension(template, slot, group.pool):
+                        groups.append(group)
+                    taken.update(group.slots)
                     break
         found = {slot for group in groups for slot in group.slots}
         bound = [slot for slot in original if slot.dim < 0 < original[slot] and slot not in found]
@@ -241,6 +255,28 @@ class SizeSets:
             *groups,
             *(_Group((slot,), _SMALL) for slot in bound if self._varies_with_all(template, original, slot)),
         ]
+
+    def _find_pool(self, template: Template, original: Sizes, slots: tuple[Slot, ...]) -> _Group:
+        sign = 1 if original[slots[0]] > 0 else -1
+        sizes = (sign * size for size in _POOL)
+        pool = (size for size in sizes if self._is_accepted(template, _with(original, slots, size)))
+        return _Group(slots, tuple(pool))
+
+    def _with_vectors(self, template: Template, original: Sizes, group: _Group) -> _Group:
+        """A size that is only accepted as long as it is less than vectors of it: with these, if it grows with them.
+
+        A kernel that does not check their sizes reads a part of them.
+        """
+        slot = group.slots[0]
+        if len(group.slots) > 1 or slot.dim < 0 or max(group.pool, default=0) > original[slot]:
+            return group
+        vectors = (
+            each
+            for each, size in original.items()
+            if size == original[slot] and _has_rank(template.leaves[each.leaf], 1)
+        )
+        both = self._find_pool(template, original, tuple(dict.fromkeys((slot, *vectors))))
+        return both if max(both.pool, default=0) > original[slot] else group
 
     def _varies_with_all(self, template: Template, original: Sizes, slot: Slot) -> bool:
         """Whether an integer that other sizes bound, not the rank, varies where these are greater: a padding."""
@@ -263,14 +299,8 @@ class SizeSets:
             margins = Margins()
             result = self._run(template.make(sizes, memory=margins.place))
             self._drops_dimensions = _has_size_of_one(result)
-            return margins.are_intact() and (self._may_have_nan(template) or not has_nan(result))
+            return margins.are_intact() and (template.has_nan or not has_nan(result))
         return False
-
-    def _may_have_nan(self, template: Template) -> bool:
-        """Whether the template's own sizes give NaN."""
-        if template is not self._asked:
-            self._asked, self._has_nan = template, has_nan(self._run(template.make({})))
-        return self._has_nan
 
     def _draw(self, template: Template, original: Sizes, groups: Sequence[_Group]) -> Sizes | None:
         """Sizes that are all different, if the CPU accepts some."""

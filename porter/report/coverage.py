@@ -19,7 +19,10 @@ RULE = (
 
 @dataclass(frozen=True)
 class CoverageRow:
-    """A row, the file with its old code, and its outcome; a code and a reason unless it passed."""
+    """A row, the file with its old code, and its outcome; a code and a reason unless it passed.
+
+    The reason of one that passed is what failed before and after.
+    """
 
     name: str
     base: str
@@ -51,6 +54,16 @@ class Coverage:
     def families(self) -> tuple[str, ...]:
         """The families of rows that are not native, sorted."""
         return tuple(sorted({row.family for row in self.old}))
+
+
+def _list_older(found: Coverage) -> Iterator[str]:
+    """What the fork failed before ports that passed, and fails still."""
+    older = [row for row in (*found.rows, *found.others) if row.outcome == PORTED and row.reason]
+    if older:
+        yield from ("", "## Findings about the fork", "")
+        yield "Tests that failed before the port and after, for the same reasons, in nothing that a kernel computed."
+        yield from ("", "| row | tests |", "| --- | --- |")
+        yield from (f"| `{row.name}` | {_cell(row.reason)} |" for row in older)
 
 
 def _list_others(found: Coverage) -> Iterator[str]:
@@ -98,6 +111,7 @@ def _lines(found: Coverage, command: str) -> Iterator[str]:
     yield ", ".join(f"`{row.name}`" for row in found.ported) or "Nothing."
     if found.others:
         yield from _list_others(found)
+    yield from _list_older(found)
 
 
 def coverage_summary(found: Coverage) -> tuple[str, ...]:

@@ -20,10 +20,10 @@ REASON_LINES = 6
 
 
 def table(verdict: Verdict) -> str:
-    """Counts by dtype, the failures, the notes, and a summary line."""
+    """Counts by dtype, the failures, the reasons for skips, the notes, and a summary line."""
     grid = [_grid([HEADINGS, *map(_row, verdict.dtypes)])] if verdict.dtypes else []
     beside = [*_show_beside(verdict)]
-    told = [*_failures(verdict), *_failed_before(verdict), *_notes(verdict)]
+    told = [*_failures(verdict), *_failed_before(verdict), *_skips(verdict), *_notes(verdict)]
     return "\n".join([*grid, *beside, *told, summary(verdict)])
 
 
@@ -35,7 +35,7 @@ def style_verdict(verdict: Verdict) -> Group:
     parts = [Text(text, "red") for text in _failures(verdict)] + [
         Text(text, "yellow") for text in _failed_before(verdict)
     ]
-    parts += [Text(text) for text in (*_show_beside(verdict), *_notes(verdict))]
+    parts += [Text(text) for text in (*_show_beside(verdict), *_skips(verdict), *_notes(verdict))]
     parts.append(Text(summary(verdict), "bold green" if verdict.ok else "bold red"))
     return Group(*([_style_grid(verdict)] if verdict.dtypes else []), *parts)
 
@@ -83,6 +83,10 @@ def _failed_before(verdict: Verdict) -> Iterator[str]:
     for failure in verdict.failed_before:
         reason = printable(failure.reason.strip().partition("\n")[0])
         yield f"before: failed, after: failed {failure.test}: {reason}"
+
+
+def _skips(verdict: Verdict) -> Iterator[str]:
+    yield from (f"skipped: {each.tests}: {printable(each.reason)}" for each in verdict.skips)
 
 
 def _notes(verdict: Verdict) -> Iterator[str]:

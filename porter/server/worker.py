@@ -88,7 +88,7 @@ def run_old_path(root: Path, target: VerifyTarget, progress: Progress, library: 
     tree = materialise(root, {}, cache.root())
     context = make_context(tree, target, host.select_opinfos(target.base))
     progress("build of the old path")
-    host.load_old_code(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, _path(library))
+    host.load_old_code(tree, target.old(), DEFAULT, _path(library))
     progress("old path")
     return run_samples(context, progress)
 
@@ -103,7 +103,7 @@ def run_baseline(
     from porter.verdict.suite import runner
 
     tree = materialise(root, {}, cache.root())
-    old = VerifyTarget(target.base, stubs=target.stubs)
+    old = target.old()
     context = make_context(tree, replace(old, pairs=target.pairs), host.select_opinfos(target.base))
     progress("build of the old path")
     host.load_old_code(tree, old, arithmetic, _path(library))
@@ -166,7 +166,7 @@ def record_programs(root: Path, target: VerifyTarget, macos: str, progress: Prog
     from porter.recording import programs
 
     through = _load_to_record(root, target, macos, progress)
-    return tuple(map(store_programs, programs.record_programs(target.base, through)))
+    return tuple(map(store_programs, programs.record_programs(target.base, through, target.rows)))
 
 
 def _load_to_record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> tuple[str, ...]:
@@ -311,6 +311,7 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
         functors=sources.functors(tree),
         dtypes=tuple(dict.fromkeys(BY_METAL[given].torch for given, _ in target.pairs)),
         as_is=target.as_is,
+        elsewhere=target.elsewhere,
         lists_file=lists,
         lists=tree.read(lists) if lists else "",
         lists_before=tree.before(lists) if lists else "",

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from porter.verdict.refusals import refusal_in
 from porter.verdict.result import DTypeVerdict, Failure, Finding, Verdict
 
 NOT_RUN = "not run"
-FAILED = ("failed", "xfailed")
+EXPECTED = "xfailed"
+FAILED = ("failed", EXPECTED)
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ def find_candidates(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _may_be_older(found: Finding) -> bool:
-    return found.sample >= 0 and not found.kernel_calls
+    """Whether the fork may have had it: an error with a code is that of what stands in for Apple."""
+    return found.sample >= 0 and not found.kernel_calls and refusal_in(found.what) is None
 
 
 def tell_apart(verdict: Verdict, before: Mapping[str, EarlierResult]) -> Verdict:

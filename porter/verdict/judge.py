@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from porter.core.errors import Place, PorterError
 from porter.verdict.behavior import SampleResult
-from porter.verdict.result import BUILD, DEFAULT, HOST, NO_TEST, DTypeVerdict, Failure, Verdict, VerifyTarget
+from porter.verdict.result import BUILD, DEFAULT, HOST, NO_TEST, DTypeVerdict, Failure, Skip, Verdict, VerifyTarget
+
+_EXPECTED = "listed as an expected failure"
 
 
 def verdict_of_error(
@@ -52,6 +55,7 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
         dtypes=rows,
         failures=tuple(failures),
         notes=tuple(f"{o.test}: {o.reason}" for o in outcomes if o.status == "xpassed"),
+        skips=_count_skips(outcomes),
     )
 
 
@@ -152,6 +156,16 @@ def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
 
 def _dtypes(outcomes: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(o.dtype for o in outcomes if o.dtype))
+
+
+def _count_skips(outcomes: Iterable[Any]) -> tuple[Skip, ...]:
+    """The reasons, by their first lines, the most frequent first."""
+    reasons = Counter(
+        _EXPECTED if o.status == "xfailed" else o.reason.strip().partition("\n")[0]
+        for o in outcomes
+        if o.status in ("skipped", "xfailed")
+    )
+    return tuple(Skip(reason, tests) for reason, tests in reasons.most_common())
 
 
 def _count_dtype(dtype: str, outcomes: Sequence[Any]) -> DTypeVerdict:

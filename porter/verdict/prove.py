@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from porter.aten.declarations import MPS_KEY
+from porter.aten.native_functions import NativeFunctions
+from porter.aten.operator import Operator, find_called_operators
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan
+from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
 from porter.verdict.result import ListEntry, Verdict, VerifyTarget
 from porter.verdict.verify import verify
+
+_FORWARD, _BACKWARD = "_forward", "_backward"
 
 
 def prove(
@@ -34,7 +40,7 @@ def prove(
 
 def find_target(plan: Plan, base: str, after: Checkout) -> VerifyTarget:
     """What of a plan is to be verified in the fork `after` it: kernels that were there before, where it adds none."""
-    return _add_native_kernels(target_of(plan, base), after)
+    return _add_gradient(_add_native_kernels(target_of(plan, base), after), after)
 
 
 def target_of(plan: Plan, base: str) -> VerifyTarget:
@@ -49,6 +55,7 @@ def target_of(plan: Plan, base: str) -> VerifyTarget:
         pairs=tuple(dict.fromkeys((r.input, r.output) for r in plan.registrations)),
         removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
         kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
+        elsewhere=plan.elsewhere,
     )
 
 
@@ -56,8 +63,36 @@ def _add_native_kernels(target: VerifyTarget, after: Checkout) -> VerifyTarget:
     """The target of a plan that only joins a stub with the kernels that were registered for it before."""
     if target.kernels:
         return target
-    native = native_target(after, target.base)
+    try:
+        native = native_target(after, target.base)
+    except NotNative:
+        return _add_called(target, after)
     return replace(target, kernels=native.kernels, stubs=native.stubs, pairs=native.pairs)
+
+
+def _add_gradient(target: VerifyTarget, after: Checkout) -> VerifyTarget:
+    """The target with the operator of its gradient: what a forward leaves for it on MPS, the CPU's may not take."""
+    name = f"{target.base.removesuffix(_FORWARD)}{_BACKWARD}"
+    functions = NativeFunctions.read(after)
+    is_pair = target.base.endswith(_FORWARD) and functions.has(name)
+    if not is_pair or not any(each.entry_for(MPS_KEY) for each in functions.find_overloads(name)):
+        return target
+    return replace(target, through=(*target.through, name))
+
+
+def _add_called(target: VerifyTarget, after: Checkout) -> VerifyTarget:
+    """The target of a plan whose rows join code that only calls other operators, with the kernels of these.
+
+    Raises PTR019 where one has none, or where nothing is called.
+    """
+    called = find_called_operators(after, Operator.read(after, target.base))
+    natives = [native_target(after, base) for base in called or (target.base,)]
+    return replace(
+        target,
+        kernels=tuple(dict.fromkeys(name for each in natives for name in each.kernels)),
+        stubs=tuple(dict.fromkeys(name for each in natives for name in each.stubs)),
+        through=called,
+    )
 
 
 def select_tests(plan: Plan, expr: str | None) -> str | None:

@@ -35,7 +35,8 @@ class VerifyTarget:
 
     `pairs` are (input, output) types; if empty, every dtype the tests use has to reach a kernel. `removed` and `kept`
     are test list entries whose removal or presence the verdict checks. Host code verified `as_is` may compute some
-    samples without a kernel.
+    samples without a kernel, and all of the types (torch names) that are computed `elsewhere`. The fork's code for the
+    operators of `through` runs too, which shared code or a gradient calls.
     """
 
     base: str
@@ -46,6 +47,12 @@ class VerifyTarget:
     removed: tuple[ListEntry, ...] = ()
     kept: tuple[ListEntry, ...] = ()
     as_is: bool = False
+    through: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+
+    def old(self) -> VerifyTarget:
+        """What to run of the fork as it was, where nothing is known of kernels."""
+        return VerifyTarget(self.base, stubs=self.stubs, through=self.through)
 
 
 @dataclass(frozen=True)
@@ -114,8 +121,16 @@ class Beside:
 
 
 @dataclass(frozen=True)
+class Skip:
+    """Why so many `tests` were skipped, or failed as expected."""
+
+    reason: str
+    tests: int
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """The result of verification. `skipped` counts skips and expected failures; `notes` are not failures.
+    """The result of verification. `skipped` counts skips and expected failures, `skips` why; `notes` are not failures.
 
     `old_path` compares the port with the implementation it removes, on the same samples. `failed_before` are failures
     that the fork had before the port, in values that the port does not compute; they are not among `failures`. `beside`
@@ -137,6 +152,7 @@ class Verdict:
     old_path: Behavior | None = None
     failed_before: tuple[Failure, ...] = ()
     beside: tuple[Beside, ...] = ()
+    skips: tuple[Skip, ...] = ()
 
     @property
     def ok(self) -> bool:

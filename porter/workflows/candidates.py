@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from porter.core.checkout import Checkout
 from porter.core.dtypes import BY_TORCH, Kind
@@ -12,10 +13,24 @@ from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph, no_recording
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
+from porter.verdict.baseline import EXPECTED
 from porter.verdict.result import Failure, Verdict
 
 Prove = Callable[[Plan], Verdict]
-Planner = Callable[[Checkout, str, CandidateChoice, RecordedGraph], Plan]
+
+
+class Planner(Protocol):
+    """Plans an operator with a choice of candidates; entries of the test lists stay for the types `listed`."""
+
+    def __call__(
+        self,
+        checkout: Checkout,
+        op: str,
+        choice: CandidateChoice,
+        recorded: RecordedGraph,
+        *,
+        listed: Collection[str] = (),
+    ) -> Plan: ...
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,11 @@ class Trial:
     def rank(self) -> tuple[bool, int]:
         """Lower is better. A plan for which no test passed ranks below any other."""
         return self.verdict.passed == 0, self.verdict.failed
+
+    @property
+    def fails_as_listed(self) -> frozenset[str]:
+        """The dtypes of tests that the fork's lists expected to fail, that fail as before, and that the plan frees."""
+        return frozenset(f.dtype for f in self.verdict.failed_before if f.before == EXPECTED)
 
     def value_failures(self, kinds: Sequence[Kind]) -> list[Failure]:
         """The failed tests of these dtype kinds in which the kernels ran: they computed wrong values."""
@@ -84,6 +104,9 @@ def try_candidates(
                 better = other.rank < best.rank
                 rejected.append(_reject(best if better else other, functor.name, origin))
                 best = other if better else best
+    if listed := best.fails_as_listed:
+        kept_plan = planner(checkout, plan.op, best.choice, recorded, listed=listed)
+        best = Trial(best.choice, kept_plan, (yield Candidate(best.choice, kept_plan)))
     return Trial(best.choice, best.plan, best.verdict, tuple(rejected))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
 from porter.workflows.coverage import find_recordable
+from porter.workflows.needed import find_needed
 from porter.workflows.proof import Proof
 from porter.workflows.shards import Shard
 from porter.workflows.stacking import read_programs, read_recorded
@@ -54,7 +55,8 @@ class Request:
 @dataclass(frozen=True)
 class PortedOperator:
     """The best plan, its verdict or the error that prevented one, and the rejected candidates. Both are None if no
-    verdict was requested. A `broken` port, with which the fork does not build, is left out of what is written.
+    verdict was requested. A `broken` port, with which the fork does not build, is left out of what is written. One that
+    is only `needed`, by an operator that calls it, is no result of its own.
     """
 
     plan: Plan
@@ -62,6 +64,7 @@ class PortedOperator:
     no_verdict: PorterError | None = None
     rejected: tuple[RejectedCandidate, ...] = ()
     broken: str = ""
+    needed: bool = False
 
     @property
     def done(self) -> bool:
@@ -101,8 +104,10 @@ def migrate(
     ops: Sequence[str] = _list_all(checkout, request.recorded) if request.all else request.ops
     if request.shard:
         ops = request.shard.select(ops)
+    asked = frozenset(ops)
+    ops = tuple(dict.fromkeys(each for op in ops for each in (*find_needed(checkout, op), op)))
     if request.all and request.proof and request.source is Source.ANY:
-        yield from _migrate_together(checkout, ops, request, progress, done)
+        yield from _migrate_together(checkout, ops, asked, request, progress, done)
         return
     draft, reading = Draft(checkout), read_recorded(checkout, run=request.proof is not None)
     programs = read_programs(checkout, run=request.proof is not None)
@@ -117,14 +122,15 @@ def migrate(
         except PorterError as error:
             if not request.all:
                 raise
-            yield NotPlanned(op, error)
+            if op in asked:
+                yield NotPlanned(op, error)
             continue
         ported = (
             _prove(draft, plan, request.proof, recorded, planner, report_progress)
             if request.proof
             else PortedOperator(plan)
         )
-        yield ported
+        yield replace(ported, needed=op not in asked)
         draft = draft.follow(ported.plan.changes)
     if request.write:
         yield Wrote(write(checkout, draft.changes, request.force))
@@ -136,7 +142,7 @@ def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:
 
 
 def _migrate_together(
-    checkout: Checkout, ops: Sequence[str], request: Request, progress: Steps, done: Done
+    checkout: Checkout, ops: Sequence[str], asked: Collection[str], request: Request, progress: Steps, done: Done
 ) -> Iterator[PortedOperator | NotPlanned | Wrote]:
     from porter.workflows.together import prove_together
 
@@ -145,12 +151,14 @@ def _migrate_together(
     draft = Draft(checkout)
     for found in prove_together(checkout, ops, request.proof, recorded, request.jobs, progress, done, programs):
         plan, trial = found.step.plan, found.trial
+        is_needed = found.step.op not in asked
         if plan is None:
             assert found.error is not None
-            yield NotPlanned(found.step.op, found.error)
+            if not is_needed:
+                yield NotPlanned(found.step.op, found.error)
             continue
         verdict, rejected = (trial.verdict, trial.rejected) if trial else (None, ())
-        yield PortedOperator(plan, verdict, found.error, rejected, found.broken)
+        yield PortedOperator(plan, verdict, found.error, rejected, found.broken, is_needed)
         draft = draft if found.broken else found.step.after
     if request.write:
         yield Wrote(write(checkout, draft.changes, request.force))

@@ -25,13 +25,15 @@ from porter.report.results import (
     read_json,
     write_json,
 )
+from porter.verdict.result import Verdict
 from porter.workflows.migrate import NotPlanned, PortedOperator
 from porter.workflows.shards import Shard
 
 
 def collect(checkout: Checkout, found: Iterable[PortedOperator | NotPlanned], shard: Shard | None) -> Results:
-    """The results of a run on a fork."""
-    operators = tuple(_describe(checkout, each) for each in found)
+    """The results of a run on a fork, without those of ports that others only needed."""
+    own = (each for each in found if not (isinstance(each, PortedOperator) and each.needed))
+    operators = tuple(_describe(checkout, each) for each in own)
     return Results(VERSION, checkout.root.resolve().name, digest_fork(checkout), str(shard or ""), operators)
 
 
@@ -115,10 +117,19 @@ def _judge(found: PortedOperator) -> tuple[str, str, str]:
         error = PorterError("PTR330", "it was only planned, not verified")
         return NO_VERDICT, error.code, error.what
     if found.verdict.ok:
-        return PASS, "", ""
+        return PASS, "", _describe_older(found.verdict)
     failure = found.verdict.failures[0] if found.verdict.failures else None
     what = f"{failure.test}: {failure.reason.splitlines()[0]}" if failure else "no test passed"
     return FAIL, "PTR331", f"{found.verdict.failed} tests fail, the first {what}"
+
+
+def _describe_older(verdict: Verdict) -> str:
+    """What the fork failed before a port and fails still; empty if nothing."""
+    if not verdict.failed_before:
+        return ""
+    first = verdict.failed_before[0]
+    count = len(verdict.failed_before)
+    return f"{count} failed before the port and after, the first {first.test}: {first.reason.strip().splitlines()[0]}"
 
 
 def _say(error: PorterError) -> str:

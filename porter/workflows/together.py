@@ -147,7 +147,7 @@ class _Rounds:
 
     def _build_old(self) -> None:
         """The libraries of the old code, once: no choice of candidates changes it."""
-        targets = [VerifyTarget(each.base, stubs=each.stubs) for each in self._targets.values()]
+        targets = [each.old() for each in self._targets.values()]
         if self._old or not targets:
             return
         answer = request_build(BuildRequest(self._checkout.root.resolve(), {}, tuple(targets)))

@@ -109,14 +109,15 @@ void run_windows(Running& running, uint64_t total, uint64_t per_unit, uint64_t g
   const pm_launch& l = *running.job.launch;
   const uint64_t width = l.window / per_unit + 1;
   const uint32_t threads = running.job.entry->flags & PM_SANITIZED ? 1 : l.max_threads;
-  if (!l.window || total <= 8 * width) return spread(total, grain, threads, slice, &running);
+  const bool updates = *running.job.entry->updates;
+  if (!l.window || total <= 8 * width) return spread(total, grain, threads, updates, slice, &running);
   const uint64_t middles[] = {0, (uint64_t(1) << 31) / per_unit, (uint64_t(1) << 32) / per_unit, total};
   uint64_t done = 0;
   for (const uint64_t middle : middles) {
     const uint64_t low = middle < width ? 0 : middle - width, end = middle + width < total ? middle + width : total;
     running.first = low > done ? low : done;
     if (running.first >= end) continue;
-    spread(end - running.first, grain, threads, slice, &running);
+    spread(end - running.first, grain, threads, updates, slice, &running);
     done = end;
   }
 }

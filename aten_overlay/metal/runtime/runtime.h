@@ -40,8 +40,10 @@ pm_group place_group(const pm_grid& grid, uint64_t index);
 int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure);
 extern thread_local jmp_buf* loop_escape;  // out of the loop that is running on this thread
 
-// Calls work(context, begin, end) for slices of [0, total) on up to `threads` host threads, and waits.
-void spread(uint64_t total, uint64_t grain, uint32_t threads, void (*work)(void* context, uint64_t begin, uint64_t end), void* context);
+// Calls work(context, begin, end) for slices of [0, total) on up to `threads` host threads, and waits. The work may update
+// memory atomically if `updates`.
+void spread(
+    uint64_t total, uint64_t grain, uint32_t threads, bool updates, void (*work)(void* context, uint64_t begin, uint64_t end), void* context);
 
 // Memory for threadgroup arguments of one group; freed with the object.
 struct ThreadgroupMemory {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+uint32_t pm_alone;
+
 namespace pm {
 namespace {
 constexpr uint32_t kMost = 64;
@@ -23,6 +25,25 @@ struct Pool {
   void* context;
 };
 Pool pool;
+
+// Held by launches of kernels that update memory atomically, together or by one alone.
+pthread_rwlock_t updating;
+// A launch of such a kernel that one thread runs, if no other runs now: until it has ended others wait, and its updates need
+// no lock. All others update with one.
+struct Updates {
+  Updates(bool any, bool one_thread) : held(any) {
+    if (!any) return;
+    alone = one_thread && pthread_rwlock_trywrlock(&updating) == 0;
+    if (alone) pm_alone = 1;
+    else pthread_rwlock_rdlock(&updating);
+  }
+  ~Updates() {
+    if (alone) pm_alone = 0;
+    if (held) pthread_rwlock_unlock(&updating);
+  }
+  const bool held;
+  bool alone = false;
+};
 
 void drain_share(Pool& p, Share& share) {
   for (;;) {
@@ -81,6 +102,8 @@ void* worker(void* number_) {
 
 // A child of fork has none of its parent's threads.
 void reset() {
+  pthread_rwlock_init(&updating, nullptr);
+  pm_alone = 0;
   pthread_mutex_init(&pool.lock, nullptr);
   pthread_mutex_init(&pool.user, nullptr);
   pthread_cond_init(&pool.wake, nullptr);
@@ -107,10 +130,12 @@ void start_workers(Pool& p, uint32_t threads) {
 }
 }  // namespace
 
-void spread(uint64_t total, uint64_t grain, uint32_t threads, void (*work)(void*, uint64_t, uint64_t), void* context) {
+void spread(uint64_t total, uint64_t grain, uint32_t threads, bool updates, void (*work)(void*, uint64_t, uint64_t), void* context) {
   uint32_t n = threads ? threads : count_cores();
   if (n > kMost) n = kMost;
-  if (n < 2 || total <= grain || pthread_mutex_trylock(&pool.user) != 0) {
+  const bool one_thread = n < 2 || total <= grain || pthread_mutex_trylock(&pool.user) != 0;
+  const Updates update(updates, one_thread);
+  if (one_thread) {
     work(context, 0, total);
     return;
   }

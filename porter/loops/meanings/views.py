@@ -198,6 +198,8 @@ def coordinate(element: Element, axis: Argument, _: Argument) -> Expr:
 def keep_band(element: Element, x: Argument, lower: Argument, upper: Argument) -> Expr:
     (below,), (above,) = element.numbers(lower), element.numbers(upper)
     row, column = element.indices[-2:]
+    if below == above == 0:
+        return select(equal(row, column), element.read(x), element.number(0))
     kept = [less(row, add(column, below + 1))] if below >= 0 else []
     kept += [less(column, add(row, above + 1))] if above >= 0 else []
     return select(both(kept), element.read(x), element.number(0))

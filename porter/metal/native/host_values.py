@@ -15,6 +15,7 @@ from porter.loops.host_values import (
     Constant,
     Element,
     EndDim,
+    Given,
     HostValue,
     Length,
     Number,
@@ -43,6 +44,7 @@ class Names:
     types: Mapping[str, str]
     optional: frozenset[str] = frozenset()  # the variables that are optional tensors
     references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
+    given: frozenset[str] = frozenset()  # the variables of results that callers give and nothing has checked
 
     def variable(self, name: str) -> str:
         """The variable of an argument, of a result (`result0`), or an element (`tensors[0]`). Raises PTR371."""
@@ -84,6 +86,8 @@ def write_value(value: HostValue, names: Names) -> str:
             return _write_product(value, names)
         case SizesOver():
             return _write_sizes_over(value, names)
+        case Given(tensor):
+            return write_given(tensor, names)
         case EndDim():
             raise _unknown(value)
         case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
@@ -94,6 +98,12 @@ def write_value(value: HostValue, names: Names) -> str:
         case Binary(operator, left, right):
             sign = "/" if operator is Operator.FLOOR_DIVIDE else operator.value
             return f"{parenthesize(write_value(left, names))} {sign} {parenthesize(write_value(right, names))}"
+
+
+def write_given(tensor: str, names: Names) -> str:
+    """Whether a tensor is given that may be left out: an optional one may also have a tensor that is undefined."""
+    variable = names.variable(tensor)
+    return f"{variable}.has_value() && {variable}->defined()" if variable in names.optional else f"{variable}.defined()"
 
 
 def _write_scalar(name: str, default: Number | None, names: Names) -> str:

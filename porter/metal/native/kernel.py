@@ -111,6 +111,8 @@ def find_numbers(nest: LoopNest) -> Iterator[Named]:
     for loop in nest.rows[1:]:
         _note(loop, seen)
     for store in nest.stores:
+        if store.guard is not None:
+            seen[store.guard] = None
         for loop in store.loops:
             if loop not in nest.rows:
                 _note(loop, seen)
@@ -202,7 +204,8 @@ def _buffer_arguments(
 
 
 def _number_argument(number: Named) -> str:
-    return f"constant {'float' if isinstance(number.example, float) else _INDEX}& {number.name}"
+    type_ = {bool: "bool", float: "float"}.get(type(number.example), _INDEX)
+    return f"constant {type_}& {number.name}"
 
 
 def register(name: str, elements: Elements, arguments: Sequence[str], style: KernelStyle) -> str:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
-from porter.loops.host_values import HostValue, Named, Scalar, substitute
+from porter.loops.host_values import Given, HostValue, Named, Number, Scalar, list_scalars, substitute
+from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
+from porter.metal.native.given_results import find_given, write_aliases, write_type_check
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
@@ -23,7 +25,7 @@ INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
 DIMS = "ATen/core/DimVector.h"
 REDUCE_UTILS = "ATen/native/ReduceOpsUtils.h"
 STRIDES = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "ndim")
-_LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto)\s+(\w+)\s*=\s*([^;]+);", re.M)
+_LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto|bool)\s+(\w+)\s*=\s*([^;]+);", re.M)
 _REDUCED = "reduced_size"  # how many elements the rows of tensors have that are read by their strides
 _PASSED = ("int", "SymInt", "float")  # the types of arguments that a kernel is passed as they are
 _CONTIGUOUS = re.compile(r"=\s*(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
@@ -57,7 +59,7 @@ def write_launch(
     strides = find_strided(program)
     if strides:
         writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
-    lines = [*writer.tensors(kernels), *writer.strides(), *writer.numbers()]
+    lines = [*writer.flags(kernels), *writer.tensors(kernels), *writer.strides(), *writer.numbers()]
     lines += [*writer.encode(kernels, rows), *writer.copy_back(kernels)]
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
     headers |= {DIMS, REDUCE_UTILS} if strides else set()
@@ -72,6 +74,25 @@ class _Writer:
     taken: tuple[Named, ...]
     has_long: bool
     conversion: Conversion | None = None
+
+    def flags(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
+        """Variables for whether tensors are given, and results asked for."""
+        tensors = [*self._read(kernels), *self._written(kernels)]
+        found = [each for tensor in tensors if (each := find_flag_of(self.program, tensor))]
+        for flag in dict.fromkeys(found):
+            name, value = self._number(flag), self._value(flag.value)
+            if name != value:
+                yield f"const bool {name} = {value};"
+
+    def _flag(self, tensor: str) -> str:
+        """The variable that says whether a tensor is given; nothing for one that always is."""
+        flag = find_flag_of(self.program, tensor)
+        return self._number(flag) if flag else ""
+
+    def _spare(self) -> str:
+        """What is bound in the place of a tensor that kernels do not access."""
+        names = (role.name for role in self.program.roles.values() if isinstance(role, ArgumentBuffer))
+        return self._given(next(name for name in names if not self._flag(name)))
 
     def _is_free(self, name: str) -> bool:
         used = {token.text for token in name_tokens(self.body)}
@@ -105,22 +126,31 @@ class _Writer:
     def _may_be_strided(self, result: str) -> bool:
         """Whether a result may have other strides than contiguous ones: not if it is allocated here without them."""
         variable = self._variable(result)
-        made = re.search(rf"\bauto {variable}\b[^;]*;|\bTensor {variable}\b[^;]*;", self.body)
-        return made is None or not _CONTIGUOUS.search(made[0])
+        declared = re.search(rf"\b(?:auto|Tensor) {variable}\b\s*[=;]", self.body)
+        made = re.findall(rf"\b{variable}\b\s*=(?!=)[^;]*;", self.body)
+        return declared is None or not made or not all(map(_is_contiguous, made))
 
     def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         strided = find_strided(self.program)
-        for tensor in self._read(kernels):
+        for tensor in sorted(self._read(kernels), key=lambda each: bool(self._flag(each))):
             if self._is_converted(tensor):
                 yield from self._convert()
             if strided is None or tensor != strided.name:
                 member = f"{self._tensor(tensor)}." if self._is_converted(tensor) else self.names.member(tensor)
-                yield f"const auto {self._plain(tensor)} = {member}contiguous();"
+                flag = self._flag(tensor)
+                value = f"{flag} ? {member}contiguous() : {self._spare()}" if flag else f"{member}contiguous()"
+                yield f"const auto {self._plain(tensor)} = {value};"
+        given = set(find_given(self.program, kernels, self.names)) if self.conversion is None else set()
         for result in self._written(kernels):
+            if result in given:
+                yield write_type_check(self.program, result, self.names)
             if self._may_be_strided(result):
-                variable = self._variable(result)
+                variable, flag = self._variable(result), self._flag(result)
+                test = f"!{flag} ? {self._spare()} : " if flag else ""
                 fresh = f"at::empty({variable}.sizes(), {variable}.options())"
-                yield f"const auto {self._plain(result)} = {variable}.is_contiguous() ? {variable} : {fresh};"
+                alone = write_aliases(self.program, kernels, result, self.names) if result in given else ""
+                whole = f"{variable}.is_contiguous(){alone}"
+                yield f"const auto {self._plain(result)} = {test}{whole} ? {variable} : {fresh};"
         for buffer in dict.fromkeys(buffer for kernel in kernels for buffer in kernel.buffers):
             role = self.program.roles[buffer]
             if isinstance(role, Temporary):
@@ -162,7 +192,7 @@ class _Writer:
 
     def numbers(self) -> Iterator[str]:
         """Variables for the numbers that kernels take and that the function has no variable for."""
-        for number in self.taken:
+        for number in (each for each in self.taken if not isinstance(each.value, Given)):
             name, value = self._number(number), self._value(number.value)
             if name != value:
                 type_ = "float" if isinstance(number.example, float) else "int64_t"
@@ -184,7 +214,12 @@ class _Writer:
         names = replace(self.names, variables={**self.names.variables, _REDUCED: _REDUCED}) if counts else self.names
         text = write_value(substitute(value, dict.fromkeys(counts, Scalar(_REDUCED))), names)
         for name, known in _LOCAL.findall(self.body):
-            text = text.replace(known.strip(), name) if "(" in known else text
+            known = re.sub(r"^\((.*)\)$", r"\1", known.strip(), flags=re.S)
+            text = text.replace(known, name) if "(" in known else text
+        for each in list_scalars(value):
+            for name, default in find_locals(self.body, write_value(Scalar(each.name), self.names)):
+                is_same = each.default in (None, default)  # where it is left out, that has the function's default
+                text = text.replace(write_value(each, self.names), name) if is_same else text
         return text
 
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
@@ -195,12 +230,25 @@ class _Writer:
         yield "@autoreleasepool {"
         yield "auto computeEncoder = stream->commandEncoder();"
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
+            guards = self._guards(i)
+            if guards:
+                yield f"if ({' || '.join(guards)}) {{"
             yield from self._encode_one(kernel, count, "PSO" if len(kernels) == 1 else f"{_camel(kernel.name)}PSO", i)
+            if guards:
+                yield "}"
         yield "}"
         yield "});"
 
+    def _guards(self, at: int) -> list[str]:
+        """The variables one of which is true if a kernel has anything to store; none of one that always has."""
+        stores = self.program.nests[at].nest.stores
+        guards = [self._number(each.guard) for each in stores if each.guard]
+        return list(dict.fromkeys(guards)) if len(guards) == len(stores) else []
+
     def _all_fit(self, kernels: Sequence[NativeKernel]) -> str:
-        tensors = [self._tensor(each) for each in (*self._written(kernels), *self._read(kernels))]
+        written = [self._tensor(each) for each in self._written(kernels)]
+        read = [self._given(each) if self._flag(each) else self._tensor(each) for each in self._read(kernels)]
+        tensors = (*written, *read)
         return " && ".join(f"canUse32BitIndexMath({each})" for each in dict.fromkeys(tensors))
 
     def _tensor(self, tensor: str) -> str:
@@ -260,15 +308,44 @@ class _Writer:
                 return self._plain(name)
             case ResultBuffer(index):
                 result = f"result{index}"
-                return self._plain(result) if self._may_be_strided(result) else self._variable(result)
+                if self._may_be_strided(result):
+                    return self._plain(result)
+                flag, variable = self._flag(result), self._variable(result)
+                return f"{flag} ? {variable} : {self._spare()}" if flag else variable
         return f"partial{buffer.node}"
 
     def copy_back(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         for result in self._written(kernels):
             if self._may_be_strided(result):
-                yield f"if (!{self._plain(result)}.is_same({self._variable(result)})) {{"
-                yield f"{self._variable(result)}.copy_({self._plain(result)});"
-                yield "}"
+                yield from self._copy(result)
+        changed = {store.buffer for nest in self.program.nests for store in nest.nest.stores}
+        for tensor in self._read(kernels):
+            if any(self.program.roles[each] == ArgumentBuffer(tensor) for each in changed):
+                yield from self._copy(tensor)
+
+    def _copy(self, tensor: str) -> Iterator[str]:
+        """Copies what kernels wrote to a tensor that they did not write to itself."""
+        given = f"{flag} && " if (flag := self._flag(tensor)) else ""
+        yield f"if ({given}!{self._plain(tensor)}.is_same({self._tensor(tensor)})) {{"
+        yield f"{self.names.member(tensor)}copy_({self._plain(tensor)});"
+        yield "}"
+
+
+def _is_contiguous(assignment: str) -> bool:
+    """Whether a tensor is allocated without strides of another's."""
+    formats = re.findall(r"\b(?:\w*[fF]ormat\w*(?:::\w+)*)(?=\s*[,)])", assignment)
+    others = [each for each in formats if not each.endswith("::Contiguous")]
+    return _CONTIGUOUS.search(assignment) is not None and not others
+
+
+def find_locals(body: str, value: str) -> Iterator[tuple[str, Number | None]]:
+    """The variables of a body that have a value, and what they have instead where that is left out."""
+    number = r"(?:Scalar\()?(-?[\d.]+)(?:\)\.to<double>\(\))?"
+    given = re.compile(rf"(?:[\w.]+\.has_value\(\) \? )?{re.escape(value)}(?: : {number})?")
+    for name, known in _LOCAL.findall(body):
+        found = given.fullmatch(" ".join(known.split()))
+        if found:
+            yield name, float(found[1]) if found[1] else None
 
 
 def _camel(name: str) -> str:

@@ -8,19 +8,23 @@ from functools import partial
 
 from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern, walk
 from porter.loops.host_values import HostValue, Named, Scalar, list_scalars, substitute
-from porter.loops.program import Programs, ResultBuffer, Role, SymbolicProgram
+from porter.loops.optional import drop_unread
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
+from porter.metal.native.algebra import simplify_call
+from porter.metal.native.merging import merge_nests
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
 
 _KEEPS_NAN = {ReductionKind.MAX: ReductionKind.MAX_NAN, ReductionKind.MIN: ReductionKind.MIN_NAN}
 _INDICES = (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN)
+_LAST = 2**31  # results
 _MOST = 2**31  # no index is larger than what an index may be
 
 
 def prepare(programs: Programs) -> Programs:
     """The programs as ports have them."""
-    cases = _share_defaults(programs.cases)
-    simple = replace(programs, cases=tuple(_change(case, _simplify) for case in cases))
+    cases = _share_defaults(tuple(map(drop_unread, programs.cases)))
+    simple = replace(programs, cases=tuple(_change(merge_nests(case), _simplify) for case in cases))
     return with_scans(with_strides(simple))
 
 
@@ -56,15 +60,25 @@ def _change(case: SymbolicProgram, change: Callable[[Expr], Expr]) -> SymbolicPr
 
 
 def _order(role: Role) -> int:
-    """Results in the order that the operator has them, after what is on the way to them."""
-    return role.index if isinstance(role, ResultBuffer) else -1
+    """Results in the order that the operator has them, after what is on the way to them; then arguments."""
+    return role.index if isinstance(role, ResultBuffer) else _LAST if isinstance(role, ArgumentBuffer) else -1
 
 
 def _simplify(value: Expr) -> Expr:
     if value.op is Op.REDUCE and value.reduction.kind in _KEEPS_NAN:
         kind = _KEEPS_NAN[value.reduction.kind]
         return intern(value.op, value.args, value.dtype, Reduction(kind, value.reduction.loops))
-    return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else value
+    if value.op is Op.CALL and value.attribute == "logarithm" and (more := _find_one_more(value.args[0])):
+        return intern(value.op, (more,), value.dtype, "log1p")
+    return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else simplify_call(value)
+
+
+def _find_one_more(value: Expr) -> Expr | None:
+    """What a value is one more than, which rounds where it is small."""
+    if value.op is not Op.CALL or value.attribute != "addition":
+        return None
+    ones = [each.op is Op.NUMBER and each.attribute == 1 for each in value.args]
+    return value.args[ones.index(False)] if ones.count(True) == 1 else None
 
 
 def _is_needless_cast(value: Expr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from porter.aten.call_graph import parse_source
@@ -16,22 +16,30 @@ from porter.core.dtypes import DType
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
-from porter.loops.coordinates import CoordinateMap, Way
-from porter.loops.host_values import SizeProduct
+from porter.loops.optional import name_flags
+from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.windows import Window
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
-from porter.metal.native.coordinate_kernel import list_types, write_map_kernel
-from porter.metal.native.coordinate_launch import write_map_launch
 from porter.metal.native.elements import Complex
+from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.native.launch import write_launch
+from porter.metal.native.launch import Launch, write_launch
+from porter.metal.native.order_kernel import HELPERS, OrderKernels, write_order_kernels
+from porter.metal.native.order_launch import write_order_launch
+from porter.metal.native.place_kernel import PlaceKernels, write_place_kernels
+from porter.metal.native.place_launch import write_place_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
+from porter.plan.native.alternatives import refuse_differing
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
+from porter.plan.native.direct_results import with_direct_results
+from porter.plan.native.early_return import list_counted, return_early
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
@@ -40,9 +48,13 @@ from porter.plan.native.files import (
     read_style,
     sees_helpers,
 )
+from porter.plan.native.made_results import make_results
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
-from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
+from porter.plan.native.scratch import without_scratch
+from porter.plan.native.structured import find_structured_target
+from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target, with_fed, with_returned
+from porter.plan.native.type_checks import check_result_type
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
@@ -107,24 +119,28 @@ def port_rows(
 ) -> NativePort:
     """Ports rows that build graphs, each in its function or in the helper that only they call.
 
+    Where another row's function runs the graph, that row is ported: its runs have all that the function is called with.
     A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too.
     """
     port = NativePort(draft)
-    symbols = frozenset(each.served.entry.kernel.rsplit("::", 1)[-1] for each in blocked)
-    read = {each: _read_programs(programs, each) for each in blocked}
+    leads = {each: find_lead(draft.fork, each.served) for each in blocked}
+    symbols = frozenset(
+        lead.entry.kernel.rsplit("::", 1)[-1] for each in blocked for lead in (each.served, leads[each])
+    )
+    read = {each: _read_programs(programs, replace(each, served=leads[each])) for each in blocked}
     done: dict[tuple[str, str], str] = {}  # the functions that were ported, and their names
     for each in sorted(blocked, key=lambda each: isinstance(read[each], PorterError)):
-        row, found = each.served, read[each]
-        if _find_key(row) in done or calls_one(port.draft.fork, row, done.values()):
+        row, lead, found = each.served, leads[each], read[each]
+        if _find_key(lead) in done or calls_one(port.draft.fork, row, done.values()):
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
+            target = _find_target(port.draft.fork, lead, found, symbols)
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):
                     raise found
-                port = _port_row(port, operator, row, target, found)
+                port = _port_row(port, operator, lead, target, found)
                 done[key] = target.function.name
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:
@@ -135,6 +151,15 @@ def port_rows(
     late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
     blocked = tuple(each for each in port.blocked if each.served not in late)
     return replace(port, ported=(*port.ported, *late), blocked=blocked)
+
+
+def _find_target(fork: Checkout, row: ServedFunction, found: Programs | PorterError, symbols: frozenset[str]) -> Target:
+    """The function that a row's launch goes to. Raises PTR368, PTR369 and PTR371."""
+    if isinstance(found, Programs) and isinstance(found.map, Window):
+        target = find_structured_target(fork, row)
+        if target is not None:
+            return target
+    return with_direct_results(with_fed(with_returned(without_scratch(find_target(fork, row, symbols)))))
 
 
 def _find_key(row: ServedFunction) -> tuple[str, str] | None:
@@ -167,7 +192,11 @@ def _port_row(
 ) -> NativePort:
     """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
     if programs.map:
-        return _port_map(port, operator, row, target, programs.map)
+        return _port_form(port, operator, row, target, programs.map)
+    if programs.order:
+        return _port_order(port, operator, row, target, programs.order)
+    if programs.places:
+        return _port_places(port, operator, row, target, programs.places)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -180,24 +209,29 @@ def _port_row(
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, target)
     programs = prepare(programs)
-    programs = replace(programs, cases=join_cases(programs.cases, style))
+    results = {name: variable.strip("_") for name, variable in names.variables.items()}
+    named = [name_flags(each, results) for each in programs.cases]
+    programs = replace(programs, cases=join_cases(named, style))
     kernel_file = find_kernel_file(fork, target.file)
-    bases = _list_bases(operator, row)
+    bases = _list_bases(row)
     for base in bases:
         cases, written = _write_kernels(fork, kernel_file, programs, base, names, style)
         taken = any(kernel.name.startswith(base) for kernel in port.kernels)
         if not taken or base == bases[-1] or set(written) <= set(port.kernels):
             break
-    body = create_results(target.body, programs, names)
+    refuse_differing(target, set(names.variables.values()))
+    body = create_results(make_results(fork, target, programs, names), programs, names)
     body = replace_graph(body, target.place, set(names.variables.values()))
+    body = check_result_type(fork, row.function, programs, names, body)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
     launches = [
         write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, has_long)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
-    launch = write_cases(programs, launches, [[kernel.name for kernel in kernels] for kernels in cases], names)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, _list_counted(programs), names)])
+    kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
+    launch = write_cases(programs, launches, kernel_names, names, body)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
@@ -215,20 +249,16 @@ def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex
     return Complex.TAKES if listed else Complex.UNKNOWN
 
 
-def _port_map(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: CoordinateMap
-) -> NativePort:
-    """Writes the kernel of a row that moves elements, and its new body. Raises PTR359, PTR370 and PTR379."""
+def _port_form(port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: Found) -> NativePort:
+    """Writes the kernel of a row that has a form of its own, and its new body. Raises PTR359, PTR370 and PTR379."""
     fork = port.draft.fork
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, replace(target, variables=target.arguments))
-    types = list_types(
-        found, read_atomic_types(fork) if found.way is Way.ADD else (), style.complex_numbers is Complex.REFUSES
-    )
+    types = list_form_types(found, lambda: read_atomic_types(fork), style.complex_numbers is Complex.REFUSES)
     kernel_file = find_kernel_file(fork, target.file)
-    bases = _list_bases(operator, row)
+    bases = _list_bases(row)
     for base in bases:
-        kernel = write_map_kernel(found, base, types, style)
+        kernel = write_form_kernel(found, base, types, style)
         written = WrittenKernel(
             kernel_file, kernel.name, format_block(fork, kernel_file, kernel.source), kernel.elements.instances
         )
@@ -239,8 +269,8 @@ def _port_map(
     needed = {*names.variables.values(), *views.values()}
     body = replace_graph(target.body, target.place, needed)
     refuse_stale(body, target.place, needed)
-    launch = write_map_launch(found, kernel, names, views, body)
-    counted = () if found.way is Way.READ else (found.index or found.source,)
+    launch = write_form_launch(found, kernel, names, views, body)
+    counted = list_walked(found)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch.text, counted, names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
     new = () if written in port.kernels else (written,)
@@ -249,14 +279,68 @@ def _port_map(
     return replace(port, draft=draft, kernels=(*port.kernels, *new))
 
 
+def _port_order(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: RowOrder
+) -> NativePort:
+    """Writes the kernels of a row that sorts, and its new body. Raises PTR359, PTR370 and PTR371."""
+    kernels = write_order_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
+
+    def launch(names: Names, body: str) -> Launch:
+        return write_order_launch(found, kernels, names, body)
+
+    return _port_own(port, row, target, kernels, launch, HELPERS)
+
+
+def _port_places(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: NonzeroPlaces
+) -> NativePort:
+    """Writes the kernels of a row that finds elements, and its new body. Raises PTR359, PTR370 and PTR371."""
+    kernels = write_place_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
+
+    def launch(names: Names, body: str) -> Launch:
+        return write_place_launch(found, kernels, names, body)
+
+    return _port_own(port, row, target, kernels, launch)
+
+
+def _port_own(
+    port: NativePort,
+    row: ServedFunction,
+    target: Target,
+    kernels: OrderKernels | PlaceKernels,
+    launch: Callable[[Names, str], Launch],
+    helpers: str = "",
+) -> NativePort:
+    """Writes kernels that no loops tell, with the `helpers` that a file has once, and a body that launches them."""
+    fork = port.draft.fork
+    names = _read_names(row.function, target)
+    kernel_file = find_kernel_file(fork, target.file)
+    source = format_block(fork, kernel_file, kernels.source)
+    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances)
+    needed = set(names.variables.values())
+    body = replace_graph(target.body, target.place, needed)
+    refuse_stale(body, target.place, needed)
+    made = launch(names, body)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, made.text, (), names)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
+    if written in port.kernels:
+        return replace(port, draft=draft)
+    shared = format_block(fork, kernel_file, helpers) if helpers else ""
+    text = source if fork.exists(kernel_file) and shared in fork.read(kernel_file) else shared + source
+    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text))
+    return replace(port, draft=draft, kernels=(*port.kernels, written))
+
+
 def _read_names(function: NativeFunction, target: Target) -> Names:
     types = {each.name: each.type for each in function.arguments}
-    return Names(target.variables, types, target.optional, target.references)
+    outs = [each.name for each in function.arguments if "!" in each.type and each.name != "self"]
+    given = frozenset(target.variables[each] for each in outs if each in target.variables and not function.structured)
+    return Names(target.variables, types, target.optional, target.references, given)
 
 
-def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:
+def _list_bases(row: ServedFunction) -> tuple[str, str]:
     """The operator's name for kernels; with that of the overload, where another row has other kernels of this name."""
-    base = operator.base.strip("_")
+    base = row.function.base.strip("_")
     overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
     longer = f"{base}_{overload.lower()}"
     return longer if base in _NAMESPACES else base, longer
@@ -304,26 +388,9 @@ def _edit_function(
     source = parse_source(target.file, draft.fork.read(target.file))
     function = target.function
     counted = [names.variable(tensor) for tensor in counted_by]
-    made = _return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
-    if not sees_helpers(source, function.start) and "using namespace mps;" not in made:
+    made = return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
+    if not sees_helpers(source, function.start) and not re.search(r"using namespace (?:at::native::)?mps;", made):
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]
     text = format_block(draft.fork, target.file, f"{head}{{\n{made.strip()}\n}}")
     return Edit(target.file, function.start, function.end, text)
-
-
-def _list_counted(programs: Programs) -> set[str]:
-    """The tensors whose number of elements is that of the threads of all kernels."""
-    rows = [nest.rows for case in programs.cases for nest in case.nests]
-    whole = {each.tensor for each in rows if isinstance(each, SizeProduct) and each.begin is None and each.end is None}
-    return whole if len(whole) == 1 and len(rows) == sum(isinstance(each, SizeProduct) for each in rows) else set()
-
-
-def _return_early(body: str, target: Target, counted: Iterable[str]) -> str:
-    """A body that returns before it launches kernels for no elements, of a result or of tensors that are `counted`."""
-    result = target.variables["result0"]
-    if any(f"{each}.numel() == 0" in body for each in (result, *counted)):
-        return body
-    end = body.rstrip().rpartition("\n")[2].strip()
-    leave = end if end.startswith("return") else "return;"
-    return body.replace(LAUNCH, f"if ({result}.numel() == 0) {{\n{leave}\n}}\n\n{LAUNCH}")

@@ -15,8 +15,9 @@ from aten_overlay.metal.sanitizer.checks import NAMES, select
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import DEVICE, KERNELS, spell_include
+from porter.core.layout import DEVICE, KERNELS, NATIVE_FUNCTIONS, spell_include
 from porter.verdict.build import switches
+from porter.verdict.build.companions import list_companions
 from porter.verdict.build.libraries import build, build_shared
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise, metal_include
@@ -125,7 +126,7 @@ def select_opinfos(base: str) -> Selection:
 
 def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     """Builds and loads the operator's host code, and compiles its kernels. Raises what building raises."""
-    built = build(tree, [target], recipe(tree.root), cache.root())
+    built = build(tree, _with_called([target]), recipe(tree.root), cache.root())
     prefixes = [f"{functor}_" for functor in target.kernels]
     load(built.library, tree.root, prefixes, arithmetic, checked, sanitize=find_checks(checked))
     counters.install(kernel_calls, fallbacks)
@@ -133,16 +134,28 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
 
 def build_many(tree: Tree, targets: Sequence[VerifyTarget], missing_ok: bool) -> Path:
     """Builds one library for many operators, whose rows `load_built` registers. Raises what building raises."""
-    bases = [target.base for target in targets]
+    targets = _with_called(targets)
+    yaml_text = tree.read(NATIVE_FUNCTIONS)
+    named = [target.base for target in targets]
+    bases = list(dict.fromkeys((*named, *(each for base in named for each in list_companions(yaml_text, base)))))
     parts = [bases[i : i + PART_SIZE] for i in range(0, len(bases), PART_SIZE)]
     return build(tree, targets, recipe(tree.root), cache.root(), parts, missing_ok, switched=True).library
+
+
+def _with_called(targets: Sequence[VerifyTarget]) -> list[VerifyTarget]:
+    """Targets with those of the operators that their shared code calls, each operator once."""
+    called = [VerifyTarget(base) for target in targets for base in target.through]
+    return list({each.base: each for each in (*called, *targets)}.values())
 
 
 def load_built(library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False) -> None:
     """`load_operator` with the library that `build_many` built: the rows of the other operators stay unregistered."""
     prefixes = [f"{functor}_" for functor in target.kernels]
     load(library, tree.root, prefixes, arithmetic, checked, sanitize=find_checks(checked))
-    switches.register(library, target.base)
+    for base in dict.fromkeys(
+        (*target.through, target.base, *list_companions(tree.read(NATIVE_FUNCTIONS), target.base))
+    ):
+        switches.register(library, base)
     counters.install(kernel_calls, fallbacks)
 
 
@@ -154,7 +167,7 @@ def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str, library: Pa
     if library:
         load_built(library, tree, target, arithmetic)
         return
-    built = build(tree, [target], recipe(tree.root), cache.root(), missing_ok=True)
+    built = build(tree, _with_called([target]), recipe(tree.root), cache.root(), missing_ok=True)
     load(built.library, tree.root, [f"{functor}_" for functor in target.kernels], arithmetic, checked=False)
     counters.install(kernel_calls, fallbacks)
 

@@ -20,6 +20,7 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build import objects, registration, sources
 from porter.verdict.build.bystanders import find_bystanders, find_gone
+from porter.verdict.build.companions import list_companions
 from porter.verdict.build.missing import find_missing, write_missing
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise
@@ -51,6 +52,8 @@ def build(
 ) -> Built:
     """The library for some operators of a tree; of all, where they are given in `parts` to be registered together.
 
+    Operators that are not given in parts have with them those that they only run together with.
+
     With `missing_ok`, for code that is not under test, a function that nothing defines throws when it is called.
     With `switched`, it has the host files of its operators alone, and registers the rows of one when asked to.
 
@@ -60,7 +63,8 @@ def build(
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     bases = tuple(dict.fromkeys(target.base for target in targets))
     into = cache / "generated" / digest(tree.root.name, *bases, *(["switched"] if switched else []))
-    found = registration.generate_parts(yaml_text, parts or [(base,) for base in bases], into, switched)
+    together = parts or [(base, *list_companions(yaml_text, base)) for base in bases]
+    found = registration.generate_parts(yaml_text, together, into, switched)
     stubs = [stub for target in targets for stub in target.stubs]
     whole = parts and not switched
     needed = tree.files(OPERATIONS, ".mm", ".cpp") if whole else sources.operation_files(tree, found.kernels, stubs)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
+from unittest import SkipTest
 
 import torch
 from torch.testing._internal.common_device_type import (
@@ -66,7 +67,7 @@ class Consistency(TestCase):
             self.elements
             and not record.calls
             and context.demands(dtype_name(dtype))
-            and not self.is_composed(op, dtype, record.fallbacks, slopes)
+            and not (record.fallbacks and self.is_composed(op, dtype, slopes))
         ):
             if not wrong and 0 < self.answers <= context.count_beside(record.fallbacks):
                 self.skipTest(f"calls {', '.join(sorted(record.fallbacks))}, which no row under test serves")
@@ -77,9 +78,10 @@ class Consistency(TestCase):
         if context.as_is and context.fell_back(record.fallbacks):
             self.fail(f"fell back to the CPU: {', '.join(record.fallbacks)}")
 
-    def is_composed(self, op: OpInfo, dtype: torch.dtype, ran: Collection[str], slopes: bool) -> bool:
-        """Whether ATen computes the samples by the other operators that ran."""
-        return bool(ran) and composed.computes_all(op, self.opinfos.samples(op, dtype, slopes), ran, slopes)
+    def is_composed(self, op: OpInfo, dtype: torch.dtype, slopes: bool) -> bool:
+        """Whether ATen computes each sample by the other operators that run for it."""
+        found = self.opinfos.samples(op, dtype, slopes)
+        return all(composed.computes_all(op, [each], list_fallbacks(op, each, slopes), slopes) for each in found)
 
     @contextmanager
     def noting(self, before: Counter[str] | None = None) -> Iterator[None]:
@@ -92,6 +94,17 @@ class Consistency(TestCase):
             calls = self.opinfos.context.count_ported(counters.read_kernels() - before)
             found = Finding(results.describe_error(error), calls, self.noted)
             results.get_record(self._testMethodName).findings.append(found)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Notes what is wrong with a sample, as `noting` does; an error that the device raises is wrong too."""
+        with self.noting():
+            try:
+                yield
+            except (AssertionError, SkipTest):
+                raise
+            except Exception as error:
+                raise AssertionError(str(error)) from error
 
     def first_noted(self) -> AssertionError | None:
         return next((AssertionError(each.what) for each in results.get_record(self._testMethodName).findings), None)
@@ -108,24 +121,56 @@ class Consistency(TestCase):
             raise Refused(str(error)) from error
 
     def mps(self, op: Callable[..., Any], sample: SampleInput, device: str) -> Any:
-        args = samples.mirror((sample.input, *sample.args), device)
+        return self.mps_with_arguments(op, sample, device)[0]
+
+    def mps_with_arguments(self, op: Callable[..., Any], sample: SampleInput, device: str) -> tuple[Any, Any]:
+        """The result, and the arguments on the device, which the operator may have written to."""
+        args, kwargs = samples.mirror(((sample.input, *sample.args), sample.kwargs), device)
         with execution.device_context():
-            result = op(*args, **samples.mirror(sample.kwargs, device))
+            result = op(*args, **kwargs)
         self.elements += count_computed_elements(result, args)
         self.answers += 1
-        return result
+        return result, (args, kwargs)
 
     def match(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, label: str = "") -> None:
-        """Runs a sample on both devices and asserts that results match within upstream's tolerances."""
+        """Runs a sample on both devices and asserts that results match within upstream's tolerances.
+
+        So do arguments that the CPU writes to. Memory of one that overlaps itself is refused, as ATen's iterators do.
+        """
+        before = samples.copy_sample(sample)
         want = self.cpu(op, sample)
+        written = samples.find_written(before, sample)
+        if any(map(samples.overlaps_itself, written.values())):
+            raise Refused("writes to memory that overlaps itself")
         try:
-            got = self.mps(op, sample, device)
+            got, given = self.mps_with_arguments(op, before, device)
         except Exception as error:
             # The operator's TensorIterator decides whether it allows a CPU scalar.
             if "CPU scalar" in label and _OTHER_DEVICE in str(error):
                 raise Refused(str(error)) from error
             raise AssertionError(f"{label}{error}\n{summary(sample)}") from error
-        self.same(op, dtype, sample, got, want, label)
+        try:
+            self.same(op, dtype, sample, got, want, label)
+        except AssertionError:
+            dense = self.dense_result(op, dtype, before, want)
+            if dense is None:
+                raise
+            self.same(op, dtype, sample, got, dense, label)
+        held = pytree.tree_leaves(given)
+        for i, theirs in written.items():
+            self.same(op, dtype, sample, held[i], theirs, f"{label}argument {i}: ")
+
+    def dense_result(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: Any) -> Any:
+        """What the CPU gives for the same elements in dense memory; None unless that contradicts what it gave.
+
+        A layout changes no result: the CPU's median of an expanded tensor has elements that are not in the tensor.
+        """
+        dense = self.cpu(op, sample.transform(samples.make_dense))
+        try:
+            self.assertEqual(dense, want, **self.opinfos.tolerances(op, dtype, sample.kwargs))
+        except AssertionError:
+            return dense
+        return None
 
     def same(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, got: Any, want: Any, label: str = "") -> None:
         """Upstream's comparison; also accepts a 16-bit result that matches float64 where the CPU's does not."""
@@ -156,6 +201,15 @@ class Consistency(TestCase):
         for label, sample in found:
             with self.noting(), suppress(Refused):
                 self.match(op, dtype, sample, device, f"{label}: ")
+
+
+def list_fallbacks(op: OpInfo, sample: SampleInput, slopes: bool) -> Collection[str]:
+    """The operators that the CPU computes where a sample is one of the device's."""
+    moved = samples.on_device(sample)
+    before = counters.read()
+    with execution.device_context():
+        composed.run_sample(op, moved, slopes)
+    return counters.since(before).fallbacks
 
 
 def describe_unreached(record: results.Record, kernels: Sequence[str]) -> str:

@@ -23,7 +23,8 @@ class Context:
     `rows` are the names of the functions under test; where they are known, an overload of the operator that is none of
     them, and that the CPU computes, is not tested. Bases that name no OpInfo are tested
     `through` those (full names) that dispatch them, or whose backward does. Host code tested `as_is`
-    may compute some samples without a kernel, but must not fall back to the CPU.
+    may compute some samples without a kernel, but must not fall back to the CPU; types (torch names) that are computed
+    `elsewhere` need none.
     `lists` and `lists_before` are the text of the file that holds the MPS test lists, as edited and as it was;
     `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists; `flushes` says that the run's
     arithmetic takes denormals for zeros; `literals` are the numbers in the text of the kernels; `most` is the
@@ -39,6 +40,7 @@ class Context:
     functors: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     as_is: bool = False
+    elsewhere: tuple[str, ...] = ()
     lists_file: str = ""
     lists: str = ""
     lists_before: str = ""
@@ -59,7 +61,12 @@ class Context:
 
     def demands(self, dtype: str) -> bool:
         """Whether a call with inputs of this type (torch name) has to reach a kernel under test."""
-        return bool(self.kernels) and not self.as_is and (not self.dtypes or dtype in self.dtypes)
+        return (
+            bool(self.kernels)
+            and not self.as_is
+            and dtype not in self.elsewhere
+            and (not self.dtypes or dtype in self.dtypes)
+        )
 
     def count_beside(self, fallbacks: Mapping[str, int]) -> int:
         """How many of these calls, by names of the dispatcher, were of overloads beside the rows under test."""

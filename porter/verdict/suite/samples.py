@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.edges import edge_values, values_beside
 
@@ -72,6 +73,24 @@ def copy_sample(sample: SampleInput) -> SampleInput:
     return sample.transform(lambda value: mirror(value, "cpu"))
 
 
+def find_written(before: SampleInput, after: SampleInput) -> dict[int, torch.Tensor]:
+    """The tensors that a call wrote to, by their places among all leaves of the arguments."""
+    pairs = zip(*(pytree.tree_leaves(((each.input, *each.args), each.kwargs)) for each in (before, after)), strict=True)
+    return {i: new for i, (old, new) in enumerate(pairs) if isinstance(new, torch.Tensor) and _differs(old, new)}
+
+
+def _differs(old: torch.Tensor, new: torch.Tensor) -> bool:
+    if old.shape != new.shape or old.layout != torch.strided or new.layout != torch.strided:
+        return False
+    same = (old == new) | ((old != old) & (new != new))
+    return not bool(same.all())
+
+
+def overlaps_itself(tensor: torch.Tensor) -> bool:
+    """Whether several elements are one in memory."""
+    return any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
 def stay_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """Marks a 0-d tensor as a CPU scalar operand."""
     tensor.stays_on_cpu = True  # type: ignore[attr-defined]
@@ -110,6 +129,11 @@ def take_every_second(t: torch.Tensor) -> torch.Tensor:
 def shift(t: torch.Tensor) -> torch.Tensor:
     storage = torch.cat([t.new_ones(OFFSET), t.flatten()])
     return storage[OFFSET:].view(t.shape)
+
+
+def make_dense(value: Any) -> Any:
+    """A tensor with the same elements, one after the other in memory of its own."""
+    return value.detach().clone(memory_format=torch.contiguous_format) if isinstance(value, torch.Tensor) else value
 
 
 def expand(t: torch.Tensor) -> torch.Tensor:

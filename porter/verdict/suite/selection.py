@@ -6,17 +6,15 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from porter.aten.names import parse_base_name
 from porter.core import cache
+from porter.verdict.derivatives import list_derived_with, read_derivatives
 from porter.verdict.errors import NoVerdict
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ def select_opinfos(base: str) -> Selection:
     if any(base in aten_names(op) for op in op_db):
         return Selection()
     forward = tuple(name for name, (names, _) in table().items() if base in names)
-    functions = _derived_with(base)
+    functions = list_derived_with(base)
     derived = {op.full_name for op in op_db if op.supports_autograd and functions & _differentiated(op)}
     backward = (name for name, (_, names) in table().items() if base in names or name in derived)
     return Selection(forward, tuple(name for name in backward if name not in forward))
@@ -55,22 +53,8 @@ def _differentiated(op: OpInfo) -> frozenset[str]:
     """The functions whose derivatives an OpInfo's gradient takes: its own, else those that it dispatches."""
     from porter.verdict.suite.context import aten_names
 
-    own = frozenset(aten_names(op)) & {name for name, _ in _derivatives()}
+    own = frozenset(aten_names(op)) & {name for name, _ in read_derivatives()}
     return own or frozenset(table()[op.full_name][0])
-
-
-def _derived_with(base: str) -> frozenset[str]:
-    """The base names of the functions whose derivatives call an operator (torch's derivatives.yaml)."""
-    calls = re.compile(rf"\b{re.escape(base)}\(")
-    return frozenset(name for name, formulas in _derivatives() if calls.search(formulas))
-
-
-@functools.cache
-def _derivatives() -> tuple[tuple[str, str], ...]:
-    """The base name of every differentiable function, and the text of its formulas."""
-    text = (files("torchgen") / "packaged" / "autograd" / "derivatives.yaml").read_text()
-    entries = re.split(r"^- name: ", text, flags=re.M)[1:]
-    return tuple((parse_base_name(re.split(r"[\s(]", e, maxsplit=1)[0]), e.partition("\n")[2]) for e in entries)
 
 
 @functools.cache

@@ -44,25 +44,32 @@ class TestVariants(Consistency):
                 want = op(sample.input, *sample.args, **sample.kwargs)
                 if isinstance(want, torch.Tensor):
                     self.guarded_out(op, dtype, sample, want, device)
-                    self.resized_out(op, sample, want, device)
+                    with self.asking():
+                        self.resized_out(op, sample, want, device)
                     self.cast_out(op, dtype, sample, want, device)
 
     def guarded_out(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: torch.Tensor, device: str) -> None:
         """`out=` a dense view, then a strided one, in the middle of a larger buffer whose rest must not change."""
         for step in (1, 2):
-            count = want.numel()
-            buffer = torch.full((2 * GUARD + step * count,), 1, dtype=want.dtype).to(device)
-            room = torch.zeros_like(buffer, dtype=torch.bool, device="cpu")
-            room[GUARD : GUARD + step * count : step] = True
-            out = buffer[GUARD : GUARD + step * count : step].view(want.shape) if step == 1 else None
-            if out is None:
-                out = buffer[GUARD : GUARD + step * count].view((*want.shape, step))[..., 0]
-            self.mps(lambda *a, o=out, **k: op(*a, **k, out=o), sample, device)
-            label = f"out= a {'dense' if step == 1 else 'strided'} view"
-            self.same(op, dtype, sample, out, want, f"{label}: ")
-            rest = buffer.cpu()[~room]
-            if not bool((rest == torch.ones_like(rest)).all()):
-                self.fail(f"{label}: wrote outside the view")
+            with self.asking():
+                self.guarded_out_of(step, op, dtype, sample, want, device)
+
+    def guarded_out_of(
+        self, step: int, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: torch.Tensor, device: str
+    ) -> None:
+        count = want.numel()
+        buffer = torch.full((2 * GUARD + step * count,), 1, dtype=want.dtype).to(device)
+        room = torch.zeros_like(buffer, dtype=torch.bool, device="cpu")
+        room[GUARD : GUARD + step * count : step] = True
+        out = buffer[GUARD : GUARD + step * count : step].view(want.shape) if step == 1 else None
+        if out is None:
+            out = buffer[GUARD : GUARD + step * count].view((*want.shape, step))[..., 0]
+        self.mps(lambda *a, **k: op(*a, **k, out=out), sample, device)
+        label = f"out= a {'dense' if step == 1 else 'strided'} view"
+        self.same(op, dtype, sample, out, want, f"{label}: ")
+        rest = buffer.cpu()[~room]
+        if not bool((rest == torch.ones_like(rest)).all()):
+            self.fail(f"{label}: wrote outside the view")
 
     def resized_out(self, op: OpInfo, sample: SampleInput, want: torch.Tensor, device: str) -> None:
         out = torch.empty(0, dtype=want.dtype, device=device)
@@ -77,10 +84,10 @@ class TestVariants(Consistency):
             try:
                 op(sample.input, *sample.args, **sample.kwargs, out=theirs)
             except RuntimeError:
-                with self.assertRaises(RuntimeError, msg=f"out= of {other}"):
+                with self.asking(), self.assertRaises(RuntimeError, msg=f"out= of {other}"):
                     self.mps(lambda *a, o=ours, **k: op(*a, **k, out=o), sample, device)
             else:
-                with self.noting():
+                with self.asking():
                     self.computed(lambda *a, o=ours, **k: op(*a, **k, out=o), sample, device, f"out= of {other}")
                     self.same_cast(op, dtype, sample, ours, theirs)
 
@@ -107,7 +114,8 @@ class TestVariants(Consistency):
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype):
                 for step in (1, 2):
-                    self.in_place(op, dtype, sample, step, device)
+                    with self.asking():
+                        self.in_place(op, dtype, sample, step, device)
 
     def in_place(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, step: int, device: str) -> None:
         """In place on every `step`-th element of a buffer; the elements between must not change."""

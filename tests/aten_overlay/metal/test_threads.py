@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -47,3 +48,48 @@ assert (out == 3).all()
 def test_a_limit_holds_for_launches_that_say_nothing_else() -> None:
     done = subprocess.run([sys.executable, "-c", LIMITED], text=True, capture_output=True, check=True)
     assert done.stdout.split() == ["0", "2", "2"]
+
+
+# Every atomic function that may or may not lock, in the forms in which kernels run: threads one after the other, and
+# simdgroups in lockstep.
+UPDATING = """#include <metal_stdlib>
+using namespace metal;
+inline void update_all(device atomic_int* counts, device atomic_uint* bits, device atomic_float* sum, uint i) {
+  atomic_fetch_add_explicit(&counts[0], 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&counts[1], 2, memory_order_relaxed);
+  atomic_fetch_max_explicit(&counts[2], int(i), memory_order_relaxed);
+  atomic_fetch_min_explicit(&counts[3], -int(i), memory_order_relaxed);
+  atomic_fetch_xor_explicit(&bits[0], i, memory_order_relaxed);
+  atomic_fetch_or_explicit(&bits[1], i, memory_order_relaxed);
+  uint old = atomic_load_explicit(&bits[2], memory_order_relaxed);
+  while (!atomic_compare_exchange_weak_explicit(&bits[2], &old, old + 3, memory_order_relaxed, memory_order_relaxed));
+  atomic_fetch_add_explicit(sum, 0.5f, memory_order_relaxed);
+}
+kernel void update(
+    device atomic_int* counts, device atomic_uint* bits, device atomic_float* sum, uint i [[thread_position_in_grid]]) {
+  update_all(counts, bits, sum, i);
+}
+kernel void update_together(
+    device atomic_int* counts, device atomic_uint* bits, device atomic_float* sum, uint i [[thread_position_in_grid]]) {
+  update_all(counts, bits, sum, i + (simd_sum(1u) - 32));
+}
+"""
+GRID, LAUNCHES = 70_016, 11  # the grid's bits, without those of a whole power of two, have an exclusive or of their own
+
+
+@pytest.mark.parametrize("name", ["update", "update_together"])
+@pytest.mark.parametrize("threads", [(1,), (2,), (1, 1, 1), (1, 2, 3)], ids=str)
+def test_no_update_is_lost_to_another_thread_or_launch(name: str, threads: tuple[int, ...]) -> None:
+    counts, bits, total = np.zeros(4, np.int32), np.zeros(3, np.uint32), np.zeros(1, np.float32)
+    library = Library(compile_kernels(UPDATING, [name]))
+
+    def launch(limit: int) -> None:
+        for _ in range(LAUNCHES):
+            library.run(name, [counts, bits, total], [GRID], [64], threads=limit)
+
+    with ThreadPoolExecutor(len(threads)) as pool:
+        list(pool.map(launch, threads))
+    times, numbers = LAUNCHES * len(threads), np.arange(GRID)
+    assert counts.tolist() == [times * GRID, -2 * times * GRID, GRID - 1, 1 - GRID]
+    assert bits.tolist() == [np.bitwise_xor.reduce(numbers), np.bitwise_or.reduce(numbers), 3 * times * GRID]
+    assert total[0] == times * GRID / 2

@@ -103,6 +103,14 @@ def test_a_loop_that_does_nothing_goes_with_its_jumps() -> None:
     assert "break;" in prune(loop.replace("CALL", "check(i);"), GRAPH)
 
 
+def test_a_switch_of_what_the_graph_needed_goes_with_its_labels() -> None:
+    switch = "\n  switch (format) {\n    case at::A:\n      SET\n      break;\n    default:\n      assert(0);\n  }\n  stop();\n"
+    body = f"\n  string key;\n  auto format = self.format();{switch}"
+    assert prune(body.replace("SET", 'key = "a";'), GRAPH) == "\n  stop();\n"
+    kept = prune(body.replace("SET", 'key = "a";\n      check();'), GRAPH)
+    assert "case at::A:" in kept and "check();" in kept and "auto format" in kept and "break;" in kept
+
+
 def test_an_else_goes_with_what_follows_it() -> None:
     body = "\n  if (is_flat) {\n    check();\n  } else if (is_deep) {\n    Graph graph;\n  }\n  stop();\n"
     assert prune(body, GRAPH) == "\n  if (is_flat) {\n    check();\n  }\n  stop();\n"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -116,6 +117,18 @@ def test_numbers_of_single_precision_are_found() -> None:
     counts = [evaluate(SizeProduct("self"), call) for call in calls]
     found = Fit(calls).find([float(f"{1 / count:.8g}") for count in counts if count])
     assert found is not None and describe(found) == "1 / self.numel()"
+
+
+def test_the_correction_of_a_variance_is_found_of_what_several_sizes_count() -> None:
+    calls = make_calls(12, ranks=(3, 4))
+    counts = [math.prod(call.tensors["self"].shape) // call.tensors["self"].shape[1] for call in calls]
+    found = Fit(calls).find([float(f"{count / (count - 1):.7g}") for count in counts])
+    assert found is not None
+    assert "max(" in describe(found) and " - 1, 0)" in describe(found)
+    for call in make_calls(9, seed=1, ranks=(4,)):
+        count = math.prod(call.tensors["self"].shape) // call.tensors["self"].shape[1]
+        made = evaluate(found, call)
+        assert made is not None and is_close(made, count / (count - 1))
 
 
 def test_sizes_that_no_call_varies_are_listed() -> None:

@@ -51,6 +51,12 @@ def test_two_conditions() -> None:
     assert text(both, others) == "a and b"
 
 
+def test_a_flag_comes_before_which_tensors_are_given() -> None:
+    trained: Calls = [{"saved": True, "train": True}]
+    rest: Calls = [{"saved": None, "train": False}]
+    assert text(trained, rest) == "train"
+
+
 def test_an_undecidable_condition_is_reported() -> None:
     assert find_distinguishing_conditions([{"a": 1}], [{"a": 1}]) == (UNKNOWN_CONDITION,)
 

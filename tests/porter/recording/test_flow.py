@@ -68,3 +68,7 @@ def test_elements_are_compared_in_order_and_empty_never_matches() -> None:
     assert not same_elements(X, X.flip(0))
     assert not same_elements(X, X[:2])
     assert not same_elements(torch.empty(0), torch.empty(0))
+
+
+def test_a_number_that_host_code_makes_is_no_value_of_another_kernel() -> None:
+    check_flow([run(X + 1, 0x300)], {SELF: X}, [at_out(2 * X + 2)], made={0x300})

@@ -27,6 +27,8 @@ ROWS = """
 - func: padded.grad_input(Tensor grad, int[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)
 - func: padded_(Tensor(a!) grad, int[2] padding) -> Tensor(a!)
 - func: padded.other(Tensor grad, int[4] padding) -> Tensor
+- func: counted(int n, *, ScalarType? dtype=None, Device? device=None) -> Tensor
+- func: counted.out(int n, *, Tensor(a!) out) -> Tensor(a!)
 """
 
 
@@ -39,6 +41,7 @@ ROWS = """
         ("padded", "padded.other", False),
         ("padded.other", "padded.grad_input", False),
         ("padded.grad_input", "padded", False),
+        ("counted", "counted.out", True),
     ],
 )
 def test_rows_that_serve_an_overload(overload: str, row: str, is_served: bool, tmp_path: Path) -> None:

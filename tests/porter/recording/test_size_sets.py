@@ -110,3 +110,31 @@ def test_vectors_that_one_dimension_has_vary_with_it() -> None:
 
     found = make_samples(normalize, torch.rand(5, 5, 5), torch.rand(5), torch.rand(5))
     assert len({sample.input.shape[1] for sample in found}) > 2
+
+
+def test_a_size_that_unchecked_vectors_bound_varies_with_them() -> None:
+    def scale(given: torch.Tensor, *vectors: torch.Tensor) -> torch.Tensor:
+        assert all(len(each) >= given.shape[1] for each in vectors)  # a part of them is read
+        shape = (given.shape[1], *(1 for _ in given.shape[2:]))
+        return given * sum(each[: given.shape[1]].view(shape) for each in vectors)
+
+    found = make_samples(scale, torch.rand(5, 5, 5), torch.rand(5), torch.rand(5))
+    assert len({sample.input.shape[1] for sample in found}) > 2
+    assert all(len(each) == sample.input.shape[1] for sample in found for each in sample.args)
+
+
+def test_nan_of_what_is_read_beyond_a_tensor_is_not_taken_for_the_samples_own() -> None:
+    def read_beyond(given: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+        channels = given.shape[1]
+        inside = len(vector) >= channels and (given.ndim == 3 or len(vector) == channels)
+        return given.sum() * (1.0 if inside else float("nan"))
+
+    found = make_samples(read_beyond, torch.rand(3, 2, 4), torch.rand(2))
+    assert found and all(len(sample.args[0]) >= sample.input.shape[1] for sample in found)
+
+
+def test_a_number_near_zero_becomes_one_that_six_decimals_show() -> None:
+    sample = SampleInput(torch.rand(2, 3), args=(1e-5, 0.0, 4.0))
+    template = Template.of(sample)
+    assert template.make(template.sizes(), factor=0.8).args == (0.1, 0.0, 3.2)
+    assert template.make(template.sizes()).args == (1e-5, 0.0, 4.0)

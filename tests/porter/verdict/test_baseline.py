@@ -18,6 +18,8 @@ FORWARD = "TestConsistencyMPS.test_output_match_silu_mps_float16"
 WRONG = (Finding("1 of 20 differ", 0, sample=0), Finding("3 of 9 differ", 0, sample=2))
 PASSED = Outcome(FORWARD, "float16", "passed", "", 9, 0.1)
 
+OVERLAY = Finding("RuntimeError: PTR120 MPSGraph has no such message here", 0, sample=1)
+
 
 def verdict(*findings: Finding) -> Verdict:
     failed = Outcome(GRADIENT, "float16", "failed", findings[0].what, 4, 0.1, findings=findings)
@@ -52,6 +54,7 @@ def test_what_failed_before_in_the_same_words_and_no_kernel_computed_is_not_the_
         (WRONG, before(WRONG[0], replace(WRONG[1], what="4 of 9 differ")), "failed"),
         ((WRONG[0], replace(WRONG[1], kernel_calls=1)), before(*WRONG), "failed"),
         ((replace(WRONG[0], sample=-1),), before(replace(WRONG[0], sample=-1)), "failed"),
+        ((OVERLAY,), before(OVERLAY), "failed"),
     ],
     ids=[
         "passed",
@@ -64,6 +67,7 @@ def test_what_failed_before_in_the_same_words_and_no_kernel_computed_is_not_the_
         "other words",
         "kernel",
         "broken",
+        "the stand-in's",
     ],
 )
 def test_every_other_failure_stays_one(now: tuple[Finding, ...], then: dict[str, EarlierResult], status: str) -> None:
@@ -91,6 +95,7 @@ def test_only_tests_in_which_no_kernel_computed_what_is_wrong_are_run_before() -
     assert find_candidates(verdict(WRONG[0], Finding("forward", 2, 1))) == ()
     assert find_candidates(judge.verdict_without_tests("silu", verdict(*WRONG).failures[:0], 0.0)) == ()
     assert find_candidates(verdict(replace(WRONG[0], sample=-1))) == ()
+    assert find_candidates(verdict(WRONG[0], OVERLAY)) == ()
     ended = replace(verdict(*WRONG).failures[0], findings=())
     assert find_candidates(judge.verdict_without_tests("silu", [ended], 0.0)) == ()
 

@@ -7,6 +7,7 @@ from porter.report.as_json import verdict_object
 from porter.report.verdict import table
 from porter.verdict import judge
 from porter.verdict.behavior import SampleResult, Status
+from porter.verdict.result import Skip
 from porter.verdict.suite.runner import Outcome
 
 OUTCOMES = [
@@ -28,6 +29,14 @@ def test_counts_by_dtype() -> None:
     assert not found.ok
     by_dtype = {d.dtype: (d.passed, d.failed, d.kernel_calls, d.max_ulp) for d in found.dtypes}
     assert by_dtype == {"float32": (2, 0, 10, 1.75), "int64": (0, 1, 9, None), "int32": (1, 0, 3, None)}
+
+
+def test_skips_are_counted_by_the_first_line_of_their_reasons() -> None:
+    skips = [Outcome(f"test_{i}", "int64", "skipped", f"no kernel\n at {i}", 0, 0.0) for i in range(2)]
+    listed = Outcome("test_grad", "int64", "xfailed", "as listed", 0, 0.0)
+    found = judge.judge("atan2", [listed, *skips, *OUTCOMES[:1]], 1.0)
+    assert found.skipped == sum(each.tests for each in found.skips)
+    assert found.skips == (Skip("no kernel", 2), Skip("listed as an expected failure", 1))
 
 
 def test_no_test_proves_nothing() -> None:
@@ -55,7 +64,7 @@ def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -
     values = json.loads(json.dumps(verdict_object(judge.judge("atan2", OUTCOMES, 1.25))))
     assert_expected_inline(
         " ".join(values),
-        """ok op backend arithmetic passed failed skipped kernel_calls max_ulp seconds dtypes failures notes old_path failed_before beside where""",
+        """ok op backend arithmetic passed failed skipped kernel_calls max_ulp seconds dtypes failures notes old_path failed_before beside skips where""",
     )
     assert (values["ok"], values["where"], values["old_path"]) == (False, "host", None)
     assert list(values["dtypes"]) == ["float32", "int64", "int32"]
@@ -98,6 +107,7 @@ int32         1       0        0             3
 FAIL TestConsistencyMPS.test_output_match_atan2_mps_int64
      differs
      at (0, 1)
+skipped: 1: not here
 note: TestConsistencyMPS.test_output_match_atan2_mps_int32: passes, though listed
 atan2: FAIL: 3 passed, 1 failed, 1 skipped, 22 kernel calls, at most 1.75 ULP (backend host, default arithmetic, 1.2 s)""",
     )

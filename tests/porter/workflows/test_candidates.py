@@ -114,3 +114,20 @@ def test_a_verdict_counts_kernel_calls() -> None:
         seconds, max_ulp, cpu_ulp, findings = 0.0, None, None, ()
 
     assert judge(OP, [Outcome()], 0.0).failures == (Failure("t", "r", "float32", kernel_calls=4),)
+
+
+def test_what_the_lists_expect_to_fail_and_still_does_stays_listed() -> None:
+    """A port that frees a test which fails as before would turn the fork's own tests red."""
+    first = plan_operator(FORK, OP)
+    older = Failure("TestConsistencyMPS.test_output_match_log1p_mps_int64", "refused", "int64", before="xfailed")
+
+    def frees(plan: Plan) -> bool:
+        return any("int64" in each.why and not each.is_kept for each in plan.lists)
+
+    assert frees(first)
+    best = choose_candidates(
+        FORK, first, lambda plan: replace(verdict([]), failed_before=(older,) if frees(plan) else ())
+    )
+    assert (frees(best.plan), best.verdict.failed_before) == (False, ())
+    plain = replace(verdict([]), failed_before=(replace(older, before="failed"),))
+    assert choose_candidates(FORK, first, lambda _: plain).plan is first

@@ -17,6 +17,7 @@ from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.report.coverage import LIBRARY, Coverage, CoverageRow, coverage_object, coverage_text
 from porter.report.coverage import NATIVE as IS_NATIVE
 from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult, UnportedRow
+from porter.verdict.result import Failure, Verdict
 from porter.workflows.coverage import find_coverage, find_recordable
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.results import collect, no_results, read_results, write_results
@@ -220,6 +221,33 @@ Ported: `sum.IntList_out`.
 Library calls: `mm.out`.
 """,
     )
+
+
+def test_what_the_fork_fails_before_and_after_has_a_line_of_its_own() -> None:
+    older = "1 failed before the port and after, the first T.test_out: IndexError: 1 | 2"
+    others = (CoverageRow("sum.IntList_out", "sum", "ReduceOps", PASS, "", older),)
+    page = coverage_text(replace(TABLE, others=others), "porter status --coverage")
+    assert_expected_inline(
+        page[page.index("## Findings") :],
+        """\
+## Findings about the fork
+
+Tests that failed before the port and after, for the same reasons, in nothing that a kernel computed.
+
+| row | tests |
+| --- | --- |
+| `sum.IntList_out` | 1 failed before the port and after, the first T.test_out: IndexError: 1 \\| 2 |
+""",
+    )
+
+
+def test_a_port_that_passes_says_what_failed_before() -> None:
+    [ported] = [each for each in migrate(FORK, Request(("erf",))) if isinstance(each, PortedOperator)]
+    older = Failure("T.test_out", "IndexError: no\nmore", before="failed")
+    passed = Verdict("erf", "host", "default", 3, 0, 0, 7, None, 0.5, failed_before=(older, older))
+    [found] = collect(FORK, [replace(ported, verdict=passed)], None).operators
+    assert (found.outcome, found.code) == (PASS, "")
+    assert found.reason == "2 failed before the port and after, the first T.test_out: IndexError: no"
 
 
 def test_rows_that_multiply_matrices_call_a_library(tmp_path: Path) -> None:

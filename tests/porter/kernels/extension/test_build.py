@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +18,8 @@ PYTHON = (sys.executable, "-m", "aten_overlay")
 PAIR = re.compile(r"(\d+) (passed|failed)")
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+def run(folder: Path, *arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join(str(each) for each in (ROOT, path, os.environ.get("PYTHONPATH")) if each)
     environment = {**os.environ, "PYTHONPATH": paths}
     return subprocess.run(
         [*PYTHON, *arguments], cwd=folder, capture_output=True, text=True, check=False, env=environment
@@ -30,8 +31,8 @@ def build(folder: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-def count_tests(folder: Path, *arguments: str) -> dict[str, int]:
-    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
+def count_tests(folder: Path, *arguments: str, path: Path | None = None) -> dict[str, int]:
+    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, path=path)
     found = {what: int(count) for count, what in PAIR.findall(done.stdout)}
     assert found and "error" not in done.stdout.splitlines()[-1], done.stdout[-3000:] + done.stderr[-3000:]
     return found
@@ -69,6 +70,24 @@ def test_pip_installs_what_the_package_needs_and_no_more(example: Path, tmp_path
     )
     told = run(tmp_path, "-c", code)
     assert told.stdout.startswith(f"{site / 'fused_ops' / '__init__.py'} [0.731"), told.stdout + told.stderr
+
+
+def test_an_installed_package_is_tested_beside_its_sources(example: Path, tmp_path: Path) -> None:
+    site, sources = tmp_path / "site", tmp_path / "sources"
+    shutil.copytree(example / "fused_ops", site / "fused_ops")
+    shutil.copytree(example, sources, ignore=shutil.ignore_patterns("_C.*", "build"))
+    for each in (sources / "fused_ops").iterdir():
+        assert not each.name.startswith("_C")
+    assert count_tests(sources, "tests", "-k", "slice", path=site) == {"passed": 2}
+
+
+def test_what_has_no_library_or_no_kernels_says_so(example: Path, tmp_path: Path) -> None:
+    sources, site = tmp_path / "sources", tmp_path / "site" / "fused_ops"
+    shutil.copytree(example, sources, ignore=shutil.ignore_patterns("_C.*", "build"))
+    assert "setup.py build_ext --inplace" in run(sources, "-m", "pytest", "tests").stderr
+    site.mkdir(parents=True)
+    (site / "__init__.py").touch()
+    assert "built without the Metal kernels" in run(sources, "-m", "pytest", "tests", path=site.parent).stderr
 
 
 def test_they_find_an_offset_in_elements(example: Path) -> None:

@@ -20,6 +20,7 @@ from porter.kernels.extension import project
 from porter.kernels.extension.from_kernels import project_of_file, project_of_kernels
 from porter.kernels.extension.reference import write_reference
 from porter.kernels.extension.sources import cpp_source
+from tests.conftest import ROOT
 
 LIMIT = 3.0
 
@@ -76,8 +77,16 @@ new/my_ops/__init__.py
 new/my_ops/ops.py
 new/pyproject.toml
 new/setup.py
+new/tests/conftest.py
 new/tests/test_ops.py""",
     )
+
+
+def test_an_installed_porter_has_every_file() -> None:
+    patterns = re.findall(r'= \["(templates/extension/[^"]*)"\]', (ROOT / "pyproject.toml").read_text())
+    installed = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    found = {path for path in (ROOT / "templates" / "extension").rglob("*") if path.is_file()}
+    assert {path for path in found if "__pycache__" not in path.parts} <= installed
 
 
 @pytest.mark.parametrize("kind", ["example", "kernels"])

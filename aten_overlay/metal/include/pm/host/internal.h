@@ -49,6 +49,7 @@ struct pm_entry {
   const char* image_begin; /* of the library: its constants may be read */
   const char* image_end;
   uint32_t flags; /* enum pm_compiled: how the library was compiled; from bit PM_SANITIZER_SHIFT on, the sanitizer's checks */
+  const unsigned* updates; /* to 1 if a kernel of the library updates memory of the device atomically (see updates.py) */
 };
 enum pm_compiled { PM_CHECKED = 1, PM_FLUSH_DENORMALS = 2, PM_REORDER_REDUCTIONS = 4, PM_SANITIZED = 8 };
 #define PM_SANITIZER_SHIFT 8
@@ -105,6 +106,7 @@ PM_EXPORT void pm_note_barrier(uint32_t memory, uint32_t simdgroup);
 PM_EXPORT void pm_note_fence(uint32_t memory);
 PM_EXPORT int pm_run(const void* launch);
 extern PM_EXPORT uint64_t pm_open_value; /* what the language leaves open: each launch makes it another (see undefined.py) */
+extern PM_EXPORT uint32_t pm_alone; /* 1 while one thread runs kernels that update memory atomically, and no other does */
 #ifdef __cplusplus
 }
 #endif

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import torch
 
 import aten_overlay
-from porter.verdict.suite import counters, runner
+from porter.verdict.suite import consistency, counters, execution, runner
 from porter.verdict.suite.context import Context
 
 device = aten_overlay.start()
@@ -33,3 +36,34 @@ def test_a_kernel_that_is_not_reached_is_a_finding_of_its_own() -> None:
     assert found.reason.startswith("never reached the ported kernel (silu)")
     assert (found.findings[-1].what, found.findings[-1].sample) == (found.reason, -1)
     assert len(found.findings) > 1
+
+
+@pytest.mark.parametrize("test", ["test_out_abs_mps_float32", "test_inplace_abs_mps_float32"])
+def test_what_the_device_refuses_is_found_by_sample(test: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so can it be compared with what the fork refused before a port."""
+
+    @contextmanager
+    def refuse() -> Iterator[None]:
+        raise IndexError("no room")
+        yield
+
+    monkeypatch.setattr(execution, "device_context", refuse)
+    [found] = runner.run(Context(bases=("abs",)), test)
+    assert (found.status, {each.what for each in found.findings}) == ("failed", {"IndexError: no room"})
+    numbers = [each.sample for each in found.findings]
+    assert len({*numbers}) == len(numbers) > 1 and min(numbers) > 0
+
+
+def test_a_layout_for_which_the_cpu_contradicts_itself_is_compared_with_dense_memory() -> None:
+    """The CPU's median of an expanded tensor has elements that are not in the tensor."""
+    row = torch.tensor([[1, 7], [2, 8], [3, 9]]).T[0][:, None].expand(3, 5)
+    assert row.median(-1).values.tolist() != row.clone().median(-1).values.tolist()
+    [found] = runner.run(Context(bases=("median",)), "test_layouts_median_mps_int32")
+    assert (found.status, found.reason) == ("passed", "")
+
+
+def test_other_layouts_are_compared_with_what_the_cpu_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = lambda self, op, sample, device: op(sample.input, *sample.args, **sample.kwargs) + 1  # noqa: E731
+    monkeypatch.setattr(consistency.Consistency, "mps", wrong)
+    [found] = runner.run(Context(bases=("abs",)), "test_layouts_abs_mps_int32")
+    assert found.status == "failed" and "not equal" in found.reason

@@ -1,0 +1,179 @@
+"""Programs that also compute calls which leave tensors out: a number stands for what is not read.
+
+A result that is not asked for, and an argument that is not given, are not written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from porter.core.dtypes import BOOL
+from porter.loops.expressions import Buffer, Expr, Op, intern, number, select, walk
+from porter.loops.fusion import Store
+from porter.loops.host_values import Arguments, Given, Named, Number, list_names
+from porter.loops.instances import find_flag
+from porter.loops.naming import name_number
+from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicNest, SymbolicProgram, Temporary
+
+NEUTRAL = (1, 0)  # what a factor and a term are that are left out
+
+
+def list_left_out(program: SymbolicProgram, call: Arguments) -> list[str] | None:
+    """The tensors of a program that a call leaves out; None if it has others, or numbers need one of them."""
+    known = program.example.tensors.keys()
+    if not call.tensors.keys() < known:
+        return None
+    missing = [name for name in known if name not in call.tensors]
+    needed = (number.value for number in program.numbers if not isinstance(number.value, Given))
+    sizes = (nest.rows for nest in program.nests)
+    is_needed = any(list_names(each) & set(missing) for each in (*needed, *sizes))
+    return None if is_needed or program.key in missing else missing
+
+
+def list_read(program: SymbolicProgram, tensors: Iterable[str]) -> list[str]:
+    """Those of some tensors whose elements other results depend on, and that no flag chooses yet."""
+    wanted = set(tensors)
+    found: dict[str, None] = {}
+    for store in _stores(program):
+        chosen = {arg for each in walk(store.value) if find_flag(each) for arg in each.args}
+        for each in walk(store.value):
+            if each.op is Op.LOAD and each not in chosen and not _is_cast_of(each, chosen):
+                name = _name_memory(program, each)
+                if name in wanted and name != _name(program.roles[store.buffer]):
+                    found[name] = None
+    return list(found)
+
+
+def allow_left_out(program: SymbolicProgram, tensors: Sequence[str], neutral: Mapping[str, Number]) -> SymbolicProgram:
+    """The program for calls with and without some tensors; `neutral` are the numbers for those that are read."""
+    flags = {each.value.tensor: each for each in program.numbers if isinstance(each.value, Given)}
+    for name in tensors:
+        if name not in flags:
+            used = [each.name for each in (*program.numbers, *flags.values())]
+            flags[name] = Named(name_number(Given(name), used), Given(name), True)
+    numbers = dict.fromkeys((*program.numbers, *flags.values()))
+    nests = [
+        replace(
+            each,
+            nest=replace(each.nest, stores=tuple(_guard(store, program, flags, neutral) for store in each.nest.stores)),
+        )
+        for each in program.nests
+    ]
+    return replace(program, nests=tuple(nests), numbers=tuple(numbers))
+
+
+def _guard(store: Store, program: SymbolicProgram, flags: Mapping[str, Named], neutral: Mapping[str, Number]) -> Store:
+    own = _name(program.roles[store.buffer])
+    made: dict[Expr, Expr] = {}
+    for each in walk(store.value):
+        made[each] = intern(each.op, [made[arg] for arg in each.args], each.dtype, each.attribute)
+        loaded = each.args[0] if each.op is Op.CAST else each
+        name = _name_memory(program, loaded)
+        is_value = loaded is not each or (each.dtype is not None and each.dtype.opmath == each.dtype)
+        if name in neutral and name != own and is_value:
+            assert each.dtype is not None
+            flag = intern(Op.NUMBER, (), BOOL, flags[name])
+            made[each] = select(flag, made[each], number(neutral[name], each.dtype))
+    return replace(store, value=made[store.value], guard=flags.get(own, store.guard))
+
+
+def _is_cast_of(loaded: Expr, chosen: set[Expr]) -> bool:
+    return any(each.op is Op.CAST and each.args[0] is loaded for each in chosen)
+
+
+def _name_memory(program: SymbolicProgram, loaded: Expr) -> str:
+    """The name of what an element is of; nothing for another expression."""
+    return _name(program.roles[loaded.attribute]) if isinstance(loaded.attribute, Buffer) else ""
+
+
+def _name(role: Role) -> str:
+    """The name of memory of the call."""
+    match role:
+        case ArgumentBuffer(name):
+            return name
+        case ResultBuffer(index):
+            return f"result{index}"
+    return ""
+
+
+def _stores(program: SymbolicProgram) -> list[Store]:
+    return [store for nest in program.nests for store in nest.nest.stores]
+
+
+def join_flags(program: SymbolicProgram) -> SymbolicProgram:
+    """The program with one flag for tensors that every call gives, or leaves out, together."""
+    flags = [each for each in program.numbers if isinstance(each.value, Given)]
+    columns: dict[tuple[bool, ...], Named] = {}
+    same = {}
+    for flag in flags:
+        assert isinstance(flag.value, Given)
+        tensor = flag.value.tensor
+        column = (_is_result(tensor), *(tensor in call.tensors for call in program.calls))
+        same[flag] = columns.setdefault(column, flag)
+    return _replace_flags(program, same)
+
+
+def _replace_flags(program: SymbolicProgram, same: Mapping[Named, Named]) -> SymbolicProgram:
+    if all(old == new for old, new in same.items()):
+        return program
+
+    def change(store: Store) -> Store:
+        made: dict[Expr, Expr] = {}
+        for each in walk(store.value):
+            attribute = (
+                same.get(each.attribute, each.attribute) if isinstance(each.attribute, Named) else each.attribute
+            )
+            made[each] = intern(each.op, [made[arg] for arg in each.args], each.dtype, attribute)
+        return replace(
+            store, value=made[store.value], guard=same.get(store.guard, store.guard) if store.guard else None
+        )
+
+    nests = [
+        replace(each, nest=replace(each.nest, stores=tuple(map(change, each.nest.stores)))) for each in program.nests
+    ]
+    numbers = dict.fromkeys(same.get(each, each) for each in program.numbers)
+    return replace(program, nests=tuple(nests), numbers=tuple(numbers))
+
+
+def find_flag_of(program: SymbolicProgram, tensor: str) -> Named | None:
+    """The flag of a tensor that some calls leave out; None of one that all give."""
+    flags = (each for each in program.numbers if isinstance(each.value, Given))
+    return next((each for each in flags if _are_given_together(program, each, tensor)), None)
+
+
+def _are_given_together(program: SymbolicProgram, flag: Named, tensor: str) -> bool:
+    assert isinstance(flag.value, Given)
+    same_kind = _is_result(flag.value.tensor) == _is_result(tensor)
+    return same_kind and all((flag.value.tensor in each.tensors) == (tensor in each.tensors) for each in program.calls)
+
+
+def _is_result(tensor: str) -> bool:
+    return re.fullmatch(r"result\d+", tensor) is not None
+
+
+def name_flags(program: SymbolicProgram, names: Mapping[str, str]) -> SymbolicProgram:
+    """The program with its flags of results called as these; `names` are the variables of results."""
+    flags = [each for each in program.numbers if isinstance(each.value, Given) and _is_result(each.value.tensor)]
+    return _replace_flags(program, {each: replace(each, name=f"has_{names[each.value.tensor]}") for each in flags})  # type: ignore[union-attr]
+
+
+def drop_unread(program: SymbolicProgram) -> SymbolicProgram:
+    """The program without what it stores in memory of its own that nothing reads."""
+    read = {buffer for nest in program.nests for buffer in nest.nest.reads()}
+
+    def keep(symbolic: SymbolicNest) -> SymbolicNest:
+        stores = (
+            each
+            for each in symbolic.nest.stores
+            if each.buffer in read or not isinstance(program.roles[each.buffer], Temporary)
+        )
+        return replace(symbolic, nest=replace(symbolic.nest, stores=tuple(stores)))
+
+    nests = tuple(each for each in map(keep, program.nests) if each.nest.stores)
+    kept: set[Buffer] = {
+        buffer for nest in nests for buffer in (*nest.nest.reads(), *(s.buffer for s in nest.nest.stores))
+    }
+    roles = {buffer: role for buffer, role in program.roles.items() if buffer in kept}
+    return replace(program, nests=nests, roles=roles) if nests else program

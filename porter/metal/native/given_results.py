@@ -1,0 +1,36 @@
+"""Results that callers give and nothing has checked: they may be of another type, or share memory with an operand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram
+from porter.metal.native.elements import KEY
+from porter.metal.native.host_values import Names
+from porter.metal.native.kernel import NativeKernel
+
+
+def find_given(program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names) -> Iterator[str]:
+    """The results of maps, as `result0`, that callers give in the type that kernels have from another tensor."""
+    for kernel in kernels:
+        for buffer in kernel.buffers:
+            role = program.roles[buffer]
+            if isinstance(role, ResultBuffer) and kernel.is_map and kernel.elements.types[buffer] == KEY:
+                result = f"result{role.index}"
+                if names.variable(result) in names.given and program.key != result:
+                    yield result
+
+
+def write_type_check(program: SymbolicProgram, result: str, names: Names) -> str:
+    given, key = names.variable(result), names.member(program.key)
+    words = f'"Expected out tensor to have dtype ", {key}scalar_type(), ", but got ", {given}.scalar_type(), " instead"'
+    return f"TORCH_CHECK({given}.scalar_type() == {key}scalar_type(), {words});"
+
+
+def write_aliases(program: SymbolicProgram, kernels: Sequence[NativeKernel], result: str, names: Names) -> str:
+    """What else has to hold of a result that kernels write directly: no operand is in its memory."""
+    roles = [program.roles[buffer] for kernel in kernels for buffer in kernel.buffers]
+    read = dict.fromkeys(role.name for role in roles if isinstance(role, ArgumentBuffer))
+    variable = names.variable(result)
+    pointers = (f"{'*' if names.member(each).endswith('->') else ''}{names.variable(each)}" for each in read)
+    return "".join(f" && !{variable}.is_alias_of({each})" for each in pointers)

@@ -1,0 +1,47 @@
+"""Memory that a graph wrote in the place of a result that is not contiguous: kernels write the result itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from porter.languages.statements import read_statements
+from porter.plan.native.target import Target
+
+_DECLARED = re.compile(r"Tensor (\w+);")
+_NEEDED = re.compile(r"if \((?:mps::)?needsGather\((\w+)\)\) \{\s*(\w+) = at::empty_like\(\1\b[^;]*\);\s*\}")
+
+
+def without_scratch(target: Target) -> Target:
+    """The target with the result where its graph wrote other memory, that was copied to it.
+
+    That is a tensor which is declared empty, is made only for a result whose elements have gaps, and is copied there.
+    """
+    body = target.body
+    for scratch in _DECLARED.findall(body):
+        body = _replace_scratch(body, scratch)
+    return replace(target, body=body)
+
+
+def _replace_scratch(body: str, scratch: str) -> str:
+    found = [each for each in _NEEDED.finditer(body) if each[2] == scratch]
+    is_set = re.findall(rf"\b{scratch}\s*=(?!=)", body)
+    copied = (
+        rf"if \({scratch}\.(?:has_storage|defined)\(\)\) \{{\s*{found[0][1]}\.copy_\({scratch}\);\s*\}}"
+        if found
+        else ""
+    )
+    if len(found) != 1 or len(is_set) != 1 or not re.search(copied, body):
+        return body
+    result = found[0][1]
+    for start, end in reversed([*_find_statements(body, (rf"Tensor {scratch};", re.escape(found[0][0]), copied))]):
+        body = body[:start].rstrip(" ") + body[end:].removeprefix("\n")
+    return re.sub(rf"\b{scratch}\.(?:has_storage|defined)\(\) \? {scratch} : {result}\b", result, body)
+
+
+def _find_statements(body: str, patterns: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """The spans of the statements that are one of some texts."""
+    for each in (inner for outer in read_statements(body) for inner in outer.walk()):
+        if any(re.fullmatch(pattern, body[each.start : each.end]) for pattern in patterns):
+            yield each.start, each.end

@@ -1,0 +1,53 @@
+"""Structured functions whose body is the launch alone: their meta functions check arguments and make the results.
+
+Source: torchgen (`structured`, `precomputed`), ATen/native/README.md.
+"""
+
+from __future__ import annotations
+
+import re
+
+from porter.aten.call_graph import parse_source
+from porter.aten.native_functions import NativeFunction
+from porter.aten.operator import ServedFunction
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.layout import NATIVE_FUNCTIONS
+from porter.languages.inlining import read_parameters
+from porter.plan.native.target import RUN, Target, find_again
+
+_PRECOMPUTED = re.compile(r"^ +- (\w+) -> (.+)$", re.M)
+
+
+def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target | None:
+    """The function of a structured row, without what it does beside its graph; None if it is not one.
+
+    A list of the schema that torchgen passes as numbers is these in braces. Raises PTR371.
+    """
+    found, row = served.implementation, served.function
+    if found is None or found.function is None or not row.structured:
+        return None
+    source = parse_source(found.file, checkout.read(found.file))
+    function = find_again(source, found.function)
+    if function is None or function.wrapper is None:
+        return None
+    parameters = [each.name for each in read_parameters(function)]
+    variables, precomputed = {}, _read_precomputed(checkout, row)
+    for each in row.arguments:
+        count = precomputed.get(each.name, 1)
+        taken, parameters = parameters[:count], parameters[count:]
+        variables[each.name] = f"{{{', '.join(taken)}}}" if each.name in precomputed else "".join(taken)
+    if parameters or not all(variables.values()):
+        what = f"{function.name} takes other arguments than {row.name}"
+        raise PorterError("PTR371", what, source.place(function.start), "See docs/errors/PTR371.md.")
+    outs = [each.name for each in row.arguments if "!" in each.type]
+    variables |= {f"result{i}": variables[name] for i, name in enumerate(outs)}
+    return Target(found.file, function, f"\n  {RUN}();\n", variables, frozenset(), arguments=variables)
+
+
+def _read_precomputed(checkout: Checkout, row: NativeFunction) -> dict[str, int]:
+    """The arguments that are passed as numbers, and how many."""
+    text = checkout.read(NATIVE_FUNCTIONS)[row.offset :]
+    end = text.find("\n- func:", 1)
+    declared = text[: end if end >= 0 else None].partition("\n  precomputed:\n")[2]
+    return {name: made.count(",") + 1 for name, made in _PRECOMPUTED.findall(declared)}

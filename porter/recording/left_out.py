@@ -1,0 +1,87 @@
+"""Calls that leave out tensors which others give: made of recorded ones, and computed by the programs of those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, combinations, product
+from typing import Any
+
+import torch
+
+from porter.loops.host_values import Arguments
+from porter.loops.optional import NEUTRAL, allow_left_out, list_left_out, list_read
+from porter.loops.program import SymbolicProgram
+from porter.recording.calls import OpCall
+
+_MAX_READ = 3  # tensors that a call leaves out, to find numbers for
+_MANY = 4  # tensors and results, of which not all choices are tried
+
+
+def vary_given(call: OpCall) -> Iterator[OpCall]:
+    """Calls without one of the tensors that may be left out, without two and without all; so for results of a mask."""
+    switches: list[_Switch] = [*_list_tensors(call), *_list_results(call)]
+    counts = range(1, len(switches) + 1) if len(switches) <= _MANY else (1, 2, len(switches))
+    for chosen in chain.from_iterable(combinations(switches, count) for count in counts):
+        yield _turn_all(chosen, call)
+
+
+def drop_empty(call: OpCall) -> Iterator[OpCall]:
+    """The call without tensors of no elements that may be left out, if it has any."""
+    switches = [each for each in _list_tensors(call) if not call.arguments[each.args[0]].numel()]
+    if switches:
+        yield _turn_all(switches, call)
+
+
+_Switch = Callable[[OpCall], OpCall]
+
+
+def _turn_all(switches: Sequence[_Switch], call: OpCall) -> OpCall:
+    for switch in switches:
+        call = switch(call)
+    return call
+
+
+def _list_tensors(call: OpCall) -> Iterator[partial[OpCall]]:
+    for argument in call.overload._schema.arguments:
+        if str(argument.type) == "Optional[Tensor]" and isinstance(call.arguments.get(argument.name), torch.Tensor):
+            yield partial(_leave_out, argument.name)
+
+
+def _list_results(call: OpCall) -> Iterator[_Switch]:
+    """What turns off results that a mask asks for: a list of as many flags as there are results."""
+    count = len(call.overload._schema.returns)
+    for name, value in call.arguments.items():
+        if isinstance(value, (list, tuple)) and len(value) == count > 1 and all(map(_is_flag, value)):
+            for i in (i for i, each in enumerate(value) if each):
+                yield partial(_turn_off, name, i)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _leave_out(name: str, call: OpCall) -> OpCall:
+    return call.with_argument(name, None)
+
+
+def _turn_off(name: str, at: int, call: OpCall) -> OpCall:
+    return call.with_argument(name, [each and i != at for i, each in enumerate(call.arguments[name])])
+
+
+def compute_left_out(
+    program: SymbolicProgram, call: Arguments, differs: Callable[[SymbolicProgram], bool]
+) -> SymbolicProgram | None:
+    """The program that computes a call too which leaves tensors out; None if there is none.
+
+    `differs` is whether a program differs from the call.
+    """
+    missing = list_left_out(program, call)
+    read = list_read(program, missing) if missing else []
+    if not missing or len(read) > _MAX_READ:
+        return None
+    for numbers in product(NEUTRAL, repeat=len(read)):
+        made = allow_left_out(program, missing, dict(zip(read, numbers, strict=True)))
+        if not differs(made):
+            return made
+    return None

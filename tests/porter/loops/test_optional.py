@@ -1,0 +1,76 @@
+"""Programs for calls that leave tensors out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from porter.loops.host_values import Arguments, Constant, Given, Size, TensorValue
+from porter.loops.instances import instantiate
+from porter.loops.optional import allow_left_out, drop_unread, find_flag_of, join_flags, list_left_out, list_read
+from porter.loops.program import Temporary
+from porter.loops.program_printing import program_lines
+from tests.porter.plan.native import fork, left_out
+
+
+def call(*names: str) -> Arguments:
+    whole = left_out.whole().example
+    return replace(whole, tensors={name: each for name, each in whole.tensors.items() if name not in names})
+
+
+def test_what_is_read_has_a_number_and_what_is_written_a_guard() -> None:
+    program = left_out.centered().cases[0]
+    [nest] = program.nests
+    assert [each.name for each in program.numbers] == ["width", "has_weight", "has_total", "has_output1"]
+    assert [each.guard.name if each.guard else None for each in nest.nest.stores] == [None, "has_output1", "has_total"]
+    assert "(has_weight ? weight[i0] : 1)" in "\n".join(program_lines(program))
+    assert "  if has_output1: output1[i0] = sum0" in program_lines(program)
+
+
+def test_a_call_without_tensors_runs_neither_their_stores_nor_their_loads() -> None:
+    program = left_out.centered().cases[0]
+    [nest] = instantiate([each.nest for each in program.nests], call("weight", "total"))
+    assert [store.buffer for store in nest.stores] == [fork.OUTPUT, left_out.SUMS]
+    assert left_out.WEIGHT not in nest.reads()
+    [whole] = instantiate([each.nest for each in program.nests], call())
+    assert left_out.WEIGHT in whole.reads() and len(whole.stores) == 3
+
+
+def test_tensors_that_a_call_leaves_out() -> None:
+    program = left_out.whole()
+    assert list_left_out(program, call("weight", "result1")) == ["weight", "result1"]
+    assert list_left_out(program, call("self")) is None  # the element type is its own
+    assert list_left_out(program, call()) is None
+    other = {**call("weight").tensors, "bias": TensorValue((6,), program.dtypes[0])}
+    assert list_left_out(program, Arguments(other, {})) is None
+    nest = replace(program.nests[0], rows=Size("weight", Constant(0)))
+    assert list_left_out(replace(program, nests=(nest,)), call("weight")) is None  # the launch needs its size
+
+
+def test_only_what_others_depend_on_is_read() -> None:
+    program = left_out.whole()
+    assert list_read(program, left_out.LEFT_OUT) == ["weight"]
+    assert list_read(allow_left_out(program, ["weight"], {"weight": 0}), left_out.LEFT_OUT) == []
+
+
+def test_tensors_that_are_left_out_together_have_one_flag() -> None:
+    program = left_out.centered().cases[0]
+    calls = (call(), call("weight", "total"), call("result1"))
+    joined = join_flags(replace(program, calls=calls))
+    assert [each.name for each in joined.numbers] == ["width", "has_weight", "has_output1"]
+    assert joined.nests[0].nest.stores[2].guard == find_flag_of(joined, "total") == find_flag_of(joined, "weight")
+    assert join_flags(program) == program
+    assert find_flag_of(joined, "self") is None
+
+
+def test_memory_that_nothing_reads_is_not_written() -> None:
+    program = left_out.whole()
+    unread = replace(program, roles={**program.roles, left_out.SUMS: Temporary(Constant(6), program.dtypes[0])})
+    kept = drop_unread(unread)
+    assert [store.buffer for store in kept.nests[0].nest.stores] == [fork.OUTPUT, left_out.TOTAL]
+    assert left_out.SUMS not in kept.roles
+    assert drop_unread(program) == program
+
+
+def test_a_flag_is_whether_a_call_has_the_tensor() -> None:
+    flag = next(each for each in left_out.centered().cases[0].numbers if each.name == "has_weight")
+    assert flag.value == Given("weight")

@@ -1,0 +1,23 @@
+"""Numbers in memory of a reduced type, against torch's."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from porter.core.dtypes import BFLOAT, FLOAT, HALF
+from porter.loops.rounding import round_number
+
+NUMBERS = st.one_of(st.integers(-(2**20), 2**20), st.floats(width=32, allow_nan=False))
+
+
+@given(NUMBERS)
+def test_as_torch_rounds(value: float) -> None:
+    for dtype in (HALF, BFLOAT):
+        expected = torch.tensor(value, dtype=torch.float32).to(getattr(torch, dtype.torch)).item()
+        assert round_number(value, dtype) == expected
+
+
+def test_other_types_keep_the_number() -> None:
+    assert round_number(1010, FLOAT) == 1010 != round_number(1010, BFLOAT) == 1008

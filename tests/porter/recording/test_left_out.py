@@ -1,0 +1,77 @@
+"""Calls without tensors that may be left out, and programs that compute these too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from aten_overlay.apple.mpsgraph.objects import Ref
+from porter.loops.program_printing import program_lines
+from porter.recording.calls import OpCall
+from porter.recording.left_out import drop_empty, vary_given
+from porter.recording.programs import find_programs
+from porter.recording.record import RecordedRun
+from tests.porter.recording.graphs import GraphBuilder
+from tests.porter.recording.test_programs import SHAPES, run_graph
+
+NORM = torch.ops.aten.native_batch_norm.default
+SLOPES = torch.ops.aten.native_layer_norm_backward.default
+
+
+def describe(call: OpCall) -> str:
+    given = ["-" if call.arguments[name] is None else name[0] for name in ("weight", "bias")]
+    return "".join((*given, *("." if each is False else "x" for each in call.arguments.get("output_mask", ()))))
+
+
+def test_each_tensor_and_each_pair_is_left_out() -> None:
+    vector, rest = torch.rand(3), {"training": True, "momentum": 0.1, "eps": 1e-5}
+    call = OpCall(NORM, {"input": torch.rand(2, 3), "weight": vector, "bias": vector, **rest})
+    assert [describe(each) for each in vary_given(call)] == ["-b", "w-", "--"]
+    assert list(vary_given(OpCall(NORM, {"input": torch.rand(2, 3), "weight": None, "bias": None, **rest}))) == []
+
+
+def test_results_of_a_mask_are_left_out() -> None:
+    call = OpCall(SLOPES, {"weight": torch.rand(3), "bias": None, "output_mask": [True, False, True]})
+    assert sorted({describe(each) for each in vary_given(call)}) == [
+        "--...", "--..x", "--x..", "--x.x", "w-...", "w-..x", "w-x..",
+    ]  # fmt: skip
+
+
+def test_tensors_of_no_elements_are_as_if_left_out() -> None:
+    call = OpCall(NORM, {"input": torch.rand(2, 3), "weight": torch.rand(0), "bias": torch.rand(3)})
+    assert [describe(each) for each in drop_empty(call)] == ["-b"]
+    assert not list(drop_empty(next(drop_empty(call))))
+
+
+def weigh(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+    """What is given, times its weight if it has one."""
+    names = "self", "target"
+    made = builder.send("additionWithPrimaryTensor:secondaryTensor", *(refs[name] for name in names))
+    if "weight" in refs:
+        made = builder.send("multiplicationWithPrimaryTensor:secondaryTensor", made, refs["weight"])
+    return made
+
+
+def run_weighted(shape: tuple[int, ...], weighted: bool) -> RecordedRun:
+    weight = torch.rand(shape) if weighted else None
+    arguments = {"self": torch.rand(shape), "target": torch.rand(shape), "weight": weight, "reduction": 0}
+    return run_graph(torch.ops.aten.binary_cross_entropy.default, arguments, weigh)
+
+
+def test_calls_with_and_without_a_tensor_have_one_program() -> None:
+    found = find_programs(
+        "binary_cross_entropy", [run_weighted(shape, weighted) for shape in SHAPES for weighted in (True, False)]
+    )
+    assert not found.left
+    [program] = found.cases
+    assert not program.when and len(program.calls) == 2 * len(SHAPES)
+    assert list(program_lines(program))[-1] == (
+        "  output[i0] = (input[i0] + target[i0]) * (has_weight ? weight[i0] : 1)"
+    )
+
+
+def test_a_result_that_a_call_does_not_ask_for_keeps_its_place() -> None:
+    ran = RecordedRun(OpCall(NORM, {}), {}, (), (torch.rand(1), torch.rand(2)), False, (0, 2))
+    assert {i: len(each) for i, each in ran.made.items()} == {0: 1, 2: 2}

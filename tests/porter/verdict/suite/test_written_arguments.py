@@ -1,0 +1,79 @@
+"""Arguments that an operator writes to are compared as results are."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.verdict.suite import samples
+from porter.verdict.suite.consistency import Consistency, Refused
+
+
+class Suite(Consistency):
+    """The comparison alone, with the CPU for a device."""
+
+    opinfos: Any = SimpleNamespace(tolerances=lambda *_: {"rtol": 0, "atol": 0})
+    elements = answers = 0
+
+    def runTest(self) -> None:
+        """No test of its own."""
+
+
+class Adds:
+    """Adds to its second argument what the first call does, and something else in later ones."""
+
+    name = "adds"
+
+    def __init__(self, *steps: float) -> None:
+        self._steps = list(steps)
+
+    def __call__(self, given: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+        step = self._steps.pop(0)
+        for at in range(len(total)):  # as a kernel that does not ask whether elements share memory
+            total[at] = total[at] + step
+        return given.clone()
+
+
+def sample() -> SampleInput:
+    return SampleInput(torch.rand(3), args=(torch.zeros(3),))
+
+
+def match(op: Adds, given: SampleInput) -> None:
+    Suite().match(op, torch.float32, given, "cpu")  # type: ignore[arg-type, no-untyped-call]
+
+
+def test_what_is_written_is_compared() -> None:
+    match(Adds(1, 1), sample())
+    with pytest.raises(AssertionError, match="argument 1"):
+        match(Adds(1, 2), sample())
+
+
+def test_what_the_device_alone_does_not_write_differs() -> None:
+    with pytest.raises(AssertionError, match="argument 1"):
+        match(Adds(1, 0), sample())
+
+
+def test_the_device_is_given_what_the_cpu_was() -> None:
+    given = sample()
+    match(Adds(1, 1), given)
+    assert given.args[0].tolist() == [1, 1, 1]
+
+
+def test_written_memory_that_overlaps_itself_is_refused() -> None:
+    given = SampleInput(torch.rand(3), args=(torch.zeros(1).expand(3),))
+    with pytest.raises(Refused):
+        match(Adds(1, 1), given)
+    read_alone = SampleInput(torch.rand(1).expand(3), args=(torch.zeros(3),))
+    match(Adds(1, 1), read_alone)
+
+
+def test_written_tensors_are_found_by_their_places() -> None:
+    before = SampleInput(torch.rand(2), args=(torch.zeros(2), 3), kwargs={"other": torch.full((2,), float("nan"))})
+    after = samples.copy_sample(before)
+    assert samples.find_written(before, after) == {}
+    after.kwargs["other"][0] = 1
+    assert list(samples.find_written(before, after)) == [3]

@@ -1,0 +1,89 @@
+"""What is ported before an operator whose shared code only calls others."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from porter.aten.operator import Operator, find_called_operators
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.plan.draft import Draft
+from porter.plan.planner import plan_operator
+from porter.verdict.prove import find_target
+from porter.workflows.migrate import PortedOperator, Request, migrate
+from porter.workflows.needed import find_needed
+from porter.workflows.results import collect
+
+ROWS = """
+- func: halved(Tensor self) -> Tensor
+  dispatch:
+    CPU, CUDA: halved
+    MPS: halved_mps
+"""
+SHARED = """
+namespace at::native {
+Tensor halved(const Tensor& self) {
+  return at::atan2(self, self);
+}
+} // namespace at::native
+"""
+HOST = """#include <ATen/native/mps/OperationUtils.h>
+namespace at::native {
+Tensor halved_mps(const Tensor& self) {
+  using namespace mps;
+  Tensor output = at::empty_like(self);
+  @autoreleasepool {
+    auto cachedGraph = LookUpOrCreateCachedGraph<MPSUnaryCachedGraph>(key, makeGraph);
+    runMPSGraph(getCurrentMPSStream(), cachedGraph->graph(), feeds, output);
+  }
+  return output;
+}
+} // namespace at::native
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    root = tmp_path / "fork"
+    shutil.copytree(EMBEDDED_FORK, root)
+    with (root / NATIVE_FUNCTIONS).open("a") as file:
+        file.write(ROWS)
+    (root / "aten/src/ATen/native/Halved.cpp").write_text(SHARED)
+    (root / OPERATIONS / "Halved.mm").write_text(HOST)
+    return Checkout(root, "made up")
+
+
+def test_what_shared_code_calls_is_ported_first(checkout: Checkout) -> None:
+    assert find_called_operators(checkout, Operator.read(checkout, "halved")) == ("atan2",)
+    assert find_needed(checkout, "halved") == ("atan2",)
+
+
+def test_an_operator_with_a_stub_needs_no_other(checkout: Checkout) -> None:
+    assert find_needed(checkout, "atan2") == () == find_needed(checkout, "nothing of that name")
+
+
+def test_what_is_needed_is_ported_but_is_no_result(checkout: Checkout) -> None:
+    found = [each for each in migrate(checkout, Request(("halved",))) if isinstance(each, PortedOperator)]
+    assert [(each.plan.op, each.needed) for each in found] == [("atan2", True), ("halved", False)]
+    assert [each.op for each in collect(checkout, found, None).operators] == ["halved"]
+
+
+def test_a_verdict_runs_what_shared_code_calls(checkout: Checkout) -> None:
+    draft = Draft(checkout)
+    for op in ("atan2", "halved"):
+        plan = plan_operator(draft.fork, op)
+        draft = draft.follow(plan.changes)
+    target = find_target(plan, "halved", draft.fork)
+    assert target.through == ("atan2",) and target.kernels == ("atan2",)
+    assert target.old().through == ("atan2",) and not target.old().kernels
+
+
+def test_no_verdict_where_what_is_called_builds_graphs(checkout: Checkout) -> None:
+    plan = plan_operator(checkout, "halved")
+    with pytest.raises(PorterError, match="no row of atan2 runs Metal kernels") as raised:
+        find_target(plan, "halved", Draft(checkout).follow(plan.changes).fork)
+    assert raised.value.code == "PTR019"
