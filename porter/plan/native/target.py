@@ -93,7 +93,7 @@ def _find_runner(checkout: Checkout, served: ServedFunction) -> str:
     if implementation is None or implementation.function is None:
         return ""
     source = parse_source(implementation.file, checkout.read(implementation.file))
-    function = _find_again(source, implementation.function)
+    function = find_again(source, implementation.function)
     for _ in range(_MAX_CALLS):
         if function is None or contains_identifier(_body(source, function), RUN):
             return function.name if function else ""
