@@ -37,11 +37,13 @@ class SeenValues:
 
     def change(self, call: OpCall) -> dict[str, Any]:
         """An argument of a call with another value that the CPU accepts; nothing if there is none."""
+        lacks_tensors = _lacks_tensors(call)
         others = [
             (name, value)
             for (overload, name), values in self.values.items()
             for value in values
             if overload == call.name and name in call.arguments and value != call.arguments[name]
+            if not (lacks_tensors and isinstance(value, bool))
         ]
         turn = self._turns[call.name] = self._turns.get(call.name, -1) + 1
         changed = dict([others[turn % len(others)]]) if others else {}
@@ -51,6 +53,16 @@ class SeenValues:
 def with_arguments(call: OpCall, changed: Mapping[str, Any]) -> OpCall:
     """A call with some of its arguments changed."""
     return OpCall(call.overload, {**call.arguments, **changed})
+
+
+def _lacks_tensors(call: OpCall) -> bool:
+    """Whether a call leaves out tensors, or has empty ones, that it may need with another flag.
+
+    The CPU cannot be asked: some of its kernels read these without a check, and end the process.
+    """
+    kinds = {each.name for each in call.overload._schema.arguments if str(each.type) == "Optional[Tensor]"}
+    given = (call.arguments.get(name) for name in kinds)
+    return any(each is None or not each.numel() for each in given)
 
 
 def _runs_on_cpu(call: OpCall) -> bool:

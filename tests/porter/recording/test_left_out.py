@@ -13,6 +13,7 @@ from porter.recording.calls import OpCall
 from porter.recording.left_out import drop_empty, vary_given
 from porter.recording.programs import find_programs
 from porter.recording.record import RecordedRun
+from porter.recording.seen_values import SeenValues
 from tests.porter.recording.graphs import GraphBuilder
 from tests.porter.recording.test_programs import SHAPES, run_graph
 
@@ -75,3 +76,16 @@ def test_calls_with_and_without_a_tensor_have_one_program() -> None:
 def test_a_result_that_a_call_does_not_ask_for_keeps_its_place() -> None:
     ran = RecordedRun(OpCall(NORM, {}), {}, (), (torch.rand(1), torch.rand(2)), False, (0, 2))
     assert {i: len(each) for i, each in ran.made.items()} == {0: 1, 2: 2}
+
+
+def test_a_flag_is_not_changed_where_tensors_are_missing_that_it_may_need() -> None:
+    rest = {"input": torch.rand(2, 3), "weight": None, "bias": None, "momentum": 0.1, "eps": 1e-5}
+    stats = {"running_mean": torch.zeros(3), "running_var": torch.ones(3)}
+    vectors = {"weight": torch.rand(3), "bias": torch.rand(3)}
+    given = [OpCall(NORM, {**rest, **vectors, **stats, "training": flag}) for flag in (True, False)]
+    seen = SeenValues.of(given)
+    assert seen.change(given[0]) == {"training": False}
+    lacking = OpCall(NORM, {**rest, "running_mean": None, "running_var": None, "training": True})
+    assert seen.change(lacking) == {}
+    empty = {"running_mean": torch.zeros(0), "running_var": torch.ones(0)}
+    assert seen.change(OpCall(NORM, {**rest, **vectors, **empty, "training": True})) == {}
