@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from porter.languages.brackets import split_at_commas
@@ -60,6 +60,11 @@ class CallSite:
 
 def find_call_site(text: str, name: str) -> CallSite | None:
     """The statement of a body that only calls a function, or returns what it returns; None if there is none."""
+    return next(list_call_sites(text, name), None)
+
+
+def list_call_sites(text: str, name: str) -> Iterator[CallSite]:
+    """The statements of a body that only call a function, or return what it returns."""
     for each in (inner for outer in read_statements(text) for inner in outer.walk()):
         if each.keyword:
             continue
@@ -71,8 +76,7 @@ def find_call_site(text: str, name: str) -> CallSite | None:
         opener = next(i for i, token in enumerate(source.code) if token.text == "(")
         if source.partners[opener] == len(source.code) - 2:
             arguments = tuple(_strip(argument) for argument in source.arguments(opener))
-            return CallSite(each, arguments, match[1] is not None)
-    return None
+            yield CallSite(each, arguments, match[1] is not None)
 
 
 def complete_call(site: CallSite, parameters: Sequence[Parameter]) -> CallSite | None:
@@ -112,9 +116,9 @@ def inline_call(
     body = _fill_optionals(body, [each for each, value in zip(parameters, arguments, strict=True) if value in given])
     known, declarations = _bind(arguments, parameters, body)
     passed = {token.text for value in known.values() for token in name_tokens(value)}
-    hidden = _find_hidden(body, passed | _list_locals(text))
-    body = _rename(body, {name: _find_free(name, body) for name in hidden})
-    made = _CHARACTERS.sub(r"\1", _LITERALS.sub("", _rename(body, known)))
+    hidden = _find_hidden(body, passed | list_locals(text))
+    body = rename(body, {name: find_free_name(name, body) for name in hidden})
+    made = _CHARACTERS.sub(r"\1", _LITERALS.sub("", rename(body, known)))
     made = _fold_undefined(fold(made, distinct), distinct)
     if not site.is_returned:
         made = _return_instead(made, behind or "return;")
@@ -151,10 +155,10 @@ def _without_borrowed(body: str, name: str) -> str:
     """A body without the reference to a tensor that an optional holds: it is the tensor."""
     pattern = rf"const Tensor& (\w+) = \*\(?(?:at::)?borrow_from_optional_tensor\({name}\)\)?;\s*"
     found = re.search(pattern, body)
-    return _rename(body[: found.start()] + body[found.end() :], {found[1]: name}) if found else body
+    return rename(body[: found.start()] + body[found.end() :], {found[1]: name}) if found else body
 
 
-def _find_free(name: str, body: str) -> str:
+def find_free_name(name: str, body: str) -> str:
     """Another name for a variable, that a body does not have yet."""
     used = {token.text for token in name_tokens(body)}
     return next(each for each in (f"{name}_", f"{name}_c", f"own_{name}") if each not in used)
@@ -162,16 +166,17 @@ def _find_free(name: str, body: str) -> str:
 
 def _find_hidden(body: str, names: set[str]) -> set[str]:
     """Those of some names that a body declares itself, so that it would hide the argument."""
-    return names & _list_locals(body)
+    return names & list_locals(body)
 
 
-def _list_locals(body: str) -> set[str]:
+def list_locals(body: str) -> set[str]:
     """The variables that a body declares."""
     statements = [each for outer in read_statements(body) for each in outer.walk() if not each.keyword]
     return {name for each in statements for name in list_declared(body[each.start : each.end])}
 
 
-def _rename(text: str, known: Mapping[str, str]) -> str:
+def rename(text: str, known: Mapping[str, str]) -> str:
+    """A text with other variables in the place of some, but for members so named."""
     parts, last = [], 0
     members = {token.start for token in name_tokens(text)}
     for token in Source.parse("", text).code:
@@ -193,7 +198,7 @@ def _fold_undefined(text: str, distinct: Collection[str]) -> str:
                 made[each.start : each.end],
             )
             if match and len(re.findall(rf"\b{match[1]}\s*=(?!=)", made)) == 1:
-                made = _rename(made[: each.start] + made[each.end :], {match[1]: match[2]})
+                made = rename(made[: each.start] + made[each.end :], {match[1]: match[2]})
                 break
         made = fold(made, distinct)
         if made == text:

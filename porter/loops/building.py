@@ -34,6 +34,8 @@ from porter.mpsgraph.graph import Value
 
 Column = tuple[Number, ...]
 _LEARNED = 48  # calls that numbers are found from
+_ROUNDS = 3  # of learning from calls that the numbers found before do not foretell
+_MISSED = 16  # of these
 _SHOWN = 6  # values of a number that has no expression
 
 
@@ -65,10 +67,21 @@ def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProg
         shapes = ", ".join(f"{each} {tensor.shape}" for each, tensor in calls[0].arguments.tensors.items())
         what = f"{count} of a case of {name} recorded, of {MIN_CALLS} that its numbers take: {shapes}"
         raise PorterError("PTR364", what, hint="See docs/errors/PTR364.md.")
-    calls = calls[:: -(-len(calls) // _LEARNED)]  # of all samples: those of one may share a size
-    fit = Fit([call.arguments for call in calls])
-    values, fixed = _find_values(calls, fit)
-    return _build(name, calls, values, fixed, fit), values
+    learned = list(calls[:: -(-len(calls) // _LEARNED)])  # of all samples: those of one may share a size
+    for _ in range(_ROUNDS):
+        fit = Fit([call.arguments for call in learned])
+        values, fixed = _find_values(learned, fit)
+        missed = [call for call in calls if not _foretells(values, call)][:_MISSED]
+        if not missed:
+            break
+        learned = [*missed, *(call for call in learned if call not in missed)][:_LEARNED]
+    return _build(name, learned, values, fixed, fit), values
+
+
+def _foretells(values: Values, call: CallProgram) -> bool:
+    """Whether the expressions of numbers give those of a call."""
+    pairs = zip(values, call.numbers, strict=True)
+    return all(is_close(evaluate(value, call.arguments), each.value) for value, each in pairs if value is not None)
 
 
 def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[CallProgram]) -> SymbolicProgram | None:

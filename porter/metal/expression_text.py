@@ -10,7 +10,7 @@ from porter.core.dtypes import BOOL, FLOAT
 from porter.loops.expressions import Buffer, Expr, Loop, Op
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
-from porter.metal.loop_forms import fill_form, find_form
+from porter.metal.loop_forms import fill_form, find_form_of
 from porter.metal.loop_spelling import Spelling, flatten_sum, is_plain, name_loop
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
@@ -56,7 +56,7 @@ class ExpressionWriter:
             case Op.NUMBER:
                 return self._number(expr)
             case Op.CALL:
-                return fill_form(find_form(str(expr.attribute), self.spelling.has_complex), args)
+                return fill_form(find_form_of(expr, self.spelling.has_complex), args)
             case Op.CAST if expr.args[0].op is Op.LOAD and expr.args[0] not in self.bound and not self.is_copy:
                 assert expr.dtype is not None
                 return f"{self.converter(self.spelling.value(expr.dtype))}({self.load(expr.args[0])})"

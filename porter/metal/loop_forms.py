@@ -17,18 +17,26 @@ _FORMS = {
     "log1p": "c10::metal::log1p({0})",
 }  # fmt: skip
 
-_OF_PARTS = ("notEqual", "equal")  # their result says something of both parts
+# What is not done to each part alone: comparisons, and products and quotients of two values.
+_OF_BOTH_PARTS = ("notEqual", "equal", "multiplication", "division")
+_SCALES = ("multiplication", "division")
 
 
 def find_form(operation: str, of_complex: bool = False) -> str:
     """The MSL form of an operation, also `of_complex` numbers where it differs. Raises PTR345 if there is none."""
     row = by_op().get(operation)
     found = row.msl if row and row.msl else _FORMS.get(operation)
-    if of_complex and row and operation in _OF_PARTS:
+    if of_complex and row and operation in _OF_BOTH_PARTS:
         found = row.complex_msl
     if found is None:
         raise PorterError("PTR345", f"the operation `{operation}` has no loop form", hint="See docs/errors/PTR345.md.")
     return found
+
+
+def find_form_of(expr: Expr, has_complex: bool) -> str:
+    """The form of an operation in a kernel that may have complex numbers: a constant scales both parts."""
+    scales = expr.attribute in _SCALES and any(arg.op is Op.NUMBER for arg in expr.args)
+    return find_form(str(expr.attribute), has_complex and not scales)
 
 
 def fill_form(form: str, args: Sequence[str]) -> str:

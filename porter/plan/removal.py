@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from porter.aten.call_graph import parse_source
 from porter.aten.implementations import Implementation, find_macro_expansions
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
+from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.identifiers import contains_identifier
 from porter.languages.source import Function, Source
 from porter.plan.empty_namespaces import remove_empty_namespaces
@@ -77,6 +79,7 @@ def find_orphans(checkout: Checkout, file: str, before: str) -> Iterator[Removal
     """The helpers, macros and types of a file that were used in its text `before`, and no longer are."""
     source = parse_source(file, checkout.read(file))
     used = _find_referenced(parse_source(file, before), {})
+    is_row = partial(contains_identifier, checkout.read(NATIVE_FUNCTIONS))
     removed: dict[tuple[int, int], str] = {}
     while True:
         known = {**removed}
@@ -84,7 +87,7 @@ def find_orphans(checkout: Checkout, file: str, before: str) -> Iterator[Removal
             span = (each.start, each.end)
             if span in known or each.name not in used or _is_referenced(source, each, removed):
                 continue
-            if not (each.shared and _is_used_elsewhere(checkout, file, each.name)):
+            if not (each.shared and (_is_used_elsewhere(checkout, file, each.name) or is_row(each.name))):
                 removed[span] = each.name
         if removed == known:
             break

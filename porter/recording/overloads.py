@@ -42,6 +42,19 @@ def adapt_call(call: OpCall, name: str) -> OpCall | None:
     return OpCall(overload, {**given, **results}) if all(each.numel() for each in results.values()) else None
 
 
+def adapt_with_type(call: OpCall, name: str) -> OpCall | None:
+    """The same call for an overload that differs by an argument for the result's type: that of the first tensor."""
+    overload = _overload(name)
+    if overload is None:
+        return None
+    schema = overload._schema.arguments
+    added = [a.name for a in schema if a.name not in call.arguments]
+    tensor = next(iter(call.tensors().values()), None)
+    if added != ["dtype"] or len(schema) != len(call.arguments) + 1 or tensor is None:
+        return None
+    return OpCall(overload, {**call.arguments, "dtype": tensor.dtype})
+
+
 def _overload(name: str) -> torch._ops.OpOverload | None:
     base, _, overload = name.partition(".")
     packet = getattr(torch.ops.aten, base, None)

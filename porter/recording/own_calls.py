@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from time import process_time
 from typing import Any
 
@@ -19,6 +20,7 @@ from porter.recording.size_sets import SETS, Place, SizeSets, Template
 SECONDS = 12.0  # of this process, to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
 _KEPT = 10  # of them, that differ in more than sizes
+_ASKED = 12  # part of the time in which samples of one type are asked what they call
 _OTHER_SETS = 1  # of a sample, for element types after the first
 TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", "int32", "bool", "bfloat16"))
 
@@ -51,7 +53,7 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
     for i, dtype in enumerate(supported):
         differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
         sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
-        samples, seen = _pick_samples(op, base, dtype, differentiable)
+        samples, seen = _pick_samples(op, base, dtype, differentiable, seconds / _ASKED)
         for sample in samples:
             for made, place in sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS):
                 for call in capture_sample_calls(op, base, made, differentiable):
@@ -67,24 +69,41 @@ def _change(own: OwnCall, seen: SeenValues) -> Iterator[OwnCall]:
         yield replace(own, call=with_arguments(own.call, changed), changed=changed)
 
 
-def _pick_samples(op: Any, base: str, dtype: DType, differentiable: bool) -> tuple[Sequence[Any], SeenValues]:
+def _pick_samples(
+    op: Any, base: str, dtype: DType, differentiable: bool, seconds: float
+) -> tuple[Sequence[Any], SeenValues]:
     """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
 
     Those that call the operator on the CPU, if any does: an OpInfo may serve others by some ranks of its samples. With
-    them comes what the arguments of their calls are.
+    them comes what the arguments of their calls are. Besides the first come those with what no other has: a string, an
+    option, zero, an infinite number.
     """
     torch_dtype = getattr(torch, dtype.torch)
     try:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return [], SeenValues.of(())
-    calls = [capture_calls_in_place(op, base, sample, differentiable) for sample in samples]
-    calling = [sample for sample, made in zip(samples, calls, strict=True) if made] or samples
+    until = process_time() + seconds
+    asked = takewhile(lambda _: process_time() < until, samples)
+    calls = [capture_calls_in_place(op, base, sample, differentiable) for sample in asked]
+    calling = [sample for sample, made in zip(samples, calls, strict=False) if made] or samples
     found: dict[str, Any] = {}
     for sample in calling:
         found.setdefault(repr([_kind(leaf) for leaf in Template.of(sample).leaves]), sample)
-    picked = sorted(found.values(), key=lambda sample: -Template.of(sample).rank)[:_KEPT]
-    return picked, SeenValues.of(call for made in calls for call in made)
+    ordered = sorted(found.values(), key=lambda sample: -Template.of(sample).rank)
+    kept = ordered[:_KEPT]
+    seen = {kind for sample in kept for kind in _list_kinds(sample)}
+    for sample in ordered[_KEPT:]:
+        if not seen.issuperset(_list_kinds(sample)):
+            kept.append(sample)
+            seen.update(_list_kinds(sample))
+    return kept, SeenValues.of(call for made in calls for call in made)
+
+
+def _list_kinds(sample: Any) -> set[tuple[int, Any]]:
+    """What the arguments of a sample that are no tensors are, each with its place."""
+    leaves = enumerate(Template.of(sample).leaves)
+    return {(at, _kind(leaf)) for at, leaf in leaves if not isinstance(leaf, torch.Tensor)}
 
 
 def _kind(leaf: Any) -> Any:
@@ -93,4 +112,6 @@ def _kind(leaf: Any) -> Any:
         return leaf.ndim, bool(leaf.any())  # of zeros alone, host code may answer without a graph
     if isinstance(leaf, int) and not isinstance(leaf, bool):
         return "size" if leaf > 2 else leaf
-    return "number" if isinstance(leaf, float) else repr(leaf)
+    if isinstance(leaf, float) and math.isfinite(leaf):
+        return "number" if leaf > 0 else "zero" if leaf == 0 else "negative number"
+    return repr(leaf)

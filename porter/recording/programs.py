@@ -32,6 +32,7 @@ from porter.recording.flags import order_cases, split_by_flags
 from porter.recording.left_out import compute_left_out, drop_empty, vary_given
 from porter.recording.loop_values import TooManyTurns
 from porter.recording.orders import find_order
+from porter.recording.overloads import adapt_with_type
 from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.places import find_places
 from porter.recording.program_check import check_program
@@ -60,8 +61,11 @@ class _Observed:
     program: CallProgram
 
 
-def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, ...]:
-    """The programs of every overload of an operator that OpInfo samples call. Its host code must be loaded."""
+def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Programs, ...]:
+    """The programs of every overload of an operator that OpInfo samples call. Its host code must be loaded.
+
+    Also of those of `overloads` that take the result's type besides what another one takes.
+    """
     from porter.verdict.suite.dispatched import check_gradients
 
     check_gradients()
@@ -71,6 +75,12 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
         found.setdefault(ran.call.name, []).append(ran)
         if origin is not None:
             origins[id(ran)] = origin
+    deadline = process_time() + MORE_SECONDS
+    for name in (each for each in overloads if each not in found):
+        made = (call for runs in found.values() for ran in runs if (call := adapt_with_type(ran.call, name)))
+        runs_of_it = list(_run_all(made, deadline))
+        if runs_of_it:
+            found = {**found, name: runs_of_it}
     more = _Near(origins, process_time() + MORE_SECONDS)
     return tuple(_find_map_or_programs(name, runs, more) for name, runs in sorted(found.items()))
 
@@ -163,7 +173,7 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
         except PorterError as error:
             if not all(map(_is_single, group)):  # calls of one element are run, not recorded
                 failed.append((group, error))
-    cases = _join_cases(cases)
+    cases = _drop_single(_join_cases(cases))
     failed = [each for each in failed if not _join(cases, each[0]) and not _leave_out(cases, each[0])]
     for case in cases:
         case.program = join_flags(case.program)
@@ -186,6 +196,17 @@ def _find_more(group: list[_Observed], more: More) -> list[_Observed]:
         if len(found) >= _ENOUGH:
             break
     return list(found.values())
+
+
+def _drop_single(cases: list[_Case]) -> list[_Case]:
+    """The cases without those of one element alone, if others are of these types: theirs compute such calls too."""
+    known = {dtype for case in cases if not all(map(_is_single, case.calls)) for dtype in case.program.dtypes}
+    return [case for case in cases if not all(map(_is_single, case.calls)) or not known.issuperset(case.program.dtypes)]
+
+
+def _without_single(calls: Sequence[_Observed]) -> list[_Observed]:
+    """The calls of more than one element, if there are some: of one, many cases compute the same."""
+    return [each for each in calls if not _is_single(each)] or list(calls)
 
 
 def _is_single(observed: _Observed) -> bool:
@@ -384,9 +405,10 @@ def _count_elements(observed: _Observed) -> int:
 
 def _with_conditions(case: _Case, cases: Sequence[_Case], unexplained: Sequence[_Observed]) -> SymbolicProgram:
     """The program with the conditions that choose it among cases of the same element types."""
-    others = [*unexplained, *(each for other in cases if other is not case for each in other.calls)]
+    beside_it = (each for other in cases if other is not case for each in _without_single(other.calls))
+    others = [*unexplained, *beside_it]
     beside = [_list_facts(each) for each in others if each.program.dtype in case.program.dtypes]
-    facts = [_list_facts(each) for each in case.calls]
+    facts = [_list_facts(each) for each in _without_single(case.calls)]
     when: tuple[Condition, ...] = find_distinguishing_conditions(facts, beside) if beside else ()
     return replace(case.program, when=(*when, *case.program.when))
 

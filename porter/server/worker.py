@@ -166,7 +166,7 @@ def record_programs(root: Path, target: VerifyTarget, macos: str, progress: Prog
     from porter.recording import programs
 
     through = _load_to_record(root, target, macos, progress)
-    return tuple(map(store_programs, programs.record_programs(target.base, through)))
+    return tuple(map(store_programs, programs.record_programs(target.base, through, target.rows)))
 
 
 def _load_to_record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> tuple[str, ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from porter.aten.condition import Condition
+from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.loops.host_values import evaluate
+from porter.loops.host_values import Arguments, evaluate
 from porter.loops.program import SymbolicProgram
 from porter.metal.native.kernel import KernelStyle, write_kernel
+from porter.mpsgraph.conditions import Undecided, holds
 
 UNKNOWN_CONDITION = "unknown condition"  # of cases that nothing separates
 
@@ -21,9 +24,50 @@ def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[Sy
     """
     wide = _join_alike(cases, style, lambda one, other: True)
     joined = [each for each in wide if each not in cases]
-    if any(set(one.dtypes) & set(other.dtypes) for i, one in enumerate(joined) for other in joined[:i]):
+    ordered = sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes)))
+    if not any(set(one.dtypes) & set(other.dtypes) for i, one in enumerate(joined) for other in joined[:i]):
+        return tuple(ordered)
+    made = next(_list_chains(ordered), None)
+    if made is None:
         return _join_alike(cases, style, lambda one, other: one.when == other.when)
-    return tuple(sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes))))
+    types = tuple(dict.fromkeys(dtype for case in made for dtype in case.dtypes))
+    return tuple(_widen(case, types) for case in made)
+
+
+def _widen(case: SymbolicProgram, types: Sequence[DType]) -> SymbolicProgram:
+    """A case that conditions choose, for all of some types that are of its kinds: calls of a few had no time to run."""
+    kinds = {dtype.kind for dtype in case.dtypes}
+    missing = tuple(each for each in types if each.kind in kinds and each not in case.dtypes)
+    calls = tuple(_with_type(case.example, case.key, each) for each in missing)
+    return replace(case, dtypes=(*case.dtypes, *missing), calls=(*case.calls, *calls))
+
+
+def _with_type(call: Arguments, key: str, dtype: DType) -> Arguments:
+    """A call whose tensors of the type of `key` are of another."""
+    own = call.tensors[key].dtype
+    tensors = {name: replace(each, dtype=dtype) if each.dtype == own else each for name, each in call.tensors.items()}
+    return replace(call, tensors=tensors)
+
+
+def _list_chains(cases: Sequence[SymbolicProgram]) -> Iterator[tuple[SymbolicProgram, ...]]:
+    """The orders of cases, by which is last, where each excludes the calls of those that come after it."""
+    for last in reversed(cases):
+        made = (*(each for each in cases if each is not last), last)
+        if all(_excludes(one, other) for i, one in enumerate(made) for other in made[i + 1 :]):
+            yield made
+
+
+def _excludes(one: SymbolicProgram, other: SymbolicProgram) -> bool:
+    """Whether no call of another program meets the conditions of one."""
+    return all(any(_fails(condition, call) for condition in one.when) for call in other.calls)
+
+
+def _fails(condition: Condition, call: Arguments) -> bool:
+    """Whether the arguments of a call other than tensors say that a condition does not hold."""
+    try:
+        return holds(condition.text, call.others) is not condition.holds
+    except Undecided:
+        return False
 
 
 def _join_alike(

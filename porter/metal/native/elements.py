@@ -18,7 +18,7 @@ KEY = "T"
 NARROW = tuple(each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each.size < INT.size)
 _OF_COMPLEX = (ReductionKind.SUM, ReductionKind.PRODUCT, ReductionKind.ANY, ReductionKind.ALL)
 _BY_PARTS = ("addition", "subtraction", "negative", "identity")
-_BY_NUMBER = ("division", "multiplication")  # with a real number, also by parts
+_BY_NUMBER = ("division", "multiplication")  # of two complex numbers by functions of the fork, with a real one by parts
 
 
 class Complex(Enum):
@@ -137,7 +137,7 @@ def _computes_by_parts(program: SymbolicProgram) -> bool:
 def _is_by_parts(value: Expr) -> bool:
     match value.op:
         case Op.CALL if value.attribute in _BY_NUMBER:
-            return value.args[1].op is Op.NUMBER
+            return value.args[0].op is not Op.NUMBER
         case Op.CALL:
             return value.attribute in _BY_PARTS or compares_with_zero(value)
         case Op.REDUCE:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
-from porter.loops.host_values import Given, HostValue, Named, Scalar, substitute
+from porter.loops.host_values import Given, HostValue, Named, Number, Scalar, list_scalars, substitute
 from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
 from porter.metal.native.given_results import find_given, write_aliases, write_type_check
@@ -216,6 +216,10 @@ class _Writer:
         for name, known in _LOCAL.findall(self.body):
             known = re.sub(r"^\((.*)\)$", r"\1", known.strip(), flags=re.S)
             text = text.replace(known, name) if "(" in known else text
+        for each in list_scalars(value):
+            for name, default in find_locals(self.body, write_value(Scalar(each.name), self.names)):
+                is_same = each.default in (None, default)  # where it is left out, that has the function's default
+                text = text.replace(write_value(each, self.names), name) if is_same else text
         return text
 
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
@@ -332,6 +336,16 @@ def _is_contiguous(assignment: str) -> bool:
     formats = re.findall(r"\b(?:\w*[fF]ormat\w*(?:::\w+)*)(?=\s*[,)])", assignment)
     others = [each for each in formats if not each.endswith("::Contiguous")]
     return _CONTIGUOUS.search(assignment) is not None and not others
+
+
+def find_locals(body: str, value: str) -> Iterator[tuple[str, Number | None]]:
+    """The variables of a body that have a value, and what they have instead where that is left out."""
+    number = r"(?:Scalar\()?(-?[\d.]+)(?:\)\.to<double>\(\))?"
+    given = re.compile(rf"(?:[\w.]+\.has_value\(\) \? )?{re.escape(value)}(?: : {number})?")
+    for name, known in _LOCAL.findall(body):
+        found = given.fullmatch(" ".join(known.split()))
+        if found:
+            yield name, float(found[1]) if found[1] else None
 
 
 def _camel(name: str) -> str:

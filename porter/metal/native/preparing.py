@@ -11,6 +11,7 @@ from porter.loops.host_values import HostValue, Named, Scalar, list_scalars, sub
 from porter.loops.optional import drop_unread
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
 from porter.metal.native.algebra import simplify_call
+from porter.metal.native.merging import merge_nests
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
 
@@ -23,7 +24,7 @@ _MOST = 2**31  # no index is larger than what an index may be
 def prepare(programs: Programs) -> Programs:
     """The programs as ports have them."""
     cases = _share_defaults(tuple(map(drop_unread, programs.cases)))
-    simple = replace(programs, cases=tuple(_change(case, _simplify) for case in cases))
+    simple = replace(programs, cases=tuple(_change(merge_nests(case), _simplify) for case in cases))
     return with_scans(with_strides(simple))
 
 

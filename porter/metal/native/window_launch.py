@@ -36,8 +36,10 @@ class _Writer:
             yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
             yield f"{self.names.variable(RESULT)}.zero_();"
         if self._list(self.found.stride) is None:
-            size, stride = self.names.variable(self.found.size), self.names.variable(self.found.stride)
-            yield f"const auto window_stride = {stride}.empty() ? {size} : {stride};"
+            stride = self.names.variable(self.found.stride)
+            listed = zip(self._list(self.found.size) or (), (f"{stride}[0]", f"{stride}.back()"), strict=True)
+            either = ", ".join(f"{stride}.empty() ? {size} : {step}" for size, step in listed)
+            yield f"const std::array<int64_t, 2> window_stride{{{either}}};"
 
     def _list(self, argument: str) -> tuple[str, ...] | None:
         """The elements of a list: variables of the function, or known to be there; None if it may be empty."""
@@ -53,8 +55,8 @@ class _Writer:
 
     def _argument(self, argument: Argument) -> str:
         if argument.kind == "list":
-            listed = self._list(argument.tensor) or ("window_stride[0]", "window_stride.back()")
-            return f"std::array<int64_t, 2>{{{', '.join(listed)}}}"
+            listed = self._list(argument.tensor)
+            return f"std::array<int64_t, 2>{{{', '.join(listed)}}}" if listed else "window_stride"
         variable = self.names.variable(argument.tensor)
         values = {
             "tensor": variable, "sizes": f"{variable}.sizes()", "strides": f"{variable}.strides()",

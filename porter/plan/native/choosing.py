@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby, takewhile, zip_longest
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import INT, Kind
 from porter.core.errors import PorterError
+from porter.languages.identifiers import contains_identifier
+from porter.languages.liveness import list_declared
 from porter.languages.statements import name_tokens
+from porter.loops.host_values import Scalar
 from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.native.cases import UNKNOWN_CONDITION
 from porter.metal.native.elements import NARROW
-from porter.metal.native.host_values import Names, write_given
-from porter.metal.native.launch import Launch
+from porter.metal.native.host_values import Names, write_given, write_value
+from porter.metal.native.launch import Launch, find_locals
+from porter.mpsgraph.conditions import holds
 
 _GIVEN = ".has_value()"
+_COMPARED = re.compile(r"(?P<name>\w+) (?P<sign>==|<|>) (?P<number>\S+)")
+_INFINITY = "std::numeric_limits<double>::infinity()"
 _OF_KIND: Mapping[Kind, str] = {
     Kind.FLOATING: "at::isFloatingType({})", Kind.INTEGRAL: "at::isIntegralType({}, /*includeBool=*/false)",
     Kind.BOOL: "{} == kBool", Kind.COMPLEX: "at::isComplexType({})",
@@ -39,16 +47,45 @@ def _find_flag(case: SymbolicProgram) -> str:
     return only.text if only and only.holds and re.fullmatch(r"[a-z]\w*", only.text) else ""
 
 
-def write_cases(programs: Programs, launches: Sequence[Launch], kernels: Sequence[Sequence[str]], names: Names) -> str:
+def write_cases(
+    programs: Programs, launches: Sequence[Launch], kernels: Sequence[Sequence[str]], names: Names, body: str
+) -> str:
     """The launches of all cases, each where its condition holds; one of the kernel's name if only that differs.
 
-    `kernels` are the names of those of each case. Raises PTR376.
+    `kernels` are the names of those of each case, and `body` is the rest of the function. Raises PTR376.
     """
-    alike = {_with_name(launch.text, kernel[0]) for launch, kernel in zip(launches, kernels, strict=True)}
-    if len(launches) > 1 and len(alike) == 1 and all(len(each) == 1 for each in kernels):
-        chosen = _choose_name(programs, [each[0] for each in kernels], names)
-        return f"const std::string kernel = {chosen};\n{alike.pop()}"
-    return "\n".join(_join_cases(programs, launches, names))
+    tests = [_write_test(programs, i, names, body) for i, _ in enumerate(launches[:-1])]
+    branches = list(_group_alike(launches, kernels, tests))
+    return "\n".join(_join_branches(branches))
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A launch, and the tests of cases that have it; none of the last one. `chosen` is the line that names a kernel."""
+
+    tests: tuple[str, ...]
+    lines: tuple[str, ...]
+    chosen: tuple[str, ...] = ()
+
+
+def _group_alike(
+    launches: Sequence[Launch], kernels: Sequence[Sequence[str]], tests: Sequence[str]
+) -> Iterator[_Branch]:
+    """The launches of cases; one of those that follow each other and differ in the name of their kernel."""
+    cases = [
+        (_with_name(launch.text, names[0]) if len(names) == 1 else launch.text, launch.text, names[0], test)
+        for launch, names, test in zip_longest(launches, kernels, tests)
+    ]
+    for alike, found in groupby(cases, key=lambda each: each[0]):
+        group = list(found)
+        chosen = [test for *_, test in group if test is not None]
+        is_last = len(chosen) < len(group)
+        if len(group) == 1:
+            yield _Branch(tuple(chosen), tuple(group[0][1].splitlines()))
+            continue
+        named = "".join(f'{test} ? "{kernel}" : ' for _, _, kernel, test in group[:-1])
+        line = f'const std::string kernel = {named}"{group[-1][2]}";'
+        yield _Branch(() if is_last else tuple(chosen), tuple(alike.splitlines()), (line,))
 
 
 def _with_name(launch: str, kernel: str) -> str:
@@ -56,15 +93,9 @@ def _with_name(launch: str, kernel: str) -> str:
     return launch.replace(f'"{kernel}_" + ', 'kernel + "_" + ').replace(f', "{kernel}", ', ", kernel, ")
 
 
-def _choose_name(programs: Programs, kernels: Sequence[str], names: Names) -> str:
-    *conditional, last = kernels
-    chosen = "".join(f'{_write_test(programs, i, names)} ? "{kernel}" : ' for i, kernel in enumerate(conditional))
-    return f'{chosen}"{last}"'
-
-
-def _write_test(programs: Programs, at: int, names: Names) -> str:
+def _write_test(programs: Programs, at: int, names: Names, body: str) -> str:
     """The condition of a case that is not the last."""
-    conditions = (_write_condition(each, names) for each in programs.cases[at].when)
+    conditions = (_write_condition(each, names, body) for each in programs.cases[at].when)
     tests = [*_write_types(programs, at, names), *conditions]
     if not tests:
         raise _refuse("two cases hold for the same calls")
@@ -75,15 +106,49 @@ def _refuse(what: str) -> PorterError:
     return PorterError("PTR376", what, hint="See docs/errors/PTR376.md.")
 
 
-def _join_cases(programs: Programs, launches: Sequence[Launch], names: Names) -> Iterator[str]:
-    """The launches of all cases, each under its condition but the last."""
-    *conditional, last = zip(programs.cases, launches, strict=True)
-    if not conditional:
-        yield last[1].text
+def _join_branches(branches: Sequence[_Branch]) -> Iterator[str]:
+    """Launches, each under its condition but the last; what all begin and end with is outside of these."""
+    texts = [branch.lines for branch in branches]
+    if len(texts) == 1:
+        yield from (*branches[0].chosen, *texts[0])
         return
-    for i, (_, launch) in enumerate(conditional):
-        yield f"{'} else ' if i else ''}if ({_write_test(programs, i, names)}) {{\n{launch.text}"
-    yield f"}} else {{\n{last[1].text}\n}}"
+    begin = _count_shared_statements(texts)
+    end = _count_shared_end([lines[begin:] for lines in texts])
+    made = {name for lines in texts for line in lines[begin : len(lines) - end] for name in list_declared(line)}
+    if any(contains_identifier(line, name) for line in texts[0][len(texts[0]) - end :] for name in made):
+        end = 0
+    yield from texts[0][:begin]
+    for i, branch in enumerate(branches):
+        head = f"if ({' || '.join(map(_parenthesize, branch.tests))}) {{" if branch.tests else "{"
+        yield f"{'} else ' if i else ''}{head}"
+        yield from (*branch.chosen, *branch.lines[begin : len(branch.lines) - end])
+    yield "}"
+    yield from texts[0][len(texts[0]) - end :]
+
+
+def _parenthesize(test: str) -> str:
+    return f"({test})" if " && " in test else test
+
+
+def _count_shared_statements(texts: Sequence[Sequence[str]]) -> int:
+    """How many statements, of a line each, all launches begin with."""
+    alike = takewhile(lambda lines: len(set(lines)) == 1 and lines[0].endswith(";"), zip(*texts, strict=False))
+    return sum(1 for _ in alike)
+
+
+def _count_shared_end(texts: Sequence[Sequence[str]]) -> int:
+    """How many lines of whole blocks all launches end with."""
+    backward = zip(*(reversed(lines) for lines in texts), strict=False)
+    alike = [lines[0] for lines in takewhile(lambda lines: len(set(lines)) == 1, backward)]
+    whole = (count for count in range(len(alike), 0, -1) if _is_whole(alike[:count]))
+    return next(whole, 0)
+
+
+def _is_whole(backward: Sequence[str]) -> bool:
+    """Whether lines, the last one first, are blocks of code with nothing of an outer one."""
+    lines = list(reversed(backward))
+    depths = list(accumulate(line.count("{") - line.count("}") for line in lines))
+    return depths[-1] == 0 and min(depths) == 0 and lines[0].endswith("{")
 
 
 def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
@@ -103,10 +168,13 @@ def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
         yield _OF_KIND[next(iter(kinds))].format(f"{tensor}scalar_type()")
 
 
-def _write_condition(condition: Condition, names: Names) -> str:
+def _write_condition(condition: Condition, names: Names, body: str) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
     if condition.text == UNKNOWN_CONDITION:
         raise _refuse("the calls of one case have nothing in common that others lack")
+    compared = _COMPARED.fullmatch(condition.text)
+    if compared and names.types.get(compared["name"], "").startswith("Scalar"):
+        return _write_comparison(compared, condition.holds, names, body)
     parts, last = [], 0
     for token in name_tokens(condition.text):
         if names.types.get(token.text) == "Tensor?" and condition.text.startswith(_GIVEN, token.end):
@@ -120,3 +188,19 @@ def _write_condition(condition: Condition, names: Names) -> str:
             last = token.end
     text = "".join([*parts, condition.text[last:]])
     return text if condition.holds else f"!({text})"
+
+
+def _write_comparison(compared: re.Match[str], is_met: bool, names: Names, body: str) -> str:
+    """Whether a scalar is equal to a number, less or greater; one that is left out is none of these."""
+    name, sign, number = compared["name"], compared["sign"], compared["number"]
+    variable, value = names.variable(name), write_value(Scalar(name), names)
+    is_given = not names.types[name].endswith("?")
+    for local, default in find_locals(body, value):
+        if default is None or holds(f"{name} {sign} {number}", {name: default}) is False:
+            value, is_given = local, True
+    text = f"{value} {sign} {number.replace('inf', _INFINITY)}"
+    if not is_given:
+        text = f"{variable}.has_value() && {text}"
+    if is_met:
+        return text
+    return text.replace(" == ", " != ") if is_given and sign == "==" else f"!({text})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from porter.aten.call_graph import parse_source
@@ -16,12 +16,10 @@ from porter.core.dtypes import DType
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
-from porter.loops.host_values import SizeProduct
 from porter.loops.optional import name_flags
 from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
-from porter.loops.windows import Window
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
@@ -36,9 +34,10 @@ from porter.metal.native.place_launch import write_place_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
+from porter.plan.native.alternatives import refuse_differing
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
-from porter.plan.native.direct_results import with_direct_results
+from porter.plan.native.early_return import list_counted, return_early
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
@@ -47,11 +46,12 @@ from porter.plan.native.files import (
     read_style,
     sees_helpers,
 )
+from porter.plan.native.made_results import make_results
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
-from porter.plan.native.scratch import without_scratch
-from porter.plan.native.structured import find_structured_target
-from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target, with_fed, with_returned
+from porter.plan.native.structured import find_own_target
+from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target
+from porter.plan.native.type_checks import check_result_type
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
@@ -132,7 +132,7 @@ def port_rows(
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = _find_target(port.draft.fork, lead, found, symbols)
+            target = find_own_target(port.draft.fork, lead, found, symbols)
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):
@@ -148,15 +148,6 @@ def port_rows(
     late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
     blocked = tuple(each for each in port.blocked if each.served not in late)
     return replace(port, ported=(*port.ported, *late), blocked=blocked)
-
-
-def _find_target(fork: Checkout, row: ServedFunction, found: Programs | PorterError, symbols: frozenset[str]) -> Target:
-    """The function that a row's launch goes to. Raises PTR368, PTR369 and PTR371."""
-    if isinstance(found, Programs) and isinstance(found.map, Window):
-        target = find_structured_target(fork, row)
-        if target is not None:
-            return target
-    return with_direct_results(with_fed(with_returned(without_scratch(find_target(fork, row, symbols)))))
 
 
 def _find_key(row: ServedFunction) -> tuple[str, str] | None:
@@ -216,16 +207,19 @@ def _port_row(
         taken = any(kernel.name.startswith(base) for kernel in port.kernels)
         if not taken or base == bases[-1] or set(written) <= set(port.kernels):
             break
-    body = create_results(target.body, programs, names)
+    refuse_differing(target, set(names.variables.values()))
+    body = create_results(make_results(fork, target, programs, names), programs, names)
     body = replace_graph(body, target.place, set(names.variables.values()))
+    body = check_result_type(fork, row.function, programs, names, body)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
     launches = [
         write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, has_long)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
-    launch = write_cases(programs, launches, [[kernel.name for kernel in kernels] for kernels in cases], names)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, _list_counted(programs), names)])
+    kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
+    launch = write_cases(programs, launches, kernel_names, names, body)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
@@ -382,26 +376,9 @@ def _edit_function(
     source = parse_source(target.file, draft.fork.read(target.file))
     function = target.function
     counted = [names.variable(tensor) for tensor in counted_by]
-    made = _return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
+    made = return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
     if not sees_helpers(source, function.start) and not re.search(r"using namespace (?:at::native::)?mps;", made):
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]
     text = format_block(draft.fork, target.file, f"{head}{{\n{made.strip()}\n}}")
     return Edit(target.file, function.start, function.end, text)
-
-
-def _list_counted(programs: Programs) -> set[str]:
-    """The tensors whose number of elements is that of the threads of all kernels."""
-    rows = [nest.rows for case in programs.cases for nest in case.nests]
-    whole = {each.tensor for each in rows if isinstance(each, SizeProduct) and each.begin is None and each.end is None}
-    return whole if len(whole) == 1 and len(rows) == sum(isinstance(each, SizeProduct) for each in rows) else set()
-
-
-def _return_early(body: str, target: Target, counted: Iterable[str]) -> str:
-    """A body that returns before it launches kernels for no elements, of a result or of tensors that are `counted`."""
-    result = target.variables["result0"]
-    if any(f"{each}.numel() == 0" in body for each in (result, *counted)):
-        return body
-    end = body.rstrip().rpartition("\n")[2].strip()
-    leave = end if end.startswith("return") else "return;"
-    return body.replace(LAUNCH, f"if ({result}.numel() == 0) {{\n{leave}\n}}\n\n{LAUNCH}")

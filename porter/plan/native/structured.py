@@ -1,6 +1,7 @@
-"""Structured functions whose body is the launch alone: their meta functions check arguments and make the results.
+"""The function that a row's launch goes to; of windows that are structured, with a body that is the launch alone.
 
-Source: torchgen (`structured`, `precomputed`), ATen/native/README.md.
+The meta function of a structured row checks the arguments and makes the results. Source: torchgen (`structured`,
+`precomputed`), ATen/native/README.md.
 """
 
 from __future__ import annotations
@@ -14,9 +15,24 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.inlining import read_parameters
-from porter.plan.native.target import RUN, Target, find_again
+from porter.loops.program import Programs
+from porter.loops.windows import Window
+from porter.plan.native.direct_results import with_direct_results
+from porter.plan.native.scratch import without_scratch
+from porter.plan.native.target import RUN, Target, find_again, find_target, with_fed, with_returned
 
 _PRECOMPUTED = re.compile(r"^ +- (\w+) -> (.+)$", re.M)
+
+
+def find_own_target(
+    checkout: Checkout, served: ServedFunction, found: Programs | PorterError, ported: frozenset[str]
+) -> Target:
+    """The function that a row's launch goes to, with the names that it has. Raises PTR368, PTR369 and PTR371."""
+    if isinstance(found, Programs) and isinstance(found.map, Window):
+        target = find_structured_target(checkout, served)
+        if target is not None:
+            return target
+    return with_direct_results(with_fed(with_returned(without_scratch(find_target(checkout, served, ported)))))
 
 
 def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target | None:

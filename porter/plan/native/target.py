@@ -7,7 +7,7 @@ its call, and stays as it is for the others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -20,8 +20,16 @@ from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.languages.brackets import split_at_commas
 from porter.languages.identifiers import contains_identifier
-from porter.languages.inlining import CallSite, complete_call, find_call_site, inline_call, read_parameters
+from porter.languages.inlining import (
+    CallSite,
+    complete_call,
+    find_call_site,
+    inline_call,
+    list_call_sites,
+    read_parameters,
+)
 from porter.languages.source import Function, Source
+from porter.languages.statements import read_statements
 
 RUN = "runMPSGraph"
 _MAX_CALLS = 4  # from a row's function to the one that runs the graph
@@ -29,6 +37,8 @@ _REFERENCE = "OptionalScalarRef"
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
+# A reference to the tensor that an optional one holds.
+_HELD = re.compile(r"\bconst Tensor& (\w+)\s*=\s*\*\(?\s*(?:at::)?borrow_from_optional_tensor\((\w+)\)\s*\)?;")
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,7 @@ class Target:
     optional: frozenset[str]  # the variables that are optional tensors
     references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
     arguments: Mapping[str, str] = field(default_factory=dict)  # the same, with what the graph was fed
+    alternatives: tuple[str, ...] = ()  # the bodies with other calls of the helper in the place of the last
 
     @property
     def place(self) -> Place:
@@ -65,14 +76,30 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     at = len(chain) - 1
     names = [link.function.name for link in chain]
     own = next((i - 1 for i in range(1, at + 1) if not _is_own(checkout, chain[i].function, ported, names)), at)
-    body = _body(source, chain[at].function)
+    own = next((i for i, link in enumerate(chain[:own]) if link.others), own)
+    body, others = read_body(source, chain[at].function), list[str]()
     for i in reversed(range(own, at)):
-        body = _inline(source, chain[i], chain[i + 1].function, body)
+        link, called = chain[i], chain[i + 1].function
+        others = [_inline(source, link, link.site, called, each) for each in others]
+        others += [_inline(source, link, site, called, body) for site in link.others]
+        body = _inline(source, link, link.site, called, body)
     variables = _name_variables(source, served.function, chain[: own + 1])
     parameters = read_parameters(chain[own].function)
     references = frozenset(each.name for each in parameters if _REFERENCE in each.type)
     optional = frozenset(each.name for each in parameters if "ptional" in each.type) - references
-    return Target(implementation.file, chain[own].function, body, variables, optional, references)
+    required = {each.name for each in served.function.arguments if each.type == "Tensor"}
+    held = {optional: name for name, optional in _HELD.findall(body)}
+    variables |= {name: held.get(variables[name], variables[name]) for name in required & variables.keys()}
+    found = Target(implementation.file, chain[own].function, body, variables, optional, references)
+    return replace(found, alternatives=tuple(others))
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A function's body, and where it calls another."""
+
+    text: str
+    call: CallSite
 
 
 def find_lead(checkout: Checkout, served: ServedFunction) -> ServedFunction:
@@ -95,15 +122,15 @@ def _find_runner(checkout: Checkout, served: ServedFunction) -> str:
     source = parse_source(implementation.file, checkout.read(implementation.file))
     function = find_again(source, implementation.function)
     for _ in range(_MAX_CALLS):
-        if function is None or contains_identifier(_body(source, function), RUN):
+        if function is None or contains_identifier(read_body(source, function), RUN):
             return function.name if function else ""
-        body, start = _body(source, function), function.start
+        body, start = read_body(source, function), function.start
         called = [
             each
             for name, overloads in source.functions_by_name.items()
             if contains_identifier(body, name)
             for each in overloads
-            if each.start != start and _reaches_graph(source, each)
+            if each.start != start and reaches_graph(source, each)
         ]
         function = called[0] if len(called) == 1 else None
     return ""
@@ -120,10 +147,14 @@ def _list_chain(checkout: Checkout, served: ServedFunction) -> list[_Link]:
 
 @dataclass(frozen=True)
 class _Link:
-    """A function on the way to the graph, and its call of the next."""
+    """A function on the way to the graph, and its call of the next: the last one, with no other in the body.
+
+    `others` are the same for the calls before that, which make other results.
+    """
 
     function: Function
-    call: CallSite | None
+    site: _Site | None
+    others: tuple[_Site, ...] = ()
 
 
 def _follow(source: Source, implementation: Implementation, served: ServedFunction) -> Iterator[_Link]:
@@ -133,14 +164,15 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
     seen: set[int] = set()
     while function is not None and function.start not in seen:
         seen.add(function.start)
-        body = _body(source, function)
+        body = read_body(source, function)
         if contains_identifier(body, RUN):
             yield _Link(function, None)
             return
         found = next(_find_calls(source, function, body), None)
         if found is None:
             break
-        yield _Link(function, found[1])
+        *others, site = found[1]
+        yield _Link(function, site, tuple(others))
         function = found[0]
     raise _refuse(served, "no function of its file runs its graph")
 
@@ -159,28 +191,50 @@ def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) 
         return False
     source = parse_source(found.file, checkout.read(found.file))
     function = find_again(source, found.function)
-    if function is None or _reaches_graph(source, function):
+    if function is None or reaches_graph(source, function):
         return False
-    return any(find_call_site(_body(source, function), name) for name in names)
+    return any(find_call_site(read_body(source, function), name) for name in names)
 
 
-def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple[Function, CallSite]]:
+def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple[Function, list[_Site]]]:
     """The calls, by statements of their own, of functions of the file that run a graph, directly or not."""
     for name, overloads in source.functions_by_name.items():
         if contains_identifier(body, name):
-            site = find_call_site(body, name)
-            calls = [(f, complete_call(site, read_parameters(f))) for f in overloads if site]
-            fitting = [(f, call) for f, call in calls if call and f.start != function.start]
-            if len(fitting) == 1 and _reaches_graph(source, fitting[0][0]):
+            alone = list(_list_alone(body, name))
+            fitting = [(f, sites) for f in overloads if f.start != function.start and (sites := _complete(alone, f))]
+            if len(fitting) == 1 and reaches_graph(source, fitting[0][0]):
                 yield fitting[0]
 
 
-def _reaches_graph(source: Source, function: Function, depth: int = 4) -> bool:
-    body = _body(source, function)
+def _list_alone(body: str, name: str) -> Iterator[_Site]:
+    """A body with each of its calls of a function alone; of calls under conditions, with the first as it is."""
+    sites = list(list_call_sites(body, name))
+    outermost = [each for each in sites if each.statement in read_statements(body)]
+    if len(outermost) < len(sites) or len(sites) < 2:
+        yield from (_Site(body, each) for each in sites[:1])
+        return
+    for kept in sites:
+        text = body
+        for each in reversed(sites):
+            if each is not kept:
+                text = text[: each.statement.start] + text[each.statement.end :]
+        yield from (_Site(text, each) for each in list_call_sites(text, name))
+
+
+def _complete(sites: Sequence[_Site], function: Function) -> list[_Site]:
+    """The calls with the arguments that a function has by default; none if one is not of that function."""
+    completed = [(site.text, complete_call(site.call, read_parameters(function))) for site in sites]
+    made = [_Site(text, call) for text, call in completed if call]
+    return made if len(made) == len(sites) else []
+
+
+def reaches_graph(source: Source, function: Function, depth: int = 4) -> bool:
+    """Whether a function runs a graph, by itself or through others of its file."""
+    body = read_body(source, function)
     if contains_identifier(body, RUN):
         return True
     called = (each for name, fs in source.functions_by_name.items() if contains_identifier(body, name) for each in fs)
-    return depth > 0 and any(_reaches_graph(source, each, depth - 1) for each in called if each.start != function.start)
+    return depth > 0 and any(reaches_graph(source, each, depth - 1) for each in called if each.start != function.start)
 
 
 def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chain: list[str]) -> bool:
@@ -196,19 +250,23 @@ def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chai
     return True
 
 
-def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
-    assert link.call is not None
-    distinct = frozenset((*_ENUMERATOR.findall(source.text), *_list_enumerators(source.text)))
-    outer, parameters = _body(source, link.function), read_parameters(called)
+def _inline(source: Source, link: _Link, site: _Site | None, called: Function, body: str) -> str:
+    assert site is not None
+    parameters = read_parameters(called)
     given = {each.name for each in read_parameters(link.function) if "ptional" not in each.type}
-    made = inline_call(outer, link.call, body, parameters, distinct, link.function.name, given)
+    made = inline_call(site.text, site.call, body, parameters, list_enumerators(source.text), link.function.name, given)
     if made is None:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
         raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")
     return made
 
 
-def _list_enumerators(text: str) -> Iterator[str]:
+def list_enumerators(text: str) -> frozenset[str]:
+    """The enumerators that a file has or names."""
+    return frozenset((*_ENUMERATOR.findall(text), *_list_own_enumerators(text)))
+
+
+def _list_own_enumerators(text: str) -> Iterator[str]:
     """The names of a file's own enumerations without a scope."""
     for listed in re.findall(r"\benum\s+(?!class\b|struct\b)\w*[^{};]*\{([^}]*)\}", text):
         yield from re.findall(r"(?:^|,)\s*(\w+)", listed)
@@ -224,11 +282,11 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
         raise PorterError("PTR371", what, source.place(first.start), "See docs/errors/PTR371.md.")
     variables = dict(zip(names, parameters, strict=True))
     outs = [each.name for each in function.arguments if "!" in each.type]
-    returned = _read_returned(_body(source, first))
+    returned = _read_returned(read_body(source, first))
     results = [variables[each] for each in outs] if outs else returned
     variables |= {f"result{i}": each for i, each in enumerate(results)}
     for link, following in pairwise(chain):
-        variables = _pass_on(variables, link, following.function, _read_borrowed(_body(source, link.function)))
+        variables = _pass_on(variables, link, following.function, _read_borrowed(read_body(source, link.function)))
     return variables
 
 
@@ -243,10 +301,10 @@ def _pass_on(
     variables: Mapping[str, str], link: _Link, called: Function, borrowed: Mapping[str, str]
 ) -> dict[str, str]:
     """The variables of a caller by the names of the parameters that they are passed as."""
-    assert link.call is not None
+    assert link.site is not None
     passed = {
         borrowed.get(argument, argument): parameter.name
-        for argument, parameter in zip(link.call.arguments, read_parameters(called), strict=True)
+        for argument, parameter in zip(link.site.call.arguments, read_parameters(called), strict=True)
     }
     return {name: passed[variable] for name, variable in variables.items() if variable in passed}
 
@@ -306,7 +364,8 @@ def _is_view(body: str, variable: str, argument: str) -> bool:
     return bool(values) and all(same.fullmatch(value.strip()) for value in values)
 
 
-def _body(source: Source, function: Function) -> str:
+def read_body(source: Source, function: Function) -> str:
+    """The text between the braces of a function."""
     return source.text[function.body_start + 1 : function.body_end - 1]
 
 

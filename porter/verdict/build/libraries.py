@@ -10,7 +10,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,10 +19,11 @@ from porter.core.cache import digest, get, put, put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build import objects, registration, sources
+from porter.verdict.build.bystanders import find_bystanders, find_gone
 from porter.verdict.build.companions import list_companions
 from porter.verdict.build.missing import find_missing, write_missing
 from porter.verdict.build.objects import Recipe
-from porter.verdict.build.tree import Tree
+from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.result import VerifyTarget
 
 _ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
@@ -57,7 +58,7 @@ def build(
     With `switched`, it has the host files of its operators alone, and registers the rows of one when asked to.
 
     Raises what `registration.generate` and `sources.operation_files` raise, PTR166 (the fork's host code does not
-    compile) and PTR167 (it does not link).
+    compile), PTR167 (it does not link) and PTR426 (a plan breaks host code of other operators).
     """
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     bases = tuple(dict.fromkeys(target.base for target in targets))
@@ -69,6 +70,8 @@ def build(
     needed = tree.files(OPERATIONS, ".mm", ".cpp") if whole else sources.operation_files(tree, found.kernels, stubs)
     shared = _build_shared(tree, found.include, recipe, cache)
     linked = _link_library(tree, dict.fromkeys((*shared.files, *needed)), found, recipe, cache, missing_ok)
+    if tree.texts:
+        _check_bystanders(tree, linked.files, found, recipe, cache)
     return Built(linked.library, found.kernels, tuple(dict.fromkeys((*shared.compiled, *linked.compiled))))
 
 
@@ -98,6 +101,47 @@ def _build_shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _Li
     return _link_library(tree, sources.library_files(tree), nothing, recipe, cache)
 
 
+def _check_bystanders(
+    tree: Tree, files: Sequence[str], found: registration.Registration, recipe: Recipe, cache: Path
+) -> None:
+    """Raises PTR426 for other host code that no longer compiles because of a plan, or calls what the plan removes."""
+    others = find_bystanders(tree, files)
+    made, broken = _compile_each(tree, others, found.include, recipe, cache)
+    if broken:
+        before = materialise(tree.checkout, {}, cache)
+        flags = tuple(flag.replace(str(tree.root), str(before.root)) for flag in recipe.flags)
+        include = cache / "generated" / digest(before.root.name) / "include"
+        _, old = _compile_each(before, broken, include, replace(recipe, flags=flags), cache)
+        for path in broken.keys() - old.keys():
+            raise _break_error(broken[path].what, broken[path].place)
+    try:
+        _library(made, recipe, cache)
+    except Undefined as missing:
+        gone = find_gone(tree)
+        lost = [each.name for each in missing.symbols if not gone.isdisjoint(re.findall(r"\w+", each.name))]
+        if lost:
+            raise _break_error(f"nothing defines {'; '.join(lost[:5])}", None) from missing
+
+
+def _compile_each(
+    tree: Tree, files: Iterable[str], include: Path, recipe: Recipe, cache: Path
+) -> tuple[list[Path], dict[str, PorterError]]:
+    """The objects of those files that compile, and the errors of the others."""
+    made, broken = [], {}
+    nothing = registration.Registration((), include, (), ())
+    for path in files:
+        try:
+            made += [each for each, _ in _compile_files(tree, [path], nothing, recipe, cache).values()]
+        except PorterError as error:
+            broken[path] = error
+    return made, broken
+
+
+def _break_error(what: str, place: Place | None) -> PorterError:
+    hint = "Change the code there too, or keep what it uses."
+    return PorterError("PTR426", f"the port breaks other host code: {what}", place, hint)
+
+
 def _link_library(
     tree: Tree,
     files: Iterable[str],
@@ -108,14 +152,9 @@ def _link_library(
 ) -> _LinkedLibrary:
     """The library of some host files and the registrations, with every other file that defines what they use."""
     files = [*sources.add_called_files(tree, files)]
-    yaml_text = tree.read(NATIVE_FUNCTIONS)
-    generated = "\n".join(path.read_text() for path in found.sources)
     compiled: list[str] = []
     while True:
-        included = sources.native_headers(tree, files) | sources.native_headers_in(generated)
-        registration.native_headers(yaml_text, included, found.include)
-        registration.dispatch_headers(sources.dispatch_headers(tree, files), found.include)
-        made = _objects(tree, files, found, recipe, cache)
+        made = _compile_files(tree, files, found, recipe, cache)
         compiled += [name for name, (_, fresh) in made.items() if fresh]
         objects_made = [path for path, _ in made.values()]
         try:
@@ -145,6 +184,17 @@ class Undefined(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.symbols = find_missing(message)
+
+
+def _compile_files(
+    tree: Tree, files: Sequence[str], found: registration.Registration, recipe: Recipe, cache: Path
+) -> dict[str, tuple[Path, bool]]:
+    """The objects of some host files and of the registrations, after the headers that they include are written."""
+    generated = "\n".join(path.read_text() for path in found.sources)
+    included = sources.native_headers(tree, files) | sources.native_headers_in(generated)
+    registration.native_headers(tree.read(NATIVE_FUNCTIONS), included, found.include)
+    registration.dispatch_headers(sources.dispatch_headers(tree, files), found.include)
+    return _objects(tree, files, found, recipe, cache)
 
 
 def _objects(

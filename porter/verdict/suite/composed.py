@@ -26,9 +26,15 @@ def computes_all(op: OpInfo, samples: Sequence[SampleInput], ran: Collection[str
     return names.isdisjoint(aten_names(op)) and all(names <= _called(op, sample, slopes) for sample in samples)
 
 
-def _called(op: OpInfo, sample: SampleInput, slopes: bool) -> set[str]:
-    with torch.set_grad_enabled(slopes), profile() as seen:
+def run_sample(op: OpInfo, sample: SampleInput, slopes: bool) -> None:
+    """Computes a sample; with `slopes`, its gradients too."""
+    with torch.set_grad_enabled(slopes):
         result = op(sample.input, *sample.args, **sample.kwargs)
         found = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor) and t.requires_grad]
         torch.autograd.backward(found, [torch.ones_like(t) for t in found])
+
+
+def _called(op: OpInfo, sample: SampleInput, slopes: bool) -> set[str]:
+    with profile() as seen:
+        run_sample(op, sample, slopes)
     return {base_name(event.name) for event in seen.function_events}

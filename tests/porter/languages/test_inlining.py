@@ -149,3 +149,8 @@ def test_a_switch_on_a_constant_is_the_case_that_it_takes() -> None:
     text = "switch (Mode::Mean) {\n  case Mode::Sum:\n    sum();\n    break;\n  case Mode::Mean:\n  default:\n    mean();\n}"
     assert fold(text, MODES) == "mean();"
     assert fold(text.replace("(Mode::Mean)", "(mode)"), MODES) == text.replace("(Mode::Mean)", "(mode)")
+
+
+def test_a_branch_that_is_never_taken_takes_its_comment_along() -> None:
+    text = "f();\n// when both hold\n// for a reason\nif (false) {\n  g();\n}\n// of h\nh();\n"
+    assert fold(text) == "f();\n// of h\nh();\n"

@@ -11,6 +11,7 @@ from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.loops.building import CallProgram, build_program, transfer_program
 from porter.loops.coalesce import coalesce
+from porter.loops.coordinates import CoordinateMap, Rule, Way
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest, fuse
 from porter.loops.graph import ConcreteGraph, Node, Result, Tensor
@@ -20,7 +21,9 @@ from porter.loops.numbers import digest_structure, list_numbers, replace_numbers
 from porter.loops.printing import nest_lines
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role
 from porter.loops.program_printing import program_lines
+from porter.loops.resampling import Resampling, Sampling
 from porter.loops.storage import decode_programs, encode_programs
+from porter.loops.windows import Pooling, Window
 
 INPUT, OUTPUT = Buffer(0), Buffer(2)
 
@@ -139,3 +142,17 @@ def test_programs_come_back_from_json() -> None:
     assert found.cases == (program,)
     assert list(program_lines(found.cases[0])) == list(program_lines(program))
     assert [(each.code, each.what) for each in found.left] == [("PTR364", "one call")]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        CoordinateMap(Rule.PADDED, Way.READ, "padding", source="self", dtypes=(FLOAT,)),
+        Resampling(Sampling.LINEAR, "grad_output", ("scales",), "align_corners", True, (FLOAT,)),
+        Window(Pooling.AVERAGE, "self", "kernel_size", "stride", "padding", dtypes=(FLOAT,)),
+        None,
+    ],
+)
+def test_what_is_found_of_results_is_stored(found: CoordinateMap | Resampling | Window | None) -> None:
+    programs = Programs("op", (), (), found)
+    assert decode_programs(encode_programs([programs])) == (programs,)

@@ -18,7 +18,7 @@ def call(*names: str) -> Arguments:
 
 
 def test_what_is_read_has_a_number_and_what_is_written_a_guard() -> None:
-    [program] = left_out.centered().cases
+    program = left_out.centered().cases[0]
     [nest] = program.nests
     assert [each.name for each in program.numbers] == ["width", "has_weight", "has_total", "has_output1"]
     assert [each.guard.name if each.guard else None for each in nest.nest.stores] == [None, "has_output1", "has_total"]
@@ -27,7 +27,7 @@ def test_what_is_read_has_a_number_and_what_is_written_a_guard() -> None:
 
 
 def test_a_call_without_tensors_runs_neither_their_stores_nor_their_loads() -> None:
-    [program] = left_out.centered().cases
+    program = left_out.centered().cases[0]
     [nest] = instantiate([each.nest for each in program.nests], call("weight", "total"))
     assert [store.buffer for store in nest.stores] == [fork.OUTPUT, left_out.SUMS]
     assert left_out.WEIGHT not in nest.reads()
@@ -53,7 +53,7 @@ def test_only_what_others_depend_on_is_read() -> None:
 
 
 def test_tensors_that_are_left_out_together_have_one_flag() -> None:
-    [program] = left_out.centered().cases
+    program = left_out.centered().cases[0]
     calls = (call(), call("weight", "total"), call("result1"))
     joined = join_flags(replace(program, calls=calls))
     assert [each.name for each in joined.numbers] == ["width", "has_weight", "has_output1"]

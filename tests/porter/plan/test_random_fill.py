@@ -24,6 +24,12 @@ ROWS = """
   dispatch:
     CPU, CUDA: uniform_
 
+- func: normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)
+  variants: method
+  tags: nondeterministic_seeded
+  dispatch:
+    CPU, CUDA: normal_
+
 - func: binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor
   dispatch:
     CPU, CUDA: binomial
@@ -43,18 +49,36 @@ struct UniformStub {
 Tensor& uniform_(Tensor& self, double from, double to, std::optional<Generator> gen) {
   return at::native::templates::uniform_impl_<UniformStub, Generator>(self, from, to, std::move(gen));
 }
+
+DEFINE_DISPATCH(normal_stub);
+
+template<typename RNG>
+struct NormalStub {
+  void operator()(Tensor& self, double mean, double std, std::optional<Generator> gen) {
+    normal_stub(self.device().type(), self, mean, std, gen);
+  }
+};
+
+Tensor& normal_(Tensor& self, double mean, double std, std::optional<Generator> gen) {
+  return at::native::templates::normal_impl_<NormalStub, Generator>(self, mean, std, std::move(gen));
+}
 } // namespace at::native
 """
 KERNEL = """namespace at::native {
 void uniform_kernel(TensorIteratorBase& iter, double from, double to, std::optional<Generator> gen) {
   templates::cpu::uniform_kernel(iter, from, to, check_generator<CPUGeneratorImpl>(gen));
 }
+void normal_kernel(const TensorBase& self, double mean, double std, std::optional<Generator> gen) {
+  templates::cpu::normal_kernel(self, mean, std, check_generator<CPUGeneratorImpl>(gen));
+}
 REGISTER_DISPATCH(uniform_stub, &uniform_kernel)
+REGISTER_DISPATCH(normal_stub, &normal_kernel)
 } // namespace at::native
 """
 DECLARED = (
     "DECLARE_DISPATCH(void(*)(TensorIteratorBase&, const double, const double, std::optional<Generator>), "
     "uniform_stub)\n"
+    "DECLARE_DISPATCH(void(*)(const TensorBase&, const double, const double, std::optional<Generator>), normal_stub)\n"
 )
 METAL, HOST = f"{KERNELS}/RandomKernel.metal", f"{OPERATIONS}/RandomKernel.mm"
 
@@ -140,6 +164,17 @@ def test_a_fault_fails_its_verdict(fork: Checkout, plan: Plan, path: str, right:
     assert planted != text
     verdict = verify(fork.root, planted, target_of(plan, "uniform"), "float32")
     assert why in "\n".join(each.reason for each in verdict.failures)
+
+
+def test_a_type_is_refused_as_one_and_not_for_want_of_a_kernel(fork: Checkout) -> None:
+    plan = plan_addition(fork, "normal_")
+    text, target = plan.changes.apply(), target_of(plan, "normal")
+    check = "TORCH_CHECK_TYPE(isFloatingType(self.scalar_type())"
+    assert check in text[HOST]
+    assert verify(fork.root, text, target, "refused_types").ok
+    planted = {**text, HOST: text[HOST].replace(check, "TORCH_CHECK_TYPE(true")}
+    told = "\n".join(each.reason for each in verify(fork.root, planted, target, "refused_types").failures)
+    assert "normal_fill_long_long" in told
 
 
 def test_a_fork_without_philox_is_refused(fork: Checkout) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from porter.recording.calls import OpCall
-from porter.recording.overloads import adapt_call
+from porter.recording.overloads import adapt_call, adapt_with_type
 
 X = torch.tensor([0.5, -1.0])
 ATEN = torch.ops.aten
@@ -63,3 +63,12 @@ def test_a_number_is_no_tensor() -> None:
 def test_a_refused_call_gives_no_results_to_overwrite() -> None:
     call = made(ATEN.mm.default, self=X.reshape(1, 2), mat2=X.reshape(1, 2))
     assert adapt_call(call, "mm.out") is None
+
+
+def test_a_result_type_is_that_of_the_first_tensor() -> None:
+    given = made(torch.ops.aten.norm.ScalarOpt_dim, self=torch.rand(2, 3), p=2, dim=[0], keepdim=True)
+    adapted = adapt_with_type(given, "norm.ScalarOpt_dim_dtype")
+    assert adapted is not None and adapted.arguments == {**given.arguments, "dtype": torch.float32}
+    assert adapted.run().shape == (1, 3)
+    assert adapt_with_type(given, "norm.ScalarOpt_dim") is None
+    assert adapt_with_type(given, "norm.ScalarOpt_dtype") is None

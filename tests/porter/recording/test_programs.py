@@ -59,6 +59,15 @@ def call_mean(shape: tuple[int, ...], dim: int, build: Build = mean) -> Recorded
     return run_graph(torch.ops.aten.mean.dim, arguments, build)
 
 
+def total(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+    return builder.send("reductionSumWithTensor:axes", refs["self"], list(arguments["dim"]))
+
+
+def call_total(shape: tuple[int, ...], dims: tuple[int, ...]) -> RecordedRun:
+    arguments = {"self": torch.rand(shape), "dim": list(dims), "keepdim": False, "dtype": None}
+    return run_graph(torch.ops.aten.sum.dim_IntList, arguments, total)
+
+
 def test_calls_of_several_ranks_and_dimensions_have_one_program() -> None:
     calls = [call_mean(shape, dim) for shape in SHAPES for dim in range(len(shape))]
     found = find_programs("mean.dim", calls)
@@ -75,6 +84,32 @@ def test_calls_of_several_ranks_and_dimensions_have_one_program() -> None:
         "  sum0 = sum for r1_0 < input_first_dim_size of input[i0 * input_inner_size_2 + r1_0 * input_inner_size + i1]",
         "  output[i0 * input_inner_size + i1] = sum0 * inverse_input_first_dim_size",
     ]
+
+
+def test_a_number_holds_in_calls_after_those_that_it_was_found_from() -> None:
+    alone = [call_total((rows, columns), (1,)) for rows in range(2, 9) for columns in range(2, 9)]
+    together = [call_total(shape, (1, 2)) for shape in SHAPES if len(shape) == 3]
+    found = find_programs("sum.dim_IntList", [*alone, *together])
+    assert len(alone) > 48 and not found.left
+    [program] = found.cases
+    assert "input_inner_size = prod(self[first(dim):])" in lines(program)
+
+
+def test_calls_of_one_element_say_nothing_of_a_case() -> None:
+    def compute(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        if not arguments["keepdim"]:
+            return mean(builder, refs, arguments)
+        axes = sorted(dim % arguments["self"].ndim for dim in arguments["dim"])
+        return builder.send("reductionMaximumWithTensor:axes", refs["self"], axes)
+
+    def made(shape: tuple[int, ...], keepdim: bool) -> RecordedRun:
+        arguments = {"self": torch.rand(shape), "dim": [1], "keepdim": keepdim, "dtype": None}
+        return run_graph(torch.ops.aten.mean.dim, arguments, compute)
+
+    calls = [made(shape, keepdim) for keepdim in (False, True) for shape in SHAPES]
+    found = find_programs("mean.dim", [*calls, made((1, 1), False), made((1, 1), True)])
+    assert not found.left
+    assert sorted(str(when) for program in found.cases for when in program.when) == ["!(keepdim)", "keepdim"]
 
 
 def test_few_calls_have_no_program() -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import INDEXING, NATIVE_FUNCTIONS
+from porter.core.layout import INDEXING, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import plan_operator
 from porter.verdict.prove import target_of
 from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
-from tests.porter.verdict.written_ports import HOST_CODE, LISTS, METAL, Port
+from tests.porter.verdict.written_ports import HOST_CODE, LISTS, METAL, OLD_CODE, Port
 
 
 def reasons(verdict: Verdict) -> str:
@@ -98,7 +100,7 @@ def test_yaml_not_edited(atan2: Port) -> None:
     untouched = atan2.edited(
         NATIVE_FUNCTIONS, "CPU, CUDA, MPS: atan2_out", "CPU, CUDA: atan2_out\n    MPS: atan2_out_mps"
     )
-    assert "never reached the ported kernel (atan2)" in reasons(untouched.verdict())
+    assert "never reached the ported kernel (atan2)" in reasons(untouched.restored(OLD_CODE).verdict())
 
 
 def test_one_of_several_rows_not_edited() -> None:
@@ -137,6 +139,25 @@ def test_an_out_of_bounds_write(atan2: Port) -> None:
     assert (
         "with bounds checks: " in told and "kernel `atan2_dense_float_float` has a data race in device memory" in told
     )
+
+
+def test_old_code_that_no_row_declares(atan2: Port) -> None:
+    told = reasons(atan2.restored(OLD_CODE).verdict("test_output_match and float32"))
+    assert f"{OLD_CODE}:174 PTR426 the port breaks other host code: " in told
+
+
+def test_another_file_that_calls_a_removed_function(atan2: Port, tmp_path: Path) -> None:
+    """It compiles, for it declares the function itself."""
+    fork = tmp_path / "fork"
+    shutil.copytree(EMBEDDED_FORK, fork)
+    helper, caller = f"{OPERATIONS}/Helper.mm", f"{OPERATIONS}/Caller.mm"
+    opened = "namespace at::native::mps {\nint count_of_helper(int x)"
+    (fork / helper).write_text(f"{opened} {{\n  return x;\n}}\n}}\n")
+    (fork / caller).write_text(f"{opened};\nint call(int x) {{\n  return count_of_helper(x);\n}}\n}}\n")
+    expr = "test_output_match and float32"
+    assert verify(fork, atan2.texts, atan2.target, expr).ok
+    told = reasons(verify(fork, {**atan2.texts, helper: ""}, atan2.target, expr))
+    assert "PTR426 the port breaks other host code: nothing defines at::native::mps::count_of_helper" in told
 
 
 def test_a_compile_error_after_a_working_build(atan2: Port) -> None:

@@ -78,13 +78,17 @@ class Port:
         assert old in text, f"{path} has no {old!r}"
         return replace(self, texts={**self.texts, path: text.replace(old, new)})
 
+    def restored(self, path: str) -> Port:
+        """The same plan without its edits of a file."""
+        return replace(self, texts={each: text for each, text in self.texts.items() if each != path})
+
     def verdict(self, expr: str | None = None, arithmetic: str = "default") -> Verdict:
         return verify(EMBEDDED_FORK, self.texts, self.target, expr, arithmetic=arithmetic)
 
 
 def port(name: str, functor: str, pairs: tuple[tuple[str, str], ...]) -> Port:
     """A complete port of a structured binary operator that `<name>_stub` computes."""
-    read = {p: (EMBEDDED_FORK / p).read_text() for p in (NATIVE_FUNCTIONS, METAL, HOST_CODE)}
+    read = {p: (EMBEDDED_FORK / p).read_text() for p in (NATIVE_FUNCTIONS, METAL, HOST_CODE, OLD_CODE)}
     lines = "".join(f"REGISTER_BINARY_OP({name}, {given}, {made});\n" for given, made in pairs)
     host = (
         f"static void {name}_mps_kernel(TensorIteratorBase& iter) {{\n"
@@ -92,8 +96,10 @@ def port(name: str, functor: str, pairs: tuple[tuple[str, str], ...]) -> Port:
         f"REGISTER_DISPATCH({name}_stub, &{name}_mps_kernel)\n\n"
     )
     shared, times = re.subn(rf"(: {name}_out)\n    MPS: {name}_out_mps\n", r", MPS\1\n", read[NATIVE_FUNCTIONS])
-    assert times == 1
+    old, removed = re.subn(rf"^TORCH_IMPL_FUNC\({name}_out_mps\).*?^\}}\n\n", "", read[OLD_CODE], flags=re.M | re.S)
+    assert times == removed == 1
     texts = {
+        OLD_CODE: old,
         NATIVE_FUNCTIONS: shared,
         METAL: read[METAL] + functor + lines,
         HOST_CODE: read[HOST_CODE].replace("} // namespace at::native", host + "} // namespace at::native"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, INT, LONG, SHORT, UCHAR
-from porter.loops.expressions import ReductionKind, call, number
+from porter.loops.expressions import Op, ReductionKind, call, intern, number
 from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import SymbolicProgram
 from porter.metal.native.elements import Complex, read_elements
@@ -51,6 +51,21 @@ def test_complex_products_are_multiplied_by_the_fork() -> None:
     made = write_kernel(case, case.nests[0], "product", {0: "out"}, style).source
     assert "c10::metal::opmath_t<T> product = c10::metal::cast_to<c10::metal::opmath_t<T>>(1);" in made
     assert "product = c10::metal::mul(product, c10::metal::cast_to<c10::metal::opmath_t<T>>(input[" in made
+
+
+def test_products_of_two_complex_values_are_those_of_the_fork() -> None:
+    case = reduction(ReductionKind.SUM)
+    [symbolic] = case.nests
+    [store] = symbolic.nest.stores
+    [value] = store.value.args
+    squares = intern(Op.REDUCE, (call("multiplication", (value, value), FLOAT),), FLOAT, store.value.reduction)
+    nest = replace(symbolic, nest=replace(symbolic.nest, stores=(replace(store, value=squares),)))
+    made = write_kernel(
+        replace(case, nests=(nest,)), nest, "squares", {0: "out"}, KernelStyle(True, False, Complex.TAKES)
+    )
+    assert "sum += c10::metal::mul(value, value);" in made.source and made.elements.has_complex
+    real = write_kernel(replace(case, nests=(nest,)), nest, "squares", {0: "out"}, KernelStyle(True, False))
+    assert "sum += value * value;" in real.source
 
 
 def test_integers_that_are_summed_as_long_have_bool_and_their_own_type_beside() -> None:

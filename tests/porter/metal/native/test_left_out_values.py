@@ -18,7 +18,7 @@ from tests.porter.plan.native import fork, left_out
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    [program] = prepare(left_out.centered()).cases
+    program = prepare(left_out.centered()).cases[0]
     kernel = write_kernel(program, program.nests[0], "tested", {0: "output", 1: "sums"}, KernelStyle(True, False))
     names = [fork.OUTPUT, left_out.SUMS, left_out.TOTAL, fork.INPUT, left_out.WEIGHT]
     assert list(kernel.buffers) == names

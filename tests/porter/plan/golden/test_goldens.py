@@ -17,6 +17,7 @@ from porter.metal.source import Source
 from porter.plan.addition import plan_addition
 from porter.plan.planner import plan_operator
 from tests.porter.plan.golden import forks
+from tests.porter.plan.native import left_out
 
 Make = Callable[[Path], Checkout]
 
@@ -45,6 +46,7 @@ CASES: dict[str, tuple[Make, Callable[[Checkout], ChangeSet]]] = {
     "backward": (forks.with_backward, port("bend_backward")),
     "split_by_device": (forks.with_split_row, port("tilt")),
     "from_cuda": (forks.with_cuda_kernel, port("hypot", Source.CUDA)),
+    "tensors_left_out": (left_out.copy_fork, left_out.port),
     "added": (forks.with_lacking_operator, add("heaviside")),
 }
 

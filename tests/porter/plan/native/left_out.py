@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from porter.aten.condition import Condition
+from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, DType
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, call, intern
 from porter.loops.fusion import LoopNest, Store
-from porter.loops.host_values import Arguments, Constant, Size, TensorValue
+from porter.loops.host_values import Arguments, Constant, Size, SizeProduct, TensorValue
 from porter.loops.optional import allow_left_out
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
+from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 
 NAME = "centered"
 ROW = """
-- func: centered(Tensor self, Tensor? weight, Tensor? total, bool[2] mask) -> (Tensor, Tensor)
+- func: centered(Tensor self, Tensor? weight, Tensor? total, bool training, bool[2] mask) -> (Tensor, Tensor)
   dispatch:
     CPU: centered_cpu
     MPS: centered_mps
@@ -28,15 +32,31 @@ namespace at::native {
 std::tuple<Tensor, Tensor> centered_mps(const Tensor& self,
                                         const std::optional<Tensor>& weight_opt,
                                         const std::optional<Tensor>& total_opt,
+                                        bool training,
                                         std::array<bool, 2> mask) {
   const bool has_weight = (weight_opt.has_value() && weight_opt->defined());
+  const bool has_total = (total_opt.has_value() && total_opt->defined());
   TORCH_CHECK(!has_weight || weight_opt->dim() == 1, "centered: weight must be a vector");
+  TORCH_CHECK(training || has_total, "centered: without training, total must be given");
+  string format_key;
+  switch (self.suggest_memory_format()) {
+    case at::MemoryFormat::Contiguous:
+      format_key = "Contiguous";
+      break;
+    default:
+      assert(0 && "checked before");
+  }
   Tensor output = at::empty(self.sizes(), self.options(), MemoryFormat::Contiguous);
   Tensor sums;
   if (mask[1]) {
     sums = at::empty({self.size(0)}, self.options(), MemoryFormat::Contiguous);
   }
-  runMPSGraph(getCurrentMPSStream(), makeGraph(has_weight), feeds, output);
+  @autoreleasepool {
+    string key = "centered:" + format_key + ":" + getTensorsStringKey({self});
+    auto cachedGraph = LookUpOrCreateCachedGraph<CenteredCachedGraph>(key, makeGraph);
+    Placeholder selfPlaceholder = Placeholder(cachedGraph->inputTensor_, self);
+    runMPSGraph(getCurrentMPSStream(), cachedGraph->graph(), feeds, output);
+  }
   return std::make_tuple(output, sums);
 }
 
@@ -60,9 +80,9 @@ def _load(buffer: Buffer, place: Expr) -> Expr:
     return intern(Op.LOAD, (place,), FLOAT, buffer)
 
 
-def _call(dtype: DType, *left_out: str) -> Arguments:
+def _call(dtype: DType, *left_out: str, training: bool = True) -> Arguments:
     tensors = {name: TensorValue(shape, dtype) for name, shape in SHAPES.items() if name not in left_out}
-    return Arguments(tensors, {"mask": (True, "result1" not in left_out)})
+    return Arguments(tensors, {"training": training, "mask": (True, "result1" not in left_out)})
 
 
 def whole() -> SymbolicProgram:
@@ -95,4 +115,31 @@ def centered() -> Programs:
     """The program of calls with and without each tensor."""
     made = allow_left_out(whole(), LEFT_OUT, {"weight": 1})
     calls = (*made.calls, *(_call(FLOAT, name) for name in LEFT_OUT))
-    return Programs(NAME, (SymbolicProgram(**{**vars(made), "calls": calls}),))
+    return Programs(NAME, (replace(made, when=(Condition("training", True),), calls=calls), _evaluation()))
+
+
+def _evaluation() -> SymbolicProgram:
+    """The program of calls without training: less what was added up, times a weight."""
+    width = fork.named("width", Size("self", Constant(-1)), 7)
+    row, column = Loop("i0", 6), Loop("i1", 7, width)
+    place = intern(Op.SUM, (intern(Op.PRODUCT, (fork.index(row), fork.integer(width))), fork.index(column)))
+    value = call("subtraction", (fork.read(place), _load(TOTAL, fork.index(row))), FLOAT)
+    value = call("multiplication", (value, _load(WEIGHT, fork.index(row))), FLOAT)
+    store = Store(fork.OUTPUT, FLOAT, 42, (row, column), place, value)
+    roles: dict[Buffer, Role] = {
+        fork.INPUT: ArgumentBuffer("self"), WEIGHT: ArgumentBuffer("weight"), TOTAL: ArgumentBuffer("total"),
+        fork.OUTPUT: ResultBuffer(0),
+    }  # fmt: skip
+    calls = tuple(_call(dtype, training=False) for dtype in fork.TYPES)
+    nest = SymbolicNest(LoopNest((store,), (row, column)), SizeProduct("self"))
+    when = (Condition("training", False),)
+    made = SymbolicProgram(NAME, when, "self", fork.TYPES, (nest,), roles, (width,), calls[0], calls)
+    made = allow_left_out(made, ["weight"], {"weight": 1})
+    return replace(made, calls=(*calls, _call(FLOAT, "weight", training=False)))
+
+
+def port(checkout: Checkout) -> ChangeSet:
+    """The changes of its port."""
+    plan = plan_operator(checkout, NAME, programs=lambda served: centered())
+    assert plan.complete
+    return plan.changes

@@ -76,3 +76,10 @@ def test_numbers_and_what_may_be_one_take_other_values() -> None:
     assert {s.args[0] for s in made} == {0.2, None, 0.0, 0.25, 0.5, 1.0, -1.0}
     assert {s.kwargs["alpha"] for s in made} == {2, 0, 1, -1}
     assert not list(samples.with_other_scalars(SampleInput(torch.ones(2), kwargs={"rounding_mode": "floor"})))
+
+
+def test_a_number_stands_for_each_operand() -> None:
+    """ATen has rows of their own for it, which copy the number to the device."""
+    sample = SampleInput(torch.full((2,), 3.0), args=(torch.full((2,), 0.5),))
+    made = dict(samples.vary_operands(sample, []))
+    assert made["with a number"].args == (0.5,) and made["a number first"].input == 3.0

@@ -10,7 +10,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
 
 import aten_overlay
-from porter.verdict.suite import composed, counters, runner, samples
+from porter.verdict.suite import composed, consistency, counters, runner, samples
 from porter.verdict.suite.context import Context
 
 device = aten_overlay.start()
@@ -72,3 +72,12 @@ def test_only_what_the_cpu_calls_too_counts(ran: tuple[str, ...], known: bool) -
     unsigned = [SampleInput(torch.tensor([1, 2], dtype=torch.uint8))]
     assert composed.computes_all(named("signbit"), unsigned, ran) is known
     assert not composed.computes_all(named("signbit"), [SampleInput(torch.tensor([1, 2]))], ran)
+
+
+def test_samples_that_aten_computes_by_different_operators_need_no_kernel() -> None:
+    nuclear = next(op for op in op_db if op.full_name == "norm_nuc" or op.formatted_name == "norm_nuc")
+    found = nuclear.sample_inputs("cpu", torch.float32, requires_grad=True)
+    ran = [set(consistency.list_fallbacks(nuclear, sample, slopes=True)) for sample in found]
+    assert len({frozenset(each) for each in ran}) > 1
+    made = statuses("norm", "test_output_grad_match_norm_nuc and float32", "norm")
+    assert set(made.values()) == {"passed"}

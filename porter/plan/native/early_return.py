@@ -1,0 +1,30 @@
+"""Returns before a launch where there are no elements to compute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from porter.loops.host_values import SizeProduct
+from porter.loops.program import Programs
+from porter.plan.native.body import LAUNCH
+from porter.plan.native.target import Target
+
+
+def list_counted(programs: Programs) -> set[str]:
+    """The tensors whose number of elements is that of the threads of all kernels."""
+    rows = [nest.rows for case in programs.cases for nest in case.nests]
+    whole = {each.tensor for each in rows if isinstance(each, SizeProduct) and each.begin is None and each.end is None}
+    return whole if len(whole) == 1 and len(rows) == sum(isinstance(each, SizeProduct) for each in rows) else set()
+
+
+def return_early(body: str, target: Target, counted: Iterable[str]) -> str:
+    """A body that returns before it launches kernels for no elements, of a result or of tensors that are `counted`."""
+    result = target.variables["result0"]
+    others = [each for name, each in target.variables.items() if re.fullmatch(r"result\d+", name)]
+    alike = [each for each in others if target.alternatives or f"{each} = at::empty({result}.sizes()" in body]
+    if any(f"{each}.numel() == 0" in body for each in (result, *alike, *counted)):
+        return body
+    end = body.rstrip().rpartition("\n")[2].strip()
+    leave = end if end.startswith("return") else "return;"
+    return body.replace(LAUNCH, f"if ({result}.numel() == 0) {{\n{leave}\n}}\n\n{LAUNCH}")

@@ -1,0 +1,118 @@
+"""A result that another function of the file makes by a graph: its checks and its allocation go to the row's function.
+
+The launch makes what the graph did, with the other results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from porter.aten.call_graph import parse_source
+from porter.core.checkout import Checkout
+from porter.core.errors import Place, PorterError
+from porter.languages.identifiers import contains_identifier
+from porter.languages.inlining import (
+    complete_call,
+    find_call_site,
+    find_free_name,
+    inline_call,
+    list_locals,
+    read_parameters,
+    rename,
+)  # fmt: skip
+from porter.languages.source import Source
+from porter.languages.statements import Statement, read_statements
+from porter.loops.program import Programs
+from porter.metal.native.host_values import Names
+from porter.plan.native.allocations import create_results
+from porter.plan.native.body import LAUNCH, replace_graph
+from porter.plan.native.target import RUN, Target, list_enumerators, reaches_graph, read_body
+
+_MADE = re.compile(r"(?:const\s+)?(?:auto|Tensor)\s+(\w+)\s*=\s*((?:\w+::)*(\w+)\(.*\));", re.S)
+_NO_ELEMENTS = re.compile(r"\s*\w+\.numel\(\) == 0(?:\s*\|\|\s*\w+\.numel\(\) == 0)*\s*")
+
+
+def make_results(checkout: Checkout, target: Target, programs: Programs, names: Names) -> str:
+    """The body of a target with the code of functions that make its results, but for their graphs. Raises PTR406."""
+    source = parse_source(target.file, checkout.read(target.file))
+    results = {variable for name, variable in names.variables.items() if re.fullmatch(r"result\d+", name)}
+    body = target.body
+    for each in reversed(read_statements(body)):
+        found = _MADE.fullmatch(body[each.start : each.end])
+        if found and found[1] in results and _runs_graph(source, found[3]):
+            text = _rename_returned(_inline(source, found[2], target), found[1], target.place)
+            text = create_results(text, programs, names)
+            text = replace_graph(text, target.place, {*names.variables.values(), found[1]})
+            text = _without_returns(text, found[1], target.place)
+            before, behind = body[: each.start], body[each.end :]
+            body = before + _rename_locals(text, before + behind, {found[1]}).strip() + behind
+    return body
+
+
+def _runs_graph(source: Source, name: str) -> bool:
+    return any(reaches_graph(source, function) for function in source.functions_by_name.get(name, ()))
+
+
+def _inline(source: Source, call: str, target: Target) -> str:
+    """The code that a call runs, as far as the graph."""
+    text = f"return {call};"
+    for _ in source.functions_by_name:
+        if contains_identifier(text, RUN):
+            return text
+        made = next(filter(None, (_inline_one(source, text, name) for name in source.functions_by_name)), None)
+        if made is None:
+            break
+        text = made
+    raise _refuse(call, target.place)
+
+
+def _inline_one(source: Source, text: str, name: str) -> str | None:
+    """A text with a function in the place of its call, if what is returned is what that returns, of a graph."""
+    site = find_call_site(text, name) if contains_identifier(text, name) else None
+    for function in source.functions_by_name[name] if site and site.is_returned else ():
+        assert site is not None
+        call = complete_call(site, read_parameters(function))
+        if call and reaches_graph(source, function):
+            body, distinct = read_body(source, function), list_enumerators(source.text)
+            return inline_call(text, call, body, read_parameters(function), distinct, function.name)
+    return None
+
+
+def _rename_returned(text: str, result: str, place: Place) -> str:
+    """Code with the variable that it returns at its end called as the result. Raises PTR406."""
+    found = re.search(r"\breturn\s+(\w+);\s*\Z", text)
+    if found is None or result in list_locals(text):
+        raise _refuse(result, place)
+    return rename(text, {found[1]: result})
+
+
+def _without_returns(text: str, result: str, place: Place) -> str:
+    """Code that goes on where it returned its result, at its end or for no elements. Raises PTR406."""
+    text = text.replace(LAUNCH, "")
+    for each in reversed(read_statements(text)):
+        if text[each.start : each.end] == f"return {result};" or _returns_early(text, each, result):
+            text = text[: each.start] + text[each.end :]
+    if re.search(r"\breturn\b", text):
+        raise _refuse(result, place)
+    return text
+
+
+def _returns_early(text: str, statement: Statement, result: str) -> bool:
+    """Whether a statement only returns a result without elements, or of none."""
+    if statement.keyword != "if" or statement.head is None or statement.otherwise or len(statement.body) != 1:
+        return False
+    [only] = statement.body
+    is_return = text[only.start : only.end] == f"return {result};"
+    return is_return and _NO_ELEMENTS.fullmatch(text[slice(*statement.head)]) is not None
+
+
+def _rename_locals(text: str, rest: str, kept: Collection[str]) -> str:
+    """Code whose variables do not hide, or collide with, those of the rest of the body."""
+    taken = (list_locals(text) & list_locals(rest)) - set(kept)
+    return rename(text, {name: find_free_name(name, text + rest) for name in taken})
+
+
+def _refuse(what: str, place: Place) -> PorterError:
+    message = f"what makes `{what}` cannot be put in its place"
+    return PorterError("PTR406", message, place, "See docs/errors/PTR406.md.")

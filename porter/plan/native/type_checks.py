@@ -1,0 +1,39 @@
+"""The check that a result has the type of what is computed, where the row's meta function takes results of any type.
+
+Source: ATen/native/ReduceOpsUtils.h (`get_result_or_self_value_dtype`), ATen/native/LinearAlgebra.cpp, whose message
+this check has.
+"""
+
+from __future__ import annotations
+
+import re
+
+from porter.aten.meta import find_meta_function
+from porter.aten.native_functions import NativeFunction, NativeFunctions, functional_variant
+from porter.core.checkout import Checkout
+from porter.loops.program import Programs
+from porter.metal.native.host_values import Names
+from porter.plan.native.body import LAUNCH
+
+_CHOICE = "dtype"  # what the argument is called that says the result's type
+_OF_RESULT = re.compile(r"\bget_result_or_\w+\(")
+
+
+def check_result_type(checkout: Checkout, function: NativeFunction, programs: Programs, names: Names, body: str) -> str:
+    """A body that checks the type of its result before the launch, if nothing else does."""
+    if _CHOICE in names.types or not _takes_any_result(checkout, function):
+        return body
+    keys = {case.key for case in programs.cases}
+    calls = [(call, case.key) for case in programs.cases for call in case.calls]
+    if len(keys) != 1 or any(call.tensors["result0"].dtype != call.tensors[key].dtype for call, key in calls):
+        return body
+    made, given = f"{names.variable('result0')}.scalar_type()", f"{names.member(keys.pop())}scalar_type()"
+    message = f'"Expected out tensor to have dtype ", {given}, ", but got ", {made}, " instead"'
+    check = f"TORCH_CHECK({made} == {given}, {message});"
+    return body.replace(LAUNCH, f"{check}\n{LAUNCH}")
+
+
+def _takes_any_result(checkout: Checkout, function: NativeFunction) -> bool:
+    functional = functional_variant(NativeFunctions.read(checkout).all, function)
+    found = find_meta_function(checkout, functional.name) if functional else None
+    return found is not None and _OF_RESULT.search(found.text) is not None

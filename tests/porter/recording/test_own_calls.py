@@ -1,0 +1,48 @@
+"""Which samples of an OpInfo calls of porter's own sizes are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.core.dtypes import FLOAT
+from porter.recording.own_calls import SECONDS, _pick_samples
+from porter.recording.size_sets import Template
+
+[LOSS] = [op for op in op_db if op.full_name == "nn.functional.nll_loss"]
+
+
+def test_scalars_that_branches_ask_for_are_among_few_samples() -> None:
+    ranked = [SampleInput(torch.rand([2] * rank), args=(dim,)) for rank in (5, 4, 3) for dim in range(-2, 2)]
+    numbers = (0.5, 0.0, -1.5, float("inf"), -float("inf"), 0.7)
+    scalars = [SampleInput(torch.rand(2, 2), args=(number,)) for number in numbers]
+
+    class Added:
+        """An OpInfo, as far as samples are picked."""
+
+        def sample_inputs(self, *_args: object, **_options: object) -> Iterator[SampleInput]:
+            return iter((*ranked, *scalars))
+
+        def __call__(self, sample: torch.Tensor, number: float) -> torch.Tensor:
+            return torch.add(sample, number)
+
+    samples, _ = _pick_samples(Added(), "add", FLOAT, False, SECONDS)
+    picked = [sample.args[0] for sample in samples if sample.input.ndim == 2]
+    assert picked == [0.5, 0.0, -1.5, float("inf"), -float("inf")]
+
+
+@pytest.mark.parametrize(("base", "ranks"), [("nll_loss_backward", {1, 2}), ("nll_loss2d_forward", {4, 5})])
+def test_samples_call_the_operator(base: str, ranks: set[int]) -> None:
+    picked, seen = _pick_samples(LOSS, base, FLOAT, True, SECONDS)
+    assert {Template.of(each).rank for each in picked} <= ranks
+    assert any("weight" in each.kwargs for each in picked)
+    assert any(name == "ignore_index" for _, name in seen.values)
+
+
+def test_samples_that_are_not_asked_stay() -> None:
+    picked, seen = _pick_samples(LOSS, "nll_loss_backward", FLOAT, True, 0.0)
+    assert {Template.of(each).rank for each in picked} >= {4} and not seen.values
