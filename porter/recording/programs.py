@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from math import prod
 from time import process_time
-from typing import Any
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
@@ -20,7 +18,6 @@ from porter.loops.optional import join_flags
 from porter.loops.program import Programs, SymbolicProgram
 from porter.recording.branches import find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_program
-from porter.recording.calls import OpCall
 from porter.recording.coordinates import find_map
 from porter.recording.joining import (
     Case,
@@ -32,21 +29,17 @@ from porter.recording.joining import (
     leave_out,
     list_facts,
 )
-from porter.recording.left_out import drop_empty, vary_given
 from porter.recording.orders import find_order
-from porter.recording.overloads import adapt_with_type
-from porter.recording.own_calls import OwnCall, capture_own_calls
+from porter.recording.own_calls import OwnCall
 from porter.recording.places import find_places
-from porter.recording.record import RecordedRun, find_opinfos, run_call
+from porter.recording.record import RecordedRun, find_opinfos
 from porter.recording.resampling import find_resampling
+from porter.recording.running import MORE_SECONDS, Near, run_calls, run_with_type
 from porter.recording.windows import find_window
 
-SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
-MORE_SECONDS = 10.0  # to record more calls of cases that have few
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
 _MAX_DEPTH = 2  # splits of a group of calls
-_VARIED = 4  # calls that tensors are left out of, of each choice of tensors
 
 
 def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Programs, ...]:
@@ -59,21 +52,16 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
     check_gradients()
     found: dict[str, list[RecordedRun]] = {}
     origins: dict[int, OwnCall] = {}
-    for ran, origin in _run_calls(find_opinfos(base, through), base):
+    for ran, origin in run_calls(find_opinfos(base, through), base):
         found.setdefault(ran.call.name, []).append(ran)
         if origin is not None:
             origins[id(ran)] = origin
-    deadline = process_time() + MORE_SECONDS
-    for name in (each for each in overloads if each not in found):
-        made = (call for runs in found.values() for ran in runs if (call := adapt_with_type(ran.call, name)))
-        runs_of_it = list(_run_all(made, deadline))
-        if runs_of_it:
-            found = {**found, name: runs_of_it}
-    more = _Near(origins, process_time() + MORE_SECONDS)
+    found |= run_with_type([ran.call for runs in found.values() for ran in runs], set(overloads) - found.keys())
+    more = Near(origins, process_time() + MORE_SECONDS)
     return tuple(_find_map_or_programs(name, runs, more) for name, runs in sorted(found.items()))
 
 
-def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: _Near) -> Programs:
+def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: Near) -> Programs:
     """What an overload moves, resamples, pools, sorts or places, at any sizes; programs only where it does not."""
     if found := find_map(runs) or find_resampling(runs) or find_window(runs):
         return Programs(name, (), (), found)
@@ -82,54 +70,6 @@ def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: _Near) -
     if places := find_places(runs):
         return Programs(name, (), places=places)
     return find_programs(name, runs, more.run_near)
-
-
-@dataclass(frozen=True)
-class _Near:
-    """Where calls came from, for more calls like them, until time is up."""
-
-    origins: Mapping[int, OwnCall]
-    deadline: float
-
-    def run_near(self, ran: RecordedRun) -> Iterator[RecordedRun]:
-        """Yields calls that differ from one in few sizes."""
-        if process_time() < self.deadline and id(ran) in self.origins:
-            yield from _run_all(self.origins[id(ran)].capture_near(self.deadline), self.deadline)
-
-
-def _run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, OwnCall | None]]:
-    """Runs calls of all OpInfos until time is up, and some of them without tensors that may be left out."""
-    varied: Counter[str] = Counter()
-    deadline = process_time() + SECONDS
-    for i, op in enumerate(ops):
-        until = process_time() + (deadline - process_time()) / (len(ops) - i)
-        for own in capture_own_calls(op, base, until - process_time()):
-            if process_time() > until:
-                break
-            runs = list(_run_all((own.call,), until)) or list(_run_all(drop_empty(own.call), until))
-            yield from ((ran, own) for ran in runs)
-            for ran in runs:
-                given = _describe_given(ran.call)
-                varied[given] += 1
-                if varied[given] <= _VARIED:
-                    yield from ((each, None) for each in _run_all(vary_given(ran.call), until))
-
-
-def _describe_given(call: OpCall) -> str:
-    """The tensors that a call gives with their types, and its flags."""
-    tensors = {name: tensor.dtype for name, tensor in call.tensors().items()}
-    return f"{call.name} {tensors} {[value for value in call.arguments.values() if isinstance(value, bool)]}"
-
-
-def _run_all(calls: Iterable[OpCall], deadline: float) -> Iterator[RecordedRun]:
-    """The calls that run graphs."""
-    for call in calls:
-        if process_time() > deadline:
-            return
-        with suppress(Exception):  # the fork's code rejects what the CPU accepts
-            ran = run_call(call)
-            if ran.runs:  # host code returns early for some calls
-                yield ran
 
 
 More = Callable[[RecordedRun], Iterable[RecordedRun]]  # calls like one
