@@ -29,21 +29,21 @@ COLUMNS = ("operator", "verdict", "tests passed", "types", "ULP", "ATen's", "fun
 
 @dataclass(frozen=True)
 class Added:
-    """What came of adding an operator."""
+    """What came of adding an operator. The errors are None if no result is a floating number."""
 
     op: str
     ok: bool
     passed: int
     failed: int
     dtypes: int
-    max_ulp: float
-    cpu_ulp: float
+    max_ulp: float | None
+    cpu_ulp: float | None
     source: str
 
     @property
     def row(self) -> str:
         word = "PASS" if self.ok else f"FAIL ({self.failed})"
-        errors = (f"{self.max_ulp:.1f}", f"{self.cpu_ulp:.1f}")
+        errors = ("" if each is None else f"{each:.1f}" for each in (self.max_ulp, self.cpu_ulp))
         return _write_row((f"`{self.op}`", word, self.passed, self.dtypes, *errors, self.source))
 
 
@@ -58,10 +58,11 @@ def read_results(lines: Iterable[str]) -> Iterator[Added]:
 def _read(op: str, verdict: Mapping[str, object], functor: Mapping[str, str] | None) -> Added:
     dtypes = verdict["dtypes"]
     assert isinstance(dtypes, Mapping)
-    cpu = max((float(each.get("cpu_ulp") or 0) for each in dtypes.values()), default=0.0)
+    largest = None if verdict["max_ulp"] is None else float(str(verdict["max_ulp"]))
+    cpu = max((float(ulp) for each in dtypes.values() if (ulp := each.get("cpu_ulp")) is not None), default=None)
     origin = functor["origin"] if functor else "none"
-    numbers = (int(str(verdict["passed"])), int(str(verdict["failed"])), len(dtypes), float(str(verdict["max_ulp"])))
-    return Added(op, bool(verdict["ok"]), *numbers, cpu, origin)
+    numbers = (int(str(verdict["passed"])), int(str(verdict["failed"])), len(dtypes))
+    return Added(op, bool(verdict["ok"]), *numbers, largest, cpu, origin)
 
 
 def write_table(found: Iterable[Added]) -> str:

@@ -33,3 +33,11 @@ def test_the_later_of_two_results_counts_and_lines_without_verdict_do_not() -> N
 
 def test_a_verdict_that_failed_says_how_many_tests_failed() -> None:
     assert "| `gcd` | FAIL (2) | 40 |" in write_table(read_results([line("gcd", 40, 2)]))
+
+
+def test_an_operator_of_integers_has_no_errors() -> None:
+    dtypes = {"int32": {"cpu_ulp": None}}
+    verdict = {"ok": True, "passed": 5, "failed": 0, "max_ulp": None, "dtypes": dtypes}
+    assert "| `gcd` | PASS | 5 | 1 |  |  | none |" in write_table(
+        read_results([json.dumps({"op": "gcd", "verdict": verdict})])
+    )

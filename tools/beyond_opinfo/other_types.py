@@ -115,7 +115,8 @@ class QuantizedProducts(unittest.TestCase):
 
     def test_eight_bits(self) -> None:
         for dtype in (FLOAT, HALF, BFLOAT):
-            self.multiply(20, dtype)
+            with self.subTest(dtype=dtype):
+                self.multiply(20, dtype)
 
     def test_eight_bits_times_a_vector(self) -> None:
         self.multiply(1, FLOAT)

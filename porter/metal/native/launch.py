@@ -19,6 +19,7 @@ from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
 from porter.metal.native.result_types import Conversion, find_conversion, write_conversion
+from porter.metal.native.type_agreement import write_type_checks
 
 PROFILER = "ATen/mps/MPSProfiler.h"
 INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
@@ -140,6 +141,8 @@ class _Writer:
                 flag = self._flag(tensor)
                 value = f"{flag} ? {member}contiguous() : {self._spare()}" if flag else f"{member}contiguous()"
                 yield f"const auto {self._plain(tensor)} = {value};"
+        converted = self.conversion.tensor if self.conversion else ""
+        yield from write_type_checks(self.program, kernels, self.names, self.body, self._given, converted)
         given = set(find_given(self.program, kernels, self.names)) if self.conversion is None else set()
         for result in self._written(kernels):
             if result in given:

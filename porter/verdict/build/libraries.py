@@ -111,7 +111,7 @@ def _check_bystanders(
         before = materialise(tree.checkout, {}, cache)
         flags = tuple(flag.replace(str(tree.root), str(before.root)) for flag in recipe.flags)
         include = cache / "generated" / digest(before.root.name) / "include"
-        _, old = _compile_each(before, broken, include, replace(recipe, flags=flags), cache)
+        _, old = _compile_each(before, filter(tree.in_checkout, broken), include, replace(recipe, flags=flags), cache)
         for path in broken.keys() - old.keys():
             raise _break_error(broken[path].what, broken[path].place)
     try:

@@ -1,0 +1,80 @@
+"""Checks that the tensors which kernels read have the types that the kernels were chosen by.
+
+A kernel is named by the type of one tensor or two; all others are read as that, or as the one type that they had in all
+calls. Another type would be read as these bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from porter.core import dtypes
+from porter.loops.program import ArgumentBuffer, SymbolicProgram
+from porter.metal.native.host_values import Names
+from porter.metal.native.kernel import NativeKernel
+
+_SAME_TYPES = re.compile(r"\bcheck(?:All)?SameType\(")
+
+
+def write_type_checks(
+    program: SymbolicProgram,
+    kernels: Sequence[NativeKernel],
+    names: Names,
+    body: str,
+    name_form: Callable[[str], str],
+    converted: str = "",
+) -> Iterator[str]:
+    """The checks of a launch; `name_form` gives the variable that kernels read a tensor from, if that is given.
+
+    None is needed of a tensor that is `converted`, or that the function's `body` compares.
+    """
+    if _SAME_TYPES.search(body):
+        return
+    for expected, tensors in _group(program, kernels, names, converted).items():
+        unchecked = [each for each in tensors if not _compares(body, names.variable(each), expected)]
+        if len(unchecked) == 1:
+            given = name_form(unchecked[0])
+            yield _check(given, names.variable(unchecked[0]), expected)
+        elif unchecked:
+            yield f"for (const auto& each : {{{', '.join(map(name_form, unchecked))}}}) {{"
+            yield _check("each", "all tensors", expected)
+            yield "}"
+
+
+def _check(given: str, what: str, expected: str) -> str:
+    words = f'"Expected {what} to have dtype ", {expected}, ", but got ", {given}.scalar_type()'
+    return f"TORCH_CHECK({given}.scalar_type() == {expected}, {words});"
+
+
+def _group(
+    program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names, converted: str
+) -> dict[str, list[str]]:
+    """The tensors that have to be of a type, by the expression of it."""
+    found: dict[str, list[str]] = {}
+    for kernel in kernels:
+        chosen = {each.name: each.tensor for each in kernel.elements.parameters}
+        for buffer in kernel.buffers:
+            role, spelled = program.roles[buffer], kernel.elements.types[buffer]
+            if not isinstance(role, ArgumentBuffer) or role.name in (converted, *chosen.values()):
+                continue
+            key = chosen.get(spelled)
+            expected = f"{names.member(key)}scalar_type()" if key else _name_type(spelled)
+            tensors = found.setdefault(expected, [])
+            if role.name not in tensors:
+                tensors.append(role.name)
+    return found
+
+
+def _name_type(metal: str) -> str:
+    [dtype] = (each for each in dtypes.ALL if each.metal == metal)
+    return f"ScalarType::{dtype.aten}"
+
+
+def _compares(body: str, variable: str, expected: str) -> bool:
+    """Whether a function compares the type of a variable with the one that is expected."""
+    ours = rf"\b{re.escape(variable)}\.(?:scalar_type|dtype)\(\)"
+    theirs = re.escape(expected).replace("scalar_type", "(?:scalar_type|dtype)")
+    if expected.startswith("ScalarType::"):
+        theirs = rf"(?:(?:at::|c10::)?ScalarType::|(?:at::)?k){expected.removeprefix('ScalarType::')}\b"
+    return re.search(rf"{ours}\s*==\s*{theirs}|\b{theirs}\s*==\s*{ours}", body) is not None

@@ -1,0 +1,67 @@
+"""Checks that tensors have the types that kernels are chosen by."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from expecttest import assert_expected_inline
+
+from porter.loops.expressions import Buffer
+from porter.loops.program import ArgumentBuffer
+from porter.metal.native.elements import TypeParameter
+from porter.metal.native.host_values import Names
+from porter.metal.native.type_agreement import write_type_checks
+
+TYPES = {"self": "T", "weight": "T", "bias": "T", "target": "long"}
+
+
+def check(*tensors: str, body: str = "", converted: str = "") -> str:
+    buffers = {name: Buffer(i) for i, name in enumerate(tensors)}
+    elements = SimpleNamespace(
+        parameters=(TypeParameter("T", "self"),), types={buffers[name]: TYPES[name] for name in tensors}
+    )
+    program: Any = SimpleNamespace(roles={buffer: ArgumentBuffer(name) for name, buffer in buffers.items()})
+    kernel: Any = SimpleNamespace(elements=elements, buffers=tuple(buffers.values()))
+    names = Names({name: name for name in tensors}, dict.fromkeys(tensors, "Tensor"), frozenset(), frozenset())
+    return "\n".join(write_type_checks(program, [kernel], names, body, "{}_".format, converted))
+
+
+def test_one_tensor() -> None:
+    assert_expected_inline(
+        check("self", "weight"),
+        """TORCH_CHECK(weight_.scalar_type() == self.scalar_type(), "Expected weight to have dtype ", self.scalar_type(), ", but got ", weight_.scalar_type());""",
+    )
+
+
+def test_several_and_one_of_a_type_of_its_own() -> None:
+    assert_expected_inline(
+        check("self", "weight", "bias", "target"),
+        """\
+for (const auto& each : {weight_, bias_}) {
+TORCH_CHECK(each.scalar_type() == self.scalar_type(), "Expected all tensors to have dtype ", self.scalar_type(), ", but got ", each.scalar_type());
+}
+TORCH_CHECK(target_.scalar_type() == ScalarType::Long, "Expected target to have dtype ", ScalarType::Long, ", but got ", target_.scalar_type());""",
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "TORCH_CHECK(self.scalar_type() == weight.scalar_type());",
+        "TORCH_CHECK(weight.dtype() == self.dtype());",
+        'checkAllSameType("op", {self, weight});',
+    ],
+)
+def test_what_the_function_compares_is_not_compared_again(body: str) -> None:
+    assert not check("self", "weight", body=body)
+
+
+def test_other_comparisons_count_for_nothing() -> None:
+    assert check("self", "weight", body="TORCH_CHECK(bias.scalar_type() == self.scalar_type());")
+    assert not check("self", "target", body="TORCH_CHECK(target.scalar_type() == kLong);")
+    assert check("self", "target", body="TORCH_CHECK(target.scalar_type() == kLongLong);")
+
+
+def test_a_tensor_that_is_converted_or_alone() -> None:
+    assert not check("self", "weight", converted="weight")
+    assert not check("self")
