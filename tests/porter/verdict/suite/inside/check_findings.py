@@ -63,7 +63,12 @@ def test_a_layout_for_which_the_cpu_contradicts_itself_is_compared_with_dense_me
 
 
 def test_other_layouts_are_compared_with_what_the_cpu_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = lambda self, op, sample, device: op(sample.input, *sample.args, **sample.kwargs) + 1  # noqa: E731
-    monkeypatch.setattr(consistency.Consistency, "mps", wrong)
+    right = consistency.Consistency.mps_with_arguments
+
+    def wrong(*arguments: Any) -> tuple[Any, Any]:
+        result, given = right(*arguments)
+        return result + 1, given
+
+    monkeypatch.setattr(consistency.Consistency, "mps_with_arguments", wrong)
     [found] = runner.run(Context(bases=("abs",)), "test_layouts_abs_mps_int32")
     assert found.status == "failed" and "not equal" in found.reason
