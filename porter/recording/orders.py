@@ -31,7 +31,8 @@ def _list_candidates(run: RecordedRun) -> Iterator[RowOrder]:
     types = {each.name: str(each.type) for each in run.call.overload._schema.arguments if not each.is_out}
     tensors = [name for name in types if name in run.given]
     dims = [name for name, type_ in types.items() if type_ == "int" and name == "dim"]
-    counts = [name for name, type_ in types.items() if type_ == "int" and name not in dims]
+    whole = [name for name, type_ in types.items() if type_ == "int" and isinstance(run.call.arguments.get(name), int)]
+    counts = [name for name in whole if name not in dims]  # the type of a result is no number
     flags: list[str | bool] = [False, True, *(name for name, type_ in types.items() if type_ == "bool")]
     for source, dim, descending in product(tensors, dims or [""], flags):
         order = RowOrder(source, Kept.ALL, dim, descending, places=len(run.results) == 2)
