@@ -12,6 +12,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import write
+from porter.metal.kernel import FIRST_CANDIDATES
 from porter.metal.kernel_spec import RecordedGraph
 from porter.metal.source import Source
 from porter.plan.draft import Draft
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from porter.workflows.candidates import Planner
 
 Done = Callable[["Verdict"], None]
+_NATIVE = "PTR013"
 
 
 @dataclass(frozen=True)
@@ -115,15 +117,16 @@ def migrate(
         report_progress = number_progress(progress, op, at, len(ops))
         recorded = reading(report_progress)
         report_progress("planning")
+        learnt = programs(report_progress)
+        planner = partial(plan_operator, source=request.source, programs=learnt, scaffold=request.scaffold)
         try:
-            learnt = programs(report_progress)
-            planner = partial(plan_operator, source=request.source, programs=learnt, scaffold=request.scaffold)
             plan = planner(draft.fork, op, recorded=recorded)
         except PorterError as error:
-            if not request.all:
+            came = error.code == _NATIVE and _can_plan(planner, Draft(checkout), op, recorded)
+            if not request.all and not came:
                 raise
             if op in asked:
-                yield NotPlanned(op, error)
+                yield NotPlanned(op, _came_along(op, error) if came else error)
             continue
         ported = (
             _prove(draft, plan, request.proof, recorded, planner, report_progress)
@@ -134,6 +137,20 @@ def migrate(
         draft = draft.follow(ported.plan.changes)
     if request.write:
         yield Wrote(write(checkout, draft.changes, request.force))
+
+
+def _can_plan(planner: Planner, draft: Draft, op: str, recorded: RecordedGraph) -> bool:
+    """Whether there is a plan of an operator on the fork as it was."""
+    try:
+        planner(draft.fork, op, FIRST_CANDIDATES, recorded)
+    except PorterError:
+        return False
+    return True
+
+
+def _came_along(op: str, error: PorterError) -> PorterError:
+    what = f"{op} was ported with an operator before it, whose function it calls"
+    return PorterError(error.code, what, error.place, "Name it alone for a verdict of its own.")
 
 
 def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from porter.plan.draft import Draft
 from porter.plan.planner import plan_operator
 from porter.report.as_json import plan_object
 from porter.report.status import State, counts
+from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.status import operators, portable
 
 
@@ -26,6 +27,7 @@ def fork() -> Checkout:
 
 
 PORTABLE = portable(fork())
+NATIVE_OPERATOR = next(each.name for each in operators(fork()) if {row.state for row in each.rows} == {State.STUB})
 
 
 def test_the_embedded_fork_has_operators_of_each_class() -> None:
@@ -51,6 +53,18 @@ def test_a_plan_is_complete_applies_and_is_planned_once(op: str, tmp_path: Path)
     assert {file: (tmp_path / file).read_text() for file in after} == after
     with pytest.raises(PorterError, match="PTR013"):
         plan_operator(fork().layer(after), op)
+
+
+def test_an_operator_that_an_earlier_port_made_native_does_not_end_the_run() -> None:
+    ported, along = migrate(fork(), Request(ops=("atan2", "atan2.out")))
+    assert isinstance(ported, PortedOperator) and ported.plan.op == "atan2"
+    assert isinstance(along, NotPlanned) and along.error.code == "PTR013"
+    assert along.error.what == "atan2.out was ported with an operator before it, whose function it calls"
+
+
+def test_an_operator_that_was_native_before_ends_the_run() -> None:
+    with pytest.raises(PorterError, match="PTR013"):
+        list(migrate(fork(), Request(ops=("atan2", NATIVE_OPERATOR))))
 
 
 def with_a_row_that_cannot_move() -> Checkout:
