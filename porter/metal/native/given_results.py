@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram
 from porter.metal.native.elements import KEY
@@ -27,10 +27,17 @@ def write_type_check(program: SymbolicProgram, result: str, names: Names) -> str
     return f"TORCH_CHECK({given}.scalar_type() == {key}scalar_type(), {words});"
 
 
-def write_aliases(program: SymbolicProgram, kernels: Sequence[NativeKernel], result: str, names: Names) -> str:
-    """What else has to hold of a result that kernels write directly: no operand is in its memory."""
+def write_aliases(
+    program: SymbolicProgram,
+    kernels: Sequence[NativeKernel],
+    result: str,
+    names: Names,
+    name_form: Callable[[str], str],
+) -> str:
+    """What else has to hold of a result that kernels write directly: no operand is in its memory.
+
+    `name_form` gives the variable that kernels read a tensor from, which is defined where that is left out.
+    """
     roles = [program.roles[buffer] for kernel in kernels for buffer in kernel.buffers]
     read = dict.fromkeys(role.name for role in roles if isinstance(role, ArgumentBuffer))
-    variable = names.variable(result)
-    pointers = (f"{'*' if names.member(each).endswith('->') else ''}{names.variable(each)}" for each in read)
-    return "".join(f" && !{variable}.is_alias_of({each})" for each in pointers)
+    return "".join(f" && !{names.variable(result)}.is_alias_of({name_form(each)})" for each in read)

@@ -151,7 +151,7 @@ class _Writer:
                 variable, flag = self._variable(result), self._flag(result)
                 test = f"!{flag} ? {self._spare()} : " if flag else ""
                 fresh = f"at::empty({variable}.sizes(), {variable}.options())"
-                alone = write_aliases(self.program, kernels, result, self.names) if result in given else ""
+                alone = write_aliases(self.program, kernels, result, self.names, self._given) if result in given else ""
                 whole = f"{variable}.is_contiguous(){alone}"
                 yield f"const auto {self._plain(result)} = {test}{whole} ? {variable} : {fresh};"
         for buffer in dict.fromkeys(buffer for kernel in kernels for buffer in kernel.buffers):

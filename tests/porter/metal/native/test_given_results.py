@@ -22,8 +22,8 @@ def test_a_result_that_callers_give_has_the_type_of_the_kernel() -> None:
     )
 
 
-def test_it_is_not_written_where_an_operand_is() -> None:
-    assert write_aliases(PROGRAM, KERNELS, "result0", NAMES) == " && !out.is_alias_of(self)"
+def test_it_is_not_written_where_an_operand_is_read() -> None:
+    assert write_aliases(PROGRAM, KERNELS, "result0", NAMES, "{}_".format) == " && !out.is_alias_of(self_)"
 
 
 def test_a_result_of_the_function_s_own_needs_no_check() -> None:
