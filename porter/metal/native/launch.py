@@ -91,9 +91,10 @@ class _Writer:
         return self._number(flag) if flag else ""
 
     def _spare(self) -> str:
-        """What is bound in the place of a tensor that kernels do not access."""
-        names = (role.name for role in self.program.roles.values() if isinstance(role, ArgumentBuffer))
-        return self._given(next(name for name in names if not self._flag(name)))
+        """What is bound in the place of a tensor that kernels do not access: of their own type, if there is such."""
+        names = [role.name for role in self.program.roles.values() if isinstance(role, ArgumentBuffer)]
+        always = [name for name in names if not self._flag(name)]
+        return self._given(min(always, key=lambda name: name != self.program.key))
 
     def _is_free(self, name: str) -> bool:
         used = {token.text for token in name_tokens(self.body)}
@@ -142,7 +143,7 @@ class _Writer:
                 value = f"{flag} ? {member}contiguous() : {self._spare()}" if flag else f"{member}contiguous()"
                 yield f"const auto {self._plain(tensor)} = {value};"
         converted = self.conversion.tensor if self.conversion else ""
-        yield from write_type_checks(self.program, kernels, self.names, self.body, self._given, converted)
+        yield from write_type_checks(self.program, kernels, self.names, self.body, self._given, self._flag, converted)
         given = set(find_given(self.program, kernels, self.names)) if self.conversion is None else set()
         for result in self._written(kernels):
             if result in given:

@@ -23,9 +23,11 @@ def write_type_checks(
     names: Names,
     body: str,
     name_form: Callable[[str], str],
+    find_flag: Callable[[str], str],
     converted: str = "",
 ) -> Iterator[str]:
-    """The checks of a launch; `name_form` gives the variable that kernels read a tensor from, if that is given.
+    """The checks of a launch; `name_form` gives the variable that kernels read a tensor from, and `find_flag` the one
+    that says whether it is given: nothing if it always is. What stands for it may have the type of the first.
 
     None is needed of a tensor that is `converted`, or that the function's `body` compares.
     """
@@ -33,18 +35,20 @@ def write_type_checks(
         return
     for expected, tensors in _group(program, kernels, names, converted).items():
         unchecked = [each for each in tensors if not _compares(body, names.variable(each), expected)]
-        if len(unchecked) == 1:
-            given = name_form(unchecked[0])
-            yield _check(given, names.variable(unchecked[0]), expected)
-        elif unchecked:
-            yield f"for (const auto& each : {{{', '.join(map(name_form, unchecked))}}}) {{"
+        own = f"{names.member(program.key)}scalar_type()"
+        alone = [each for each in unchecked if len(unchecked) == 1 or (expected != own and find_flag(each))]
+        for each in alone:
+            flag = find_flag(each) if expected != own else ""
+            yield _check(name_form(each), names.variable(each), expected, f"!{flag} || " if flag else "")
+        if together := [each for each in unchecked if each not in alone]:
+            yield f"for (const auto& each : {{{', '.join(map(name_form, together))}}}) {{"
             yield _check("each", "all tensors", expected)
             yield "}"
 
 
-def _check(given: str, what: str, expected: str) -> str:
+def _check(given: str, what: str, expected: str, unless: str = "") -> str:
     words = f'"Expected {what} to have dtype ", {expected}, ", but got ", {given}.scalar_type()'
-    return f"TORCH_CHECK({given}.scalar_type() == {expected}, {words});"
+    return f"TORCH_CHECK({unless}{given}.scalar_type() == {expected}, {words});"
 
 
 def _group(

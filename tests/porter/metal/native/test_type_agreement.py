@@ -15,15 +15,20 @@ from porter.metal.native.type_agreement import write_type_checks
 TYPES = {"self": "T", "weight": "T", "bias": "T", "target": "long"}
 
 
-def check(*tensors: str, body: str = "", converted: str = "") -> str:
+def check(*tensors: str, body: str = "", converted: str = "", left_out: str = "") -> str:
     buffers = {name: Buffer(i) for i, name in enumerate(tensors)}
     elements = SimpleNamespace(
         parameters=(TypeParameter("T", "self"),), types={buffers[name]: TYPES[name] for name in tensors}
     )
-    program: Any = SimpleNamespace(roles={buffer: ArgumentBuffer(name) for name, buffer in buffers.items()})
+    roles = {buffer: ArgumentBuffer(name) for name, buffer in buffers.items()}
+    program: Any = SimpleNamespace(roles=roles, key="self")
     kernel: Any = SimpleNamespace(elements=elements, buffers=tuple(buffers.values()))
     names = Names({name: name for name in tensors}, dict.fromkeys(tensors, "Tensor"), frozenset(), frozenset())
-    return "\n".join(write_type_checks(program, [kernel], names, body, "{}_".format, converted))
+
+    def find_flag(tensor: str) -> str:
+        return f"has_{tensor}" if tensor == left_out else ""
+
+    return "\n".join(write_type_checks(program, [kernel], names, body, "{}_".format, find_flag, converted))
 
 
 def test_one_tensor() -> None:
@@ -65,3 +70,8 @@ def test_other_comparisons_count_for_nothing() -> None:
 def test_a_tensor_that_is_converted_or_alone() -> None:
     assert not check("self", "weight", converted="weight")
     assert not check("self")
+
+
+def test_what_stands_for_a_tensor_that_is_left_out_has_the_first_ones_type() -> None:
+    assert check("self", "weight", left_out="weight") == check("self", "weight")
+    assert check("self", "target", left_out="target").startswith("TORCH_CHECK(!has_target || target_.scalar_type() ==")
