@@ -117,6 +117,7 @@ def _find_in_file(
     source = parse_source(file, checkout.read(file))
     removed = {(i.start, i.end): i.symbol for i in implementations}
     removed |= dict(_find_registrations(source, removed.values()))
+    removed |= _find_overloads(source, implementations, removed)
     bodies = {(each.function.body_start, each.function.body_end): each for each in rewrites}
     removed |= {span: f"the body of {each.function.name}" for span, each in bodies.items()}
     needed_before = _find_referenced(source, {})
@@ -164,6 +165,23 @@ def _find_registrations(source: Source, kernels: Iterable[str]) -> Iterator[tupl
         named = use.arguments[1].lstrip("& ").rpartition("::")[2] if len(use.arguments) == 2 else ""
         if named in kernels and use.name.endswith("_DISPATCH"):
             yield (use.start, use.end), f"{use.name}({use.arguments[0]})"
+
+
+def _find_overloads(
+    source: Source, implementations: Iterable[Implementation], removed: Mapping[tuple[int, int], str]
+) -> dict[tuple[int, int], str]:
+    """The overloads of removed implementations, where only they and these call each other.
+
+    Rows of one kernel name have a function each, of which one often calls another.
+    """
+    names = {each.function.name for each in implementations if each.function and each.function.wrapper is None}
+    found = [each for each in _find_definitions(source) if each.name in names]
+    all_removed = {**removed, **{(each.start, each.end): each.name for each in found}}
+    return {
+        (each.start, each.end): each.name
+        for each in found
+        if not _is_referenced(source, each, all_removed) and (each.start, each.end) not in removed
+    }
 
 
 def _find_definitions(source: Source) -> Iterator[_Definition]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from expecttest import assert_expected_inline
 
+from porter.aten.call_graph import parse_source
 from porter.aten.implementations import Implementation
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
@@ -69,3 +71,34 @@ REGISTER_DISPATCH(high_stub, &high_kernel_mps)
 def test_kernels_side_by_side_leave_one_blank_line(tmp_path: Path) -> None:
     text = removed(tmp_path, OLD, "high_kernel_mps", "low_kernel_mps")
     assert text == "namespace at::native {\n\n} // namespace at::native\n"
+
+
+OVERLOADS = """namespace at::native {
+
+Tensor& fill_mps_(Tensor& self, int64_t from, int64_t to) {
+  return mps::runMPSGraph(self, from, to);
+}
+
+Tensor& fill_mps_(Tensor& self, int64_t to) {
+  return fill_mps_(self, 0, to);
+}
+
+Tensor& fill_mps_(Tensor& self) {
+  return fill_mps_(self, 0, 1);
+}
+} // namespace at::native
+"""
+
+
+@pytest.mark.parametrize("is_called", [False, True])
+def test_overloads_that_only_call_each_other_go_together(is_called: bool, tmp_path: Path) -> None:
+    caller = "void start(Tensor& self) {\n  fill_mps_(self);\n}\n"
+    text = OVERLOADS + caller * is_called
+    path = tmp_path / FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    first = parse_source(FILE, text).functions()[0]
+    row = Implementation(FILE, first.name, first.start, first.end, Place(FILE), first)
+    edits = [each.edit for each in find_removals(Checkout(tmp_path, "test"), [row], {})]
+    left = ChangeSet({FILE: text}, tuple(edits)).apply()[FILE]
+    assert left.count("Tensor& fill_mps_(") == (2 if is_called else 0)
