@@ -52,6 +52,7 @@ from porter.plan.native.scaffold import write_frame
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target
 from porter.plan.native.type_checks import check_result_type
+from porter.plan.native.unseen import check_ranks, refuse_unseen_flags
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
@@ -219,6 +220,8 @@ def _port_row(
     ]
     kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
     launch = write_cases(programs, launches, kernel_names, names, body)
+    refuse_unseen_flags(programs, row.function, names, target.body, f"{body}{launch}")
+    launch = check_ranks(programs, names, body, launch)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))

@@ -235,7 +235,7 @@ def _reduces(when: Condition, store: Store, dims: tuple[int, ...], shape: tuple[
     """A case of a tensor of sizes 2, 3 and 5 that is reduced over some dimensions."""
     roles: dict[Buffer, Role] = {INPUT: ArgumentBuffer("self"), OUTPUT: ResultBuffer(0)}
     given = [{"self": TensorValue((2, 3, 5), dtype), "result0": TensorValue(shape, dtype)} for dtype in TYPES]
-    calls = tuple(Arguments(tensors, {"dim": dims, "keepdim": False}) for tensors in given)
+    calls = tuple(Arguments(tensors, {"dim": dims, "keepdim": flag}) for tensors in given for flag in (False, True))
     nest = SymbolicNest(LoopNest((store,), store.loops), SizesOver("self", "dim", others=True))
     return SymbolicProgram("largest.out", (when,), "self", TYPES, (nest,), roles, (), calls[0], calls)
 

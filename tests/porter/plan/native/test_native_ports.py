@@ -77,7 +77,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -19,7 +27,32 @@
+@@ -19,7 +27,33 @@
  }
  
  Tensor turned_mps(const Tensor& self, int64_t times) {
@@ -90,6 +90,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +    return output;
 +  }
 +
++  TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 2, "turned: expected self of 2 dimensions, but got ", self.dim());
 +  const auto self_ = self.contiguous();
 +  const int64_t width = self.size(-1);
 +  MPSStream* stream = getCurrentMPSStream();
@@ -315,7 +316,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  static Tensor turn_template(const Tensor& self, int64_t times, bool back) {
    TORCH_CHECK(times > 0, back ? "returned" : "turned", ": times must be positive");
    Tensor output = at::empty(self.sizes(), self.options());
-@@ -44,9 +49,36 @@
+@@ -44,9 +49,37 @@
  }
  
  Tensor shares_mps(const Tensor& self) {
@@ -328,6 +329,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +    return output;
 +  }
 +
++  TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 2, "shares: expected self of 2 dimensions, but got ", self.dim());
 +  const auto self_ = self.contiguous();
 +  const auto output_ = output.is_contiguous() ? output : at::empty(output.sizes(), output.options());
 +  const int64_t width = self.size(-1);
