@@ -28,7 +28,7 @@ def with_flag(programs: Programs, *values: bool) -> Programs:
 def test_a_flag_that_all_calls_give_alike_and_the_graph_reads_is_refused(tmp_path: Path) -> None:
     checkout = fork.copy_fork(tmp_path)
     known = with_flag(fork.largest(), False)
-    with pytest.raises(PorterError, match="PTR361 all recorded calls of largest.out give `keepdim` the value False"):
+    with pytest.raises(PorterError, match=r"PTR361 all recorded calls of largest.out give `keepdim` the value False"):
         plan_operator(checkout, "largest", programs=lambda _: known)
 
 
