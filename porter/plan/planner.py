@@ -149,7 +149,7 @@ def plan_kernels(
         ),
         lists=lists,
         unported=tuple(_describe_blocked(each) for each in native.blocked),
-        notes=tuple(note for kernel in ported.kernels for note in kernel.notes),
+        notes=(*native.notes, *(note for kernel in ported.kernels for note in kernel.notes)),
         answered=_list_answered(migrations),
         changes=draft.changes,
         elsewhere=_list_elsewhere(native) if not ported.kernels else (),

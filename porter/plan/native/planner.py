@@ -86,6 +86,7 @@ class NativePort:
     blocked: tuple[Blocked, ...] = ()
     kernels: tuple[WrittenKernel, ...] = ()
     removed: tuple[Removal, ...] = ()
+    notes: tuple[str, ...] = ()  # what the ports take away
 
     @property
     def dtypes(self) -> set[str]:
@@ -221,14 +222,14 @@ def _port_row(
     kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
     launch = write_cases(programs, launches, kernel_names, names, body)
     refuse_unseen_flags(programs, row.function, names, target.body, f"{body}{launch}")
-    launch = check_ranks(programs, names, body, launch)
+    launch, limits = check_ranks(programs, names, body, launch)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
     for kernel in new:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, kernel.source))
-    return replace(port, draft=draft, kernels=(*port.kernels, *new))
+    return replace(port, draft=draft, kernels=(*port.kernels, *new), notes=(*port.notes, *limits))
 
 
 def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:

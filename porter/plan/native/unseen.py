@@ -27,24 +27,34 @@ def refuse_unseen_flags(programs: Programs, function: NativeFunction, names: Nam
             raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
 
 
-def check_ranks(programs: Programs, names: Names, body: str, launch: str) -> str:
-    """A launch behind checks of the dimensions of tensors whose sizes it takes, where all recorded calls have as many.
+def check_ranks(programs: Programs, names: Names, body: str, launch: str) -> tuple[str, tuple[str, ...]]:
+    """A launch behind checks of the dimensions of tensors whose sizes it takes, where all recorded calls have as many;
+    and what that takes away, in words.
 
     Nothing is known of other calls, unless the function refuses them itself.
     """
-    return "\n".join((*_write_checks(programs, names, body, launch), launch))
+    limits = dict(_find_ranks(programs, names, body, launch))
+    base = programs.name.partition(".")[0]
+    checks = [
+        f"TORCH_CHECK_NOT_IMPLEMENTED({names.member(tensor)}dim() == {rank}, "
+        f'"{base}: expected {tensor} of {rank} dimensions, but got ", {names.member(tensor)}dim());'
+        for tensor, rank in limits.items()
+    ]
+    notes = (
+        f"{programs.name}: `{tensor}` of {rank} dimensions only, as in all recorded calls; the port refuses others"
+        for tensor, rank in limits.items()
+    )
+    return "\n".join((*checks, launch)), tuple(notes)
 
 
-def _write_checks(programs: Programs, names: Names, body: str, launch: str) -> Iterator[str]:
+def _find_ranks(programs: Programs, names: Names, body: str, launch: str) -> Iterator[tuple[str, int]]:
+    """The tensors whose sizes a launch takes by dimension, with how many dimensions they have in all calls."""
     calls = [call for case in programs.cases for call in case.calls]
-    name = programs.name.partition(".")[0]
     for tensor in dict.fromkeys(name for call in calls for name in call.tensors):
         ranks = {len(call.tensors[tensor].shape) for call in calls if tensor in call.tensors}
         if tensor not in names.variables or tensor.startswith("result") or len(ranks) != 1:
             continue
         member, rank = names.member(tensor), ranks.pop()
         asked = rf"{re.escape(member)}(?:dim|ndimension)\(\)"
-        if f"{member}size(" not in launch or re.search(rf"{asked}\s*==\s*{rank}\b", body):
-            continue
-        words = f'"{name}: expected {tensor} of {rank} dimensions, but got ", {member}dim()'
-        yield f"TORCH_CHECK_NOT_IMPLEMENTED({member}dim() == {rank}, {words});"
+        if f"{member}size(" in launch and not re.search(rf"{asked}\s*==\s*{rank}\b", body):
+            yield tensor, rank

@@ -44,3 +44,4 @@ def test_a_size_by_its_dimension_is_taken_of_as_many_dimensions_as_were_recorded
         'TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 2, "turned: expected self of 2 dimensions, but got ", self.dim());'
     )
     assert check in plan.changes.diff()
+    assert plan.notes == ("turned: `self` of 2 dimensions only, as in all recorded calls; the port refuses others",)
