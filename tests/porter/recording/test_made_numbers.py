@@ -1,4 +1,4 @@
-"""Numbers that host code makes of sizes, told from what another kernel computes of elements."""
+"""Numbers that host code makes of sizes, and not those that another kernel computes of elements."""
 
 from __future__ import annotations
 
