@@ -15,7 +15,7 @@ from porter.core.errors import PorterError
 from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
-from porter.loops.host_values import Arguments, HostValue, Named, Number
+from porter.loops.host_values import Arguments, HostValue, Named, Number, list_names
 from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
 from porter.loops.resampling import Resampling
@@ -95,3 +95,10 @@ class Programs:
     map: CoordinateMap | Resampling | Window | None = None
     order: RowOrder | None = None
     places: NonzeroPlaces | None = None
+
+
+def list_read(programs: Programs) -> frozenset[str]:
+    """The tensors that the kernels of all cases read, and the arguments that their numbers are computed from."""
+    roles = (role for case in programs.cases for role in case.roles.values())
+    tensors = {role.name for role in roles if isinstance(role, ArgumentBuffer)}
+    return frozenset(tensors).union(*(list_names(each.value) for case in programs.cases for each in case.numbers))

@@ -15,7 +15,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.inlining import read_parameters
-from porter.loops.program import Programs
+from porter.loops.program import Programs, list_read
 from porter.loops.windows import Window
 from porter.plan.native.direct_results import with_direct_results
 from porter.plan.native.scratch import without_scratch
@@ -32,7 +32,8 @@ def find_own_target(
         target = find_structured_target(checkout, served)
         if target is not None:
             return target
-    return with_direct_results(with_fed(with_returned(without_scratch(find_target(checkout, served, ported)))))
+    read = list_read(found) if isinstance(found, Programs) else frozenset[str]()
+    return with_direct_results(with_fed(with_returned(without_scratch(find_target(checkout, served, ported, read)))))
 
 
 def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target | None:

@@ -62,11 +62,13 @@ class Target:
         return Place(self.file, 1)
 
 
-def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[str]) -> Target:
-    """The function that a row's graph is run in; `ported` are the kernels of all rows that are ported with it.
+def find_target(
+    checkout: Checkout, served: ServedFunction, ported: frozenset[str], read: frozenset[str] = frozenset()
+) -> Target:
+    """The function that a row's graph is run in, which has variables for the arguments that kernels `read`.
 
-    Raises PTR368 (its code is not a function that runs one graph), PTR369 (a helper cannot be put in the place of its
-    call) or PTR371 (its variables cannot be named).
+    `ported` are the kernels of all rows that are ported with it. Raises PTR368 (its code is not a function that runs
+    one graph), PTR369 (a helper cannot be put in the place of its call) or PTR371 (its variables cannot be named).
     """
     implementation = served.implementation
     if implementation is None or implementation.function is None:
@@ -77,13 +79,16 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     names = [link.function.name for link in chain]
     own = next((i - 1 for i in range(1, at + 1) if not _is_own(checkout, chain[i].function, ported, names)), at)
     own = next((i for i, link in enumerate(chain[:own]) if link.others), own)
+    named = [_name_variables(source, served.function, chain[: i + 1]) for i in range(own + 1)]
+    needed = read & {each.name for each in served.function.arguments}
+    own = next(i for i in reversed(range(own + 1)) if needed <= named[i].keys())
     body, others = read_body(source, chain[at].function), list[str]()
     for i in reversed(range(own, at)):
         link, called = chain[i], chain[i + 1].function
         others = [_inline(source, link, link.site, called, each) for each in others]
         others += [_inline(source, link, site, called, body) for site in link.others]
         body = _inline(source, link, link.site, called, body)
-    variables = _name_variables(source, served.function, chain[: own + 1])
+    variables = named[own]
     parameters = read_parameters(chain[own].function)
     references = frozenset(each.name for each in parameters if _REFERENCE in each.type)
     optional = frozenset(each.name for each in parameters if "ptional" in each.type) - references

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import find_served
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
@@ -44,3 +46,41 @@ def test_a_tensor_that_a_helper_takes_as_an_optional_one_is_what_that_holds(tmp_
     assert target.function.name == "pad_template"
     assert target.variables["grad_output"] == "grad_output"
     assert target.variables["self"] == "input"
+
+
+SHARED_HELPER = """#include <ATen/native/mps/OperationUtils.h>
+
+namespace at::native {
+
+static void run_unary(const Tensor& input, const Tensor& output) {
+  runMPSGraph(getCurrentMPSStream(), makeGraph(), feeds, output);
+}
+
+static void pad_template(const Tensor& grad, const Tensor& self, const Tensor& output) {
+  auto input = self.to(grad.scalar_type());
+  run_unary(input, output);
+}
+
+Tensor padded_backward_mps(const Tensor& grad, const Tensor& self) {
+  Tensor grad_input = at::empty_like(self);
+  pad_template(grad, self, grad_input);
+  return grad_input;
+}
+
+} // namespace at::native
+"""
+
+
+@pytest.mark.parametrize(("read", "function"), [(("self",), "pad_template"), ((), "run_unary")])
+def test_a_helper_without_variables_for_what_kernels_read_is_put_in_its_caller(
+    tmp_path: Path, read: tuple[str, ...], function: str
+) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    with (checkout.root / NATIVE_FUNCTIONS).open("a") as file:
+        file.write(ROWS)
+    (checkout.root / OPERATIONS / "Padded.mm").write_text(SHARED_HELPER)
+    served = find_served(checkout, NativeFunctions.read(checkout).by_name["padded_backward"])
+    assert served is not None
+    target = find_target(checkout, served, frozenset({"padded_backward_mps"}), frozenset(read))
+    assert target.function.name == function
+    assert "runMPSGraph" in target.body
