@@ -27,6 +27,7 @@ _LABEL = re.compile(r"(?:case\b(?:[^:]|::)*:(?!:)|default\s*:)\s*")
 _COPY = re.compile(r"(?:\w+::)*mps_copy_\((\w+),|(\w+)\.copy_\(")
 _FRESH = re.compile(r"at::(?:empty|zeros)\w*\(")
 _COMMENT = re.compile(r"[ \t]*//[^\n]*\n|[ \t]*/\*[^\n]*\*/[ \t]*\n")
+_BLANK = re.compile(r"(?:[ \t]*(?://[^\n]*)?\n)*[ \t]*")  # lines without code
 
 
 def prune(text: str, vocabulary: re.Pattern[str], needed: Collection[str] = ()) -> str:
@@ -260,11 +261,12 @@ class _Pruner:
 
 
 def _cut(text: str, statements: Sequence[Statement]) -> str:
-    """The text without statements, the comments above them, and the lines they leave empty."""
+    """The text without statements, the comments above them and between two of them, and the lines they leave empty."""
     parts, last = [], 0
     for each in statements:
         otherwise = _find_else(text, each.start, last)
         start = find_commented_start(text, each.start, last) if otherwise is None else otherwise
+        start = last if last and _BLANK.fullmatch(text, last, start) else start
         parts.append(text[last:start])
         last = _find_end(text, each.end) if otherwise is None else each.end
     made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))

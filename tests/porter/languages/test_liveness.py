@@ -48,6 +48,23 @@ def test_what_only_served_the_graph_goes_and_checks_stay() -> None:
     )
 
 
+def test_a_comment_between_statements_that_go_goes_with_them() -> None:
+    body = """
+  launch(output);
+
+  // about what stays
+
+  bool gather = true;
+  // See the issue about views.
+
+  if (output.is_view()) {
+    gather = false;
+  }
+  Graph* graph = make(gather);
+"""
+    assert prune(body, GRAPH) == "\n  launch(output);\n\n  // about what stays\n\n"
+
+
 def test_what_changes_arguments_or_others_memory_stays() -> None:
     body = "\n  int count = 0;\n  count += 1;\n  result = self;\n  auto& alias = out;\n  alias = self;\n  out.resize_(count);\n"
     assert prune(body, GRAPH) == body
