@@ -17,6 +17,7 @@ from porter.metal.insertion import insert_includes
 from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
+from porter.plan.native.helpers import define_missing
 
 _LIBRARY = re.compile(
     r"^#ifndef.*\n(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
@@ -107,11 +108,12 @@ def find_kernel_file(checkout: Checkout, host: str) -> str:
 
 
 def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]:
-    """Adds kernels at the end of a kernel file, which is created if there is none."""
+    """Adds kernels at the end of a kernel file, which is created if there is none. Raises PTR349."""
     headers = tuple(dict.fromkeys(header for pattern, header in _DECLARED_IN if pattern.search(text)))
     is_known = checkout.exists(file) and "strided_offset(" in checkout.read(file)
     if "strided_offset(" in text and not is_known:
         text = KERNEL_HELPER + text
+    text = define_missing(checkout, file, text) + text
     if not checkout.exists(file):
         includes = "".join(f"#include <{header}>\n" for header in sorted((*headers, "metal_stdlib")))
         yield Edit(file, 0, 0, f"{includes}\nusing namespace metal;\n\n{text}")

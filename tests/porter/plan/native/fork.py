@@ -119,7 +119,10 @@ static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
 #endif
 } // namespace at::native
 """
-REDUCTIONS = "T threadgroup_sum(threadgroup opmath_t<T>* data, T val, unsigned idx, unsigned size);\n"
+REDUCTIONS = "".join(
+    f"T threadgroup_{kind}(threadgroup opmath_t<T>* data, T val, unsigned idx, unsigned size);\n"
+    for kind in ("sum", "prod", "max", "min")
+)
 TYPES = (FLOAT, HALF, BFLOAT)
 INPUT, OUTPUT = Buffer(0), Buffer(1)
 

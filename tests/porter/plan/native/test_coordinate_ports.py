@@ -58,7 +58,10 @@ MIRRORED = CoordinateMap(Rule.REVERSED, Way.READ, "dims", source="self", dtypes=
 ADDED = CoordinateMap(
     Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self", dtypes=(FLOAT, HALF), index_dtypes=(INT, LONG)
 )
-ATOMIC = "template <> struct AtomicType<float> {};\ntemplate <> struct AtomicType<half> {};\n"
+ATOMIC = """template <> struct AtomicType<float> {};
+template <> struct AtomicType<half> {};
+template <typename T> using AtomicType_t = typename AtomicType<T>::type;
+"""
 
 
 LIBRARY = """#ifndef PYTORCH_JIT_COMPILE_SHADERS

@@ -69,6 +69,10 @@ LISTS = ("kernel_size", "stride", "padding")
 MEAN = Window(Pooling.AVERAGE, "self", *LISTS, "", "include", "divisor", dtypes=(FLOAT, HALF))
 TOP = Window(Pooling.MAXIMUM, "self", *LISTS, "dilation", gradient="grad_output", dtypes=(FLOAT, HALF))
 
+ATOMIC = """template <> struct AtomicType<float> {};
+template <typename T> using AtomicType_t = typename AtomicType<T>::type;
+"""
+
 
 def write_host_diff(folder: Path, op: str, found: Window, rows: str = ROWS) -> str:
     """The changes of the host file."""
@@ -76,7 +80,7 @@ def write_host_diff(folder: Path, op: str, found: Window, rows: str = ROWS) -> s
     (copy.root / OPERATIONS / "Windows.mm").write_text(HOST)
     file = copy.root / NATIVE_FUNCTIONS
     file.write_text(file.read_text() + rows)
-    (copy.root / METAL_HEADERS / "atomic.h").write_text("template <> struct AtomicType<float> {};\n")
+    (copy.root / METAL_HEADERS / "atomic.h").write_text(ATOMIC)
     programs = Programs(op, (), (), found)
     diff = plan_operator(Checkout(copy.root, "named"), op, programs=lambda row: programs).changes.diff()
     return "diff --git" + next(each for each in diff.split("diff --git") if "Windows.mm" in each)

@@ -1,0 +1,77 @@
+"""Functions of c10/metal that a fork lacks, which its kernel files get."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.launch import Library
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.layout import KERNELS, METAL_HEADERS, UTILS
+from porter.plan.native.files import edit_kernel_file
+from porter.plan.native.helpers import define_missing
+from tests.porter.plan.native import fork
+
+FILE = f"{KERNELS}/Turns.metal"
+TEXT = "x = c10::metal::mul(c10::metal::cast_to<T>(1), c10::metal::max(y, z));\n"
+
+
+def without_header(folder: Path) -> Checkout:
+    """A fork whose c10/metal has none of what kernels call."""
+    checkout = fork.copy_fork(folder)
+    shutil.rmtree(checkout.root / METAL_HEADERS)
+    header = checkout.root / UTILS
+    header.parent.mkdir()
+    header.write_text("template <typename T>\nT max(T x, T y);\n")
+    return checkout
+
+
+def test_a_fork_that_has_all_functions_gets_none(tmp_path: Path) -> None:
+    assert define_missing(fork.copy_fork(tmp_path), FILE, TEXT) == ""
+
+
+def test_a_kernel_file_gets_each_function_once(tmp_path: Path) -> None:
+    checkout = without_header(tmp_path)
+    (edit,) = edit_kernel_file(checkout, FILE, TEXT)
+    assert edit.text.count("inline T cast_to(") == 3
+    assert edit.text.index("float2 mul(") < edit.text.index(TEXT)
+    (checkout.root / FILE).write_text(edit.text)
+    assert define_missing(checkout, FILE, TEXT) == ""
+
+
+def test_a_function_that_porter_lacks_too_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match=r"Turns.metal:1.* PTR349 .* c10::metal::log1p"):
+        define_missing(without_header(tmp_path), FILE, "c10::metal::log1p(x)")
+
+
+KERNEL = """
+kernel void convert(
+    device float2* product, device float* parts, device bool* truths, device float2* real,
+    constant float2* x, constant float2* y, uint i [[thread_position_in_grid]]) {
+  product[i] = c10::metal::mul(x[i], y[i]);
+  parts[i] = c10::metal::cast_to<float>(x[i]) * c10::metal::mul(2.0f, 3.0f);
+  truths[i] = c10::metal::cast_to<bool>(x[i]);
+  real[i] = c10::metal::cast_to<float2>(c10::metal::cast_to<float2>(int(x[i].x)));
+}
+"""
+
+
+def test_the_functions_compute_what_torch_does(tmp_path: Path) -> None:
+    source = (
+        "#include <metal_stdlib>\nusing namespace metal;\n"
+        + define_missing(without_header(tmp_path), FILE, TEXT)
+        + KERNEL
+    )
+    x, y = torch.randn(9, dtype=torch.complex64), torch.randn(9, dtype=torch.complex64)
+    x[3], x[4] = 0, 2j
+    product, real = torch.empty_like(x), torch.empty_like(x)
+    parts, truths = torch.empty(9), torch.empty(9, dtype=torch.bool)
+    library = Library(compile_kernels(source, ["convert"], Options()))
+    library.run("convert", [product, parts, truths, real, x, y], (9,), (9,))
+    torch.testing.assert_close(product, x * y)
+    torch.testing.assert_close(parts, x.real * 6)
+    assert torch.equal(truths, x.bool())
+    torch.testing.assert_close(real, x.real.trunc().to(torch.complex64))
