@@ -17,7 +17,7 @@ from porter.metal.insertion import insert_includes
 from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
-from porter.plan.native.helpers import define_missing
+from porter.plan.native.helpers import define_missing, find_helper
 
 _LIBRARY = re.compile(
     r"^#ifndef.*\n(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
@@ -94,11 +94,11 @@ def read_style(checkout: Checkout) -> KernelStyle:
 
 
 def read_atomic_types(checkout: Checkout) -> tuple[str, ...]:
-    """The element types that the fork's kernels can add to atomically. Raises PTR379 if there is no such header."""
-    if not checkout.exists(_ATOMIC):
-        what = f"results are added to by several threads, and the fork has no {_ATOMIC}"
-        raise PorterError("PTR379", what, hint="See docs/errors/PTR379.md.")
-    return tuple(re.findall(r"struct AtomicType<(\w+)>", checkout.read(_ATOMIC)))
+    """The element types that the fork's kernels can add to atomically, by its own header or by what stands for it."""
+    helper = find_helper("AtomicType")
+    assert helper is not None
+    text = checkout.read(_ATOMIC) if checkout.exists(_ATOMIC) else helper.read_text()
+    return tuple(re.findall(r"struct AtomicType<(\w+)>", text))
 
 
 def find_kernel_file(checkout: Checkout, host: str) -> str:
@@ -109,7 +109,8 @@ def find_kernel_file(checkout: Checkout, host: str) -> str:
 
 def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]:
     """Adds kernels at the end of a kernel file, which is created if there is none. Raises PTR349."""
-    headers = tuple(dict.fromkeys(header for pattern, header in _DECLARED_IN if pattern.search(text)))
+    named = (header for pattern, header in _DECLARED_IN if pattern.search(text))
+    headers = tuple(header for header in dict.fromkeys(named) if checkout.exists(header))
     is_known = checkout.exists(file) and "strided_offset(" in checkout.read(file)
     if "strided_offset(" in text and not is_known:
         text = KERNEL_HELPER + text

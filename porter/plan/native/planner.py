@@ -180,7 +180,7 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 def _port_row(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
+    """Writes a row's kernels and its new body. Raises PTR359 to PTR361, and PTR370 to PTR377."""
     if programs.map:
         return _port_form(port, operator, row, target, programs.map)
     if programs.order:
@@ -242,7 +242,7 @@ def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex
 
 
 def _port_form(port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: Found) -> NativePort:
-    """Writes the kernel of a row that has a form of its own, and its new body. Raises PTR359, PTR370 and PTR379."""
+    """Writes the kernel of a row that has a form of its own, and its new body. Raises PTR359 and PTR370."""
     fork = port.draft.fork
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, replace(target, variables=target.arguments))

@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from expecttest import assert_expected_inline
 
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF, INT, LONG
-from porter.core.errors import PorterError
-from porter.core.layout import METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import KERNELS, METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.coordinates import CoordinateMap, Rule, Way
 from porter.loops.program import Programs
 from porter.plan.plan import Plan
@@ -352,6 +350,7 @@ def test_a_library_is_declared_before_its_first_use(tmp_path: Path) -> None:
     assert host.index(LIBRARY) < host.index("Tensor mirrored_mps")
 
 
-def test_a_fork_without_atomics_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PorterError, match="PTR379"):
-        plan(tmp_path, "added_at", ADDED, atomic="")
+def test_a_fork_without_atomics_gets_them(tmp_path: Path) -> None:
+    kernels = plan(tmp_path, "added_at", ADDED, atomic="").changes.apply()[f"{KERNELS}/Puts.metal"]
+    assert kernels.index("struct AtomicType<float> {") < kernels.index("kernel void added_at(")
+    assert "#include <c10/metal/atomic.h>" not in kernels

@@ -66,7 +66,7 @@ def test_the_functions_compute_what_torch_does(tmp_path: Path) -> None:
         + KERNEL
     )
     x, y = torch.randn(9, dtype=torch.complex64), torch.randn(9, dtype=torch.complex64)
-    x[3], x[4] = 0, 2j
+    x[3], x[4] = 0, torch.tensor(2j)
     product, real = torch.empty_like(x), torch.empty_like(x)
     parts, truths = torch.empty(9), torch.empty(9, dtype=torch.bool)
     library = Library(compile_kernels(source, ["convert"], Options()))
@@ -75,3 +75,33 @@ def test_the_functions_compute_what_torch_does(tmp_path: Path) -> None:
     torch.testing.assert_close(parts, x.real * 6)
     assert torch.equal(truths, x.bool())
     torch.testing.assert_close(real, x.real.trunc().to(torch.complex64))
+
+
+ADDING = """
+template <typename T, typename A>
+kernel void add(device c10::metal::AtomicType_t<A>* output, constant T* value, constant long* index,
+                uint i [[thread_position_in_grid]]) {
+  c10::metal::AtomicType<A>::atomic_add(output, index[i], A(value[i]));
+}
+"""
+ADDED = {torch.float32: "float", torch.complex64: "float2", torch.float16: "half", torch.bfloat16: "bfloat",
+         torch.int64: "long", torch.int32: "int", torch.int16: "short", torch.int8: "char", torch.uint8: "uchar",
+         torch.bool: "bool"}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ADDED, ids=str)
+def test_additions_by_several_threads_are_all_there(tmp_path: Path, dtype: torch.dtype) -> None:
+    type_ = ADDED[dtype]
+    made = f'template [[host_name("add_{type_}")]] kernel void add<{type_}, {type_}>('
+    made += f"device c10::metal::AtomicType_t<{type_}>*, constant {type_}*, constant long*, uint);\n"
+    source = "#include <metal_stdlib>\nusing namespace metal;\n"
+    source += define_missing(without_header(tmp_path), FILE, ADDING) + ADDING + made
+    index = torch.arange(96) % 5 + 1  # elements that share words with neighbors that no thread adds to
+    value = torch.randint(-9, 9, (96,)).to(dtype)
+    if dtype is torch.int64:
+        value += 2**32 - 3  # carries
+    result = torch.ones(8, dtype=dtype)
+    expected = result.clone().index_add(0, index, value)
+    library = Library(compile_kernels(source, [f"add_{type_}"], Options()))
+    library.run(f"add_{type_}", [result, value, index], (96,), (32,))
+    assert torch.equal(result, expected)
