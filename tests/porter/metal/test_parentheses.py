@@ -46,7 +46,8 @@ def without_parentheses(value: Any) -> Any:
     if not is_dataclass(value) or isinstance(value, type):
         return value
     given = {each.name: without_parentheses(getattr(value, each.name)) for each in fields(value)}
-    return replace(value, **{**given, **{name: 0 for name in ("start", "end") if name in given}})
+    places: dict[str, Any] = {name: 0 for name in ("start", "end") if name in given}
+    return replace(value, **{**given, **places})
 
 
 def tidy(text: str) -> str:
@@ -54,7 +55,7 @@ def tidy(text: str) -> str:
     *named, line = tidy_body(Body((f"return {text};",), "bool", "a test"), Kind.INTEGRAL, subject()).statements
     for local in reversed(named):
         _, _, name, _, part = local.removesuffix(";").split(" ", 4)
-        line = re.sub(rf"\b{name}\b", lambda _, part=part: f"({part})", line)
+        line = f"({part})".join(re.split(rf"\b{name}\b", line))
     return line.removeprefix("return ").removesuffix(";")
 
 
