@@ -9,7 +9,7 @@ import click
 
 from porter.cli.options import command, complete_missing, expression, proof
 from porter.cli.output import DONE, INCOMPLETE, Output
-from porter.cli.ports import show_port
+from porter.cli.ports import show_helpers, show_port
 from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--write", is_flag=True, help="Write the change set to the checkout.")
 @click.option("--force", is_flag=True, help="Write even if a touched file has uncommitted changes.")
 @click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
+@click.option("--with-helpers", is_flag=True, help="Add functions that MetalShaderLibrary lacks, as their own change.")
 @expression
 @proof
 def add(
@@ -40,6 +41,7 @@ def add(
     write: bool,
     force: bool,
     no_verify: bool,
+    with_helpers: bool,
     expr: str | None,
     backend: str,
     arithmetic: str,
@@ -58,7 +60,8 @@ def add(
     if schema is not None:
         text = _read_functor(functor) if functor else ""
         return _add_new(output, NewRequest(Wish(schema, formula or "", text), write, force, not no_verify))
-    return _add(output, Request(ops, write, force, None if no_verify else Proof(expr, backend, arithmetic, large)))
+    proof = None if no_verify else Proof(expr, backend, arithmetic, large)
+    return _add(output, Request(ops, write, force, proof, with_helpers))
 
 
 def _check_options(ops: tuple[str, ...], schema: str | None, formula: str | None, functor: Path | None) -> None:
@@ -85,16 +88,20 @@ def _read_functor(file: Path) -> str:
 
 
 def _add(output: Output, request: Request) -> int:
+    from porter.plan.helpers import HelperPlan
     from porter.workflows.add import add as run
-    from porter.workflows.migrate import PortedOperator
+    from porter.workflows.migrate import PortedOperator, Wrote
 
     code = DONE
     for found in run(output.open_checkout(request.write), request, output.report_step):
-        if isinstance(found, PortedOperator):
-            show_port(output, found, alone=request.proof is None)
-            code = code if found.done else INCOMPLETE
-        else:
-            output.note(f"wrote {len(found.files)} files; `porter undo` reverts them")
+        match found:
+            case HelperPlan():
+                show_helpers(output, found, alone=request.proof is None)
+            case PortedOperator():
+                show_port(output, found, alone=request.proof is None)
+                code = code if found.done else INCOMPLETE
+            case Wrote(files):
+                output.note(f"wrote {len(files)} files; `porter undo` reverts them")
     return code
 
 

@@ -9,7 +9,7 @@ import click
 
 from porter.cli.options import command, expression, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, Output
-from porter.cli.ports import show_groups, show_port
+from porter.cli.ports import show_groups, show_helpers, show_port
 from porter.cli.scheduled import run_scheduled
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--from", "source", metavar="SOURCE", help="cuda: ATen's CUDA kernel. FILE.cu: a kernel of your own.")
 @click.option("--function", metavar="NAME", help="The kernel in FILE.cu.")
 @click.option("--scaffold", is_flag=True, help="Write the frame of what cannot be ported, to be completed by hand.")
+@click.option("--with-helpers", is_flag=True, help="Add functions that MetalShaderLibrary lacks, as their own change.")
 @click.option("--pull-request", is_flag=True, help="Print the text of a pull request instead of the diff.")
 @together
 @expression
@@ -48,6 +49,7 @@ def migrate(
     source: str | None,
     function: str | None,
     scaffold: bool,
+    with_helpers: bool,
     pull_request: bool,
     jobs: int | None,
     shard: Shard | None,
@@ -64,6 +66,7 @@ def migrate(
     OP is a base name or an overload in native_functions.yaml: atan2, atan2.out. Nothing is written without --write.
     """
     from porter.metal.source import Source
+    from porter.plan.helpers import HelperPlan
     from porter.report.verdict import summary as line
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
@@ -77,16 +80,20 @@ def migrate(
     wanted = Source(source) if source else Source.ANY
     if recorded and not every:
         raise click.UsageError("--recorded goes with --all; operators that are named need none.")
-    request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold, recorded)
+    if with_helpers and every:
+        raise click.UsageError("--with-helpers goes with operators that are named, not with --all.")
+    request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold, recorded, with_helpers)
     checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
     for found in run(checkout, request, output.report_step, lambda verdict: output.note(line(verdict))):
-        if not isinstance(found, Wrote):
+        if isinstance(found, PortedOperator | NotPlanned):
             kept.append(found)
         match found:
             case PortedOperator():
                 if not (pull_request and (every or len(ops) > 1)) or output.json:
                     show_port(output, found, alone=no_verify, pull_request=pull_request)
                 code = code if found.done else INCOMPLETE
+            case HelperPlan():
+                show_helpers(output, found, alone=no_verify)
             case NotPlanned(op, error):
                 output.error(error, f"porter: {op}")
             case Wrote(files):

@@ -10,6 +10,7 @@ from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
+    from porter.plan.helpers import HelperPlan
     from porter.workflows.migrate import PortedOperator
 
 
@@ -39,6 +40,20 @@ def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: 
     if found.broken:
         what = f"{plan.op} is left out of what is written: with it the fork does not build: {found.broken}"
         output.error(PorterError("PTR325", what, hint=f"`porter verify {plan.op}` says more."))
+
+
+def show_helpers(output: Output, found: HelperPlan, alone: bool) -> None:
+    """Prints functions that are added to MetalShaderLibrary: their diff and a summary. `alone` has no verdict."""
+    from porter.report.as_json import helpers_object
+    from porter.report.terminal import style_diff
+
+    if output.json:
+        output.object(helpers_object(found))
+        return
+    diff = found.changes.diff()
+    output.diff(diff, lambda: style_diff(diff))
+    print_summary = output.note if alone else output.text
+    print_summary(f"helpers of {found.op}\n  added    {', '.join(found.names)} ({', '.join(found.changes.files)})")
 
 
 def show_groups(output: Output, checkout: Checkout, ports: Sequence[PortedOperator]) -> None:

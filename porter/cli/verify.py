@@ -73,7 +73,7 @@ def _judge_all(output: Output, request: Request, results: Path | None) -> int:
     from porter.report.as_json import verdict_object
     from porter.report.verdict import summary, table
     from porter.verdict.result import Verdict
-    from porter.workflows.migrate import NotPlanned, PortedOperator, Wrote, migrate
+    from porter.workflows.migrate import NotPlanned, PortedOperator, migrate
     from porter.workflows.results import collect, write_results
 
     checkout = output.open_checkout()
@@ -84,7 +84,8 @@ def _judge_all(output: Output, request: Request, results: Path | None) -> int:
         else:
             output.text(summary(verdict))
 
-    found = [each for each in migrate(checkout, request, output.report_step, show) if not isinstance(each, Wrote)]
+    done = migrate(checkout, request, output.report_step, show)
+    found = [each for each in done if isinstance(each, PortedOperator | NotPlanned)]
     for each in found:
         match each:
             case NotPlanned(op, error):

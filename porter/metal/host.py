@@ -12,6 +12,13 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import KERNEL_LIBRARY
 from porter.metal.macros import MacroFamily
 
+RESULT_TYPE = "natural_output_dtype"  # the parameter of binary kernels whose results have a type of their own
+# The parameters of launchers that forks may lack, as they are declared.
+_DECLARED = {
+    "alpha": "const std::optional<c10::Scalar> alpha = std::nullopt",
+    "scalar_arg_type": "const std::optional<c10::ScalarType> scalar_arg_type = std::nullopt",
+    RESULT_TYPE: f"const std::optional<c10::ScalarType> {RESULT_TYPE} = std::nullopt",
+}
 _EXEC = re.compile(r"\bvoid\s+(exec_\w+_kernel(?:_with_params)?)\s*\(([^;{}]*)\)\s*[;{]")
 _PARAM = re.compile(r"(?P<type>.+?)[\s&](?P<name>\w+)\s*(?:=.*)?$", re.S)
 _REGISTER = re.compile(
@@ -40,14 +47,8 @@ class Exec:
 
         Raises PTR092 if this fork's signature lacks one of the arguments.
         """
-        missing = [name for name in arguments if name not in self.params]
-        if missing:
-            raise PorterError(
-                "PTR092",
-                f"this fork's {self.name} has no parameter {missing[0]}",
-                Place(KERNEL_LIBRARY),
-                "Update MetalShaderLibrary from upstream first, or port this operator by hand.",
-            )
+        for name in arguments:
+            self.require(name)
         last = max((self.params.index(name) for name in arguments), default=-1)
         passed_over = not arguments.keys() >= {*self.params[: last + 1]}
         given = [
@@ -56,6 +57,15 @@ class Exec:
         ]
         passed = ", ".join(["iter", f'"{kernel}"', *given])
         return f"{self.owner}{self.name}({passed});"
+
+    def require(self, parameter: str) -> None:
+        """Raises PTR092 if this fork's signature lacks a parameter, with its declaration."""
+        if parameter in self.params:
+            return
+        what = f"this fork's {self.name} has no parameter {parameter}"
+        what += f", `{_DECLARED[parameter]}`" if parameter in _DECLARED else ""
+        hint = "Add it to the fork first, or port this operator by hand."
+        raise PorterError("PTR092", what, Place(KERNEL_LIBRARY), hint)
 
 
 @dataclass(frozen=True)
@@ -72,15 +82,22 @@ class Dialect:
         text = checkout.read(KERNEL_LIBRARY)
         return Dialect(tuple(Exec(name, tuple(_read_names(params))) for name, params in _EXEC.findall(text)))
 
-    def find_exec(self, family: MacroFamily, with_params: bool = False) -> Exec:
-        """Returns the function that launches a family, with a struct of scalars if asked for. Raises PTR091."""
-        wanted = f"exec_{family.value.removesuffix('_alpha')}_kernel" + ("_with_params" if with_params else "")
-        for each in self.execs:
-            if each.name == wanted:
-                return each
-        raise PorterError(
-            "PTR091", f"this fork declares no {wanted}", Place(KERNEL_LIBRARY), "Update it from upstream first."
-        )
+    def find_exec(self, name: str) -> Exec | None:
+        """Returns the function of this name, or None if the fork has none."""
+        return next((each for each in self.execs if each.name == name), None)
+
+
+def name_exec(family: MacroFamily, with_params: bool = False) -> str:
+    """Returns the name of the function that launches a family, with a struct of scalars if asked for."""
+    return f"exec_{family.value.removesuffix('_alpha')}_kernel" + ("_with_params" if with_params else "")
+
+
+def declare_exec(name: str) -> str:
+    """Returns the declaration of a function that a fork may lack."""
+    iterator = "TensorIteratorBase& iter, const std::string& name"
+    if name.endswith("_with_params"):
+        return f"template <typename T> void {name}({iterator}, T params, const std::string& params_type_name)"
+    return f"void {name}({iterator})"
 
 
 @dataclass(frozen=True)

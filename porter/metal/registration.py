@@ -30,6 +30,7 @@ class Need:
     family: MacroFamily
     instances: tuple[Instance, ...]
     opmath: bool = False
+    castout: bool = False
 
 
 def register_lines(name: str, needs: Iterable[Need], book: MacroBook, used: Collection[str] = ()) -> tuple[Line, ...]:
@@ -44,7 +45,7 @@ def register_lines(name: str, needs: Iterable[Need], book: MacroBook, used: Coll
 
 
 def _lines(name: str, need: Need, book: MacroBook, used: Collection[str]) -> list[Line]:
-    base = find_base_macro(book, need.family, need.opmath)
+    base = find_base_macro(book, need.family, need.opmath, need.castout)
     wanted = dict.fromkeys(need.instances, base)
     lines = []
     by_reach = sorted(book.conveniences, key=lambda c: (c.name not in used, -len(c.instances)))
@@ -62,9 +63,12 @@ def _all_wanted(made: Mapping[Instance, BaseMacro], wanted: Mapping[Instance, Ba
     return all(wanted.get(instance) == macro for instance, macro in made.items())
 
 
-def find_base_macro(book: MacroBook, family: MacroFamily, opmath: bool) -> BaseMacro:
-    """Returns the fork's plain macro of a family, with opmath if asked for and available. Raises PTR090."""
-    plain = [base for base in book.bases.values() if base.family is family and not base.castout]
+def find_base_macro(book: MacroBook, family: MacroFamily, opmath: bool, castout: bool = False) -> BaseMacro:
+    """Returns the fork's macro of a family, with opmath if asked for and available. Raises PTR090.
+
+    One with `castout` instantiates only the kernels that write outputs of any type.
+    """
+    plain = [base for base in book.bases.values() if base.family is family and base.castout is castout]
     exact = [base for base in plain if base.opmath is opmath] or plain
     if not exact:
         raise PorterError(

@@ -260,7 +260,8 @@ def _needs(before: str, inner: str, after: str) -> bool:
         return re.search(r"\b(?:if|while|for|switch) $", before) is not None
     if opens and re.match(r"[),;]", after):
         return False
-    plain = not re.search(r"[?=](?!=)|[<>!=]=|&&|\|\|", inner.replace("static_cast<", "").replace("::", ""))
+    looser = r"[?=](?!=)|[<>!=]=|&&|\|\|| [&|^] "  # what binds no tighter than a comparison
+    plain = not re.search(looser, inner.replace("static_cast<", "").replace("::", ""))
     arithmetic = plain and not re.search(r" [<>] ", inner)
     if opens and re.match(r" [<>=!]=? ", after):
         return not arithmetic

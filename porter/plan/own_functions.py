@@ -16,7 +16,7 @@ from porter.languages.source import Function
 from porter.metal.insertion import insert_includes
 from porter.metal.kernel import Kernel
 from porter.metal.kernel_files import find_library
-from porter.metal.launchers import TERNARY_HEADERS
+from porter.metal.launchers import LAUNCHER_HEADERS
 from porter.plan.removal import Rewrite
 
 _ITERATOR_HEADER = "ATen/TensorIterator.h"
@@ -83,7 +83,7 @@ def _list_headers(migration: Migration, launchers: Collection[str]) -> Iterator[
     if body.call.builder:
         yield _ITERATOR_HEADER
     if body.call.stub.name in launchers:
-        yield from TERNARY_HEADERS
+        yield from LAUNCHER_HEADERS
     if body.loops:
         yield from (f"ATen/ops/{name}.h" for name in _OPERATOR.findall(body.text))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from porter.plan.helpers import HelperPlan
 from porter.plan.plan import Plan, PlannedFunctor, RejectedCandidate
 from porter.verdict.result import Failure, Verdict
 
@@ -43,6 +44,11 @@ def plan_object(
         "diff": plan.changes.diff(),
         "verdict": dict(verdict) if verdict is not None else None,
     }
+
+
+def helpers_object(found: HelperPlan) -> dict[str, Any]:
+    """Functions that are added to MetalShaderLibrary for an operator, as a JSON object."""
+    return {"helpers": list(found.names), "for": found.op, "diff": found.changes.diff()}
 
 
 def verdict_object(verdict: Verdict) -> dict[str, Any]:

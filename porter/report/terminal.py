@@ -49,7 +49,7 @@ def _rows(plan: Plan, rejected: Sequence[RejectedCandidate], lost: Sequence[str]
     yield from _label("stays", (f"{e.name}: {e.after}" for e in plan.entries if e.before == e.after))
     yield from _label("stub", (f"{s.stub} -> {s.function} ({s.file})" for s in plan.stubs))
     for functor in plan.functors:
-        pairs = [f"{r.input}->{r.output}" for r in plan.registrations if r.functor == functor.name]
+        pairs = dict.fromkeys(f"{r.input}->{r.output}" for r in plan.registrations if r.functor == functor.name)
         if pairs:
             yield from _label("dtypes", [f"{functor.name}: {' '.join(pairs)}"])
         yield from _label("functor", [f"{functor.name}: from {functor.origin}"])

@@ -139,7 +139,7 @@ def _list_tests(trial: _Trial) -> Iterator[tuple[torch.dtype, str, _Test]]:
         for at, sample in enumerate(trial.info.sample_inputs("cpu", dtype)):
             for test in (_match, _match_cpu, _match_out, _match_meta, _match_layouts, _match_inplace):
                 yield dtype, f"test{test.__name__}_{at}", partial(test, trial, sample)
-    if trial.plan.operator.derivatives:
+    if _read_formulas(trial.plan.plan.changes.apply().get(DERIVATIVES, ""), trial.schema.name):
         samples = list(trial.info.sample_inputs("cpu", torch.double, requires_grad=True))
         for at, sample in enumerate(samples):
             yield torch.float32, f"test_gradcheck_{at}", partial(_check_gradient, trial, sample)

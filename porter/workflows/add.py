@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from porter.aten.names import parse_base_name
@@ -13,6 +14,7 @@ from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import write
 from porter.plan.addition import plan_addition
 from porter.plan.draft import Draft
+from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.new_operator.operator import Wish
 from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
 from porter.plan.plan import Plan
@@ -25,15 +27,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """The operators to add, and what to do with their plans. No `proof` means no verdict."""
+    """The operators to add, and what to do with their plans. No `proof` means no verdict.
+
+    `helpers` adds the functions that they need and the fork's MetalShaderLibrary lacks, before them.
+    """
 
     ops: tuple[str, ...]
     write: bool = False
     force: bool = False
     proof: Proof | None = None
+    helpers: bool = False
 
 
-def add(checkout: Checkout, request: Request, progress: Steps = ignore) -> Iterator[PortedOperator | Wrote]:
+def add(
+    checkout: Checkout, request: Request, progress: Steps = ignore
+) -> Iterator[PortedOperator | HelperPlan | Wrote]:
     """Adds each operator on top of the ones before it, then writes the files.
 
     Raises PTR012 (no such operator), and what `plan_addition` and `write` raise.
@@ -42,6 +50,10 @@ def add(checkout: Checkout, request: Request, progress: Steps = ignore) -> Itera
     for at, op in enumerate(request.ops):
         report = number_progress(progress, op, at, len(request.ops))
         report("planning")
+        helpers = plan_helpers(draft.fork, op, partial(plan_addition, op=op)) if request.helpers else None
+        if helpers:
+            yield helpers
+            draft = draft.follow(helpers.changes)
         plan = plan_addition(draft.fork, op)
         added = _prove(draft, plan, request.proof, report) if request.proof else PortedOperator(plan)
         yield added

@@ -16,6 +16,7 @@ from porter.metal.kernel import FIRST_CANDIDATES
 from porter.metal.kernel_spec import RecordedGraph
 from porter.metal.source import Source
 from porter.plan.draft import Draft
+from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
 from porter.workflows.coverage import find_recordable
@@ -39,7 +40,8 @@ class Request:
 
     No `proof` means no verdict. `all` are verified together, at most `jobs` at a time (0: as many as there are cores);
     of them, only those of a `shard` are ported if one is given; `recorded` adds those that no stub serves, whose ports
-    come from runs of their old code. With `scaffold`, others get a frame.
+    come from runs of their old code. With `scaffold`, others get a frame. `helpers` adds the functions that named
+    operators need and the fork's MetalShaderLibrary lacks, before them.
     """
 
     ops: tuple[str, ...] = ()
@@ -52,6 +54,7 @@ class Request:
     source: Source = Source.ANY
     scaffold: bool = False
     recorded: bool = False
+    helpers: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Wrote:
 
 def migrate(
     checkout: Checkout, request: Request, progress: Steps = ignore, done: Done = ignore
-) -> Iterator[PortedOperator | NotPlanned | Wrote]:
+) -> Iterator[PortedOperator | NotPlanned | HelperPlan | Wrote]:
     """Ports each operator on top of the ones before it, then writes the files.
 
     Calls `done` with each verdict as it comes where many are verified together.
@@ -119,6 +122,11 @@ def migrate(
         report_progress("planning")
         learnt = programs(report_progress)
         planner = partial(plan_operator, source=request.source, programs=learnt, scaffold=request.scaffold)
+        helped = partial(plan_operator, op=op, recorded=recorded, source=request.source)
+        helpers = plan_helpers(draft.fork, op, helped) if request.helpers else None
+        if helpers:
+            yield helpers
+            draft = draft.follow(helpers.changes)
         try:
             plan = planner(draft.fork, op, recorded=recorded)
         except PorterError as error:

@@ -16,7 +16,6 @@ from porter.aten.native_functions import NativeFunction
 from porter.aten.stubs import Stub, StubCall
 from porter.core import dtypes
 from porter.core.checkout import Checkout
-from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
@@ -27,6 +26,7 @@ from porter.metal.distributions import draws_numbers
 from porter.metal.functor import Functor, functor_text
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.host import (
+    RESULT_TYPE,
     Exec,
     HostStyle,
     find_function_anchor,
@@ -37,15 +37,23 @@ from porter.metal.host import (
 from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec, Step
 from porter.metal.kernel_files import KernelFiles, find_files, read_host_style, read_kernel_style
-from porter.metal.launchers import SPLIT_HEADERS, TERNARY_HEADERS, define_launcher, define_split, find_launcher
-from porter.metal.macros import Instance, MacroBook, MacroFamily
+from porter.metal.launchers import (
+    CASTOUT,
+    LAUNCHER_HEADERS,
+    SPLIT_HEADERS,
+    define_launcher,
+    define_split,
+    find_launcher,
+    find_result_launcher,
+)
+from porter.metal.macros import MacroBook, MacroFamily
+from porter.metal.needs import list_needs
 from porter.metal.params import ParamsStruct, read_fields, write_launch, write_scalar_launch
-from porter.metal.registration import Line, Need, find_base_macro, register_lines
+from porter.metal.registration import Line, register_lines
 from porter.metal.results import write_results
 
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
 _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
-_ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 
 
 @dataclass(frozen=True)
@@ -148,10 +156,11 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
         spec.source,
     )
     functor = build_functor(functor_spec, {kind: index for (named, kind), index in choice.items() if named == name})
+    if _returns_bools(functor_spec, launch.family):
+        launch = replace(launch, launcher=find_result_launcher(fork, launch.launcher))
     book = _read_macros(fork, launch.kernel_file)
-    lines = register_lines(
-        name, tuple(_list_needs(functor_spec, functor, launch.family, book)), book, find_used_macros(kernels, book)
-    )
+    needs = tuple(list_needs(functor_spec, functor, launch.family, book, launch.launcher is CASTOUT))
+    lines = register_lines(name, needs, book, find_used_macros(kernels, book))
     source = format_block(fork, launch.kernel_file, functor_text(functor, style))
     notes = (
         *spec.notes,
@@ -270,43 +279,9 @@ def _read_macros(checkout: Checkout, kernel_file: str) -> MacroBook:
     return MacroBook.read(m for path in files for m in parse_source(path, checkout.read(path)).macros())
 
 
-def _list_needs(spec: FunctorSpec, functor: Functor, family: MacroFamily, book: MacroBook) -> Iterator[Need]:
-    """Yields the instances for every supported dtype; with opmath if the functor computes in the element type."""
-    plain: list[Instance] = []
-    opmath: list[Instance] = []
-    several = family in (MacroFamily.BINARY, MacroFamily.TERNARY)
-    raw = _find_raw_kinds(functor) if several and find_base_macro(book, family, True).opmath else set()
-    for dtype in spec.served:
-        result = spec.result(dtype)
-        assert result is not None
-        instance = Instance(dtype.metal, result.metal, _choose_alpha(spec, dtype, result))
-        is_whole = dtype is dtypes.FLOAT2 and Kind.FLOATING not in raw
-        (opmath if dtype.kind in raw and not is_whole else plain).append(instance)
-    if plain:
-        yield Need(family, tuple(plain))
-    if opmath:
-        yield Need(family, tuple(opmath), opmath=True)
-
-
-def _find_raw_kinds(functor: Functor) -> set[Kind]:
-    """Returns the kinds computed in their own type, so that halves would be rounded between operations."""
-    own = [(o.kinds, o.body.statements) for o in functor.overloads if o.body.result == "T"]
-    floating = any(_ARITHMETIC.search(line) for kinds, lines in own if Kind.FLOATING in kinds for line in lines)
-    if floating:
-        return {Kind.FLOATING, Kind.COMPLEX}
-    as_they_are = [
-        lines for kinds, lines in own if Kind.COMPLEX in kinds and f"{dtypes.FLOAT2.metal}(" not in "".join(lines)
-    ]
-    return {Kind.COMPLEX} if as_they_are else set()
-
-
-def _choose_alpha(spec: FunctorSpec, dtype: DType, result: DType) -> str | None:
-    """Returns the type of a scalar, `at::toOpMathType` of the type computed in, or the struct of several."""
-    if not spec.scalars or spec.struct:
-        return spec.struct.alias(dtype) if spec.struct else None
-    if result.kind is Kind.COMPLEX:
-        return dtypes.FLOAT2.metal
-    return dtypes.FLOAT.metal if result.kind is Kind.FLOATING else dtype.metal
+def _returns_bools(spec: FunctorSpec, family: MacroFamily) -> bool:
+    """Whether a kernel's results have a type of their own, which what launches it has to know."""
+    return family is MacroFamily.BINARY and all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served)
 
 
 def _header_edits(fork: Checkout, launch: _Launch) -> Iterator[Edit]:
@@ -343,11 +318,14 @@ def _include_edits(
     if not stub.header:
         return
     headers = (stub.header, "ATen/OpMathType.h") if launch.scalars else (stub.header,)
+    utilities = spell_include(OPERATION_UTILS).replace(".mm", ".h")
+    if launch.scalars and "alpha" not in launch.launcher.params:
+        headers = (*headers, utilities)
     if launch.struct:
-        used = ("ATen/Dispatch.h", spell_include(OPERATION_UTILS).replace(".mm", ".h"), *shared, "fmt/format.h")
+        used = ("ATen/Dispatch.h", utilities, *shared, "fmt/format.h")
         headers = tuple(sorted({*(headers if launch.struct.opmath else (stub.header,)), *used}))
     if not launch.launcher.owner:
-        headers = tuple(sorted({*headers, *TERNARY_HEADERS}))
+        headers = tuple(sorted({*headers, *LAUNCHER_HEADERS}))
     headers = tuple(sorted({*headers, *others})) if others else headers
     yield from insert_includes(parse_source(launch.host_file, fork.read(launch.host_file)), headers)
 
@@ -373,15 +351,17 @@ def _host_edits(
 def _write_body(launch: _Launch, name: str, spec: FunctorSpec) -> str:
     """Returns the statements of the host function."""
     launcher = launch.launcher
+    if launcher is CASTOUT:
+        return launcher.call(name, result="kBool")
     dtype = "iter.dtype()" if spec.rule.promotion is Promotion.CHOSEN else "iter.common_dtype()"
     arguments = {} if launcher.owner else {"dtype": dtype}
     call = launcher.call(name, **arguments).removesuffix(");")
     if launch.struct:
         return write_launch(launch.struct, call, name, spec.served)
-    if spec.scalars and not launcher.owner:
+    if spec.scalars and "alpha" not in launcher.params:
         return write_scalar_launch(call, spec.scalars[0])
     if spec.scalars:
         arguments |= {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
-    if all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served) and launch.family is MacroFamily.BINARY:
-        arguments["natural_output_dtype"] = "kBool"
+    if _returns_bools(spec, launch.family):
+        arguments[RESULT_TYPE] = "kBool"
     return launcher.call(name, **arguments)

@@ -9,38 +9,61 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from porter.core.checkout import Checkout
-from porter.core.errors import PorterError
-from porter.core.layout import INDEXING
-from porter.metal.host import Dialect, Exec
+from porter.core.errors import Place, PorterError
+from porter.core.layout import INDEXING, KERNEL_LIBRARY
+from porter.metal.host import RESULT_TYPE, Dialect, Exec, declare_exec, name_exec
+from porter.metal.launchers.library import find_lacking
 from porter.metal.macros import MacroFamily
 from porter.metal.params import ParamsStruct
 
 FOLDER = Path(__file__).parent
 _TERNARY = Exec("exec_ternary", ("dtype",), owner="")
-TERNARY_HEADERS = ("ATen/native/mps/OperationUtils.h", "c10/util/irange.h", "fmt/format.h")
+CASTOUT = Exec("exec_binary_castout", ("result",), owner="")
+_DEFINITIONS = {_TERNARY.name: "ternary.mm", CASTOUT.name: "castout.mm"}
+LAUNCHER_HEADERS = ("ATen/native/mps/OperationUtils.h", "c10/util/irange.h", "fmt/format.h")
 SPLIT = "split_results"
 SPLIT_HEADERS = ("ATen/MemoryOverlap.h", "c10/util/irange.h")
+_CASTOUT_LAYOUT = "strided_castout"
 _LAYOUTS = ("strided", "strided_cast", "dense", "dense_cast")
 
 
 def find_launcher(checkout: Checkout, family: MacroFamily, scalars: Sequence[str], struct: ParamsStruct | None) -> Exec:
-    """Returns the fork's function that launches a family, or the one to define. Raises PTR091 if there is neither."""
-    try:
-        found = Dialect.read(checkout).find_exec(family, struct is not None)
-    except PorterError:
-        if not _has_ternary_kernels(checkout, family):
-            raise
+    """Returns the fork's function that launches a family, or the one to define.
+
+    A scalar that the function does not take comes as a struct would. Raises PTR091 if there is no such function.
+    """
+    dialect, name = Dialect.read(checkout), name_exec(family, struct is not None)
+    found = dialect.find_exec(name)
+    if scalars and not struct and found and "alpha" not in found.params:
+        name = name_exec(family, with_params=True)
+        found = dialect.find_exec(name)
+    if found:
+        return found
+    if _has_ternary_kernels(checkout, family):
         return _TERNARY
-    if scalars and not struct and "alpha" not in found.params and _has_ternary_kernels(checkout, family):
-        return _TERNARY
-    return found
+    lacking = {each.name for each in find_lacking(checkout)}
+    hint = "Run again with --with-helpers, which adds it." if name in lacking else "Add it to the fork first."
+    raise PorterError("PTR091", f"this fork declares no {name}, `{declare_exec(name)};`", Place(KERNEL_LIBRARY), hint)
+
+
+def find_result_launcher(checkout: Checkout, found: Exec) -> Exec:
+    """Returns what launches binary kernels whose results have a type of their own: the fork's function if that takes
+    the type, or the one to define.
+
+    Raises PTR092 if the fork's header has no kernel for such a function.
+    """
+    kernels = f"void binary_{_CASTOUT_LAYOUT}("
+    if RESULT_TYPE in found.params or kernels not in checkout.read(INDEXING):
+        found.require(RESULT_TYPE)
+        return found
+    return CASTOUT
 
 
 def define_launcher(launcher: Exec, host: str) -> str:
     """Returns the definition of a launcher that a host file lacks, or "" if it has it or needs none."""
     if launcher.owner or f" {launcher.name}(" in host:
         return ""
-    return (FOLDER / "ternary.mm").read_text()
+    return (FOLDER / _DEFINITIONS[launcher.name]).read_text()
 
 
 def define_split(host: str) -> str:

@@ -141,4 +141,5 @@ def _list_notes(checkout: Checkout, operator: NewOperator) -> Iterator[str]:
         yield "there is no gradient: sympy could not derive one in the functions that an expression may use"
     for path in _EDITS:
         if not checkout.exists(path):
-            yield f"the checkout has no {path}, so the operator has no entry there"
+            missing = "gradient" if path == DERIVATIVES else "entry there"
+            yield f"the checkout has no {path}, so the operator has no {missing}"

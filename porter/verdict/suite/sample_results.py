@@ -38,8 +38,9 @@ def run_samples(context: Context, progress: Progress = ignore) -> list[SampleRes
         for dtype in DTYPES:
             progress(f"{SAMPLES_OF} {op.formatted_name} {dtype}")
             if dtype in op.supported_dtypes("cpu"):
+                made = make_samples(op, dtype, context.most)
                 tolerance = compare.tolerances(precision, op.name, dtype)
-                found += (_run_sample(op, dtype, name, sample, tolerance) for name, sample in _samples(op, dtype))
+                found += (_run_sample(op, dtype, name, sample, tolerance) for name, sample in made)
             else:
                 found += _beyond_the_cpu(op, dtype)
     return found
@@ -75,13 +76,14 @@ def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[SampleResult]:
         yield _run_sample(op, dtype, f"{op.formatted_name} sample 0", sample, {})
 
 
-def _samples(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]]:
+def make_samples(op: OpInfo, dtype: torch.dtype, most: float) -> Iterator[tuple[str, SampleInput]]:
+    """Yields the first samples of an OpInfo and one of edge values, none of which is larger than `most`."""
     made = islice(op.sample_inputs("cpu", dtype, set_seed=True), SAMPLES)
     given = [samples.keep_on_cpu(op, sample) for sample in made]
     yield from ((f"{op.formatted_name} sample {i}", sample) for i, sample in enumerate(given))
     tensors = [s for s in given if isinstance(s.input, torch.Tensor) and s.input.ndim]
     if tensors:
-        yield f"{op.formatted_name} edge values", samples.with_edge_values(tensors[0], dtype)
+        yield f"{op.formatted_name} edge values", samples.with_edge_values(tensors[0], dtype, most=most)
 
 
 def _run_sample(

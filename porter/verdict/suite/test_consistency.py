@@ -186,10 +186,12 @@ class TestConsistency(Consistency):
                     for sample in OPINFOS.pick_kinds(op, wide):
                         most = OPINFOS.context.most  # a kernel that counts up to a number of any size would not end
                         spread = samples.with_spread_values(sample, wide, getattr(op, "domain", None), most=most)
-                        self.beyond_the_cpu(op, spread.transform(beyond.convert(wide, dtype)), device)
+                        self.beyond_the_cpu(op, spread.transform(beyond.convert(wide, dtype)), device, (dtype, wide))
                     self.assertGreater(self.elements, 0, f"no sample of {dtype} reaches a kernel")
 
-    def beyond_the_cpu(self, op: OpInfo, sample: SampleInput, device: str) -> None:
+    def beyond_the_cpu(
+        self, op: OpInfo, sample: SampleInput, device: str, types: tuple[torch.dtype, torch.dtype]
+    ) -> None:
         before = counters.read_kernels()
         try:
             got = to_cpu(self.mps(op, sample, device))
@@ -198,7 +200,8 @@ class TestConsistency(Consistency):
         if got.numel() and not OPINFOS.context.count_ported(counters.read_kernels() - before):
             return  # one that is not ported, which the old code computes
         precise = sample.transform(compare.widen)
-        why = beyond.excess(got, self.cpu(op, precise), operands(precise))
+        theirs = self.cpu(op, sample.transform(beyond.convert(*types)))
+        why = beyond.excess(got, self.cpu(op, precise), operands(precise), theirs)
         if why:
             self.fail(why)
 

@@ -91,6 +91,8 @@ Options:
   --function NAME      The kernel in FILE.cu.
   --scaffold           Write the frame of what cannot be ported, to be
                        completed by hand.
+  --with-helpers       Add functions that MetalShaderLibrary lacks, as their
+                       own change.
   --pull-request       Print the text of a pull request instead of the diff.
   --jobs N             Verdicts at a time. Default: as many as there are
                        cores.  [x>=1]

@@ -99,7 +99,12 @@ WITH_PARAMS = Path(__file__).parents[3] / "tools" / "dialect" / "with_params.pat
 def fork(tmp_path: Path) -> Checkout:
     shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
     subprocess.run(["git", "apply", str(WITH_PARAMS)], cwd=tmp_path, check=True)
-    rows = tmp_path / NATIVE_FUNCTIONS
+    return add_operator(tmp_path)
+
+
+def add_operator(root: Path) -> Checkout:
+    """Gives a copy of the embedded fork an operator with several scalars."""
+    rows = root / NATIVE_FUNCTIONS
     rows.write_text(rows.read_text() + ROWS)
     for path, text in (
         (f"{NATIVE}/Activation.h", HEADER),
@@ -107,8 +112,8 @@ def fork(tmp_path: Path) -> Checkout:
         (f"{CPU_KERNELS}/Activation.cpp", CPU),
         (f"{OPERATIONS}/Activation.mm", OLD),
     ):
-        (tmp_path / path).write_text(text)
-    return Checkout(tmp_path, "test")
+        (root / path).write_text(text)
+    return Checkout(root, "test")
 
 
 def added(plan: Plan, file: str) -> str:

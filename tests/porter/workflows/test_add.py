@@ -88,6 +88,14 @@ def test_a_new_operator_passes_from_its_plan_alone(
     assert read_files(complete) == before
 
 
+def test_a_checkout_without_derivatives_gets_no_gradient(complete: Path) -> None:
+    (complete / DERIVATIVES).unlink()
+    done = porter("add", "--schema", WAVE, "--expr", "exp(-rate * self)", "--checkout", str(complete))
+    verdict = VERDICT.search(done.stdout)
+    assert verdict and (verdict["word"], verdict["failed"]) == ("PASS", "0"), done.stdout[-3000:] + done.stderr
+    assert "the checkout has no tools/autograd/derivatives.yaml, so the operator has no gradient" in done.stdout
+
+
 def test_a_functor_that_computes_something_else_fails(complete: Path, tmp_path: Path) -> None:
     functor = tmp_path / "damped.metal"
     wrong = "precise::exp(float(rate) * float(x)) * precise::cos(float(x))"

@@ -23,6 +23,15 @@ def test_cancellation_is_measured_by_the_operands() -> None:
     assert beyond.excess(got, exact, [torch.tensor([1.0], dtype=torch.float64)]) != ""
 
 
+def test_what_the_cpu_computes_in_32_bits_is_good_enough_and_nothing_else_is() -> None:
+    operands, exact = [torch.tensor([1.0, 1.0], dtype=torch.float64)], torch.tensor([0.5, 0.5], dtype=torch.float64)
+    theirs = torch.tensor([0.25, 0.25], dtype=torch.float32)
+    assert beyond.excess(torch.tensor([0.25, 0.5], dtype=torch.float16), exact, operands, theirs) == ""
+    told = beyond.excess(torch.tensor([0.25, 0.251], dtype=torch.float16), exact, operands, theirs)
+    assert told.startswith("1 of 2 are off by more than one ULP")
+    assert beyond.excess(torch.tensor([0.25, 0.5], dtype=torch.float16), exact, operands).startswith("1 of 2 are off")
+
+
 def test_bools_have_to_be_equal() -> None:
     operands = [torch.tensor([0j, 1 + 1j], dtype=torch.complex128)]
     got, exact = torch.tensor([False, True]), torch.tensor([False, True])

@@ -2,10 +2,12 @@ import math
 
 import pytest
 import torch
+from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite import samples
 from porter.verdict.suite.edges import edge_values
+from porter.verdict.suite.sample_results import make_samples
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
@@ -83,3 +85,11 @@ def test_a_number_stands_for_each_operand() -> None:
     sample = SampleInput(torch.full((2,), 3.0), args=(torch.full((2,), 0.5),))
     made = dict(samples.vary_operands(sample, []))
     assert made["with a number"].args == (0.5,) and made["a number first"].input == 3.0
+
+
+@pytest.mark.parametrize("most", [128.0, math.inf])
+def test_samples_of_both_paths_are_as_large_as_a_kernel_may_count_up_to(most: float) -> None:
+    op = next(each for each in op_db if each.name == "special.legendre_polynomial_p")
+    *_, (name, edge) = make_samples(op, torch.float32, most)
+    assert name.endswith("edge values")
+    assert [bool((each.abs() <= 128).all()) for each in (edge.input, *edge.args)] == [most == 128] * 2
