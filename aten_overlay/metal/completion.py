@@ -43,7 +43,7 @@ def complete_module(module: str, lockstep: bool) -> str:
 
 def _remove_declarations(made: set[str], module: str) -> str:
     """Removes the declarations of what is now defined."""
-    module = re.sub(r"(?<=\n)@pm_static_bytes_\d+ = external [^\n]*\n", "", module)
+    module = re.sub(r"\n@pm_static_bytes_\d+ = external [^\n]*", "", module)
     if not made:
         return module
     pattern = re.compile(rf"^declare [^\n]*({RESULT}\d+)\([^\n]*\n", re.M)

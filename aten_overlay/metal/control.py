@@ -94,19 +94,30 @@ def _rename_phis(block: Block, sources: Sequence[tuple[str, str]]) -> Block:
     return Block(block.label, tuple(instructions))
 
 
-def _find_dominators(blocks: dict[str, Block], entry: str) -> dict[str, set[str]]:
-    reached = _postorder(blocks, entry)[::-1]
+def _find_dominators(blocks: dict[str, Block], entry: str) -> dict[str, str]:
+    """The block that every way to a block comes through last, by label; the entry's is itself.
+
+    Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm.
+    """
+    reached = _postorder(blocks, entry)
+    number = {label: n for n, label in enumerate(reached)}
     before = _find_predecessors(blocks, reached)
-    dominators = {label: set(reached) for label in reached}
-    dominators[entry] = {entry}
+    found = {entry: entry}
     changed = True
     while changed:
         changed = False
-        for label in reached[1:]:
-            new = set.intersection(*(dominators[p] for p in before[label])) | {label}
-            changed |= new != dominators[label]
-            dominators[label] = new
-    return dominators
+        for label in reached[-2::-1]:
+            known = [p for p in before[label] if p in found]
+            new = known[0]
+            for other in known[1:]:
+                while new != other:
+                    if number[new] < number[other]:
+                        new = found[new]
+                    else:
+                        other = found[other]
+            changed |= found.get(label) != new
+            found[label] = new
+    return found
 
 
 def _postorder(blocks: dict[str, Block], entry: str) -> list[str]:
@@ -129,10 +140,16 @@ def _find_back_edges(blocks: dict[str, Block], entry: str) -> dict[str, list[str
     """The sources of the jumps back to each loop's header."""
     dominators = _find_dominators(blocks, entry)
     result: dict[str, list[str]] = {}
-    for label in dominators:
-        for target in dict.fromkeys(find_successors(blocks[label])):
-            if target in dominators[label]:
-                result.setdefault(target, []).append(label)
+    for label in _postorder(blocks, entry)[::-1]:
+        targets = dict.fromkeys(find_successors(blocks[label]))
+        above = label
+        while targets:
+            if above in targets:
+                del targets[above]
+                result.setdefault(above, []).append(label)
+            if above == entry:
+                break
+            above = dominators[above]
     return result
 
 

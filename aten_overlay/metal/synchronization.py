@@ -24,7 +24,7 @@ def number_synchronization_points(text: str) -> str:
     if BEGIN not in text:
         return text
     try:
-        begins, ends = _find_points(read_function(text))
+        begins, ends = _find_points(read_function(_select_control_flow(text)))
     except NotUnderstood:
         return text
     convention = re.search(rf"call (\w+ )?void {WAIT}\(", text)
@@ -40,6 +40,11 @@ def number_synchronization_points(text: str) -> str:
             lines.append(f"  call {convention[1] or ''}void {WAIT}(ptr null)")
         lines.append(line)
     return "\n".join(lines)
+
+
+def _select_control_flow(text: str) -> str:
+    """A function without the instructions that neither end a block nor begin an operation: most of them."""
+    return "\n".join(line for line in text.split("\n") if not line.startswith("  %") or BEGIN in line)
 
 
 def _find_points(function: Function) -> tuple[dict[str, int], dict[str, int]]:

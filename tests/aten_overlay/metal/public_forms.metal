@@ -122,6 +122,17 @@ kernel void swizzles_of_swizzles(device float* out [[buffer(0)]], device Corner*
   out[3] = metal::dot(v.xyz.xy, v.zw.yx) + (v + v).xyz.z;
   out[4] = corners->wz.x + corners[0].wz.y;
 }
+template <typename T, T v> struct Known {
+  constexpr operator T() const noexcept { return v; }
+};
+template <class P, class S> float strided(P p, short i, S stride) { return p[stride * i] + 100 * p[i * stride + i]; }
+kernel void known(device float* out [[buffer(0)]], constant float* in [[buffer(1)]]) {
+  out[0] = strided(in, 2, Known<int, 3>());
+  out[1] = strided(in, 2, Known<uchar, 2>());
+  out[2] = strided(in, 2, Known<bool, true>());
+  const bfloat half_of_it = bfloat(1.5f) * Known<bool, true>();
+  out[3] = half_of_it + Known<int, 4>();
+}
 kernel void scalars(device float* out [[buffer(0)]]) {
   const float4 chosen = metal::select(float4(1, 2, 3, 4), -INFINITY, bool4(false, true, false, false));
   out[0] = chosen.x;

@@ -15,7 +15,7 @@ from aten_overlay.metal.launch import Library
 SOURCE = Path(__file__).with_name("public_forms.metal")
 CONSTANTS = ((20, 3), (21, True), (8, 5))
 RIGHT = ("arrays", "spaces", "swizzles", "scalars", "matrices", "logs", "too_much", "limited_2", "limited_2_1",
-         "twice", "swizzles_of_swizzles")  # fmt: skip
+         "twice", "swizzles_of_swizzles", "known")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,11 @@ def test_swizzles_compute_as_vectors(library: Library) -> None:
 def test_numbers_beside_vectors(library: Library) -> None:
     found = _run(library, "scalars", 12)
     assert found == [1, -np.inf, 2.5, 3 + 2, 16, 3, 65504, 1, 4 + 4, 1 + 1, 1, 7]
+
+
+def test_types_that_convert_to_numbers_count_as_those(library: Library) -> None:
+    values = np.arange(16, dtype=np.float32)
+    assert _run(library, "known", 4, values) == [6 + 800, 4 + 600, 2 + 400, 5.5]
 
 
 def test_swizzles_of_swizzles_are_places_too(library: Library) -> None:

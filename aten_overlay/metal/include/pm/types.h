@@ -18,12 +18,16 @@ template <bool B, class T = void> using enable_t = typename enable<B, T>::type;
 template <class T> inline constexpr bool is_bfloat = false;
 template <class T> inline constexpr bool is_plain_float = __is_same(T, float) || __is_same(T, half) || __is_same(T, double);
 template <class T> inline constexpr bool is_plain = is_plain_float<T> || __is_integral(T);
-// A class that converts to bool, and not to any number that one asks for.
-struct any_number_probe {
-  any_number_probe(float);
-};
-template <class A> inline constexpr bool is_truth =
-    __is_class(A) && __is_convertible(const A&, bool) && !__is_convertible(const A&, any_number_probe);
+// A class whose only conversion to a number is to bool itself. A class that converts to another number would become a
+// bfloat in two steps, which the operators of bfloat would then take for their own.
+char exact_bool(bool);
+#define PM_OTHER(T) void exact_bool(T);
+PM_OTHER(char) PM_OTHER(signed char) PM_OTHER(uchar) PM_OTHER(short) PM_OTHER(ushort) PM_OTHER(int) PM_OTHER(uint) PM_OTHER(long)
+PM_OTHER(ulong) PM_OTHER(half) PM_OTHER(float) PM_OTHER(double)
+#undef PM_OTHER
+template <class A> A&& value_of();
+template <class A, class = char> inline constexpr bool is_truth = false;
+template <class A> inline constexpr bool is_truth<A, decltype(exact_bool(value_of<const A&>()))> = __is_class(A);
 }  // namespace pm
 
 // Brain float: 16 bits, rounded to nearest even. From bfloat to float is implicit, back is explicit (from an integer implicit). With a float or
@@ -84,11 +88,17 @@ template <class Other, class T> PM_INLINE constexpr decltype(auto) beside(T&& si
 template <bool Integral> struct bfloat_result { using type = bfloat; };
 template <> struct bfloat_result<false> { using type = float; };
 template <class A> using bfloat_with = typename enable<is_plain<A>, typename bfloat_result<__is_integral(A)>::type>::type;
+// Beside a plain number, what converts to bool is one rather than a bfloat.
+template <bool, class A> struct truth_result {};
+template <class A> struct truth_result<true, A> { using type = decltype(A() + true); };
+template <class A, class B> using with_truth = typename truth_result<is_plain<A> && is_truth<B>, A>::type;
 }  // namespace pm
 
 #define PM_ARITHMETIC(op) \
   template <class A> PM_INLINE constexpr pm::bfloat_with<A> operator op(bfloat a, A b) { return pm::bfloat_with<A>(float(a) op float(b)); } \
-  template <class A> PM_INLINE constexpr pm::bfloat_with<A> operator op(A a, bfloat b) { return pm::bfloat_with<A>(float(a) op float(b)); }
+  template <class A> PM_INLINE constexpr pm::bfloat_with<A> operator op(A a, bfloat b) { return pm::bfloat_with<A>(float(a) op float(b)); } \
+  template <class A, class B> PM_INLINE constexpr pm::with_truth<A, B> operator op(A a, const B& b) { return a op bool(b); } \
+  template <class A, class B> PM_INLINE constexpr pm::with_truth<A, B> operator op(const B& b, A a) { return bool(b) op a; }
 PM_ARITHMETIC(+) PM_ARITHMETIC(-) PM_ARITHMETIC(*) PM_ARITHMETIC(/)
 #undef PM_ARITHMETIC
 

@@ -17,6 +17,11 @@ PM_INLINE double quotient(double a, double b) {
   const double inverse = 1.0f / float(b), near = a * inverse;
   return fma_(fma_(-near, b, a), inverse, near);
 }
+// The same, given 1 / b with a relative error of 2^-9.5; relative error 2^-38.
+PM_INLINE double quotient(double a, double b, double inverse) {
+  const double e = fma_(-inverse, b, 1.0), near = a * inverse, nearer = fma_(near, e, near);
+  return fma_(nearer, e * e, nearer);
+}
 // 2^(x * factor), for any x and a factor up to 3.4; relative error 2^-40. The polynomial is the best for half a power up
 // and down. A float is bounded as one: an instruction holds twice as many.
 template <class T> PM_INLINE double power_core(T x, double factor) {
@@ -54,13 +59,14 @@ PM_INLINE float fast_exp(float x) {
 PM_INLINE double exp2_core(double t) { return power_core(t, 1.0); }
 PM_INLINE double exp_core(float x) { return power_core(x, log2e); }
 
-// Natural logarithm of a finite x > 0 that is normal as a double; relative error 2^-41, at 1 too.
+// Natural logarithm of a finite x > 0 that is normal as a double; relative error 2^-38, at 1 too.
 PM_INLINE double log_finite(double x) {
   const long bits = __builtin_bit_cast(long, x);
   const long split = bits - 0x3fe6a09e667f3bcdL;  // sqrt(1/2)
   const double e = double(split >> 52);
   const double m = __builtin_bit_cast(double, bits - (split & long(0xfff0000000000000UL)));
-  const double s = quotient(m - 1.0, m + 1.0), z = s * s;
+  const double b = m + 1.0, inverse = fma_(fma_(0.11685670846994238, b, -0.7224198574320306), b, 1.477732395093295);
+  const double s = quotient(m - 1.0, b, inverse), z = s * s;
   double p = 0.19362655741770396316;
   p = fma_(p, z, 0.22191400725954421675);
   p = fma_(p, z, 0.28571754537558123646);
@@ -159,9 +165,14 @@ PM_INLINE double atan_core(double y, double x) {
 PM_INLINE float exp(float x) { return float(exp_core(x)); }
 PM_INLINE float exp2(float x) { return float(exp2_core(x)); }
 PM_INLINE float exp10(float x) { return float(power_core(x, log2_10)); }
-PM_INLINE float log(float x) { return float(log_core(x)); }
-PM_INLINE float log2(float x) { return float(log_core(x) * log2e); }
-PM_INLINE float log10(float x) { return float(log_core(x) * 0.434294481903251827651); }
+// The logarithm times `unit`; what is special is chosen among floats, of which an instruction holds twice as many.
+PM_INLINE float log_times(float x, double unit) {
+  const float finite = float(log_finite(x) * unit), at_zero = x == 0.0f ? -__builtin_inff() : __builtin_nanf("");
+  return x > 0.0f ? (x == __builtin_inff() ? x : finite) : at_zero;
+}
+PM_INLINE float log(float x) { return log_times(x, 1.0); }
+PM_INLINE float log2(float x) { return log_times(x, log2e); }
+PM_INLINE float log10(float x) { return log_times(x, 0.434294481903251827651); }
 PM_INLINE float sin(float x) {
   const float v = float(sine_of(reduce_core(x), 0));
   return x == 0.0f ? x : (x - x == 0.0f ? v : __builtin_nanf(""));

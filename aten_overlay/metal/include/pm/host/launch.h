@@ -50,7 +50,7 @@ PM_INLINE decltype(auto) argument(void* const* buffers, void* const* threadgroup
 
 // Memory is asked for ahead of the threads that use it: a processor by itself does not look past the end of a page. First
 // a few pages at once, whose addresses are then looked up side by side, later their lines.
-inline constexpr uint32_t between_lines = 256, between_pages = 8192;  // threads
+inline constexpr uint32_t between_lines = 64, between_pages = 8192;  // threads
 inline constexpr uint64_t line = 64, page = 4096, pages_ahead = 4096, read_ahead = 2048, write_ahead = 512;  // bytes
 template <attribute K, class B> PM_INLINE void request(const parameter& p, void* const* buffers, uint64_t x) {
   if constexpr (K == attribute::buffer) {
