@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from porter.cli.ports import show_groups, show_helpers, show_port
 from porter.cli.scheduled import run_scheduled
 
 if TYPE_CHECKING:
+    from porter.verdict.result import Verdict
     from porter.workflows.shards import Shard
 
 
@@ -67,7 +69,6 @@ def migrate(
     """
     from porter.metal.source import Source
     from porter.plan.helpers import HelperPlan
-    from porter.report.verdict import summary as line
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
     from porter.workflows.proof import Proof
@@ -84,7 +85,7 @@ def migrate(
         raise click.UsageError("--with-helpers goes with operators that are named, not with --all.")
     request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold, recorded, with_helpers)
     checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
-    for found in run(checkout, request, output.report_step, lambda verdict: output.note(line(verdict))):
+    for found in run(checkout, request, output.report_step, partial(_note_verdict, output)):
         if isinstance(found, PortedOperator | NotPlanned):
             kept.append(found)
         match found:
@@ -105,6 +106,12 @@ def migrate(
 
         write_results(results, collect(checkout, kept, shard))
     return code
+
+
+def _note_verdict(output: Output, verdict: Verdict) -> None:
+    from porter.report.verdict import summary
+
+    output.note(summary(verdict))
 
 
 def _translate_own(
