@@ -11,7 +11,7 @@ from itertools import groupby
 from math import prod
 
 from porter.core.dtypes import FLOAT, LONG, Kind
-from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
+from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import parenthesize
@@ -23,6 +23,7 @@ from porter.metal.loop_spelling import (
     Spelling,
     copies,
     find_indexed,
+    find_value,
     is_shared,
     name_loop,
     name_reduction,
@@ -62,7 +63,7 @@ class NestWriter(ExpressionWriter):
         if not is_alone and nest.shape is Shape.REDUCTION:
             for store in nest.stores:
                 self._write_reductions(store, nest, is_alone)
-            self._write_once(nest.stores)
+            self.write_once(nest.stores)
             return
         for columns, group in groupby(nest.stores, lambda store: tuple(e for e in store.loops if e not in nest.rows)):
             stores = tuple(group)
@@ -73,7 +74,7 @@ class NestWriter(ExpressionWriter):
             else:
                 for store in stores:
                     self._write_reductions(store, nest, is_alone)
-                self._write_once(stores)
+                self.write_once(stores)
 
     def _write_guarded(self, store: Store, columns: tuple[Loop, ...]) -> None:
         """A store of every thread, with `columns` in turns that the threads of a row share."""
@@ -87,15 +88,15 @@ class NestWriter(ExpressionWriter):
 
         self._write_if(store.guard, write)
 
-    def _write_once(self, stores: Sequence[Store]) -> None:
+    def write_once(self, stores: Sequence[Store]) -> None:
         """Stores that one thread of a row does."""
-
-        def write() -> None:
-            for guard, group in groupby(stores, lambda store: store.guard):
-                self._write_if(guard, partial(self._write_all, tuple(group)))
-
         self.line(f"if ({self.spelling.lane} == 0) {{")
-        self.indented(write)
+        self.indented(lambda: self.write_stores(stores))
+
+    def write_stores(self, stores: Sequence[Store]) -> None:
+        """Stores, each where its guard is true."""
+        for guard, group in groupby(stores, lambda store: store.guard):
+            self._write_if(guard, partial(self._write_all, tuple(group)))
 
     def _write_all(self, stores: Sequence[Store]) -> None:
         for store in stores:
@@ -175,14 +176,14 @@ class NestWriter(ExpressionWriter):
                 assert each.dtype is not None
                 indexed = None if is_alone else find_indexed(each, nest)
                 if indexed is not None and self.spelling.join_extreme is not None:
-                    self._write_extreme(indexed)
+                    self.write_extreme(indexed)
                     continue
                 name, type_ = self._name(name_reduction(each.reduction)), self.find_accumulator(each, store)
                 joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name, type_)
                 if joined is None:
                     self._write_alone(each, name, type_)
                 else:
-                    self._write_shared(each, name, joined, type_)
+                    self.write_shared(each, name, joined, type_)
                 self.bound[each] = name
 
     def find_accumulator(self, expr: Expr, store: Store) -> str:
@@ -198,7 +199,7 @@ class NestWriter(ExpressionWriter):
         is_wide = is_total and element == LONG.metal and self.spelling.join(kind, LONG, "", "")
         return element if is_wide else self.spelling.value(expr.dtype)
 
-    def _write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
+    def write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
         """A reduction that the threads of a row share."""
         kind = expr.reduction.kind
         self._bind_uniform(*expr.args)
@@ -226,7 +227,7 @@ class NestWriter(ExpressionWriter):
             return self.text(expr.args[0])
         return f"{self.converter(type_)}({self.load(element)})"
 
-    def _write_extreme(self, expr: Expr) -> None:
+    def write_extreme(self, expr: Expr) -> None:
         """The first index of the extreme value of a row, which its threads find together, and that value."""
         kind, value = expr.reduction.kind, expr.args[0]
         assert value.dtype is not None and self.spelling.join_extreme is not None
@@ -251,9 +252,8 @@ class NestWriter(ExpressionWriter):
         self._write_strided(expr.reduction.loops, body)
         for line in self.spelling.join_extreme(kind, name, index, extreme, type_):
             self.line(line)
-        same = Reduction(start, expr.reduction.loops)
         self.bound[expr] = name
-        self.bound[intern(Op.REDUCE, (value,), value.dtype.opmath, same)] = f"row_{extreme}"
+        self.bound[find_value(expr)] = extreme
 
     def _bind_uniform(self, *roots: Expr) -> None:
         """Variables for what all turns of a row compute alike of its reductions."""

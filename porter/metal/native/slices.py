@@ -1,0 +1,177 @@
+"""Reductions of rows by as many threads as their sizes call for: one, a simdgroup, a threadgroup, or several of these.
+
+The width of a grid is that of a row. Where several threadgroups have a slice of it each, they store what they reduced,
+in the type that it was reduced in, and a second kernel combines that and computes what comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from porter.core.dtypes import LONG, DType, Kind
+from porter.loops.expressions import Expr, Op, ReductionKind, find_reductions, walk
+from porter.loops.fusion import LoopNest, Shape, Store
+from porter.metal.loop_spelling import Spelling, find_value, is_shared, name_loop, write_start, write_turn
+from porter.metal.loop_text import NestWriter
+
+SLICES = "slices"
+POSITIONS = (
+    "uint2 position [[thread_position_in_grid]]", "uint2 grid_size [[threads_per_grid]]",
+    "uint2 tid [[thread_position_in_threadgroup]]", "uint2 group_size [[threads_per_threadgroup]]",
+)  # fmt: skip
+LANE, WIDTH = "tid.x", "group_size.x"
+INDEX = LONG.metal  # of elements, where slices are combined
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A variable of a kernel, of a Metal type, that threadgroups store for each slice: what they reduced of it.
+
+    One that is `found_in` another is the index of the extreme value that the other is.
+    """
+
+    name: str
+    type: str
+    start: str
+    reduced: Expr
+    found_in: Partial | None = None
+
+    @property
+    def buffer(self) -> str:
+        return f"partial_{self.name}"
+
+
+def may_slice(nest: LoopNest, spelling: Spelling) -> bool:
+    """Whether a nest reduces the same elements of each row once, and reads nothing else."""
+    found = [each for store in nest.stores for each in find_reductions(store.value)]
+    if nest.shape is not Shape.REDUCTION or len({each.reduction.loops for each in found}) != 1:
+        return False
+    alike = all(each.height == 1 and is_shared(each, spelling) for each in found)
+    return alike and not any(map(_reads_beside, nest.stores))
+
+
+def _reads_beside(store: Store) -> bool:
+    """Whether a store reads elements outside of its reductions."""
+    within = {each for found in find_reductions(store.value) for each in walk(*found.args)}
+    return any(each.op in (Op.LOAD, Op.READ_INDEX) and each not in within for each in walk(store.value, store.place))
+
+
+def share_lanes(spelling: Spelling) -> Spelling:
+    """The words of a kernel whose rows have the width of the grid; lanes combine only where there are several."""
+    join, join_extreme = spelling.join, spelling.join_extreme
+    assert join_extreme is not None
+
+    def combine(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
+        lines = join(kind, dtype, name, type_)
+        return None if lines is None else _among_lanes(lines)
+
+    def combine_extreme(kind: ReductionKind, name: str, index: str, extreme: str, type_: str) -> tuple[str, ...]:
+        return _among_lanes(join_extreme(kind, name, index, extreme, type_))
+
+    return replace(
+        spelling, row="position.y", lane="position.x", width="grid_size.x", join=combine, join_extreme=combine_extreme
+    )
+
+
+def _among_lanes(lines: Sequence[str]) -> tuple[str, ...]:
+    return (f"if ({WIDTH} > 1) {{", *(f"  {line}" for line in lines), "}")
+
+
+@dataclass
+class SliceWriter(NestWriter):
+    """Writes the kernel that reduces rows, or slices of them; `partials` are what it stores of a slice."""
+
+    row: str = ""
+    partials: list[Partial] = field(default_factory=list)
+
+    def write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
+        assert expr.dtype is not None
+        super().write_shared(expr, name, joined, type_)
+        start = write_start(expr.reduction.kind, expr.dtype, type_, self.spelling)
+        self.partials.append(Partial(name, type_, start, expr))
+
+    def write_extreme(self, expr: Expr) -> None:
+        super().write_extreme(expr)
+        value = find_value(expr)
+        assert value.dtype is not None
+        type_ = self.spelling.value(value.dtype)
+        start = write_start(value.reduction.kind, value.dtype, type_, self.spelling)
+        extreme = Partial(self.bound[value], type_, start, value)
+        none = f"::metal::numeric_limits<{INDEX}>::max()"
+        self.partials += [extreme, Partial(self.bound[expr], INDEX, none, expr, extreme)]
+
+    def write_once(self, stores: Sequence[Store]) -> None:
+        self.line(f"if ({LANE} == 0) {{")
+        self.indented(lambda: self._write_either(stores))
+
+    def _write_either(self, stores: Sequence[Store]) -> None:
+        """Stores of what is reduced of a slice, or of results."""
+        at = find_slice(self.row, f"position.x / {WIDTH}")
+        self.line(f"if ({SLICES} > 1) {{")
+        self.lines += [f"  {each.buffer}[{at}] = {each.name};" for each in self.partials]
+        self.line("} else {")
+        self.indented(lambda: self.write_stores(stores))
+
+
+def find_slice(row: str, slice_: str) -> str:
+    """The index of a slice among those of all rows."""
+    return f"{row} * {SLICES} + {slice_}" if row else slice_
+
+
+def write_slices(nest: LoopNest, spelling: Spelling) -> tuple[list[str], tuple[Partial, ...]]:
+    """The statements of the kernel that reduces rows or slices of them, and what it stores of slices."""
+    writer = SliceWriter(spelling, is_copy=False, row=_name_row(nest, spelling.row))
+    writer.write_body(nest)
+    return writer.lines, tuple(writer.partials)
+
+
+def _name_row(nest: LoopNest, row: str) -> str:
+    """The index of a row; nothing if there is only one."""
+    if len(nest.rows) == 1:
+        return name_loop(nest.rows[0])
+    return row if nest.rows else ""
+
+
+def write_combination(nest: LoopNest, partials: Sequence[Partial], spelling: Spelling) -> list[str]:
+    """The statements of the kernel that combines what is stored of slices, and stores the results."""
+    writer = NestWriter(spelling, is_copy=False)
+    writer.split_index(spelling.row, nest.rows)
+    plain = [each for each in partials if each.found_in is None]
+    for group in (plain, *([each] for each in partials if each.found_in)):
+        if group:
+            _combine(writer, group, find_slice(_name_row(nest, spelling.row), "slice"))
+    writer.bound |= {each.reduced: each.name for each in partials}
+    writer.write_once(nest.stores)
+    return writer.lines
+
+
+def _combine(writer: NestWriter, partials: Sequence[Partial], at: str) -> None:
+    """Variables for what is reduced of all slices, in every thread of a row."""
+    spelling = writer.spelling
+    for each in partials:
+        writer.line(f"{each.type} {each.name} = {each.start};")
+    writer.line(f"for (uint slice = {spelling.lane}; slice < {SLICES}; slice += {spelling.width}) {{")
+    for each in partials:
+        turn = write_turn(_kind(each), each.name, f"{each.buffer}[{at}]", spelling)
+        writer.lines += [f"  {line}" for line in (_among_equal(each, at, turn) if each.found_in else (turn,))]
+    writer.line("}")
+    for each in partials:
+        dtype = LONG if each.found_in else each.reduced.dtype
+        assert dtype is not None
+        writer.lines += spelling.join(_kind(each), dtype, each.name, each.type) or ()
+
+
+def _kind(partial: Partial) -> ReductionKind:
+    """How slices combine: the least index, of those of equal values."""
+    return ReductionKind.MIN_NAN if partial.found_in else partial.reduced.reduction.kind
+
+
+def _among_equal(index: Partial, at: str, turn: str) -> Iterator[str]:
+    """A turn of the least index, of the slices that have the extreme value."""
+    assert index.found_in is not None
+    extreme, value = index.found_in, f"{index.found_in.buffer}[{at}]"
+    is_floating = extreme.reduced.dtype is not None and extreme.reduced.dtype.kind is Kind.FLOATING
+    yield f"if ({value} == {extreme.name}{f' || isnan({value})' if is_floating else ''}) {{"
+    yield f"  {turn}"
+    yield "}"
