@@ -18,18 +18,21 @@ from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import Complex, Elements, read_elements
 from porter.metal.native.reduced import find_strided
 from porter.metal.native.scan import ScanNest, write_scan
-from porter.metal.native.slices import INDEX as COMBINED_INDEX
 from porter.metal.native.slices import (
+    COMBINING,
+    FUNCTIONS,
     LANE,
     POSITIONS,
     SLICES,
     WIDTH,
     Partial,
     may_slice,
+    name_buffers,
     share_lanes,
     write_combination,
     write_slices,
 )  # fmt: skip
+from porter.metal.native.slices import INDEX as COMBINED_INDEX
 
 # The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
 STRIDES = (
@@ -38,13 +41,9 @@ STRIDES = (
 )  # fmt: skip
 INDICES = ("int", "long")  # the widths of indices
 _INDEX = "index_t"
-_SHARED: Mapping[ReductionKind, str] = {
-    ReductionKind.SUM: "sum", ReductionKind.PRODUCT: "prod", ReductionKind.MAX_NAN: "max", ReductionKind.MIN_NAN: "min",
-    ReductionKind.ANY: "max", ReductionKind.ALL: "min",
-}  # fmt: skip
 _TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
 _SIMD_SIZE = 4  # of the largest integers that simd functions take
-_DECLARED = "c10::metal::simdgroup_size"
+_SIMDGROUP = "c10::metal::simdgroup_size"
 # What the names of a schema are in kernels.
 _USUAL = {"self": "input", "out": "output", "result": "output"}
 
@@ -106,7 +105,9 @@ def write_kernel(
     else:
         body = write_nest(nest, _as_map(spelling) if is_map else spelling)
     arguments = [*_buffer_arguments(buffers, written, elements, names)]
-    arguments[len(written) : len(written)] = [f"device {each.type}* {each.buffer}" for each in partials]
+    arguments[len(written) : len(written)] = [
+        f"device {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()
+    ]
     if strided:
         input_ = next(names[buffer] for buffer in buffers if program.roles[buffer] is strided)
         at = next((i + 1 for i, line in enumerate(body) if line.startswith(f"const {_INDEX} row = ")), 0)
@@ -140,17 +141,18 @@ def _write_combination(
     kernel: NativeKernel, nest: LoopNest, partials: Sequence[Partial], names: Mapping[Buffer, str], style: KernelStyle
 ) -> NativeKernel:
     """The kernel that combines what threadgroups stored of slices: a template over the types that it mentions."""
-    name, shared = f"{kernel.name}_combine", list[str]()
-    spelling = replace(_spell(kernel.elements, names, style, shared), index=COMBINED_INDEX)
+    name = f"{kernel.name}_combine"
+    spelling = _spell(kernel.elements, names, style, [], "lane", _SIMDGROUP)
+    spelling = replace(spelling, index=COMBINED_INDEX)
     body = write_combination(nest, partials, spelling)
     numbers = [each for each in kernel.numbers if any(re.search(rf"\b{each.name}\b", line) for line in body)]
     written = [store.buffer for store in nest.stores]
     arguments = [*_buffer_arguments(written, written, kernel.elements, names)]
-    arguments += [f"constant {each.type}* {each.buffer}" for each in partials]
+    arguments += [f"constant {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()]
     arguments += [_number_argument(each, COMBINED_INDEX) for each in numbers]
-    arguments += [f"constant uint& {SLICES}", *_positions(is_map=False, has_groups=True)]
-    elements = _choose_parameters(kernel.elements, " ".join((*arguments, *shared, *body)))
-    text = _write_template(name, elements, arguments, [*shared, *body])
+    arguments += [f"constant uint& {SLICES}", *COMBINING]
+    elements = _choose_parameters(kernel.elements, " ".join((*arguments, *body)))
+    text = _write_template(name, elements, arguments, body)
     if elements.parameters:
         text += register(name, elements, arguments, style, has_index=False)
     return NativeKernel(name, text, tuple(written), tuple(numbers), elements, False, (), True)
@@ -218,15 +220,15 @@ def _spell(
         if not style.threadgroup_reductions:
             is_wide = any(each[0].kind is Kind.INTEGRAL and each[0].size > _SIMD_SIZE for each in elements.instances)
             return None if is_wide else join_simdgroup(kind, dtype, name, type_)
-        if kind not in _SHARED or (dtype.kind is Kind.BOOL and kind not in _TRUTHS):
+        if kind not in FUNCTIONS or (dtype.kind is Kind.BOOL and kind not in _TRUTHS):
             return None
         return (reduce(kind, name, type_, name),)
 
     def reduce(kind: ReductionKind, name: str, type_: str, value: str) -> str:
-        declared = f"threadgroup {type_} shared_{name}[{_DECLARED}];"
+        declared = f"threadgroup {type_} shared_{name}[{_SIMDGROUP}];"
         if declared not in shared and name:
             shared.append(declared)
-        return f"{name} = c10::metal::threadgroup_{_SHARED[kind]}(shared_{name}, {value}, {lane}, {width});"
+        return f"{name} = c10::metal::threadgroup_{FUNCTIONS[kind]}(shared_{name}, {value}, {lane}, {width});"
 
     def join_extreme(kind: ReductionKind, name: str, index: str, extreme: str, type_: str) -> tuple[str, ...]:
         over = ReductionKind.MAX_NAN if kind is ReductionKind.ARG_MAX else ReductionKind.MIN_NAN

@@ -298,7 +298,7 @@ class _Writer:
         if kernel.is_map:
             yield f"mtl_dispatch1DJob(computeEncoder, {pso}, {self._value(rows)});"
         elif sliced:
-            yield from write_dispatch(sliced, pso)
+            yield write_dispatch(sliced, pso)
         else:
             yield from self._dispatch_rows(kernel, self._value(rows), pso)
         yield f"getMPSProfiler().endProfileKernel({pso});"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from porter.core import dtypes
 from porter.metal.native.kernel import NativeKernel
+from porter.metal.native.slices import name_buffers
 
 LARGEST = "kLargestRowIndex"
 HEADERS = ("ATen/AccumulateType.h", "ATen/ceil_div.h")
@@ -37,8 +38,16 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   const int64_t least = at::ceil_div(length, 256 * lanes);
   return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
 }
+
+static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
+                          id<MTLComputePipelineState> PSO,
+                          int64_t rows,
+                          const RowThreads& threads) {
+  const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
+  [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
+      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
+}
 """
-_ROWS_OF_GROUP = 256  # where each has a thread
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class SlicedRows:
 
     @property
     def partials(self) -> list[str]:
-        return [f"{self.prefix}{each.buffer}" for each in self.kernel.partials]
+        return [f"{self.prefix}{buffer}" for buffer in name_buffers(self.kernel.partials).values()]
 
 
 def write_threads(sliced: SlicedRows) -> Iterator[str]:
@@ -77,21 +86,18 @@ def _find_type(metal: str, types: Mapping[str, str]) -> str:
     """The element type of a tensor that a kernel has as elements of a Metal type."""
     known = next((each for each in dtypes.ALL if each.metal == metal), None)
     if known:
-        return f"ScalarType::{known.aten}"
+        return f"k{known.aten}"
     parameter = metal.removesuffix(">").partition("<")[2]
     return f"at::toAccumulateType({types[parameter]}.scalar_type(), kMPS)"
 
 
-def write_dispatch(sliced: SlicedRows, pso: str) -> Iterator[str]:
-    lanes, threads = f"{sliced.prefix}lanes", sliced.threads
-    yield f"const auto {lanes} = std::min<NSUInteger>([{pso} maxTotalThreadsPerThreadgroup], {threads}.lanes);"
-    yield f"[computeEncoder dispatchThreads:MTLSizeMake({threads}.slices * {lanes}, {sliced.rows}, 1)"
-    yield f"threadsPerThreadgroup:MTLSizeMake({lanes}, {lanes} > 1 ? 1 : {_ROWS_OF_GROUP}, 1)];"
+def write_dispatch(sliced: SlicedRows, pso: str) -> str:
+    return f"dispatch_rows(computeEncoder, {pso}, {sliced.rows}, {sliced.threads});"
 
 
 def write_combination(sliced: SlicedRows, written: Sequence[str], numbers: Sequence[str]) -> Iterator[str]:
     """The launch that combines slices, where there are several; `written` and `numbers` are other arguments."""
-    combination, slices, threads = sliced.kernel.combination, f"{sliced.threads}.slices", f"{sliced.prefix}group_size"
+    combination, slices = sliced.kernel.combination, f"{sliced.threads}.slices"
     assert combination is not None
     pso = f"{sliced.prefix}combinePSO"
     types = [f"scalarToMetalTypeString({sliced.types[each.name]})" for each in combination.elements.parameters]
@@ -101,8 +107,7 @@ def write_combination(sliced: SlicedRows, written: Sequence[str], numbers: Seque
     yield f'getMPSProfiler().beginProfileKernel({pso}, "{combination.name}", {{{", ".join(sliced.partials)}}});'
     yield f"[computeEncoder setComputePipelineState:{pso}];"
     yield f"mtl_setArgs(computeEncoder, {', '.join((*written, *sliced.partials, *numbers, slices))});"
-    yield f"const NSUInteger {threads} = {slices} <= 1024 ? 32 : [{pso} maxTotalThreadsPerThreadgroup];"
     yield f"[computeEncoder dispatchThreadgroups:MTLSizeMake({sliced.rows}, 1, 1)"
-    yield f"threadsPerThreadgroup:MTLSizeMake({threads}, 1, 1)];"
+    yield "threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];"
     yield f"getMPSProfiler().endProfileKernel({pso});"
     yield "}"

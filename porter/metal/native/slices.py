@@ -6,7 +6,7 @@ in the type that it was reduced in, and a second kernel combines that and comput
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from porter.core.dtypes import LONG, DType, Kind
@@ -20,7 +20,13 @@ POSITIONS = (
     "uint2 position [[thread_position_in_grid]]", "uint2 grid_size [[threads_per_grid]]",
     "uint2 tid [[thread_position_in_threadgroup]]", "uint2 group_size [[threads_per_threadgroup]]",
 )  # fmt: skip
+COMBINING = ("uint row [[threadgroup_position_in_grid]]", "uint lane [[thread_index_in_simdgroup]]")
 LANE, WIDTH = "tid.x", "group_size.x"
+# What threads combine reductions with: `c10::metal::threadgroup_sum`, `c10::metal::simd_sum` ...
+FUNCTIONS: Mapping[ReductionKind, str] = {
+    ReductionKind.SUM: "sum", ReductionKind.PRODUCT: "prod", ReductionKind.MAX_NAN: "max", ReductionKind.MIN_NAN: "min",
+    ReductionKind.ANY: "max", ReductionKind.ALL: "min",
+}  # fmt: skip
 INDEX = LONG.metal  # of elements, where slices are combined
 
 
@@ -38,8 +44,14 @@ class Partial:
     found_in: Partial | None = None
 
     @property
-    def buffer(self) -> str:
-        return f"partial_{self.name}"
+    def kind(self) -> ReductionKind:
+        """How slices combine: the least index, of those of equal values."""
+        return ReductionKind.MIN_NAN if self.found_in else self.reduced.reduction.kind
+
+
+def name_buffers(partials: Sequence[Partial]) -> dict[Partial, str]:
+    """The names of the buffers of partial results."""
+    return {each: "partials" if len(partials) == 1 else f"partial_{each.name}" for each in partials}
 
 
 def may_slice(nest: LoopNest, spelling: Spelling) -> bool:
@@ -109,7 +121,7 @@ class SliceWriter(NestWriter):
         """Stores of what is reduced of a slice, or of results."""
         at = find_slice(self.row, f"position.x / {WIDTH}")
         self.line(f"if ({SLICES} > 1) {{")
-        self.lines += [f"  {each.buffer}[{at}] = {each.name};" for each in self.partials]
+        self.lines += [f"  {buffer}[{at}] = {each.name};" for each, buffer in name_buffers(self.partials).items()]
         self.line("} else {")
         self.indented(lambda: self.write_stores(stores))
 
@@ -134,44 +146,37 @@ def _name_row(nest: LoopNest, row: str) -> str:
 
 
 def write_combination(nest: LoopNest, partials: Sequence[Partial], spelling: Spelling) -> list[str]:
-    """The statements of the kernel that combines what is stored of slices, and stores the results."""
+    """The statements of a kernel whose simdgroups combine what is stored of a row's slices, and store the results."""
     writer = NestWriter(spelling, is_copy=False)
     writer.split_index(spelling.row, nest.rows)
+    at = find_slice(_name_row(nest, spelling.row), "slice")
+    stored = {each: f"{buffer}[{at}]" for each, buffer in name_buffers(partials).items()}
     plain = [each for each in partials if each.found_in is None]
     for group in (plain, *([each] for each in partials if each.found_in)):
-        if group:
-            _combine(writer, group, find_slice(_name_row(nest, spelling.row), "slice"))
+        _combine(writer, {each: stored[each] for each in group}, stored)
     writer.bound |= {each.reduced: each.name for each in partials}
     writer.write_once(nest.stores)
     return writer.lines
 
 
-def _combine(writer: NestWriter, partials: Sequence[Partial], at: str) -> None:
-    """Variables for what is reduced of all slices, in every thread of a row."""
-    spelling = writer.spelling
-    for each in partials:
+def _combine(writer: NestWriter, group: Mapping[Partial, str], stored: Mapping[Partial, str]) -> None:
+    """Variables for what is reduced of all slices, in every lane, from elements that are `stored`."""
+    for each in group:
         writer.line(f"{each.type} {each.name} = {each.start};")
-    writer.line(f"for (uint slice = {spelling.lane}; slice < {SLICES}; slice += {spelling.width}) {{")
-    for each in partials:
-        turn = write_turn(_kind(each), each.name, f"{each.buffer}[{at}]", spelling)
-        writer.lines += [f"  {line}" for line in (_among_equal(each, at, turn) if each.found_in else (turn,))]
+    lane, width = writer.spelling.lane, writer.spelling.width
+    writer.line(f"for (uint slice = {lane}; slice < {SLICES}; slice += {width}) {{")
+    for each, value in group.items():
+        turn = (write_turn(each.kind, each.name, value, writer.spelling),)
+        lines = _among_equal(each.found_in, stored[each.found_in], turn) if each.found_in else turn
+        writer.lines += [f"  {line}" for line in lines]
     writer.line("}")
-    for each in partials:
-        dtype = LONG if each.found_in else each.reduced.dtype
-        assert dtype is not None
-        writer.lines += spelling.join(_kind(each), dtype, each.name, each.type) or ()
+    for each in group:
+        writer.line(f"{each.name} = c10::metal::simd_{FUNCTIONS[each.kind]}({each.name});")
 
 
-def _kind(partial: Partial) -> ReductionKind:
-    """How slices combine: the least index, of those of equal values."""
-    return ReductionKind.MIN_NAN if partial.found_in else partial.reduced.reduction.kind
-
-
-def _among_equal(index: Partial, at: str, turn: str) -> Iterator[str]:
-    """A turn of the least index, of the slices that have the extreme value."""
-    assert index.found_in is not None
-    extreme, value = index.found_in, f"{index.found_in.buffer}[{at}]"
+def _among_equal(extreme: Partial, value: str, turn: Sequence[str]) -> Iterator[str]:
+    """What a turn does of slices that have the extreme value."""
     is_floating = extreme.reduced.dtype is not None and extreme.reduced.dtype.kind is Kind.FLOATING
     yield f"if ({value} == {extreme.name}{f' || isnan({value})' if is_floating else ''}) {{"
-    yield f"  {turn}"
+    yield from (f"  {line}" for line in turn)
     yield "}"

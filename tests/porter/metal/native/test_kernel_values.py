@@ -64,8 +64,7 @@ def reduce_rows(
     if threads.slices > 1:
         name = next(name for name in library.names if name.startswith(kernel.combination.name))
         numbers = [given[-1].long() for _ in kernel.combination.numbers]
-        width = 1024 if threads.slices > 32 else 32
-        library.run(name, [output, *partials, *numbers, slices], (count * width,), (width,))
+        library.run(name, [output, *partials, *numbers, slices], (count * 32,), (32,))
 
 
 def run(

@@ -55,7 +55,7 @@ inline index_t strided_offset(
 template <typename T, typename index_t>
 kernel void largest(
     device T* output,
-    device float* partial_largest,
+    device float* partials,
     constant T* input,
     constant long* kept_sizes,
     constant long* kept_strides,
@@ -84,7 +84,7 @@ kernel void largest(
   }
   if (tid.x == 0) {
     if (slices > 1) {
-      partial_largest[row * slices + position.x / group_size.x] = largest;
+      partials[row * slices + position.x / group_size.x] = largest;
     } else {
       output[row] = static_cast<T>(largest);
     }
@@ -102,24 +102,21 @@ REGISTER_LARGEST(bfloat);
 template <typename T>
 kernel void largest_combine(
     device T* output,
-    constant float* partial_largest,
+    constant float* partials,
     constant uint& slices,
     uint row [[threadgroup_position_in_grid]],
-    uint tid [[thread_position_in_threadgroup]],
-    uint group_size [[threads_per_threadgroup]]) {
-  threadgroup float shared_largest[c10::metal::simdgroup_size];
+    uint lane [[thread_index_in_simdgroup]]) {
   float largest = -INFINITY;
-  for (uint slice = tid; slice < slices; slice += group_size) {
-    largest = c10::metal::max(largest, partial_largest[row * slices + slice]);
+  for (uint slice = lane; slice < slices; slice += c10::metal::simdgroup_size) {
+    largest = c10::metal::max(largest, partials[row * slices + slice]);
   }
-  largest =
-      c10::metal::threadgroup_max(shared_largest, largest, tid, group_size);
-  if (tid == 0) {
+  largest = c10::metal::simd_max(largest);
+  if (lane == 0) {
     output[row] = static_cast<T>(largest);
   }
 }
 
-      uint group_size [[threads_per_threadgroup]])
+      uint lane [[thread_index_in_simdgroup]])
 
 REGISTER_LARGEST_COMBINE(float);
 REGISTER_LARGEST_COMBINE(half);
@@ -191,6 +188,15 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   const int64_t least = at::ceil_div(length, 256 * lanes);
   return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
 }
+
+static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
+                          id<MTLComputePipelineState> PSO,
+                          int64_t rows,
+                          const RowThreads& threads) {
+  const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
+  [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
+      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
+}
   using namespace mps;
 
   if (out.numel() == 0) {
@@ -206,8 +212,8 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
   const auto threads = share_rows(
       out.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
-  const auto partial_largest =
-      threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(ScalarType::Float)) : out_;
+  const auto partials =
+      threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
   MPSStream* stream = getCurrentMPSStream();
   const std::string index_type =
       canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
@@ -220,7 +226,7 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
       [computeEncoder setComputePipelineState:PSO];
       mtl_setArgs(computeEncoder,
                   out_,
-                  partial_largest,
+                  partials,
                   self,
                   kept.sizes,
                   kept.strides,
@@ -229,18 +235,15 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
                   ndim,
                   reduced_size,
                   threads.slices);
-      const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
-      [computeEncoder dispatchThreads:MTLSizeMake(threads.slices * lanes, out.numel(), 1)
-                threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
+      dispatch_rows(computeEncoder, PSO, out.numel(), threads);
       getMPSProfiler().endProfileKernel(PSO);
       if (threads.slices > 1) {
         auto combinePSO = lib.getPipelineStateForFunc("largest_combine_" + scalarToMetalTypeString(self));
-        getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partial_largest});
+        getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partials});
         [computeEncoder setComputePipelineState:combinePSO];
-        mtl_setArgs(computeEncoder, out_, partial_largest, threads.slices);
-        const NSUInteger group_size = threads.slices <= 1024 ? 32 : [combinePSO maxTotalThreadsPerThreadgroup];
+        mtl_setArgs(computeEncoder, out_, partials, threads.slices);
         [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
-                       threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
+                       threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
         getMPSProfiler().endProfileKernel(combinePSO);
       }
     }
