@@ -16,6 +16,7 @@ from porter.metal.loop_kernel import join_simdgroup
 from porter.metal.loop_spelling import Spelling, runs_alone
 from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import Complex, Elements, read_elements
+from porter.metal.native.moments import find_moments
 from porter.metal.native.reduced import find_strided
 from porter.metal.native.scan import ScanNest, write_scan
 from porter.metal.native.slices import (
@@ -52,12 +53,13 @@ _USUAL = {"self": "input", "out": "output", "result": "output"}
 class KernelStyle:
     """What a fork has for kernels: whether threadgroup functions reduce, and whether bfloat needs a newer Metal.
 
-    And what the function that launches them does with complex numbers.
+    And what the function that launches them does with complex numbers, and whether the fork combines moments.
     """
 
     threadgroup_reductions: bool
     guards_bfloat: bool
     complex_numbers: Complex = Complex.UNKNOWN
+    welford: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ def write_kernel(
     spelling = _spell(elements, names, style, shared)
     is_scan = isinstance(symbolic, ScanNest)
     is_map = not is_scan and (nest.shape is Shape.MAP or runs_alone(nest, spelling))
-    is_sliced = style.threadgroup_reductions and not is_scan and may_slice(nest, spelling)
+    moments = find_moments(nest) if style.welford else []
+    is_sliced = style.threadgroup_reductions and not is_scan and may_slice(nest, moments, spelling)
     if is_sliced:
         spelling = share_lanes(_spell(elements, names, style, shared, LANE, WIDTH))
     if strided:
@@ -101,7 +104,7 @@ def write_kernel(
     if isinstance(symbolic, ScanNest):
         body = write_scan(symbolic, spelling)
     elif is_sliced:
-        body, partials = write_slices(nest, spelling)
+        body, partials = write_slices(nest, moments, spelling)
     else:
         body = write_nest(nest, _as_map(spelling) if is_map else spelling)
     arguments = [*_buffer_arguments(buffers, written, elements, names)]

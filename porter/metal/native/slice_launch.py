@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from porter.core import dtypes
 from porter.metal.native.kernel import NativeKernel
+from porter.metal.native.moments import TYPE as MOMENTS
 from porter.metal.native.slices import name_buffers
 
 LARGEST = "kLargestRowIndex"
@@ -48,6 +49,7 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
       threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
 }
 """
+_PARTS = "4"  # numbers of which a float3 has the size
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,15 @@ def write_threads(sliced: SlicedRows) -> Iterator[str]:
     slices = f"{sliced.threads}.slices"
     for name, partial in zip(sliced.partials, sliced.kernel.partials, strict=True):
         options = f"{sliced.spare}.options().dtype({_find_type(partial.type, sliced.types)})"
-        sizes = f"{{{sliced.rows}, {slices}}}" if sliced.rows != "1" else f"{{{slices}}}"
-        yield f"const auto {name} = {slices} > 1 ? at::empty({sizes}, {options}) : {sliced.spare};"
+        sizes = [slices] if sliced.rows == "1" else [sliced.rows, slices]
+        sizes += [_PARTS] if partial.moments else []
+        yield f"const auto {name} = {slices} > 1 ? at::empty({{{', '.join(sizes)}}}, {options}) : {sliced.spare};"
 
 
 def _find_type(metal: str, types: Mapping[str, str]) -> str:
     """The element type of a tensor that a kernel has as elements of a Metal type."""
+    if metal == MOMENTS:
+        return "kFloat"
     known = next((each for each in dtypes.ALL if each.metal == metal), None)
     if known:
         return f"k{known.aten}"

@@ -14,6 +14,8 @@ from porter.loops.expressions import Expr, Op, ReductionKind, find_reductions, w
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.metal.loop_spelling import Spelling, find_value, is_shared, name_loop, write_start, write_turn
 from porter.metal.loop_text import NestWriter
+from porter.metal.native.moments import TYPE as MOMENTS
+from porter.metal.native.moments import Moments, write_addition, write_sharing
 
 SLICES = "slices"
 POSITIONS = (
@@ -27,6 +29,7 @@ FUNCTIONS: Mapping[ReductionKind, str] = {
     ReductionKind.SUM: "sum", ReductionKind.PRODUCT: "prod", ReductionKind.MAX_NAN: "max", ReductionKind.MIN_NAN: "min",
     ReductionKind.ANY: "max", ReductionKind.ALL: "min",
 }  # fmt: skip
+_MOST_LANES = 1024
 INDEX = LONG.metal  # of elements, where slices are combined
 
 
@@ -42,11 +45,19 @@ class Partial:
     start: str
     reduced: Expr
     found_in: Partial | None = None
+    moments: Moments | None = None
 
     @property
     def kind(self) -> ReductionKind:
         """How slices combine: the least index, of those of equal values."""
         return ReductionKind.MIN_NAN if self.found_in else self.reduced.reduction.kind
+
+    @property
+    def bound(self) -> dict[Expr, str]:
+        """What a kernel need not compute, since it has this."""
+        if self.moments is None:
+            return {self.reduced: self.name}
+        return {self.moments.total: "", self.moments.mean: f"{self.name}.x", self.moments.squares: f"{self.name}.y"}
 
 
 def name_buffers(partials: Sequence[Partial]) -> dict[Partial, str]:
@@ -54,12 +65,14 @@ def name_buffers(partials: Sequence[Partial]) -> dict[Partial, str]:
     return {each: "partials" if len(partials) == 1 else f"partial_{each.name}" for each in partials}
 
 
-def may_slice(nest: LoopNest, spelling: Spelling) -> bool:
+def may_slice(nest: LoopNest, moments: Sequence[Moments], spelling: Spelling) -> bool:
     """Whether a nest reduces the same elements of each row once, and reads nothing else."""
-    found = [each for store in nest.stores for each in find_reductions(store.value)]
-    if nest.shape is not Shape.REDUCTION or len({each.reduction.loops for each in found}) != 1:
+    found = {each for store in nest.stores for each in find_reductions(store.value)}
+    once = found - {part for each in moments for part in (each.total, each.squares)}
+    loops = {each.reduction.loops for each in (*once, *(each.total for each in moments))}
+    if nest.shape is not Shape.REDUCTION or len(loops) != 1 or any(each.total.height != 1 for each in moments):
         return False
-    alike = all(each.height == 1 and is_shared(each, spelling) for each in found)
+    alike = all(each.height == 1 and is_shared(each, spelling) for each in once)
     return alike and not any(map(_reads_beside, nest.stores))
 
 
@@ -96,6 +109,30 @@ class SliceWriter(NestWriter):
 
     row: str = ""
     partials: list[Partial] = field(default_factory=list)
+    moments: Mapping[Expr, Moments] = field(default_factory=dict)
+
+    def write_reductions(self, store: Store, nest: LoopNest, is_alone: bool) -> None:
+        for each in find_reductions(store.value):
+            if each in self.moments and each not in self.bound:
+                self._write_moments(self.moments[each])
+        super().write_reductions(store, nest, is_alone)
+
+    def _write_moments(self, moments: Moments) -> None:
+        """The mean of a row's elements, the sum of squares around it, and the count of these."""
+        name = self.name("moments")
+        partial = Partial(name, MOMENTS, "0", moments.squares, moments=moments)
+        self.line(f"threadgroup {MOMENTS} shared_{name}[{_MOST_LANES}];")
+        self.line(f"{MOMENTS} {name} = 0;")
+        value = moments.total.args[0]
+
+        def body() -> None:
+            self.bind_shared(value)
+            self.line(write_addition(name, f"{MOMENTS}({self.text(value)}, 0, 1)"))
+
+        self.write_strided(moments.total.reduction.loops, body)
+        self.lines += _among_lanes(tuple(write_sharing(name, LANE, WIDTH)))
+        self.bound |= partial.bound
+        self.partials.append(partial)
 
     def write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
         assert expr.dtype is not None
@@ -131,9 +168,12 @@ def find_slice(row: str, slice_: str) -> str:
     return f"{row} * {SLICES} + {slice_}" if row else slice_
 
 
-def write_slices(nest: LoopNest, spelling: Spelling) -> tuple[list[str], tuple[Partial, ...]]:
+def write_slices(
+    nest: LoopNest, moments: Sequence[Moments], spelling: Spelling
+) -> tuple[list[str], tuple[Partial, ...]]:
     """The statements of the kernel that reduces rows or slices of them, and what it stores of slices."""
-    writer = SliceWriter(spelling, is_copy=False, row=_name_row(nest, spelling.row))
+    parts = {part: each for each in moments for part in (each.total, each.squares)}
+    writer = SliceWriter(spelling, is_copy=False, row=_name_row(nest, spelling.row), moments=parts)
     writer.write_body(nest)
     return writer.lines, tuple(writer.partials)
 
@@ -154,24 +194,29 @@ def write_combination(nest: LoopNest, partials: Sequence[Partial], spelling: Spe
     plain = [each for each in partials if each.found_in is None]
     for group in (plain, *([each] for each in partials if each.found_in)):
         _combine(writer, {each: stored[each] for each in group}, stored)
-    writer.bound |= {each.reduced: each.name for each in partials}
+    for each in partials:
+        writer.bound |= each.bound
     writer.write_once(nest.stores)
     return writer.lines
 
 
 def _combine(writer: NestWriter, group: Mapping[Partial, str], stored: Mapping[Partial, str]) -> None:
     """Variables for what is reduced of all slices, in every lane, from elements that are `stored`."""
-    for each in group:
-        writer.line(f"{each.type} {each.name} = {each.start};")
     lane, width = writer.spelling.lane, writer.spelling.width
+    for each in group:
+        if each.moments:
+            writer.line(f"threadgroup {each.type} shared_{each.name}[{width}];")
+        writer.line(f"{each.type} {each.name} = {each.start};")
     writer.line(f"for (uint slice = {lane}; slice < {SLICES}; slice += {width}) {{")
     for each, value in group.items():
-        turn = (write_turn(each.kind, each.name, value, writer.spelling),)
+        plain = write_turn(each.kind, each.name, value, writer.spelling)
+        turn = (write_addition(each.name, value) if each.moments else plain,)
         lines = _among_equal(each.found_in, stored[each.found_in], turn) if each.found_in else turn
         writer.lines += [f"  {line}" for line in lines]
     writer.line("}")
     for each in group:
-        writer.line(f"{each.name} = c10::metal::simd_{FUNCTIONS[each.kind]}({each.name});")
+        combined = f"{each.name} = c10::metal::simd_{FUNCTIONS[each.kind]}({each.name});"
+        writer.lines += write_sharing(each.name, lane, width) if each.moments else (combined,)
 
 
 def _among_equal(extreme: Partial, value: str, turn: Sequence[str]) -> Iterator[str]:

@@ -26,7 +26,9 @@ SIZES = ((1, 1), (3, 7), (5, 33), (2, 2500))
 TYPES = {"float": (torch.float32, 2e-6), "half": (torch.float16, 2e-3), "bfloat": (torch.bfloat16, 1e-2)}
 
 
-def compile_one(programs: Programs, style: KernelStyle, suffix: str) -> tuple[NativeKernel, Library]:
+def compile_one(
+    programs: Programs, style: KernelStyle, suffix: str, helpers: str = KERNEL_HELPER
+) -> tuple[NativeKernel, Library]:
     [program] = join_cases(prepare(programs).cases, style)
     kernel = write_kernel(program, program.nests[0], "tested", {0: "output"}, style)
     options = Options(include=(torch_root() / "include",))
@@ -34,7 +36,7 @@ def compile_one(programs: Programs, style: KernelStyle, suffix: str) -> tuple[Na
     if kernel.combination:
         types = [suffix.split("_")[0] for _ in kernel.combination.elements.parameters]
         names.append("_".join((kernel.combination.name, *types)))
-    return kernel, Library(compile_kernels(INCLUDES + KERNEL_HELPER + kernel.source, names, options))
+    return kernel, Library(compile_kernels(INCLUDES + helpers + kernel.source, names, options))
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def reduce_rows(
     """Launches a reduction, and what combines slices; `given` are its arguments after the results."""
     assert kernel.combination is not None
     count, slices = max(1, output.numel()), torch.tensor([threads.slices], dtype=torch.int32)
-    types = {"float": torch.float32, "int": torch.int32, "long": torch.int64}
+    types = {"float": torch.float32, "int": torch.int32, "long": torch.int64, "float3": torch.complex128}
     partials = [torch.full((count * threads.slices,), 77, dtype=types[each.type]) for each in kernel.partials]
     grid, group = (threads.slices * threads.lanes, count), (threads.lanes, threads.rows if threads.lanes == 1 else 1)
     library.run(f"tested_{suffix}", [output, *partials, *given, slices], grid, group)
