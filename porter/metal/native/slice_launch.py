@@ -15,6 +15,7 @@ from porter.metal.native.slices import name_buffers
 
 LARGEST = "kLargestRowIndex"
 HEADERS = ("ATen/AccumulateType.h", "ATen/ceil_div.h")
+LEAST_ELEMENTS = 32
 # What host files need to choose the threads of rows, once.
 HELPER = """
 // How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
@@ -34,8 +35,8 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
   const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * kGroupSize);
   const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
-  // 32 elements of a thread are worth a second launch; more than 256 make sums less accurate.
-  const int64_t most = length / (32 * lanes);
+  // A thread has LEAST elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
+  const int64_t most = length / (LEAST * lanes);
   const int64_t least = at::ceil_div(length, 256 * lanes);
   return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
 }
@@ -48,7 +49,7 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
   [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
       threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
 }
-"""
+""".replace("LEAST", str(LEAST_ELEMENTS))
 _PARTS = "4"  # numbers of which a float3 has the size
 
 
