@@ -62,8 +62,11 @@ def write_launch(
     strides = find_strided(program)
     if strides:
         writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
-    lines = [*writer.flags(kernels), *writer.tensors(kernels), *writer.strides(), *writer.numbers()]
-    lines += [*writer.threads(kernels, rows), *writer.encode(kernels, rows), *writer.copy_back(kernels)]
+    lines = [*writer.flags(kernels), *writer.tensors(kernels), *writer.strides()]
+    chosen = [list(writer.numbers()), list(writer.threads(kernels, rows))]
+    for each in reversed(chosen) if strides else chosen:  # the length of a row is among the strides, or the numbers
+        lines += each
+    lines += [*writer.encode(kernels, rows), *writer.copy_back(kernels)]
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
     headers |= {DIMS, REDUCE_UTILS} if strides else set()
     headers |= set(SLICE_HEADERS) if any(each.partials for each in kernels) else set()

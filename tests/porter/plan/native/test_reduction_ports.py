@@ -183,7 +183,7 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
   const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * kGroupSize);
   const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
-  // 32 elements of a thread are worth a second launch; more than 256 make sums less accurate.
+  // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (32 * lanes);
   const int64_t least = at::ceil_div(length, 256 * lanes);
   return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};

@@ -86,12 +86,12 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
   const std::array<uint32_t, 2> ndim = {static_cast<uint32_t>(kept.sizes.size()),
                                         static_cast<uint32_t>(reduced.sizes.size())};
   const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
+  const auto threads = share_rows(
+      out.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
+  const auto partials =
+      threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
   if (power == std::numeric_limits<double>::infinity() || power == 0.0) {
     const std::string kernel = power == std::numeric_limits<double>::infinity() ? "largest_case1" : "largest_case2";
-    const auto threads = share_rows(
-        out.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
-    const auto partials =
-        threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
     MPSStream* stream = getCurrentMPSStream();
     const std::string index_type =
         canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
@@ -128,10 +128,6 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
     });
   } else {
     const float p_value = power;
-    const auto threads = share_rows(
-        out.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
-    const auto partials =
-        threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
     MPSStream* stream = getCurrentMPSStream();
     const std::string index_type =
         canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
