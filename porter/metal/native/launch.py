@@ -243,7 +243,9 @@ class _Writer:
         adjacent = "kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]" if find_strided(self.program) else ""
         types = {each.name: self._tensor(each.tensor) for each in kernel.elements.parameters}
         prefix, length = "" if is_only else f"{kernel.name}_", self._product(kernel.length)
-        return SlicedRows(kernel, prefix, self._value(rows), length, adjacent, self._buffer(written[0]), types)
+        result = self._buffer(written[0])
+        spare = f"({result})" if " ? " in result else result
+        return SlicedRows(kernel, prefix, self._value(rows), length, adjacent, spare, types)
 
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
         if self._is_free("stream"):
