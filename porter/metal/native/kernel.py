@@ -20,10 +20,11 @@ from porter.metal.native.moments import find_moments
 from porter.metal.native.reduced import find_strided
 from porter.metal.native.scan import ScanNest, write_scan
 from porter.metal.native.slices import (
-    COMBINING,
     FUNCTIONS,
     LANE,
     POSITIONS,
+    ROW,
+    SIMD_LANE,
     SLICES,
     WIDTH,
     Partial,
@@ -153,7 +154,7 @@ def _write_combination(
     arguments = [*_buffer_arguments(written, written, kernel.elements, names)]
     arguments += [f"constant {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()]
     arguments += [_number_argument(each, COMBINED_INDEX) for each in numbers]
-    arguments += [f"constant uint& {SLICES}", *COMBINING]
+    arguments += [f"constant uint& {SLICES}", *([ROW] if nest.rows else []), SIMD_LANE]
     elements = _choose_parameters(kernel.elements, " ".join((*arguments, *body)))
     text = _write_template(name, elements, arguments, body)
     if elements.parameters:

@@ -22,7 +22,7 @@ POSITIONS = (
     "uint2 position [[thread_position_in_grid]]", "uint2 grid_size [[threads_per_grid]]",
     "uint2 tid [[thread_position_in_threadgroup]]", "uint2 group_size [[threads_per_threadgroup]]",
 )  # fmt: skip
-COMBINING = ("uint row [[threadgroup_position_in_grid]]", "uint lane [[thread_index_in_simdgroup]]")
+ROW, SIMD_LANE = "uint row [[threadgroup_position_in_grid]]", "uint lane [[thread_index_in_simdgroup]]"
 LANE, WIDTH = "tid.x", "group_size.x"
 # What threads combine reductions with: `c10::metal::threadgroup_sum`, `c10::metal::simd_sum` ...
 FUNCTIONS: Mapping[ReductionKind, str] = {

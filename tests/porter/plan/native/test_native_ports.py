@@ -124,7 +124,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Turns.metal
-@@ -0,0 +1,87 @@
+@@ -0,0 +1,85 @@
 +#include <c10/metal/reduction_utils.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
@@ -187,7 +187,6 @@ new file mode 100644
 +    constant float* partials,
 +    constant long& numel,
 +    constant uint& slices,
-+    uint row [[threadgroup_position_in_grid]],
 +    uint lane [[thread_index_in_simdgroup]]) {
 +  float sum = 0;
 +  for (uint slice = lane; slice < slices; slice += c10::metal::simdgroup_size) {
@@ -206,7 +205,6 @@ new file mode 100644
 +      constant float* partials,                                     \\
 +      constant long& numel,                                         \\
 +      constant uint& slices,                                        \\
-+      uint row [[threadgroup_position_in_grid]],                    \\
 +      uint lane [[thread_index_in_simdgroup]])
 +
 +REGISTER_MEAN_SQUARE_COMBINE(float);
@@ -247,7 +245,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
 +  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * kGroupSize);
 +  const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
-+  // 32 elements of a thread are worth a second launch; more than 256 make sums less accurate.
++  // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
 +  const int64_t most = length / (32 * lanes);
 +  const int64_t least = at::ceil_div(length, 256 * lanes);
 +  return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
