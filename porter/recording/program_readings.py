@@ -19,7 +19,7 @@ from porter.loops.program_printing import name_memory, program_lines
 from porter.loops.resampling import Resampling, resampling_lines
 from porter.loops.storage import decode_programs, encode_programs
 from porter.loops.windows import Window, window_lines
-from porter.recording.slice_cost import slice_lines
+from porter.recording.slice_cost import list_together, slice_lines
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.messages import RecordRequest
@@ -93,7 +93,8 @@ def _describe_cost(checkout: Checkout, program: SymbolicProgram) -> tuple[str, t
     title = f"cost of a call of {program.name}, for {shapes}"
     sizes = {buffer: size for buffer, role in program.roles.items() if (size := _size(role, call)) is not None}
     try:
-        found = count_cost(instantiate([each.nest for each in program.nests], call), sizes)
+        nests = instantiate([each.nest for each in program.nests], call)
+        found = count_cost(nests, sizes, set(list_together(checkout, nests)))
     except PorterError as error:
         return title, (f"{error.code} {error.what}",)
     return title, (*cost_lines(found, name_memory(program)), *slice_lines(checkout, program))

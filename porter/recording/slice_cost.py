@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.loops.expressions import Buffer, Op, walk
+from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, find_reductions, walk
+from porter.loops.fusion import LoopNest
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.metal.loop_spelling import VALUES_OF
 from porter.metal.native.kernel import NativeKernel, write_kernel
 from porter.metal.native.moments import TYPE as MOMENTS
+from porter.metal.native.moments import find_moments
 from porter.metal.native.preparing import prepare
 from porter.metal.native.slice_launch import LEAST_ELEMENTS
 from porter.metal.native.slices import Partial
 from porter.plan.native.files import read_style
 
 _MOMENTS_SIZE = 16
+_EXTREMES = (ReductionKind.MAX, ReductionKind.MIN, *VALUES_OF.values())
 
 
 def slice_lines(checkout: Checkout, program: SymbolicProgram) -> Iterator[str]:
@@ -32,6 +36,18 @@ def slice_lines(checkout: Checkout, program: SymbolicProgram) -> Iterator[str]:
         yield f"{error.code} {error.what}"
 
 
+def list_together(checkout: Checkout, nests: Sequence[LoopNest]) -> Iterator[Expr]:
+    """The reductions that kernels make in a pass of others: extreme values with their indices, and moments."""
+    style = read_style(checkout)
+    for nest in nests if style.threadgroup_reductions else ():
+        if style.welford:
+            yield from (each.squares for each in find_moments(nest))
+        found = [each for store in nest.stores for each in find_reductions(store.value)]
+        indexed = {(each.args[0], each.reduction.loops) for each in found if each.reduction.kind in VALUES_OF}
+        extreme = (each for each in found if each.reduction.kind in _EXTREMES)
+        yield from (each for each in extreme if (each.args[0], each.reduction.loops) in indexed)
+
+
 def _name_results(program: SymbolicProgram) -> dict[int, str]:
     return {role.index: f"output{role.index}" for role in program.roles.values() if isinstance(role, ResultBuffer)}
 
@@ -40,8 +56,7 @@ def _describe(kernel: NativeKernel, nest: SymbolicNest) -> str:
     read = sum(_list_read(nest).values())
     kept = sum(_find_size(each, kernel) for each in kernel.partials)
     ratio = 1 + 2 * kept / (LEAST_ELEMENTS * read)
-    once = "; a mean and the squares around it in one pass" if any(each.moments for each in kernel.partials) else ""
-    return f"long rows: 2 launches, {ratio:.2f} times the bytes at most, with what is stored of slices{once}"
+    return f"long rows: 2 launches, {ratio:.2f} times the bytes at most, with what is stored of slices"
 
 
 def _list_read(nest: SymbolicNest) -> dict[Buffer, int]:
