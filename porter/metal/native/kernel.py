@@ -96,7 +96,7 @@ def write_kernel(
     is_scan = isinstance(symbolic, ScanNest)
     is_map = not is_scan and (nest.shape is Shape.MAP or runs_alone(nest, spelling))
     moments = find_moments(nest) if style.welford else []
-    is_sliced = style.threadgroup_reductions and not is_scan and may_slice(nest, moments, spelling)
+    is_sliced = not is_scan and may_slice(nest, moments, spelling)
     if is_sliced:
         spelling = share_lanes(_spell(elements, names, style, shared, LANE, WIDTH))
     if strided:
@@ -146,7 +146,8 @@ def _write_combination(
 ) -> NativeKernel:
     """The kernel that combines what threadgroups stored of slices: a template over the types that it mentions."""
     name = f"{kernel.name}_combine"
-    spelling = _spell(kernel.elements, names, style, [], "lane", _SIMDGROUP)
+    width = _SIMDGROUP if style.threadgroup_reductions else "32"
+    spelling = _spell(kernel.elements, names, style, [], "lane", width, has_simdgroup=True)
     spelling = replace(spelling, index=COMBINED_INDEX)
     body = write_combination(nest, partials, spelling)
     numbers = [each for each in kernel.numbers if any(re.search(rf"\b{each.name}\b", line) for line in body)]
@@ -219,7 +220,10 @@ def _spell(
     shared: list[str],
     lane: str = "tid",
     width: str = "group_size",
+    has_simdgroup: bool = False,
 ) -> Spelling:
+    """The words of a kernel for whose rows threadgroups combine reductions, or simdgroups alone."""
+
     def join(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
         if not style.threadgroup_reductions:
             is_wide = any(each[0].kind is Kind.INTEGRAL and each[0].size > _SIMD_SIZE for each in elements.instances)
@@ -229,6 +233,8 @@ def _spell(
         return (reduce(kind, name, type_, name),)
 
     def reduce(kind: ReductionKind, name: str, type_: str, value: str) -> str:
+        if has_simdgroup:
+            return f"{name} = c10::metal::simd_{FUNCTIONS[kind]}({value});"
         declared = f"threadgroup {type_} shared_{name}[{_SIMDGROUP}];"
         if declared not in shared and name:
             shared.append(declared)

@@ -16,8 +16,7 @@ from porter.metal.native.slices import name_buffers
 LARGEST = "kLargestRowIndex"
 HEADERS = ("ATen/AccumulateType.h", "ATen/ceil_div.h")
 LEAST_ELEMENTS = 32
-# What host files need to choose the threads of rows, once.
-HELPER = """
+_HELPER = """
 // How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
 // one. Another kernel combines the slices.
 struct RowThreads {
@@ -30,10 +29,10 @@ constexpr int64_t kLargestRowIndex = 1 << 30;
 
 static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false) {
   constexpr int64_t kSimdSize = 32;
-  constexpr int64_t kGroupSize = 1024;
-  constexpr int64_t kManyThreads = 512 * kGroupSize;
+  constexpr int64_t kGroupSize = GROUP;
+  constexpr int64_t kManyThreads = 512 * 1024;
   // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
-  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * kGroupSize);
+  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
   const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
   // A thread has LEAST elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (LEAST * lanes);
@@ -49,8 +48,13 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
   [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
       threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
 }
-""".replace("LEAST", str(LEAST_ELEMENTS))
+"""
 _PARTS = "4"  # numbers of which a float3 has the size
+
+
+def write_helper(threadgroup_reductions: bool) -> str:
+    """What host files need to choose the threads of rows, once; without functions of threadgroups, for simdgroups."""
+    return _HELPER.replace("LEAST", str(LEAST_ELEMENTS)).replace("GROUP", "1024" if threadgroup_reductions else "32")
 
 
 @dataclass(frozen=True)

@@ -85,17 +85,21 @@ def _reads_beside(store: Store) -> bool:
 def share_lanes(spelling: Spelling) -> Spelling:
     """The words of a kernel whose rows have the width of the grid; lanes combine only where there are several."""
     join, join_extreme = spelling.join, spelling.join_extreme
-    assert join_extreme is not None
 
     def combine(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
         lines = join(kind, dtype, name, type_)
         return None if lines is None else _among_lanes(lines)
 
     def combine_extreme(kind: ReductionKind, name: str, index: str, extreme: str, type_: str) -> tuple[str, ...]:
-        return _among_lanes(join_extreme(kind, name, index, extreme, type_))
+        return _among_lanes(join_extreme(kind, name, index, extreme, type_) if join_extreme else ())
 
     return replace(
-        spelling, row="position.y", lane="position.x", width="grid_size.x", join=combine, join_extreme=combine_extreme
+        spelling,
+        row="position.y",
+        lane="position.x",
+        width="grid_size.x",
+        join=combine,
+        join_extreme=combine_extreme if join_extreme else None,
     )
 
 
@@ -215,8 +219,10 @@ def _combine(writer: NestWriter, group: Mapping[Partial, str], stored: Mapping[P
         writer.lines += [f"  {line}" for line in lines]
     writer.line("}")
     for each in group:
-        combined = f"{each.name} = c10::metal::simd_{FUNCTIONS[each.kind]}({each.name});"
-        writer.lines += write_sharing(each.name, lane, width) if each.moments else (combined,)
+        dtype = LONG if each.found_in else each.reduced.dtype
+        assert dtype is not None
+        combined = writer.spelling.join(each.kind, dtype, each.name, each.type) or ()
+        writer.lines += write_sharing(each.name, lane, width) if each.moments else combined
 
 
 def _among_equal(extreme: Partial, value: str, turn: Sequence[str]) -> Iterator[str]:

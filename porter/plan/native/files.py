@@ -17,7 +17,7 @@ from porter.metal.insertion import insert_includes
 from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
-from porter.metal.native.slice_launch import HELPER as ROW_THREADS
+from porter.metal.native.slice_launch import write_helper
 
 _LIBRARY = re.compile(
     r"^#ifndef.*\n(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
@@ -133,7 +133,8 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
         missing.discard(NON_EMPTY)
     yield from insert_includes(parse_source(file, text), tuple(sorted(missing)))
     helper = _HOST_HELPER if "merge_dims(" in text and "MergedDims merge_dims(" not in text else ""
-    helper += ROW_THREADS if "share_rows(" in text and "RowThreads share_rows(" not in text else ""
+    if "share_rows(" in text and "RowThreads share_rows(" not in text:
+        helper += write_helper(read_style(checkout).threadgroup_reductions)
     if found := re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", text, re.M):
         if helper:
             yield Edit(file, found.end(), found.end(), helper)

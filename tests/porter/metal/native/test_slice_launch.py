@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from aten_overlay.toolchain import build, torch_flags
-from porter.metal.native.slice_launch import HELPER
+from porter.metal.native.slice_launch import write_helper
 
 SIZES = (1, 2, 7, 31, 32, 33, 64, 1000, 1024, 1025, 65_535, 65_536, 100_003, 10**6, 10**8, 2**31 + 5)
 Share = Callable[[int, int, bool], tuple[int, int]]
@@ -26,7 +26,7 @@ extern "C" void share(int64_t rows, int64_t length, bool are_adjacent, int64_t* 
 def share(tmp_path_factory: pytest.TempPathFactory) -> Share:
     """The helper of host files, without what dispatches."""
     source = tmp_path_factory.mktemp("share") / "share.cpp"
-    choice = HELPER[: HELPER.index("static void dispatch_rows")]
+    choice = write_helper(threadgroup_reductions=True).partition("static void dispatch_rows")[0]
     source.write_text(f"#include <ATen/ceil_div.h>\n#include <algorithm>\n#include <cstdint>\n{choice}{ENTRY}")
     library = ctypes.CDLL(str(build("share", [source], ["-std=c++20", *torch_flags()])))
 

@@ -77,6 +77,15 @@ def test_sums_are_as_accurate_as_those_of_the_cpu(size: int) -> None:
         assert float((found.double() - exact).abs() / exact) <= max(theirs, 4 * torch.finfo(torch.float32).eps)
 
 
+def test_simdgroups_share_rows_where_threadgroups_have_no_functions() -> None:
+    kernel, library = compile_one(fork.mean_square(), STYLES[1], "float_int")
+    given, count = torch.randn(2500), torch.tensor([2500], dtype=torch.int32)
+    for threads in (Threads(1, 10), Threads(32, 1), Threads(32, 3)):
+        found = torch.full((), 7.0)
+        reduce_rows(library, kernel, "float_int", threads, found, given, count)
+        torch.testing.assert_close(found.double(), given.double().square().mean(), rtol=1e-6, atol=0)
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("mean_too", [False, True])
 def test_variances_around_a_large_mean(size: int, mean_too: bool) -> None:
@@ -96,3 +105,12 @@ def test_a_variance_of_what_is_not_finite_is_not_a_number(value: float) -> None:
 def test_without_the_functions_of_a_fork_two_passes_go_over_a_row() -> None:
     kernel, _ = compile_one(variance(), STYLES[0], "float_int")
     assert kernel.combination is None and kernel.source.count("for (") == 2
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_thread_for_each_row_combines_nothing(style: KernelStyle) -> None:
+    kernel, _ = compile_one(fork.mean_square(), style, "float_int")
+    assert (
+        f"if (group_size.x > 1) {{\n    sum = {'c10::metal::threadgroup' if style is STYLES[0] else 'simd'}_sum("
+        in (kernel.source)
+    )

@@ -179,9 +179,9 @@ constexpr int64_t kLargestRowIndex = 1 << 30;
 static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false) {
   constexpr int64_t kSimdSize = 32;
   constexpr int64_t kGroupSize = 1024;
-  constexpr int64_t kManyThreads = 512 * kGroupSize;
+  constexpr int64_t kManyThreads = 512 * 1024;
   // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
-  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * kGroupSize);
+  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
   const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
   // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (32 * lanes);
