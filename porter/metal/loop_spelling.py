@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core.dtypes import FLOAT, DType, Kind
-from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions
+from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Store
 
 # How an element is better than the extreme one, and the reduction to that.
@@ -86,6 +86,13 @@ def find_indexed(expr: Expr, nest: LoopNest) -> Expr | None:
         if is_same and VALUES_OF.get(each.reduction.kind) is expr.reduction.kind:
             return each
     return None
+
+
+def find_value(indexed: Expr) -> Expr:
+    """The reduction to the extreme value of which another one finds the index."""
+    value, reduction = indexed.args[0], indexed.reduction
+    assert value.dtype is not None
+    return intern(Op.REDUCE, (value,), value.dtype.opmath, Reduction(VALUES_OF[reduction.kind], reduction.loops))
 
 
 def write_size(loop: Loop) -> str:

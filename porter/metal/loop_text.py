@@ -11,7 +11,7 @@ from itertools import groupby
 from math import prod
 
 from porter.core.dtypes import FLOAT, LONG, Kind
-from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
+from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import parenthesize
@@ -23,6 +23,7 @@ from porter.metal.loop_spelling import (
     Spelling,
     copies,
     find_indexed,
+    find_value,
     is_shared,
     name_loop,
     name_reduction,
@@ -61,19 +62,19 @@ class NestWriter(ExpressionWriter):
         self.split_index(self.spelling.row, nest.rows)
         if not is_alone and nest.shape is Shape.REDUCTION:
             for store in nest.stores:
-                self._write_reductions(store, nest, is_alone)
-            self._write_once(nest.stores)
+                self.write_reductions(store, nest, is_alone)
+            self.write_once(nest.stores)
             return
         for columns, group in groupby(nest.stores, lambda store: tuple(e for e in store.loops if e not in nest.rows)):
             stores = tuple(group)
             if is_alone or columns:
                 for store in stores:
-                    self._write_reductions(store, nest, is_alone)
+                    self.write_reductions(store, nest, is_alone)
                     self._write_guarded(store, () if is_alone else columns)
             else:
                 for store in stores:
-                    self._write_reductions(store, nest, is_alone)
-                self._write_once(stores)
+                    self.write_reductions(store, nest, is_alone)
+                self.write_once(stores)
 
     def _write_guarded(self, store: Store, columns: tuple[Loop, ...]) -> None:
         """A store of every thread, with `columns` in turns that the threads of a row share."""
@@ -81,21 +82,21 @@ class NestWriter(ExpressionWriter):
         def write() -> None:
             if columns:
                 self._bind_uniform(store.value)
-                self._write_strided(columns, lambda: self._write_store(store))
+                self.write_strided(columns, lambda: self._write_store(store))
             else:
                 self._write_store(store)
 
         self._write_if(store.guard, write)
 
-    def _write_once(self, stores: Sequence[Store]) -> None:
+    def write_once(self, stores: Sequence[Store]) -> None:
         """Stores that one thread of a row does."""
-
-        def write() -> None:
-            for guard, group in groupby(stores, lambda store: store.guard):
-                self._write_if(guard, partial(self._write_all, tuple(group)))
-
         self.line(f"if ({self.spelling.lane} == 0) {{")
-        self.indented(write)
+        self.indented(lambda: self.write_stores(stores))
+
+    def write_stores(self, stores: Sequence[Store]) -> None:
+        """Stores, each where its guard is true."""
+        for guard, group in groupby(stores, lambda store: store.guard):
+            self._write_if(guard, partial(self._write_all, tuple(group)))
 
     def _write_all(self, stores: Sequence[Store]) -> None:
         for store in stores:
@@ -119,7 +120,7 @@ class NestWriter(ExpressionWriter):
         write()
         self.lines, self.bound = [*outer, *(f"  {line}" for line in self.lines), "}"], known
 
-    def _name(self, prefix: str) -> str:
+    def name(self, prefix: str) -> str:
         self.used[prefix] += 1
         return prefix if self.used[prefix] == 1 else f"{prefix}{self.used[prefix]}"
 
@@ -138,9 +139,9 @@ class NestWriter(ExpressionWriter):
         named = [loop.number.name for loop in loops if loop.number]
         return " * ".join(named + ([str(known)] if known != 1 or not named else []))
 
-    def _write_strided(self, loops: tuple[Loop, ...], write: Callable[[], None]) -> None:
+    def write_strided(self, loops: tuple[Loop, ...], write: Callable[[], None]) -> None:
         """A loop whose turns the threads of a row share."""
-        name = name_loop(loops[0]) if len(loops) == 1 else self._name("turn")
+        name = name_loop(loops[0]) if len(loops) == 1 else self.name("turn")
         index, lane, width = self.spelling.index, self.spelling.lane, self.spelling.width
         self.line(f"for ({index} {name} = {lane}; {name} < {self._product(loops)}; {name} += {width}) {{")
 
@@ -156,7 +157,7 @@ class NestWriter(ExpressionWriter):
         root = store.value
         if root.op is Op.CAST and root.dtype == store.dtype:  # the store converts
             root = root.args[0]
-        self._bind_shared(root, store.place)
+        self.bind_shared(root, store.place)
         value = self.text(root)
         has_type = self.is_copy or self._type(root) == element
         value = value if has_type else f"static_cast<{element}>({value})"
@@ -168,21 +169,21 @@ class NestWriter(ExpressionWriter):
             return self.spelling.elements[value.attribute]
         return self.spelling.value(value.dtype) if value.dtype else self.spelling.index
 
-    def _write_reductions(self, store: Store, nest: LoopNest, is_alone: bool) -> None:
+    def write_reductions(self, store: Store, nest: LoopNest, is_alone: bool) -> None:
         """Variables for all reductions, in every thread of a row: they depend on the rows alone."""
         for each in find_reductions(store.value):
             if each not in self.bound:
                 assert each.dtype is not None
                 indexed = None if is_alone else find_indexed(each, nest)
                 if indexed is not None and self.spelling.join_extreme is not None:
-                    self._write_extreme(indexed)
+                    self.write_extreme(indexed)
                     continue
-                name, type_ = self._name(name_reduction(each.reduction)), self.find_accumulator(each, store)
+                name, type_ = self.name(name_reduction(each.reduction)), self.find_accumulator(each, store)
                 joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name, type_)
                 if joined is None:
                     self._write_alone(each, name, type_)
                 else:
-                    self._write_shared(each, name, joined, type_)
+                    self.write_shared(each, name, joined, type_)
                 self.bound[each] = name
 
     def find_accumulator(self, expr: Expr, store: Store) -> str:
@@ -198,17 +199,17 @@ class NestWriter(ExpressionWriter):
         is_wide = is_total and element == LONG.metal and self.spelling.join(kind, LONG, "", "")
         return element if is_wide else self.spelling.value(expr.dtype)
 
-    def _write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
+    def write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
         """A reduction that the threads of a row share."""
         kind = expr.reduction.kind
         self._bind_uniform(*expr.args)
         self.line(f"{type_} {name} = {write_start(kind, expr.dtype or FLOAT, type_, self.spelling)};")
 
         def body() -> None:
-            self._bind_shared(expr.args[0])
+            self.bind_shared(expr.args[0])
             self.line(write_turn(kind, name, self.write_addend(expr, type_), self.spelling))
 
-        self._write_strided(expr.reduction.loops, body)
+        self.write_strided(expr.reduction.loops, body)
         for line in joined:
             self.line(line)
 
@@ -226,11 +227,11 @@ class NestWriter(ExpressionWriter):
             return self.text(expr.args[0])
         return f"{self.converter(type_)}({self.load(element)})"
 
-    def _write_extreme(self, expr: Expr) -> None:
+    def write_extreme(self, expr: Expr) -> None:
         """The first index of the extreme value of a row, which its threads find together, and that value."""
         kind, value = expr.reduction.kind, expr.args[0]
         assert value.dtype is not None and self.spelling.join_extreme is not None
-        name, extreme = self._name(name_reduction(expr.reduction)), self._name("extreme")
+        name, extreme = self.name(name_reduction(expr.reduction)), self.name("extreme")
         type_, index = self._value_type(value), self.spelling.index
         none = f"::metal::numeric_limits<{index}>::max()"
         start = VALUES_OF[kind]
@@ -238,7 +239,7 @@ class NestWriter(ExpressionWriter):
         self.line(f"{index} {name} = {none};")
 
         def body() -> None:
-            self._bind_shared(*expr.args)
+            self.bind_shared(*expr.args)
             if value not in self.bound:
                 self._bind(value)
             text, place = self.text(value), self.text(strip_index(expr.args[1]))
@@ -248,12 +249,11 @@ class NestWriter(ExpressionWriter):
             self.line(f"if ({' || '.join(tests)}) {{")
             self.lines += [f"  {extreme} = {text};", f"  {name} = {place};", "}"]
 
-        self._write_strided(expr.reduction.loops, body)
+        self.write_strided(expr.reduction.loops, body)
         for line in self.spelling.join_extreme(kind, name, index, extreme, type_):
             self.line(line)
-        same = Reduction(start, expr.reduction.loops)
         self.bound[expr] = name
-        self.bound[intern(Op.REDUCE, (value,), value.dtype.opmath, same)] = f"row_{extreme}"
+        self.bound[find_value(expr)] = extreme
 
     def _bind_uniform(self, *roots: Expr) -> None:
         """Variables for what all turns of a row compute alike of its reductions."""
@@ -265,7 +265,7 @@ class NestWriter(ExpressionWriter):
 
     def _bind(self, expr: Expr, prefix: str = "value") -> None:
         """A variable for a value or an index."""
-        name = self._name("offset" if expr.dtype is None else prefix)
+        name = self.name("offset" if expr.dtype is None else prefix)
         type_ = self._type(expr) if self.is_copy else self._value_type(expr)
         self.line(f"const {type_} {name} = {self.load(expr) if expr.op is Op.LOAD else self.text(expr)};")
         self.bound[expr] = name
@@ -279,7 +279,7 @@ class NestWriter(ExpressionWriter):
         self.line(f"{type_} {name} = {start};")
         extreme = ""
         if reduction.kind in COMPARED:
-            extreme = self._name("extreme")
+            extreme = self.name("extreme")
             self.line(f"{self.spelling.value(expr.args[0].dtype or FLOAT)} {extreme} = 0;")
             self.line(f"bool {extreme}_found = false;")
         for loop in reduction.loops:
@@ -291,7 +291,7 @@ class NestWriter(ExpressionWriter):
 
     def _write_turn(self, expr: Expr, name: str, extreme: str) -> None:
         kind = expr.reduction.kind
-        self._bind_shared(*expr.args)
+        self.bind_shared(*expr.args)
         texts = [self.text(arg) for arg in expr.args]
         if kind in COMPARED:
             better = is_first = f"{parenthesize(texts[0])} {COMPARED[kind]} {extreme}"
@@ -305,7 +305,7 @@ class NestWriter(ExpressionWriter):
             addend = self.write_addend(expr, self.spelling.value(expr.dtype or FLOAT))
             self.line(write_turn(kind, name, addend, self.spelling))
 
-    def _bind_shared(self, *roots: Expr) -> None:
+    def bind_shared(self, *roots: Expr) -> None:
         """Variables for what is used more than once."""
         within = list(dict.fromkeys(each for root in roots for each in self._within(root)))
         uses = Counter(arg for each in within for arg in list_uses(each))

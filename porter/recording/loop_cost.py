@@ -7,7 +7,7 @@ counts once, as neighbors share it through the cache; each further pass counts i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -55,21 +55,23 @@ class Cost:
         return self.moved / self.least if self.least else 1.0
 
 
-def count_cost(nests: Sequence[LoopNest], sizes: Mapping[Buffer, int]) -> Cost:
+def count_cost(nests: Sequence[LoopNest], sizes: Mapping[Buffer, int], together: Collection[Expr] = ()) -> Cost:
     """The cost of nests at known sizes; `sizes` are the elements of buffers that no nest writes, where known.
 
-    An address or a condition that depends on elements counts as the worst case. Raises PTR346 for too many turns.
+    The reductions of `together` are made in the pass of others, over the same elements. An address or a condition that
+    depends on elements counts as the worst case. Raises PTR346 for too many turns.
     """
     written = {store.buffer: store for nest in nests for store in nest.stores}
     needed: dict[Buffer, list[_Read]] = defaultdict(list)
     kernels = []
     for nest in nests:
         reads: dict[Buffer, tuple[int, ...]] = {}
-        for passed in _list_passes(nest):
+        passes = [each for each in _list_passes(nest) if each.reduction not in together]
+        for passed in passes:
             for buffer, found in _read_in_pass(nest, passed, sizes).items():
                 reads[buffer] = (*reads.get(buffer, ()), found.bytes)
                 needed[buffer].append(found)
-        turns = sum(prod(loop.size for loop in passed.scope) for passed in _list_passes(nest))
+        turns = sum(prod(loop.size for loop in passed.scope) for passed in passes)
         stored = sum(store.size * store.dtype.size for store in nest.stores)
         kernels.append(KernelCost(nest.shape, prod(loop.size for loop in nest.rows), turns, reads, stored))
     inputs = sum(_join(found).bytes for buffer, found in needed.items() if buffer not in written)
@@ -87,6 +89,7 @@ class _Pass:
 
     roots: tuple[Expr, ...]
     scope: tuple[Loop, ...]
+    reduction: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def _join(reads: Sequence[_Read]) -> _Read:
 def _list_passes(nest: LoopNest) -> list[_Pass]:
     """Each reduction, and the elements of each store; a map's stores are one pass."""
     reductions = dict.fromkeys(each for store in nest.stores for each in find_reductions(store.value))
-    found = [_Pass(each.args, (*_order(each.loops), *each.reduction.loops)) for each in reductions]
+    found = [_Pass(each.args, (*_order(each.loops), *each.reduction.loops), each) for each in reductions]
     if nest.shape is Shape.MAP:
         return [_Pass(tuple(store.value for store in nest.stores), nest.rows)]
     return found + [_Pass((store.value,), store.loops) for store in nest.stores]

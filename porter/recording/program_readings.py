@@ -19,6 +19,7 @@ from porter.loops.program_printing import name_memory, program_lines
 from porter.loops.resampling import Resampling, resampling_lines
 from porter.loops.storage import decode_programs, encode_programs
 from porter.loops.windows import Window, window_lines
+from porter.recording.slice_cost import list_together, slice_lines
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.messages import RecordRequest
@@ -63,7 +64,7 @@ def describe_programs(
             for program in each.cases:
                 yield _title(program), tuple(program_lines(program))
                 if cost:
-                    yield _describe_cost(program)
+                    yield _describe_cost(checkout, program)
             if each.left:
                 yield f"no program of {overload}", tuple(f"{error.code} {error.what}" for error in each.left)
 
@@ -83,7 +84,7 @@ def _title(program: SymbolicProgram) -> str:
     return f"program of {program.name}, from {len(program.calls)} calls, {program.key} of {dtypes}"
 
 
-def _describe_cost(program: SymbolicProgram) -> tuple[str, tuple[str, ...]]:
+def _describe_cost(checkout: Checkout, program: SymbolicProgram) -> tuple[str, tuple[str, ...]]:
     """What the largest recorded call costs."""
     from porter.recording.loop_cost import cost_lines, count_cost  # torch, which nothing else here needs
 
@@ -92,10 +93,11 @@ def _describe_cost(program: SymbolicProgram) -> tuple[str, tuple[str, ...]]:
     title = f"cost of a call of {program.name}, for {shapes}"
     sizes = {buffer: size for buffer, role in program.roles.items() if (size := _size(role, call)) is not None}
     try:
-        found = count_cost(instantiate([each.nest for each in program.nests], call), sizes)
+        nests = instantiate([each.nest for each in program.nests], call)
+        found = count_cost(nests, sizes, set(list_together(checkout, nests)))
     except PorterError as error:
         return title, (f"{error.code} {error.what}",)
-    return title, tuple(cost_lines(found, name_memory(program)))
+    return title, (*cost_lines(found, name_memory(program)), *slice_lines(checkout, program))
 
 
 def _size(role: Role, call: Arguments) -> int | None:

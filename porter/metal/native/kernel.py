@@ -16,8 +16,25 @@ from porter.metal.loop_kernel import join_simdgroup
 from porter.metal.loop_spelling import Spelling, runs_alone
 from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import Complex, Elements, read_elements
+from porter.metal.native.moments import find_moments
 from porter.metal.native.reduced import find_strided
 from porter.metal.native.scan import ScanNest, write_scan
+from porter.metal.native.slices import (
+    FUNCTIONS,
+    LANE,
+    POSITIONS,
+    ROW,
+    SIMD_LANE,
+    SLICES,
+    WIDTH,
+    Partial,
+    may_slice,
+    name_buffers,
+    share_lanes,
+    write_combination,
+    write_slices,
+)  # fmt: skip
+from porter.metal.native.slices import INDEX as COMBINED_INDEX
 
 # The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
 STRIDES = (
@@ -26,13 +43,9 @@ STRIDES = (
 )  # fmt: skip
 INDICES = ("int", "long")  # the widths of indices
 _INDEX = "index_t"
-_SHARED: Mapping[ReductionKind, str] = {
-    ReductionKind.SUM: "sum", ReductionKind.PRODUCT: "prod", ReductionKind.MAX_NAN: "max", ReductionKind.MIN_NAN: "min",
-    ReductionKind.ANY: "max", ReductionKind.ALL: "min",
-}  # fmt: skip
 _TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
 _SIMD_SIZE = 4  # of the largest integers that simd functions take
-_DECLARED = "c10::metal::simdgroup_size"
+_SIMDGROUP = "c10::metal::simdgroup_size"
 # What the names of a schema are in kernels.
 _USUAL = {"self": "input", "out": "output", "result": "output"}
 
@@ -41,12 +54,13 @@ _USUAL = {"self": "input", "out": "output", "result": "output"}
 class KernelStyle:
     """What a fork has for kernels: whether threadgroup functions reduce, and whether bfloat needs a newer Metal.
 
-    And what the function that launches them does with complex numbers.
+    And what the function that launches them does with complex numbers, and whether the fork combines moments.
     """
 
     threadgroup_reductions: bool
     guards_bfloat: bool
     complex_numbers: Complex = Complex.UNKNOWN
+    welford: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,8 @@ class NativeKernel:
     length: tuple[Loop, ...]  # the loops of the longest reduction or column
     uses_reductions: bool
     is_scan: bool = False
+    partials: tuple[Partial, ...] = ()  # what threadgroups store of slices, which `combination` combines
+    combination: NativeKernel | None = None
 
 
 def write_kernel(
@@ -77,28 +93,81 @@ def write_kernel(
     shared: list[str] = []
     strided = find_strided(program)
     spelling = _spell(elements, names, style, shared)
-    if strided:
-        spelling = replace(spelling, place=_place_strided)
     is_scan = isinstance(symbolic, ScanNest)
     is_map = not is_scan and (nest.shape is Shape.MAP or runs_alone(nest, spelling))
+    moments = find_moments(nest) if style.welford else []
+    is_sliced = not is_scan and may_slice(nest, moments, spelling)
+    if is_sliced:
+        spelling = share_lanes(_spell(elements, names, style, shared, LANE, WIDTH))
+    if strided:
+        spelling = replace(spelling, place=_place_strided)
+    partials: tuple[Partial, ...] = ()
     if isinstance(symbolic, ScanNest):
         body = write_scan(symbolic, spelling)
+    elif is_sliced:
+        body, partials = write_slices(nest, moments, spelling)
     else:
         body = write_nest(nest, _as_map(spelling) if is_map else spelling)
     arguments = [*_buffer_arguments(buffers, written, elements, names)]
+    arguments[len(written) : len(written)] = [
+        f"device {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()
+    ]
     if strided:
         input_ = next(names[buffer] for buffer in buffers if program.roles[buffer] is strided)
         at = next((i + 1 for i, line in enumerate(body) if line.startswith(f"const {_INDEX} row = ")), 0)
-        body.insert(at, f"{input_} += strided_offset({_INDEX}(row), kept_sizes, kept_strides, ndim.x);")
+        row = "row" if at else f"{_INDEX}(row)"
+        body.insert(at, f"{input_} += strided_offset({row}, kept_sizes, kept_strides, ndim.x);")
         arguments += STRIDES
     arguments += map(_number_argument, numbers)
-    positions = _positions(is_map, style.threadgroup_reductions or is_scan)
-    templates = ", ".join(f"typename {each.name}" for each in elements.parameters)
-    head = f"template <{templates}, typename {_INDEX}>\nkernel void {name}({', '.join([*arguments, *positions])}) {{\n"
-    text = head + "".join(f"  {line}\n" for line in (*shared, *body)) + "}\n\n"
-    text += register(name, elements, [*arguments, *positions], style)
+    arguments += [f"constant uint& {SLICES}"] if partials else []
+    arguments += POSITIONS if is_sliced else _positions(is_map, style.threadgroup_reductions or is_scan)
+    text = _write_template(name, elements, arguments, [*shared, *body], (_INDEX,))
+    text += register(name, elements, arguments, style)
     length = (symbolic.along,) if isinstance(symbolic, ScanNest) else _find_longest(nest)
-    return NativeKernel(name, text, buffers, numbers, elements, is_map, length, bool(shared) or is_scan, is_scan)
+    made = NativeKernel(name, text, buffers, numbers, elements, is_map, length, bool(shared) or is_scan, is_scan)
+    if not partials:
+        return made
+    combination = _write_combination(made, nest, partials, names, style)
+    return replace(made, source=f"{text}\n{combination.source}", partials=partials, combination=combination)
+
+
+def _write_template(
+    name: str, elements: Elements, arguments: Sequence[str], body: Sequence[str], others: Sequence[str] = ()
+) -> str:
+    """A kernel as a template, if it has any parameters: types of elements, and `others`."""
+    parameters = ", ".join(f"typename {each}" for each in (*(each.name for each in elements.parameters), *others))
+    head = f"template <{parameters}>\n" if parameters else ""
+    lines = "".join(f"  {line}\n" for line in body)
+    return f"{head}kernel void {name}({', '.join(arguments)}) {{\n{lines}}}\n\n"
+
+
+def _write_combination(
+    kernel: NativeKernel, nest: LoopNest, partials: Sequence[Partial], names: Mapping[Buffer, str], style: KernelStyle
+) -> NativeKernel:
+    """The kernel that combines what threadgroups stored of slices: a template over the types that it mentions."""
+    name = f"{kernel.name}_combine"
+    width = _SIMDGROUP if style.threadgroup_reductions else "32"
+    spelling = _spell(kernel.elements, names, style, [], "lane", width, has_simdgroup=True)
+    spelling = replace(spelling, index=COMBINED_INDEX)
+    body = write_combination(nest, partials, spelling)
+    numbers = [each for each in kernel.numbers if any(re.search(rf"\b{each.name}\b", line) for line in body)]
+    written = [store.buffer for store in nest.stores]
+    arguments = [*_buffer_arguments(written, written, kernel.elements, names)]
+    arguments += [f"constant {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()]
+    arguments += [_number_argument(each, COMBINED_INDEX) for each in numbers]
+    arguments += [f"constant uint& {SLICES}", *([ROW] if nest.rows else []), SIMD_LANE]
+    elements = _choose_parameters(kernel.elements, " ".join((*arguments, *body)))
+    text = _write_template(name, elements, arguments, body)
+    if elements.parameters:
+        text += register(name, elements, arguments, style, has_index=False)
+    return NativeKernel(name, text, tuple(written), tuple(numbers), elements, False, (), True)
+
+
+def _choose_parameters(elements: Elements, text: str) -> Elements:
+    """The element types with those parameters that a text mentions."""
+    chosen = [i for i, each in enumerate(elements.parameters) if re.search(rf"\b{each.name}\b", text)]
+    instances = dict.fromkeys(tuple(instance[i] for i in chosen) for instance in elements.instances)
+    return replace(elements, parameters=tuple(elements.parameters[i] for i in chosen), instances=tuple(instances))
 
 
 def _place_strided(_buffer: Buffer, index: str) -> str:
@@ -144,20 +213,32 @@ def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: 
     return names
 
 
-def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, shared: list[str]) -> Spelling:
+def _spell(
+    elements: Elements,
+    names: Mapping[Buffer, str],
+    style: KernelStyle,
+    shared: list[str],
+    lane: str = "tid",
+    width: str = "group_size",
+    has_simdgroup: bool = False,
+) -> Spelling:
+    """The words of a kernel for whose rows threadgroups combine reductions, or simdgroups alone."""
+
     def join(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
         if not style.threadgroup_reductions:
             is_wide = any(each[0].kind is Kind.INTEGRAL and each[0].size > _SIMD_SIZE for each in elements.instances)
             return None if is_wide else join_simdgroup(kind, dtype, name, type_)
-        if kind not in _SHARED or (dtype.kind is Kind.BOOL and kind not in _TRUTHS):
+        if kind not in FUNCTIONS or (dtype.kind is Kind.BOOL and kind not in _TRUTHS):
             return None
         return (reduce(kind, name, type_, name),)
 
     def reduce(kind: ReductionKind, name: str, type_: str, value: str) -> str:
-        declared = f"threadgroup {type_} shared_{name}[{_DECLARED}];"
+        if has_simdgroup:
+            return f"{name} = c10::metal::simd_{FUNCTIONS[kind]}({value});"
+        declared = f"threadgroup {type_} shared_{name}[{_SIMDGROUP}];"
         if declared not in shared and name:
             shared.append(declared)
-        return f"{name} = c10::metal::threadgroup_{_SHARED[kind]}(shared_{name}, {value}, tid, group_size);"
+        return f"{name} = c10::metal::threadgroup_{FUNCTIONS[kind]}(shared_{name}, {value}, {lane}, {width});"
 
     def join_extreme(kind: ReductionKind, name: str, index: str, extreme: str, type_: str) -> tuple[str, ...]:
         over = ReductionKind.MAX_NAN if kind is ReductionKind.ARG_MAX else ReductionKind.MIN_NAN
@@ -168,6 +249,7 @@ def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, 
         return (
             f"const {type_} {reduce(over, f'row_{extreme}', type_, extreme)}",
             reduce(ReductionKind.MIN_NAN, name, index, value),
+            f"{extreme} = row_{extreme};",
         )
 
     return Spelling(
@@ -177,8 +259,8 @@ def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, 
         join=join,
         index=_INDEX,
         row="row",
-        lane="tid",
-        width="group_size" if style.threadgroup_reductions else "32",
+        lane=lane,
+        width=width if style.threadgroup_reductions else "32",
         join_extreme=join_extreme if style.threadgroup_reductions else None,
         has_complex=elements.has_complex,
     )
@@ -203,27 +285,30 @@ def _buffer_arguments(
         yield f"{space} {elements.types[buffer]}* {names[buffer]}"
 
 
-def _number_argument(number: Named) -> str:
-    type_ = {bool: "bool", float: "float"}.get(type(number.example), _INDEX)
+def _number_argument(number: Named, index: str = _INDEX) -> str:
+    type_ = {bool: "bool", float: "float"}.get(type(number.example), index)
     return f"constant {type_}& {number.name}"
 
 
-def register(name: str, elements: Elements, arguments: Sequence[str], style: KernelStyle) -> str:
+def register(
+    name: str, elements: Elements, arguments: Sequence[str], style: KernelStyle, has_index: bool = True
+) -> str:
     """The macro that instantiates a kernel for one choice of types and both widths of indices, and its uses."""
     macro = f"REGISTER_{name.upper()}"
     types = [f"DTYPE{i or ''}" for i, _ in enumerate(elements.parameters)]
-    spelled = "_".join(f'" #{each} "' for each in types)
+    chosen = (*types, "INDEX") if has_index else types
     made = "\n".join(arguments)
     for old, new in zip((*(each.name for each in elements.parameters), _INDEX), (*types, "INDEX"), strict=True):
         made = re.sub(rf"\b{old}(>?)([*&]) ", rf"{new}\1 \2 ", made)
-    chosen = ", ".join((*types, "INDEX"))
-    both = "; \\\n  ".join(f"{macro}_({', '.join((*types, index))})" for index in INDICES)
-    listed = made.replace("\n", ", ")
+    spelled = '"'.join(f'_" #{each} ' for each in chosen)
+    inner, listed = f"{macro}_" if has_index else macro, made.replace("\n", ", ")
     text = (
-        f"#define {macro}_({chosen}) \\\n"
-        f'  template [[host_name("{name}_{spelled}_" #INDEX)]] kernel void {name}<{chosen}>({listed})\n\n'
-        f"#define {macro}({', '.join(types)}) \\\n  {both}\n\n"
+        f"#define {inner}({', '.join(chosen)}) \\\n"
+        f'  template [[host_name("{name}{spelled.rstrip()})]] kernel void {name}<{", ".join(chosen)}>({listed})\n\n'
     )
+    if has_index:
+        both = "; \\\n  ".join(f"{inner}({', '.join((*types, index))})" for index in INDICES)
+        text += f"#define {macro}({', '.join(types)}) \\\n  {both}\n\n"
     plain = [each for each in elements.instances if dtypes.BFLOAT not in each or not style.guards_bfloat]
     text += "".join(f"{macro}({', '.join(dtype.metal for dtype in each)});\n" for each in plain)
     guarded = [each for each in elements.instances if each not in plain]

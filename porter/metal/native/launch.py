@@ -19,6 +19,8 @@ from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
 from porter.metal.native.result_types import Conversion, find_conversion, write_conversion
+from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
+from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
 from porter.metal.native.type_agreement import write_type_checks
 
 PROFILER = "ATen/mps/MPSProfiler.h"
@@ -60,10 +62,14 @@ def write_launch(
     strides = find_strided(program)
     if strides:
         writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
-    lines = [*writer.flags(kernels), *writer.tensors(kernels), *writer.strides(), *writer.numbers()]
+    lines = [*writer.flags(kernels), *writer.tensors(kernels), *writer.strides()]
+    chosen = [list(writer.numbers()), list(writer.threads(kernels, rows))]
+    for each in reversed(chosen) if strides else chosen:  # the length of a row is among the strides, or the numbers
+        lines += each
     lines += [*writer.encode(kernels, rows), *writer.copy_back(kernels)]
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
     headers |= {DIMS, REDUCE_UTILS} if strides else set()
+    headers |= set(SLICE_HEADERS) if any(each.partials for each in kernels) else set()
     return Launch("\n".join(lines), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
 
@@ -226,6 +232,21 @@ class _Writer:
                 text = text.replace(write_value(each, self.names), name) if is_same else text
         return text
 
+    def threads(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
+        """Variables for the threads of rows that slices are taken of."""
+        for kernel, count in zip(kernels, rows, strict=True):
+            if kernel.partials:
+                yield from write_threads(self._slice(kernel, count, len(kernels) == 1))
+
+    def _slice(self, kernel: NativeKernel, rows: HostValue, is_only: bool) -> SlicedRows:
+        written = [each for each in kernel.buffers if isinstance(self.program.roles[each], ResultBuffer | Temporary)]
+        adjacent = "kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]" if find_strided(self.program) else ""
+        types = {each.name: self._tensor(each.tensor) for each in kernel.elements.parameters}
+        prefix, length = "" if is_only else f"{kernel.name}_", self._product(kernel.length)
+        result = self._buffer(written[0])
+        spare = f"({result})" if " ? " in result else result
+        return SlicedRows(kernel, prefix, self._value(rows), length, adjacent, spare, types)
+
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
         if self._is_free("stream"):
             yield "MPSStream* stream = getCurrentMPSStream();"
@@ -253,7 +274,8 @@ class _Writer:
         written = [self._tensor(each) for each in self._written(kernels)]
         read = [self._given(each) if self._flag(each) else self._tensor(each) for each in self._read(kernels)]
         tensors = (*written, *read)
-        return " && ".join(f"canUse32BitIndexMath({each})" for each in dict.fromkeys(tensors))
+        largest = f", {LARGEST}" if any(each.partials for each in kernels) else ""
+        return " && ".join(f"canUse32BitIndexMath({each}{largest})" for each in dict.fromkeys(tensors))
 
     def _tensor(self, tensor: str) -> str:
         """A tensor as an argument of a call, in the type that kernels read it in."""
@@ -272,13 +294,22 @@ class _Writer:
         yield f"[computeEncoder setComputePipelineState:{pso}];"
         strides = STRIDES if find_strided(self.program) else ()
         arguments = [*map(self._buffer, kernel.buffers), *strides, *map(self._number, kernel.numbers)]
+        sliced = self._slice(kernel, rows, pso == "PSO") if kernel.combination else None
+        if sliced and kernel.combination:
+            count = len(kernel.combination.buffers)
+            arguments[count:count] = sliced.partials
+            arguments.append(f"{sliced.threads}.slices")
         yield f"mtl_setArgs(computeEncoder, {', '.join(arguments)});"
-        count = self._value(rows)
         if kernel.is_map:
-            yield f"mtl_dispatch1DJob(computeEncoder, {pso}, {count});"
+            yield f"mtl_dispatch1DJob(computeEncoder, {pso}, {self._value(rows)});"
+        elif sliced:
+            yield write_dispatch(sliced, pso)
         else:
-            yield from self._dispatch_rows(kernel, count, pso)
+            yield from self._dispatch_rows(kernel, self._value(rows), pso)
         yield f"getMPSProfiler().endProfileKernel({pso});"
+        if sliced and kernel.combination:
+            written = [self._buffer(each) for each in kernel.combination.buffers]
+            yield from write_combination(sliced, written, [self._number(n) for n in kernel.combination.numbers])
 
     def _dispatch_rows(self, kernel: NativeKernel, count: str, pso: str) -> Iterator[str]:
         group = "simdgroup_size" if not kernel.uses_reductions else "group_size"

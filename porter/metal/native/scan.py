@@ -44,7 +44,7 @@ def _find_scan(case: SymbolicProgram) -> SymbolicProgram | None:
     along = next((loop for loop in store.loops if _is_up_to(element, turn, loop)), None)
     if along is None or along.number is None or not isinstance(case.roles[store.buffer], ResultBuffer):
         return None
-    scanned = replace(store, value=_put(element.args[1], turn, along))
+    scanned = replace(store, value=put_loop(element.args[1], turn, along))
     rows = tuple(loop for loop in store.loops if loop is not along)
     count = Binary(Operator.FLOOR_DIVIDE, SizeProduct("result0"), along.number.value)
     nest = ScanNest(LoopNest((scanned,), rows), count, along, total.reduction.kind)
@@ -61,7 +61,7 @@ def _is_up_to(element: Expr, turn: Loop, along: Loop) -> bool:
     return same and less.attribute == turn and start.attribute == along and by.integer == 1
 
 
-def _put(root: Expr, turn: Loop, along: Loop) -> Expr:
+def put_loop(root: Expr, turn: Loop, along: Loop) -> Expr:
     """An expression with another loop in the place of one; nothing is simplified by their sizes, which are equal."""
     made: dict[Expr, Expr] = {}
     for each in walk(root):

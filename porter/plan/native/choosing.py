@@ -90,7 +90,8 @@ def _group_alike(
 
 def _with_name(launch: str, kernel: str) -> str:
     """A launch of the kernel that a variable names."""
-    return launch.replace(f'"{kernel}_" + ', 'kernel + "_" + ').replace(f', "{kernel}", ', ", kernel, ")
+    plain = launch.replace(f'"{kernel}_" + ', 'kernel + "_" + ').replace(f', "{kernel}", ', ", kernel, ")
+    return re.sub(rf'"{kernel}(_combine_?)"', r'kernel + "\1"', plain)
 
 
 def _write_test(programs: Programs, at: int, names: Names, body: str) -> str:

@@ -17,6 +17,7 @@ from porter.metal.insertion import insert_includes
 from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
+from porter.metal.native.slice_launch import write_helper
 from porter.plan.native.helpers import define_missing, find_helper
 
 _LIBRARY = re.compile(
@@ -28,11 +29,12 @@ _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
 _ATOMIC = f"{METAL_HEADERS}/atomic.h"
 _THREADGROUP_SUM = re.compile(r"\bthreadgroup_sum\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+,\s*\w+ \w+\)")
+_WELFORD = re.compile(r"\bthreadgroup_welford_combine\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+\)")
 _USED = "lib.getPipelineStateForFunc"
 # What a kernel's text says, and the header of c10 or of Metal that declares it.
 _DECLARED_IN = (
     (re.compile(r"\bAtomicType"), f"{METAL_HEADERS}/atomic.h"),
-    (re.compile(r"c10::metal::(?:threadgroup_|simd_)"), f"{METAL_HEADERS}/reduction_utils.h"),
+    (re.compile(r"c10::metal::(?:threadgroup_|simd_|welford_)"), f"{METAL_HEADERS}/reduction_utils.h"),
     (re.compile(r"c10::metal::(?:erf|log_gamma|digamma|i0|sinc|polygamma|zeta|expm1|log1p)"), SPECIAL_MATH),
     (re.compile(r"c10::metal::"), f"{METAL_HEADERS}/utils.h"),
 )
@@ -90,7 +92,8 @@ def read_style(checkout: Checkout) -> KernelStyle:
     """How the fork's kernels reduce, and whether those of bfloat need a newer Metal, by its own files."""
     reductions = checkout.read(_REDUCTIONS) if checkout.exists(_REDUCTIONS) else ""
     guarded = any("__METAL_VERSION__ >= 310" in checkout.read(path) for path in checkout.list(KERNELS, ".metal"))
-    return KernelStyle(_THREADGROUP_SUM.search(reductions) is not None, guarded)
+    welford = _WELFORD.search(reductions) is not None
+    return KernelStyle(_THREADGROUP_SUM.search(reductions) is not None, guarded, welford=welford)
 
 
 def read_atomic_types(checkout: Checkout) -> tuple[str, ...]:
@@ -133,6 +136,8 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
         missing.discard(NON_EMPTY)
     yield from insert_includes(parse_source(file, text), tuple(sorted(missing)))
     helper = _HOST_HELPER if "merge_dims(" in text and "MergedDims merge_dims(" not in text else ""
+    if "share_rows(" in text and "RowThreads share_rows(" not in text:
+        helper += write_helper(read_style(checkout).threadgroup_reductions)
     if found := re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", text, re.M):
         if helper:
             yield Edit(file, found.end(), found.end(), helper)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
 import pytest
 import torch
 
@@ -22,11 +26,47 @@ SIZES = ((1, 1), (3, 7), (5, 33), (2, 2500))
 TYPES = {"float": (torch.float32, 2e-6), "half": (torch.float16, 2e-3), "bfloat": (torch.bfloat16, 1e-2)}
 
 
-def compile_one(programs: Programs, style: KernelStyle, suffix: str) -> tuple[NativeKernel, Library]:
+def compile_one(
+    programs: Programs, style: KernelStyle, suffix: str, helpers: str = KERNEL_HELPER
+) -> tuple[NativeKernel, Library]:
     [program] = join_cases(prepare(programs).cases, style)
     kernel = write_kernel(program, program.nests[0], "tested", {0: "output"}, style)
     options = Options(include=(torch_root() / "include",))
-    return kernel, Library(compile_kernels(INCLUDES + KERNEL_HELPER + kernel.source, [f"tested_{suffix}"], options))
+    names = [f"tested_{suffix}"]
+    if kernel.combination:
+        types = [suffix.split("_")[0] for _ in kernel.combination.elements.parameters]
+        names.append("_".join((kernel.combination.name, *types)))
+    return kernel, Library(compile_kernels(INCLUDES + helpers + kernel.source, names, options))
+
+
+@dataclass(frozen=True)
+class Threads:
+    """How threads share rows: `lanes` have a row, or each of its slices; where one has, a threadgroup has `rows`."""
+
+    lanes: int
+    slices: int
+    rows: int = 8
+
+
+MOST = 256  # elements of a thread, for which sums are accurate
+# A thread, a simdgroup and a threadgroup for each row, and several of each.
+THREADS = (*(Threads(lanes, slices) for lanes in (1, 32, 96) for slices in (1, 2, 5)), Threads(32, 70))
+
+
+def reduce_rows(
+    library: Library, kernel: NativeKernel, suffix: str, threads: Threads, output: torch.Tensor, *given: torch.Tensor
+) -> None:
+    """Launches a reduction, and what combines slices; `given` are its arguments after the results."""
+    assert kernel.combination is not None
+    count, slices = max(1, output.numel()), torch.tensor([threads.slices], dtype=torch.int32)
+    types = {"float": torch.float32, "int": torch.int32, "long": torch.int64, "float3": torch.complex128}
+    partials = [torch.full((count * threads.slices,), 77, dtype=types[each.type]) for each in kernel.partials]
+    grid, group = (threads.slices * threads.lanes, count), (threads.lanes, threads.rows if threads.lanes == 1 else 1)
+    library.run(f"tested_{suffix}", [output, *partials, *given, slices], grid, group)
+    if threads.slices > 1:
+        name = next(name for name in library.names if name.startswith(kernel.combination.name))
+        numbers = [given[-1].long() for _ in kernel.combination.numbers]
+        library.run(name, [output, *partials, *numbers, slices], (count * 32,), (32,))
 
 
 def run(
@@ -59,9 +99,12 @@ def test_a_reduction_of_all(index: str) -> None:
     suffix = f"float_{index}"
     kernel, library = compile_one(fork.mean_square(), STYLES[0], suffix)
     width = torch.int32 if index == "int" else torch.int64
-    for size in SIZES:
-        source = torch.randn(size)
-        found = run(kernel, library, suffix, (), source, torch.tensor([source.numel()], dtype=width))
+    for size, threads in product(SIZES, THREADS):
+        if prod(size) > MOST * threads.lanes * threads.slices:
+            continue
+        source, found = torch.randn(size), torch.full((), 7.0)
+        count = torch.tensor([source.numel()], dtype=width)
+        reduce_rows(library, kernel, suffix, threads, found, source, count)
         torch.testing.assert_close(found.double(), source.double().square().mean(), rtol=2e-6, atol=0)
 
 
@@ -75,20 +118,25 @@ def test_a_map_of_any_type() -> None:
 
 
 def reduce(programs: Programs, given: torch.Tensor, dims: tuple[int, ...], result: torch.dtype) -> torch.Tensor:
-    """What the kernel of a reduction over dimensions computes, by the strides of a tensor."""
-    _, library = compile_one(programs, STYLES[0], "float_int")
+    """What the kernel of a reduction over dimensions computes, by the strides of a tensor: the same in all ways."""
+    kernel, library = compile_one(programs, STYLES[0], "float_int")
     kept = tuple(reversed([i for i in range(given.dim()) if i not in dims]))
     numbers = [
         torch.tensor([of(i) for i in chosen] or [default], dtype=torch.int64)
         for chosen in (kept, tuple(reversed(dims)))
         for of, default in ((given.size, 1), (given.stride, 0))
     ]
-    output = torch.full([given.size(i) for i in reversed(kept)], 7).to(result)
     ndim = torch.tensor([max(1, len(kept)), len(dims)], dtype=torch.int32)
-    count = torch.tensor([given.numel() // output.numel()], dtype=torch.int32)
     storage = given.as_strided((given.untyped_storage().nbytes() // given.itemsize,), (1,), 0)
-    library.run("tested_float_int", [output, storage, *numbers, ndim, count], (output.numel() * 64,), (64,))
-    return output
+    found = []
+    for threads in THREADS:
+        output = torch.full([given.size(i) for i in reversed(kept)], 7).to(result)
+        count = torch.tensor([given.numel() // output.numel()], dtype=torch.int32)
+        reduce_rows(library, kernel, "float_int", threads, output, storage, *numbers, ndim, count)
+        found.append(output)
+    for other in found:
+        torch.testing.assert_close(other, found[0], rtol=1e-5, atol=1e-5, equal_nan=True)
+    return found[-1]
 
 
 @pytest.mark.parametrize("dims", [(0,), (2,), (0, 2), (1, 2), (0, 1, 2, 3)])

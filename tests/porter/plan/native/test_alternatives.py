@@ -100,9 +100,17 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
   const std::array<uint32_t, 2> ndim = {static_cast<uint32_t>(kept.sizes.size()),
                                         static_cast<uint32_t>(reduced.sizes.size())};
   const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
+  const auto threads = share_rows(
+      low.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
+  const auto partial_smallest =
+      threads.slices > 1 ? at::empty({low.numel(), threads.slices}, low_.options().dtype(kFloat)) : low_;
+  const auto partial_largest =
+      threads.slices > 1 ? at::empty({low.numel(), threads.slices}, low_.options().dtype(kFloat)) : low_;
   MPSStream* stream = getCurrentMPSStream();
-  const std::string index_type =
-      canUse32BitIndexMath(low) && canUse32BitIndexMath(high) && canUse32BitIndexMath(self) ? "int" : "long";
+  const std::string index_type = canUse32BitIndexMath(low, kLargestRowIndex) &&
+          canUse32BitIndexMath(high, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex)
+      ? "int"
+      : "long";
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
       auto computeEncoder = stream->commandEncoder();
@@ -113,17 +121,27 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
       mtl_setArgs(computeEncoder,
                   low_,
                   high_,
+                  partial_smallest,
+                  partial_largest,
                   self,
                   kept.sizes,
                   kept.strides,
                   reduced.sizes,
                   reduced.strides,
                   ndim,
-                  reduced_size);
-      const auto group_size = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], (reduced_size / 32 + 1) * 32);
-      [computeEncoder dispatchThreadgroups:MTLSizeMake(low.numel(), 1, 1)
-                     threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
+                  reduced_size,
+                  threads.slices);
+      dispatch_rows(computeEncoder, PSO, low.numel(), threads);
       getMPSProfiler().endProfileKernel(PSO);
+      if (threads.slices > 1) {
+        auto combinePSO = lib.getPipelineStateForFunc("extremes_combine_" + scalarToMetalTypeString(self));
+        getMPSProfiler().beginProfileKernel(combinePSO, "extremes_combine", {partial_smallest, partial_largest});
+        [computeEncoder setComputePipelineState:combinePSO];
+        mtl_setArgs(computeEncoder, low_, high_, partial_smallest, partial_largest, threads.slices);
+        [computeEncoder dispatchThreadgroups:MTLSizeMake(low.numel(), 1, 1)
+                       threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
+        getMPSProfiler().endProfileKernel(combinePSO);
+      }
     }
   });
   if (!low_.is_same(low)) {

@@ -101,6 +101,12 @@ def test_checks_and_allocations_stay_and_one_kernel_makes_both(tmp_path: Path) -
 +  const std::array<uint32_t, 2> ndim = {static_cast<uint32_t>(kept.sizes.size()),
 +                                        static_cast<uint32_t>(reduced.sizes.size())};
 +  const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
++  const auto threads = share_rows(
++      low.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
++  const auto partial_smallest =
++      threads.slices > 1 ? at::empty({low.numel(), threads.slices}, low.options().dtype(kFloat)) : low;
++  const auto partial_largest =
++      threads.slices > 1 ? at::empty({low.numel(), threads.slices}, low.options().dtype(kFloat)) : low;
 +  """,
     )
 

@@ -124,7 +124,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Turns.metal
-@@ -0,0 +1,43 @@
+@@ -0,0 +1,85 @@
 +#include <c10/metal/reduction_utils.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
@@ -134,20 +134,29 @@ new file mode 100644
 +template <typename T, typename index_t>
 +kernel void mean_square(
 +    device T* output,
++    device float* partials,
 +    constant T* input,
 +    constant index_t& numel,
-+    uint row [[threadgroup_position_in_grid]],
-+    uint tid [[thread_position_in_threadgroup]],
-+    uint group_size [[threads_per_threadgroup]]) {
++    constant uint& slices,
++    uint2 position [[thread_position_in_grid]],
++    uint2 grid_size [[threads_per_grid]],
++    uint2 tid [[thread_position_in_threadgroup]],
++    uint2 group_size [[threads_per_threadgroup]]) {
 +  threadgroup float shared_sum[c10::metal::simdgroup_size];
 +  float sum = 0;
-+  for (index_t r0 = tid; r0 < numel; r0 += group_size) {
++  for (index_t r0 = position.x; r0 < numel; r0 += grid_size.x) {
 +    const float value = input[r0];
 +    sum += value * value;
 +  }
-+  sum = c10::metal::threadgroup_sum(shared_sum, sum, tid, group_size);
-+  if (tid == 0) {
-+    output[0] = static_cast<T>(sum / static_cast<float>(numel));
++  if (group_size.x > 1) {
++    sum = c10::metal::threadgroup_sum(shared_sum, sum, tid.x, group_size.x);
++  }
++  if (tid.x == 0) {
++    if (slices > 1) {
++      partials[position.x / group_size.x] = sum;
++    } else {
++      output[0] = static_cast<T>(sum / static_cast<float>(numel));
++    }
 +  }
 +}
 +
@@ -155,11 +164,14 @@ new file mode 100644
 +  template [[host_name("mean_square_" #DTYPE "_" #INDEX)]] kernel void \\
 +  mean_square<DTYPE, INDEX>(                                           \\
 +      device DTYPE * output,                                           \\
-+      constant DTYPE * input,                                          \\
-+      constant INDEX & numel,                                          \\
-+      uint row [[threadgroup_position_in_grid]],                       \\
-+      uint tid [[thread_position_in_threadgroup]],                     \\
-+      uint group_size [[threads_per_threadgroup]])
++      device float* partials,                                          \\
++      constant DTYPE* input,                                           \\
++      constant INDEX& numel,                                           \\
++      constant uint& slices,                                           \\
++      uint2 position [[thread_position_in_grid]],                      \\
++      uint2 grid_size [[threads_per_grid]],                            \\
++      uint2 tid [[thread_position_in_threadgroup]],                    \\
++      uint2 group_size [[threads_per_threadgroup]])
 +
 +#define REGISTER_MEAN_SQUARE(DTYPE)  \\
 +  REGISTER_MEAN_SQUARE_(DTYPE, int); \\
@@ -168,10 +180,42 @@ new file mode 100644
 +REGISTER_MEAN_SQUARE(float);
 +REGISTER_MEAN_SQUARE(half);
 +REGISTER_MEAN_SQUARE(bfloat);
++
++template <typename T>
++kernel void mean_square_combine(
++    device T* output,
++    constant float* partials,
++    constant long& numel,
++    constant uint& slices,
++    uint lane [[thread_index_in_simdgroup]]) {
++  float sum = 0;
++  for (uint slice = lane; slice < slices; slice += c10::metal::simdgroup_size) {
++    sum += partials[slice];
++  }
++  sum = c10::metal::simd_sum(sum);
++  if (lane == 0) {
++    output[0] = static_cast<T>(sum / static_cast<float>(numel));
++  }
++}
++
++#define REGISTER_MEAN_SQUARE_COMBINE(DTYPE)                         \\
++  template [[host_name("mean_square_combine_" #DTYPE)]] kernel void \\
++  mean_square_combine<DTYPE>(                                       \\
++      device DTYPE * output,                                        \\
++      constant float* partials,                                     \\
++      constant long& numel,                                         \\
++      constant uint& slices,                                        \\
++      uint lane [[thread_index_in_simdgroup]])
++
++REGISTER_MEAN_SQUARE_COMBINE(float);
++REGISTER_MEAN_SQUARE_COMBINE(half);
++REGISTER_MEAN_SQUARE_COMBINE(bfloat);
 diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
 --- a/aten/src/ATen/native/mps/operations/Turns.mm
 +++ b/aten/src/ATen/native/mps/operations/Turns.mm
-@@ -1,6 +1,14 @@
+@@ -1,6 +1,48 @@
++#include <ATen/AccumulateType.h>
++#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
  #include <ATen/native/mps/OperationUtils.h>
@@ -183,10 +227,42 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +#else
 +#include <ATen/native/mps/Turns_metallib.h>
 +#endif
++
++// How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
++// one. Another kernel combines the slices.
++struct RowThreads {
++  int64_t lanes;
++  int64_t slices;
++};
++
++// 32-bit indices up to this one stay in range where the width of a grid is added to them.
++constexpr int64_t kLargestRowIndex = 1 << 30;
++
++static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false) {
++  constexpr int64_t kSimdSize = 32;
++  constexpr int64_t kGroupSize = 1024;
++  constexpr int64_t kManyThreads = 512 * 1024;
++  // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
++  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
++  const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
++  // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
++  const int64_t most = length / (32 * lanes);
++  const int64_t least = at::ceil_div(length, 256 * lanes);
++  return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
++}
++
++static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
++                          id<MTLComputePipelineState> PSO,
++                          int64_t rows,
++                          const RowThreads& threads) {
++  const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
++  [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
++      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
++}
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -33,13 +41,39 @@
+@@ -33,13 +75,49 @@
  }
  
  Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {
@@ -206,8 +282,11 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  const auto self_ = self.contiguous();
 +  const auto out_ = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
 +  const int64_t numel = self.numel();
++  const auto threads = share_rows(1, numel);
++  const auto partials = threads.slices > 1 ? at::empty({threads.slices}, out_.options().dtype(kFloat)) : out_;
 +  MPSStream* stream = getCurrentMPSStream();
-+  const std::string index_type = canUse32BitIndexMath(out) && canUse32BitIndexMath(self) ? "int" : "long";
++  const std::string index_type =
++      canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
@@ -215,10 +294,17 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +      // this function call is a no-op if MPS Profiler is not enabled
 +      getMPSProfiler().beginProfileKernel(PSO, "mean_square", {self_});
 +      [computeEncoder setComputePipelineState:PSO];
-+      mtl_setArgs(computeEncoder, out_, self_, numel);
-+      const auto group_size = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], (numel / 32 + 1) * 32);
-+      [computeEncoder dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
++      mtl_setArgs(computeEncoder, out_, partials, self_, numel, threads.slices);
++      dispatch_rows(computeEncoder, PSO, 1, threads);
 +      getMPSProfiler().endProfileKernel(PSO);
++      if (threads.slices > 1) {
++        auto combinePSO = lib.getPipelineStateForFunc("mean_square_combine_" + scalarToMetalTypeString(self));
++        getMPSProfiler().beginProfileKernel(combinePSO, "mean_square_combine", {partials});
++        [computeEncoder setComputePipelineState:combinePSO];
++        mtl_setArgs(computeEncoder, out_, partials, numel, threads.slices);
++        [computeEncoder dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
++        getMPSProfiler().endProfileKernel(combinePSO);
++      }
 +    }
 +  });
 +  if (!out_.is_same(out)) {

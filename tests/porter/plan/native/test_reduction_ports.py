@@ -55,6 +55,7 @@ inline index_t strided_offset(
 template <typename T, typename index_t>
 kernel void largest(
     device T* output,
+    device float* partials,
     constant T* input,
     constant long* kept_sizes,
     constant long* kept_strides,
@@ -62,32 +63,64 @@ kernel void largest(
     constant long* reduced_strides,
     constant uint2& ndim,
     constant index_t& reduced_size,
-    uint row [[threadgroup_position_in_grid]],
-    uint tid [[thread_position_in_threadgroup]],
-    uint group_size [[threads_per_threadgroup]]) {
+    constant uint& slices,
+    uint2 position [[thread_position_in_grid]],
+    uint2 grid_size [[threads_per_grid]],
+    uint2 tid [[thread_position_in_threadgroup]],
+    uint2 group_size [[threads_per_threadgroup]]) {
   threadgroup float shared_largest[c10::metal::simdgroup_size];
-  input += strided_offset(index_t(row), kept_sizes, kept_strides, ndim.x);
+  const index_t row = position.y;
+  input += strided_offset(row, kept_sizes, kept_strides, ndim.x);
   float largest = -INFINITY;
-  for (index_t r0 = tid; r0 < reduced_size; r0 += group_size) {
+  for (index_t r0 = position.x; r0 < reduced_size; r0 += grid_size.x) {
     largest = c10::metal::max(
         largest,
         static_cast<float>(
             input[strided_offset(r0, reduced_sizes, reduced_strides, ndim.y)]));
   }
-  largest =
-      c10::metal::threadgroup_max(shared_largest, largest, tid, group_size);
-  if (tid == 0) {
-    output[row] = static_cast<T>(largest);
+  if (group_size.x > 1) {
+    largest = c10::metal::threadgroup_max(
+        shared_largest, largest, tid.x, group_size.x);
+  }
+  if (tid.x == 0) {
+    if (slices > 1) {
+      partials[row * slices + position.x / group_size.x] = largest;
+    } else {
+      output[row] = static_cast<T>(largest);
+    }
   }
 }
 
-      uint group_size [[threads_per_threadgroup]])
+      uint2 group_size [[threads_per_threadgroup]])
 
   REGISTER_LARGEST_(DTYPE, long)
 
 REGISTER_LARGEST(float);
 REGISTER_LARGEST(half);
-REGISTER_LARGEST(bfloat);""",
+REGISTER_LARGEST(bfloat);
+
+template <typename T>
+kernel void largest_combine(
+    device T* output,
+    constant float* partials,
+    constant uint& slices,
+    uint row [[threadgroup_position_in_grid]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  float largest = -INFINITY;
+  for (uint slice = lane; slice < slices; slice += c10::metal::simdgroup_size) {
+    largest = c10::metal::max(largest, partials[row * slices + slice]);
+  }
+  largest = c10::metal::simd_max(largest);
+  if (lane == 0) {
+    output[row] = static_cast<T>(largest);
+  }
+}
+
+      uint lane [[thread_index_in_simdgroup]])
+
+REGISTER_LARGEST_COMBINE(float);
+REGISTER_LARGEST_COMBINE(half);
+REGISTER_LARGEST_COMBINE(bfloat);""",
     )
 
 
@@ -95,6 +128,8 @@ def test_host_code_merges_dimensions_and_copies_no_input(tmp_path: Path) -> None
     assert_expected_inline(
         added(tmp_path, fork.largest(), "aten/src/ATen/native/mps/operations/Turns.mm"),
         """\
+#include <ATen/AccumulateType.h>
+#include <ATen/ceil_div.h>
 #include <ATen/core/DimVector.h>
 #include <ATen/mps/MPSProfiler.h>
 #include <ATen/native/CanUse32BitIndexMath.h>
@@ -130,6 +165,38 @@ static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
   }
   return dims;
 }
+
+// How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
+// one. Another kernel combines the slices.
+struct RowThreads {
+  int64_t lanes;
+  int64_t slices;
+};
+
+// 32-bit indices up to this one stay in range where the width of a grid is added to them.
+constexpr int64_t kLargestRowIndex = 1 << 30;
+
+static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false) {
+  constexpr int64_t kSimdSize = 32;
+  constexpr int64_t kGroupSize = 1024;
+  constexpr int64_t kManyThreads = 512 * 1024;
+  // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
+  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
+  const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
+  // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
+  const int64_t most = length / (32 * lanes);
+  const int64_t least = at::ceil_div(length, 256 * lanes);
+  return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
+}
+
+static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
+                          id<MTLComputePipelineState> PSO,
+                          int64_t rows,
+                          const RowThreads& threads) {
+  const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
+  [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
+      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
+}
   using namespace mps;
 
   if (out.numel() == 0) {
@@ -143,8 +210,13 @@ static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
   const std::array<uint32_t, 2> ndim = {static_cast<uint32_t>(kept.sizes.size()),
                                         static_cast<uint32_t>(reduced.sizes.size())};
   const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
+  const auto threads = share_rows(
+      out.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
+  const auto partials =
+      threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
   MPSStream* stream = getCurrentMPSStream();
-  const std::string index_type = canUse32BitIndexMath(out) && canUse32BitIndexMath(self) ? "int" : "long";
+  const std::string index_type =
+      canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
       auto computeEncoder = stream->commandEncoder();
@@ -152,12 +224,28 @@ static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
       // this function call is a no-op if MPS Profiler is not enabled
       getMPSProfiler().beginProfileKernel(PSO, "largest", {self});
       [computeEncoder setComputePipelineState:PSO];
-      mtl_setArgs(
-          computeEncoder, out_, self, kept.sizes, kept.strides, reduced.sizes, reduced.strides, ndim, reduced_size);
-      const auto group_size = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], (reduced_size / 32 + 1) * 32);
-      [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
-                     threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
+      mtl_setArgs(computeEncoder,
+                  out_,
+                  partials,
+                  self,
+                  kept.sizes,
+                  kept.strides,
+                  reduced.sizes,
+                  reduced.strides,
+                  ndim,
+                  reduced_size,
+                  threads.slices);
+      dispatch_rows(computeEncoder, PSO, out.numel(), threads);
       getMPSProfiler().endProfileKernel(PSO);
+      if (threads.slices > 1) {
+        auto combinePSO = lib.getPipelineStateForFunc("largest_combine_" + scalarToMetalTypeString(self));
+        getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partials});
+        [computeEncoder setComputePipelineState:combinePSO];
+        mtl_setArgs(computeEncoder, out_, partials, threads.slices);
+        [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
+                       threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
+        getMPSProfiler().endProfileKernel(combinePSO);
+      }
     }
   });
   if (!out_.is_same(out)) {
@@ -174,7 +262,7 @@ def test_threads_find_the_first_index_of_the_largest_together(tmp_path: Path) ->
         """\
   float extreme = -INFINITY;
   index_t best = ::metal::numeric_limits<index_t>::max();
-  for (index_t r0 = tid; r0 < reduced_size; r0 += group_size) {
+  for (index_t r0 = position.x; r0 < reduced_size; r0 += grid_size.x) {
     const float value =
         input[strided_offset(r0, reduced_sizes, reduced_strides, ndim.y)];
     if (value > extreme || best == ::metal::numeric_limits<index_t>::max() ||
@@ -183,21 +271,29 @@ def test_threads_find_the_first_index_of_the_largest_together(tmp_path: Path) ->
       best = r0;
     }
   }
-  const float row_extreme =
-      c10::metal::threadgroup_max(shared_row_extreme, extreme, tid, group_size);
-  best = c10::metal::threadgroup_min(
-      shared_best,
-      extreme == row_extreme || isnan(extreme)
-          ? best
-          : ::metal::numeric_limits<index_t>::max(),
-      tid,
-      group_size);
-  if (tid == 0) {
-    output[row] = static_cast<long>(best);
+  if (group_size.x > 1) {
+    const float row_extreme = c10::metal::threadgroup_max(
+        shared_row_extreme, extreme, tid.x, group_size.x);
+    best = c10::metal::threadgroup_min(
+        shared_best,
+        extreme == row_extreme || isnan(extreme)
+            ? best
+            : ::metal::numeric_limits<index_t>::max(),
+        tid.x,
+        group_size.x);
+    extreme = row_extreme;
+  }
+  if (tid.x == 0) {
+    if (slices > 1) {
+      partial_extreme[row * slices + position.x / group_size.x] = extreme;
+      partial_best[row * slices + position.x / group_size.x] = best;
+    } else {
+      output[row] = static_cast<long>(best);
+    }
   }
 }
 
-      uint group_size [[threads_per_threadgroup]])
+      uint2 group_size [[threads_per_threadgroup]])
 
   """,
     )

@@ -86,10 +86,15 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
   const std::array<uint32_t, 2> ndim = {static_cast<uint32_t>(kept.sizes.size()),
                                         static_cast<uint32_t>(reduced.sizes.size())};
   const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
+  const auto threads = share_rows(
+      out.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
+  const auto partials =
+      threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
   if (power == std::numeric_limits<double>::infinity() || power == 0.0) {
     const std::string kernel = power == std::numeric_limits<double>::infinity() ? "largest_case1" : "largest_case2";
     MPSStream* stream = getCurrentMPSStream();
-    const std::string index_type = canUse32BitIndexMath(out) && canUse32BitIndexMath(self) ? "int" : "long";
+    const std::string index_type =
+        canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       @autoreleasepool {
         auto computeEncoder = stream->commandEncoder();
@@ -97,18 +102,35 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
         // this function call is a no-op if MPS Profiler is not enabled
         getMPSProfiler().beginProfileKernel(PSO, kernel, {self});
         [computeEncoder setComputePipelineState:PSO];
-        mtl_setArgs(
-            computeEncoder, out_, self, kept.sizes, kept.strides, reduced.sizes, reduced.strides, ndim, reduced_size);
-        const auto group_size = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], (reduced_size / 32 + 1) * 32);
-        [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
-                       threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
+        mtl_setArgs(computeEncoder,
+                    out_,
+                    partials,
+                    self,
+                    kept.sizes,
+                    kept.strides,
+                    reduced.sizes,
+                    reduced.strides,
+                    ndim,
+                    reduced_size,
+                    threads.slices);
+        dispatch_rows(computeEncoder, PSO, out.numel(), threads);
         getMPSProfiler().endProfileKernel(PSO);
+        if (threads.slices > 1) {
+          auto combinePSO = lib.getPipelineStateForFunc(kernel + "_combine_" + scalarToMetalTypeString(self));
+          getMPSProfiler().beginProfileKernel(combinePSO, kernel + "_combine", {partials});
+          [computeEncoder setComputePipelineState:combinePSO];
+          mtl_setArgs(computeEncoder, out_, partials, threads.slices);
+          [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
+                         threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
+          getMPSProfiler().endProfileKernel(combinePSO);
+        }
       }
     });
   } else {
     const float p_value = power;
     MPSStream* stream = getCurrentMPSStream();
-    const std::string index_type = canUse32BitIndexMath(out) && canUse32BitIndexMath(self) ? "int" : "long";
+    const std::string index_type =
+        canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       @autoreleasepool {
         auto computeEncoder = stream->commandEncoder();
@@ -118,6 +140,7 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
         [computeEncoder setComputePipelineState:PSO];
         mtl_setArgs(computeEncoder,
                     out_,
+                    partials,
                     self,
                     kept.sizes,
                     kept.strides,
@@ -125,11 +148,19 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
                     reduced.strides,
                     ndim,
                     reduced_size,
-                    p_value);
-        const auto group_size = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], (reduced_size / 32 + 1) * 32);
-        [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
-                       threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
+                    p_value,
+                    threads.slices);
+        dispatch_rows(computeEncoder, PSO, out.numel(), threads);
         getMPSProfiler().endProfileKernel(PSO);
+        if (threads.slices > 1) {
+          auto combinePSO = lib.getPipelineStateForFunc("largest_combine_" + scalarToMetalTypeString(self));
+          getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partials});
+          [computeEncoder setComputePipelineState:combinePSO];
+          mtl_setArgs(computeEncoder, out_, partials, p_value, threads.slices);
+          [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
+                         threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
+          getMPSProfiler().endProfileKernel(combinePSO);
+        }
       }
     });
   }

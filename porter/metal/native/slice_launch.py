@@ -1,0 +1,123 @@
+"""The host code of reductions whose threads are chosen by the sizes of rows, and of what combines slices of them.
+
+Source: ATen/AccumulateType.h (the types that sums have on MPS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from porter.core import dtypes
+from porter.metal.native.kernel import NativeKernel
+from porter.metal.native.moments import TYPE as MOMENTS
+from porter.metal.native.slices import name_buffers
+
+LARGEST = "kLargestRowIndex"
+HEADERS = ("ATen/AccumulateType.h", "ATen/ceil_div.h")
+LEAST_ELEMENTS = 32
+_HELPER = """
+// How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
+// one. Another kernel combines the slices.
+struct RowThreads {
+  int64_t lanes;
+  int64_t slices;
+};
+
+// 32-bit indices up to this one stay in range where the width of a grid is added to them.
+constexpr int64_t kLargestRowIndex = 1 << 30;
+
+static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false) {
+  constexpr int64_t kSimdSize = 32;
+  constexpr int64_t kGroupSize = GROUP;
+  constexpr int64_t kManyThreads = 512 * 1024;
+  // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
+  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
+  const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
+  // A thread has LEAST elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
+  const int64_t most = length / (LEAST * lanes);
+  const int64_t least = at::ceil_div(length, 256 * lanes);
+  return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
+}
+
+static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
+                          id<MTLComputePipelineState> PSO,
+                          int64_t rows,
+                          const RowThreads& threads) {
+  const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
+  [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
+      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
+}
+"""
+_PARTS = "4"  # numbers of which a float3 has the size
+
+
+def write_helper(threadgroup_reductions: bool) -> str:
+    """What host files need to choose the threads of rows, once; without functions of threadgroups, for simdgroups."""
+    return _HELPER.replace("LEAST", str(LEAST_ELEMENTS)).replace("GROUP", "1024" if threadgroup_reductions else "32")
+
+
+@dataclass(frozen=True)
+class SlicedRows:
+    """How host code names what one kernel is launched with; `types` are its parameters' tensors, by name."""
+
+    kernel: NativeKernel
+    prefix: str  # of variables, where a function launches several kernels
+    rows: str
+    length: str
+    adjacent: str  # the condition that neighboring rows are adjacent in memory; nothing if they never are
+    spare: str  # what is bound where there are no slices
+    types: Mapping[str, str]
+
+    @property
+    def threads(self) -> str:
+        return f"{self.prefix}threads"
+
+    @property
+    def partials(self) -> list[str]:
+        return [f"{self.prefix}{buffer}" for buffer in name_buffers(self.kernel.partials).values()]
+
+
+def write_threads(sliced: SlicedRows) -> Iterator[str]:
+    """Variables for the threads of rows, and for what is stored of slices."""
+    adjacent = f", /*are_adjacent=*/{sliced.adjacent}" if sliced.adjacent else ""
+    yield f"const auto {sliced.threads} = share_rows({sliced.rows}, {sliced.length}{adjacent});"
+    slices = f"{sliced.threads}.slices"
+    for name, partial in zip(sliced.partials, sliced.kernel.partials, strict=True):
+        options = f"{sliced.spare}.options().dtype({_find_type(partial.type, sliced.types)})"
+        sizes = [slices] if sliced.rows == "1" else [sliced.rows, slices]
+        sizes += [_PARTS] if partial.moments else []
+        yield f"const auto {name} = {slices} > 1 ? at::empty({{{', '.join(sizes)}}}, {options}) : {sliced.spare};"
+
+
+def _find_type(metal: str, types: Mapping[str, str]) -> str:
+    """The element type of a tensor that a kernel has as elements of a Metal type."""
+    if metal == MOMENTS:
+        return "kFloat"
+    known = next((each for each in dtypes.ALL if each.metal == metal), None)
+    if known:
+        return f"k{known.aten}"
+    parameter = metal.removesuffix(">").partition("<")[2]
+    return f"at::toAccumulateType({types[parameter]}.scalar_type(), kMPS)"
+
+
+def write_dispatch(sliced: SlicedRows, pso: str) -> str:
+    return f"dispatch_rows(computeEncoder, {pso}, {sliced.rows}, {sliced.threads});"
+
+
+def write_combination(sliced: SlicedRows, written: Sequence[str], numbers: Sequence[str]) -> Iterator[str]:
+    """The launch that combines slices, where there are several; `written` and `numbers` are other arguments."""
+    combination, slices = sliced.kernel.combination, f"{sliced.threads}.slices"
+    assert combination is not None
+    pso = f"{sliced.prefix}combinePSO"
+    types = [f"scalarToMetalTypeString({sliced.types[each.name]})" for each in combination.elements.parameters]
+    name = ' + "_" + '.join([f'"{combination.name}_" + {types[0]}', *types[1:]]) if types else f'"{combination.name}"'
+    yield f"if ({slices} > 1) {{"
+    yield f"auto {pso} = lib.getPipelineStateForFunc({name});"
+    yield f'getMPSProfiler().beginProfileKernel({pso}, "{combination.name}", {{{", ".join(sliced.partials)}}});'
+    yield f"[computeEncoder setComputePipelineState:{pso}];"
+    yield f"mtl_setArgs(computeEncoder, {', '.join((*written, *sliced.partials, *numbers, slices))});"
+    yield f"[computeEncoder dispatchThreadgroups:MTLSizeMake({sliced.rows}, 1, 1)"
+    yield "threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];"
+    yield f"getMPSProfiler().endProfileKernel({pso});"
+    yield "}"

@@ -1,0 +1,50 @@
+"""Samples with rows of so many elements that one threadgroup is too small for them."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils import _pytree as pytree
+
+LONG, COLUMNS = 100_003, (3_001, 33)
+SHORT = (101, (67, 3))  # of the same shapes, to tell whether an operator reduces
+
+
+def reduces(result: Any, sample: SampleInput) -> bool:
+    """Whether results have far fewer elements than a sample's input."""
+    found = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+    return bool(found) and all(each.numel() * 2 <= sample.input.numel() for each in found)
+
+
+def lengthen(
+    sample: SampleInput, long: int = LONG, columns: tuple[int, int] = COLUMNS
+) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with its first or its last dimension long, or with long columns, and other dimensions short.
+
+    Tensors of the input's shape are changed with it.
+    """
+    if not isinstance(sample.input, torch.Tensor) or not sample.input.numel() or not sample.input.ndim:
+        return
+    rank = sample.input.ndim
+    shapes = {"a long first dimension": (long, *(1 for _ in range(rank - 1)))}
+    if rank > 1:
+        shapes["a long last dimension"] = (2, *(1 for _ in range(rank - 2)), long)
+        shapes["long columns"] = (columns[0], *(1 for _ in range(rank - 2)), columns[1])
+    for (label, shape), rest in ((each, rest) for each in shapes.items() for rest in (1, 0)):
+        yield f"{label}, of {rest}s", sample.transform(lambda value, s=shape, r=rest: _enlarge(value, sample, s, r))
+
+
+def _enlarge(value: Any, sample: SampleInput, shape: tuple[int, ...], rest: int) -> Any:
+    """A tensor of another shape: its first elements at the start and at the end, and a number between."""
+    if not isinstance(value, torch.Tensor) or value.shape != sample.input.shape:
+        return value
+    made = torch.full(shape, rest, dtype=value.dtype)
+    few = value.detach().flatten()[: made.numel() // 2]
+    made.flatten()[: len(few)].copy_(few)
+    made.flatten()[-len(few) :].copy_(few.flip(0))
+    return made

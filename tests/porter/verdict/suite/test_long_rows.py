@@ -1,0 +1,39 @@
+"""Samples with long rows: their shapes, and which operators they are for."""
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.verdict.suite.long_rows import SHORT, lengthen, reduces
+
+
+def test_each_end_of_a_long_row_has_elements_of_the_sample() -> None:
+    sample = SampleInput(torch.tensor([[5.0, 6.0], [7.0, 8.0]]), args=(torch.ones(2, 2), torch.ones(3)))
+    found = dict(lengthen(sample, *SHORT))
+    assert {label: tuple(each.input.shape) for label, each in found.items()} == {
+        "a long first dimension, of 1s": (101, 1),
+        "a long first dimension, of 0s": (101, 1),
+        "a long last dimension, of 1s": (2, 101),
+        "a long last dimension, of 0s": (2, 101),
+        "long columns, of 1s": (67, 3),
+        "long columns, of 0s": (67, 3),
+    }
+    row = found["a long first dimension, of 0s"]
+    assert row.input[:, 0].nonzero().flatten().tolist() == [0, 1, 2, 3, 97, 98, 99, 100]
+    assert row.input[-2:, 0].tolist() == [6.0, 5.0]
+    assert [tuple(each.shape) for each in row.args] == [(101, 1), (3,)]
+
+
+def test_what_has_no_dimension_has_no_long_one() -> None:
+    assert not list(lengthen(SampleInput(torch.tensor(1.0))))
+    assert not list(lengthen(SampleInput(torch.empty(0, 3))))
+    assert [label for label, _ in lengthen(SampleInput(torch.ones(3)))] == [
+        "a long first dimension, of 1s",
+        "a long first dimension, of 0s",
+    ]
+
+
+def test_results_of_reductions_are_far_smaller() -> None:
+    [(_, sample), *_] = lengthen(SampleInput(torch.ones(4)), *SHORT)
+    assert reduces(sample.input.sum(), sample) and reduces((sample.input.max(0)), sample)
+    assert not reduces(sample.input.cumsum(0), sample) and not reduces(torch.outer(sample.input, sample.input), sample)
+    assert not reduces(None, sample)
