@@ -100,7 +100,8 @@ class _Writer:
             "tensor": tensor, "sizes": f"{tensor}.sizes()", "strides": f"{tensor}.strides()", "rank": f"{tensor}.dim()",
             "size": f"ensure_nonempty_size({tensor}, {dim})", "stride": f"ensure_nonempty_stride({tensor}, {dim})",
             "rows": f"{tensor}.size(0)", "index stride": f"ensure_nonempty_stride({tensor}, 0)", "dim": dim,
-            "reversed": "reversed", "padding": "left_padding", "multiplies": f'{self._variable(self.found.combine)} == "multiply"',
+            "reversed": "reversed", "padding": "left_padding",
+            "multiplies": f'{self._variable(self.found.combine)} == "multiply"',
             "value": self._scalar(self.found.value), "factor": self._scalar(self.found.factor),
         }  # fmt: skip
         return values[argument.kind]
