@@ -16,7 +16,14 @@ from porter.recording.concatenation import find_concatenation
 from porter.recording.record import RecordedRun
 
 aten = torch.ops.aten
-SHAPES = (((5, 4), (3, 4)), ((2, 6), (1, 6), (4, 6)), ((7,), (0,), (3,)), ((0, 2), (2, 2)), ((3, 4, 5),), ((0,), (2, 3)))
+SHAPES = (
+    ((5, 4), (3, 4)),
+    ((2, 6), (1, 6), (4, 6)),
+    ((7,), (0,), (3,)),
+    ((0, 2), (2, 2)),
+    ((3, 4, 5),),
+    ((0,), (2, 3)),
+)
 FOUND = Concatenation("tensors", "dim", (FLOAT,))
 
 
@@ -43,7 +50,9 @@ def test_the_last_dimension_and_mixed_types() -> None:
     assert find_concatenation([*made, mixed]) == FOUND
 
 
-@pytest.mark.parametrize("change", [lambda t: t + 1, lambda t: t.flip(0), lambda t: torch.cat([t, t[:1]]), lambda t: t[:-1]])
+@pytest.mark.parametrize(
+    "change", [lambda t: t + 1, lambda t: t.flip(0), lambda t: torch.cat([t, t[:1]]), lambda t: t[:-1]]
+)
 def test_one_other_result_is_none(change: Any) -> None:
     first, *others = calls()
     assert find_concatenation([replace(first, results=(change(first.results[0]),)), *others]) is None

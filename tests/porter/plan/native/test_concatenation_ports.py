@@ -54,7 +54,9 @@ def plan(folder: Path, host: str = HOST) -> Plan:
 
 def test_a_concatenation(tmp_path: Path) -> None:
     """The meta function checks and resizes: of the row's own code, the launches alone are left."""
-    assert_expected_inline(plan(tmp_path).changes.diff(), """\
+    assert_expected_inline(
+        plan(tmp_path).changes.diff(),
+        """\
 diff --git a/aten/src/ATen/native/mps/kernels/Joins.metal b/aten/src/ATen/native/mps/kernels/Joins.metal
 new file mode 100644
 --- /dev/null
@@ -165,7 +167,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Joins.mm b/aten/src/ATen/native
  }
  
  } // namespace at::native
-""")
+""",
+    )
 
 
 def test_other_parameters_are_refused(tmp_path: Path) -> None:
