@@ -23,6 +23,7 @@ class Rule(Enum):
     REFLECTED = "i - {argument}, reflected at 0 and n - 1"
     POSITION = "{index}[i] in the dimension {argument}"
     ELEMENT = "the element of {index} in the dimension {argument}"
+    ROW = "the element of {index} in the first dimension, for the whole row"  # index has the leading dimensions
 
 
 class Way(Enum):
@@ -34,7 +35,7 @@ class Way(Enum):
     COMBINE = "is added or multiplied, in order"  # by an argument
 
 
-INDEXED = (Rule.POSITION, Rule.ELEMENT)
+INDEXED = (Rule.POSITION, Rule.ELEMENT)  # along a dimension
 
 
 @dataclass(frozen=True)

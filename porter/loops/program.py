@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.loops.concatenation import Concatenation
 from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
@@ -92,7 +93,7 @@ class Programs:
     name: str
     cases: tuple[SymbolicProgram, ...]
     left: tuple[PorterError, ...] = ()
-    map: CoordinateMap | Resampling | Window | None = None
+    map: CoordinateMap | Concatenation | Resampling | Window | None = None
     order: RowOrder | None = None
     places: NonzeroPlaces | None = None
 

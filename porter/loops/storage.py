@@ -9,6 +9,7 @@ from porter.aten.condition import Condition
 from porter.core import codec
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.loops.concatenation import Concatenation
 from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
@@ -75,7 +76,7 @@ class StoredPrograms:
     cases: tuple[_StoredProgram, ...]
     codes: tuple[str, ...]
     reasons: tuple[str, ...]
-    map: CoordinateMap | Resampling | Window | None
+    map: CoordinateMap | Concatenation | Resampling | Window | None
     order: RowOrder | None
     places: NonzeroPlaces | None
 

@@ -72,6 +72,9 @@ def _list_candidates(runs: Sequence[RecordedRun]) -> Iterator[CoordinateMap]:
             yield CoordinateMap(rule, Way.READ, argument, source=source, value=value)
         for rule, argument in product(_PADS, lists):
             yield CoordinateMap(rule, Way.ADD, argument, source=source)
+    for index, source in product(indices, tensors):
+        if index != source:
+            yield CoordinateMap(Rule.ROW, Way.ADD, index=index, source=source)
     for rule, dim, index in product((Rule.ELEMENT, Rule.POSITION), dims, indices):
         others = [name for name in tensors if name != index]
         for source in others:
@@ -142,6 +145,8 @@ def _compute(
         value = arguments[found.value] if found.value else 0
         outside = torch.tensor(value, dtype=result.dtype).to(type_)
         return torch.where(inside, _wide(source)[tuple(at)].to(type_), outside).reshape(result.shape)
+    if found.rule is Rule.ROW:
+        return _add_rows(_wide(given[found.source]).to(type_), given[found.index], result.shape)
     start = given[found.start].to(type_) if found.start else torch.zeros(result.shape, dtype=type_)
     walked = _find_walked(found, given, arguments, result)
     own = _grid(walked)
@@ -154,6 +159,13 @@ def _compute(
         raise ValueError("another shape")
     _WRITERS[found.way](made, flat, elements.expand(inside.shape)[inside], arguments.get(found.combine))
     return made.reshape(result.shape)
+
+
+def _add_rows(source: torch.Tensor, index: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """The sums of the rows of each index."""
+    rows, index = source.reshape(index.numel(), *shape[1:]), index.reshape(-1)
+    inside = (index >= 0) & (index < shape[0])
+    return torch.zeros(tuple(shape), dtype=source.dtype).index_add_(0, index[inside], rows[inside])
 
 
 def _put(made: torch.Tensor, flat: torch.Tensor, elements: torch.Tensor, _: object) -> None:

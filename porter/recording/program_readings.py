@@ -9,6 +9,7 @@ from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
+from porter.loops.concatenation import Concatenation, concatenation_lines
 from porter.loops.coordinates import CoordinateMap, map_lines
 from porter.loops.host_values import Arguments
 from porter.loops.instances import instantiate
@@ -69,10 +70,12 @@ def describe_programs(
                 yield f"no program of {overload}", tuple(f"{error.code} {error.what}" for error in each.left)
 
 
-def _form_lines(found: CoordinateMap | Resampling | Window) -> Iterator[str]:
+def _form_lines(found: CoordinateMap | Concatenation | Resampling | Window) -> Iterator[str]:
     match found:
         case CoordinateMap():
             return map_lines(found)
+        case Concatenation():
+            return concatenation_lines(found)
         case Resampling():
             return resampling_lines(found)
         case Window():

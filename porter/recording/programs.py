@@ -18,6 +18,7 @@ from porter.loops.optional import join_flags
 from porter.loops.program import Programs, SymbolicProgram
 from porter.recording.branches import find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_program
+from porter.recording.concatenation import find_concatenation
 from porter.recording.coordinates import find_map
 from porter.recording.joining import (
     Case,
@@ -63,7 +64,7 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
 
 def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: Near) -> Programs:
     """What an overload moves, resamples, pools, sorts or places, at any sizes; programs only where it does not."""
-    if found := find_map(runs) or find_resampling(runs) or find_window(runs):
+    if found := find_map(runs) or find_concatenation(runs) or find_resampling(runs) or find_window(runs):
         return Programs(name, (), (), found)
     if order := find_order(runs):
         return Programs(name, (), order=order)

@@ -100,7 +100,7 @@ def _list_arguments(found: CoordinateMap) -> Iterator[Argument]:
         yield Argument(f"constant {type_}* index", "tensor", found.index)
     walked = find_walked(found)
     yield Argument("constant long* sizes", "sizes", walked)
-    if found.rule is not Rule.ELEMENT and needs_sizes(found):
+    if needs_sizes(found):
         yield Argument(f"constant long* {to}_sizes", "sizes", _to(found))
     yield Argument("constant long* output_strides", "strides", RESULT)
     if found.source:
@@ -111,7 +111,12 @@ def _list_arguments(found: CoordinateMap) -> Iterator[Argument]:
         yield Argument(f"constant index_t& {to}_stride", "stride", _to(found))
     if found.rule is Rule.POSITION:
         yield Argument("constant index_t& index_stride", "index stride", found.index)
+    if found.rule is Rule.ROW:
+        yield Argument("constant long* index_strides", "strides", found.index)
+        yield Argument(f"constant index_t& {to}_size", "rows", _to(found))
     yield Argument("constant long& ndim", "rank", walked)
+    if found.rule is Rule.ROW:
+        yield Argument("constant long& index_ndim", "rank", found.index)
     if found.rule in INDEXED:
         yield Argument("constant long& dim", "dim")
     if found.way is Way.COMBINE:
@@ -139,7 +144,7 @@ def find_walked(found: CoordinateMap) -> str:
 
 def needs_sizes(found: CoordinateMap) -> bool:
     """Whether a kernel takes the sizes of the tensor at whose coordinates it reads or writes."""
-    return found.rule is not Rule.REVERSED
+    return found.rule not in (Rule.REVERSED, Rule.ELEMENT, Rule.ROW)
 
 
 def _is_checked(found: CoordinateMap) -> bool:
@@ -148,6 +153,9 @@ def _is_checked(found: CoordinateMap) -> bool:
 
 
 def _write_body(found: CoordinateMap) -> Iterator[str]:
+    if found.rule is Rule.ROW:
+        yield from _write_rows(found)
+        return
     source, to = name_tensor(found.source), name_tensor(_to(found))
     tensors = ["output", *([source] if source else []), *(["index"] if found.rule is Rule.ELEMENT else [])]
     inside = _is_checked(found) and found.rule is not Rule.ELEMENT
@@ -204,6 +212,28 @@ def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iter
         yield from (f"if ({test}) {{", f"  {write}", "}")
     else:
         yield write
+
+
+def _write_rows(found: CoordinateMap) -> Iterator[str]:
+    """An element goes to its place in the row that the index of its leading coordinates names."""
+    source = name_tensor(found.source)
+    yield "index_t rest = tid;"
+    yield from (f"index_t {each}_offset = 0;" for each in ("output", source, "index"))
+    yield "for (long d = ndim - 1; d >= 0; d--) {"
+    yield "  const index_t i = rest % index_t(sizes[d]);"
+    yield "  rest /= index_t(sizes[d]);"
+    yield f"  {source}_offset += i * index_t({source}_strides[d]);"
+    yield "  if (d < index_ndim) {"
+    yield "    index_offset += i * index_t(index_strides[d]);"
+    yield "  } else {"
+    yield "    output_offset += i * index_t(output_strides[d - index_ndim + 1]);"
+    yield "  }"
+    yield "}"
+    yield "const index_t at = index[index_offset];"
+    yield "if (at >= 0 && at < output_size) {"
+    yield "  output_offset += at * index_t(output_strides[0]);"
+    yield f"  c10::metal::AtomicType<{KEY}>::atomic_add(output, output_offset, {source}[{source}_offset]);"
+    yield "}"
 
 
 def _write_combined(found: CoordinateMap, source: str) -> Iterator[str]:

@@ -99,8 +99,9 @@ class _Writer:
         values = {
             "tensor": tensor, "sizes": f"{tensor}.sizes()", "strides": f"{tensor}.strides()", "rank": f"{tensor}.dim()",
             "size": f"ensure_nonempty_size({tensor}, {dim})", "stride": f"ensure_nonempty_stride({tensor}, {dim})",
-            "index stride": f"ensure_nonempty_stride({tensor}, 0)", "dim": dim, "reversed": "reversed",
-            "padding": "left_padding", "multiplies": f'{self._variable(self.found.combine)} == "multiply"',
+            "rows": f"{tensor}.size(0)", "index stride": f"ensure_nonempty_stride({tensor}, 0)", "dim": dim,
+            "reversed": "reversed", "padding": "left_padding",
+            "multiplies": f'{self._variable(self.found.combine)} == "multiply"',
             "value": self._scalar(self.found.value), "factor": self._scalar(self.found.factor),
         }  # fmt: skip
         return values[argument.kind]
@@ -120,6 +121,9 @@ class _Writer:
         read = [each.tensor for each in self.kernel.arguments if each.kind == "tensor"]
         fit = " && ".join(f"canUse32BitIndexMath({self._tensor(each)})" for each in read)
         yield f'const std::string index_type = {fit} ? "int" : "long";'
+        guarded = self._may_write_nothing()
+        if guarded:
+            yield f"if ({self._tensor(find_walked(self.found))}.numel() > 0) {{"
         yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"
         yield "@autoreleasepool {"
         yield "auto computeEncoder = stream->commandEncoder();"
@@ -135,6 +139,13 @@ class _Writer:
         yield "getMPSProfiler().endProfileKernel(PSO);"
         yield "}"
         yield "});"
+        if guarded:
+            yield "}"
+
+    def _may_write_nothing(self) -> bool:
+        """Whether there may be results and nothing to write to them, which the function does not ask."""
+        tensors = [self.names.variable(each) for each in (self.found.index, self.found.source) if each]
+        return self.found.writes and not any(f"{each}.numel() == 0" in self.body for each in tensors)
 
     def _count(self) -> str:
         walked = self._tensor(find_walked(self.found))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from porter.core.dtypes import DType
+from porter.loops.concatenation import Concatenation
 from porter.loops.coordinates import CoordinateMap, Way
 from porter.loops.resampling import Resampling
 from porter.loops.windows import Window
+from porter.metal.native.concatenation_kernel import list_concatenated_types, write_concatenation_kernel
+from porter.metal.native.concatenation_launch import write_concatenation_launch
 from porter.metal.native.coordinate_kernel import MapKernel, list_types, write_map_kernel
 from porter.metal.native.coordinate_launch import write_map_launch
 from porter.metal.native.host_values import Names
@@ -18,7 +21,7 @@ from porter.metal.native.resampling_launch import write_resampling_launch
 from porter.metal.native.window_kernel import find_threads, list_pooled_types, write_window_kernel
 from porter.metal.native.window_launch import write_window_launch
 
-Found = CoordinateMap | Resampling | Window
+Found = CoordinateMap | Concatenation | Resampling | Window
 
 
 def list_form_types(found: Found, read_atomic: Callable[[], Sequence[str]], refuses_complex: bool) -> list[DType]:
@@ -26,6 +29,8 @@ def list_form_types(found: Found, read_atomic: Callable[[], Sequence[str]], refu
     match found:
         case CoordinateMap():
             return list_types(found, read_atomic() if found.way is Way.ADD else (), refuses_complex)
+        case Concatenation():
+            return list_concatenated_types(refuses_complex)
         case Resampling():
             return list_resampled_types(found, refuses_complex)
         case Window():
@@ -37,6 +42,8 @@ def write_form_kernel(found: Found, name: str, instances: Sequence[DType], style
     match found:
         case CoordinateMap():
             return write_map_kernel(found, name, instances, style)
+        case Concatenation():
+            return write_concatenation_kernel(name, instances, style)
         case Resampling():
             return write_resampling_kernel(found, name, instances, style)
         case Window():
@@ -48,6 +55,8 @@ def write_form_launch(found: Found, kernel: MapKernel, names: Names, views: Mapp
     match found:
         case CoordinateMap():
             return write_map_launch(found, kernel, names, views, body)
+        case Concatenation():
+            return write_concatenation_launch(found, kernel, names, body)
         case Resampling():
             return write_resampling_launch(found, kernel, names, body)
         case Window():

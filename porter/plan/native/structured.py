@@ -1,4 +1,4 @@
-"""The function that a row's launch goes to; of windows that are structured, with a body that is the launch alone.
+"""The function that a row's launch goes to; of some structured rows, with a body that is the launch alone.
 
 The meta function of a structured row checks the arguments and makes the results. Source: torchgen (`structured`,
 `precomputed`), ATen/native/README.md.
@@ -15,6 +15,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.inlining import read_parameters
+from porter.loops.concatenation import Concatenation
 from porter.loops.program import Programs, list_read
 from porter.loops.windows import Window
 from porter.plan.native.direct_results import with_direct_results
@@ -28,7 +29,7 @@ def find_own_target(
     checkout: Checkout, served: ServedFunction, found: Programs | PorterError, ported: frozenset[str]
 ) -> Target:
     """The function that a row's launch goes to, with the names that it has. Raises PTR368, PTR369 and PTR371."""
-    if isinstance(found, Programs) and isinstance(found.map, Window):
+    if isinstance(found, Programs) and isinstance(found.map, (Concatenation, Window)):
         target = find_structured_target(checkout, served)
         if target is not None:
             return target
@@ -39,7 +40,8 @@ def find_own_target(
 def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target | None:
     """The function of a structured row, without what it does beside its graph; None if it is not one.
 
-    A list of the schema that torchgen passes as numbers is these in braces. Raises PTR371.
+    A list of the schema that torchgen passes as numbers is these in braces; an argument that it passes with others is
+    the one of its name. Raises PTR371.
     """
     found, row = served.implementation, served.function
     if found is None or found.function is None or not row.structured:
@@ -51,9 +53,10 @@ def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target
     parameters = [each.name for each in read_parameters(function)]
     variables, precomputed = {}, _read_precomputed(checkout, row)
     for each in row.arguments:
-        count = precomputed.get(each.name, 1)
-        taken, parameters = parameters[:count], parameters[count:]
-        variables[each.name] = f"{{{', '.join(taken)}}}" if each.name in precomputed else "".join(taken)
+        made = precomputed.get(each.name, [each.name])
+        taken, parameters = parameters[: len(made)], parameters[len(made) :]
+        same = [variable for name, variable in zip(made, taken, strict=False) if name == each.name]
+        variables[each.name] = "".join(same) if each.name in made else f"{{{', '.join(taken)}}}"
     if parameters or not all(variables.values()):
         what = f"{function.name} takes other arguments than {row.name}"
         raise PorterError("PTR371", what, source.place(function.start), "See docs/errors/PTR371.md.")
@@ -62,9 +65,9 @@ def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target
     return Target(found.file, function, f"\n  {RUN}();\n", variables, frozenset(), arguments=variables)
 
 
-def _read_precomputed(checkout: Checkout, row: NativeFunction) -> dict[str, int]:
-    """The arguments that are passed as numbers, and how many."""
+def _read_precomputed(checkout: Checkout, row: NativeFunction) -> dict[str, list[str]]:
+    """The arguments that are passed as others, and the names of these."""
     text = checkout.read(NATIVE_FUNCTIONS)[row.offset :]
     end = text.find("\n- func:", 1)
     declared = text[: end if end >= 0 else None].partition("\n  precomputed:\n")[2]
-    return {name: made.count(",") + 1 for name, made in _PRECOMPUTED.findall(declared)}
+    return {name: [each.split()[-1] for each in made.split(",")] for name, made in _PRECOMPUTED.findall(declared)}

@@ -61,6 +61,12 @@ def rows(**others: Any) -> Iterator[Arguments]:
         yield {"self": torch.randn(shape), "dim": 0, "index": index, **source, **others}
 
 
+def whole_rows() -> Iterator[Arguments]:
+    for shape in ((5,), (2, 3), (), (3, 1, 4), (6,)):
+        given = {"grad_output": torch.randn(*shape, 4), "indices": index_like(shape, 7)}
+        yield {**given, "num_weights": 9, "padding_idx": -1, "scale_grad_by_freq": False}
+
+
 def fills() -> Iterator[Arguments]:
     for shape in SHAPES:
         yield {"self": torch.randn(shape), "dim": 0, "index": torch.tensor([1, 0]), "value": torch.randn(())}
@@ -77,6 +83,7 @@ CASES: dict[str, tuple[Any, Callable[[], Iterator[Arguments]], Rule, Way]] = {
     "gather": (aten.gather.default, lambda: along(""), Rule.ELEMENT, Way.READ),
     "index_select": (aten.index_select.default, rows, Rule.POSITION, Way.READ),
     "index_add": (aten.index_add.default, lambda: rows(alpha=2), Rule.POSITION, Way.ADD),
+    "embedding": (aten.embedding_dense_backward.default, whole_rows, Rule.ROW, Way.ADD),
     "index_fill": (aten.index_fill.int_Tensor, fills, Rule.POSITION, Way.PUT),
     "scatter.src": (aten.scatter.src, lambda: along("src"), Rule.ELEMENT, Way.PUT),
     "scatter.value": (aten.scatter.value, lambda: along("", value=3.5), Rule.ELEMENT, Way.PUT),

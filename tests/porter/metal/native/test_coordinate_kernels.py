@@ -67,7 +67,7 @@ def launch(
         tensor = tensors.get(argument.tensor, result)
         made: dict[str, Callable[[], torch.Tensor]] = {
             "tensor": lambda: tensor, "sizes": lambda: numbers(tensor.shape),
-            "strides": lambda: numbers(tensor.stride()), "rank": lambda: numbers([tensor.ndim]),
+            "strides": lambda: numbers(tensor.stride()), "rows": lambda: narrow(tensor.size(0)), "rank": lambda: numbers([tensor.ndim]),
             "size": lambda: narrow(tensor.size(dim)), "stride": lambda: narrow(tensor.stride(dim)),
             "index stride": lambda: narrow(tensor.stride(0)), "dim": lambda: numbers([dim]),
             "reversed": lambda: numbers([sum(1 << d for d in listed)]), "padding": lambda: numbers(listed),
@@ -122,6 +122,21 @@ def test_pads_and_their_gradients(rule: Rule) -> None:
     added = CoordinateMap(rule, Way.ADD, "padding", source="grad_output", dtypes=(FLOAT,))
     found = launch(added, {"grad_output": gradient}, with_gaps(torch.zeros(source.shape)), listed=left)
     torch.testing.assert_close(found, source.grad)
+
+
+@pytest.mark.parametrize(
+    ("shape", "row"), [((), (4,)), ((5,), (4,)), ((3, 4), (4,)), ((), (2, 3)), ((3, 4), (2, 3)), ((5,), ())]
+)
+def test_rows_are_added_whole(shape: tuple[int, ...], row: tuple[int, ...]) -> None:
+    index = torch.randint(-2, 9, shape)
+    source = with_gaps(torch.randn(shape + row))
+    found = CoordinateMap(Rule.ROW, Way.ADD, index="indices", source="grad_output", index_dtypes=INDEX)
+    given = {"indices": with_gaps(index) if shape else index, "grad_output": source}
+    made = launch(found, given, with_gaps(torch.zeros(7, *row)))
+    inside = ((index >= 0) & (index < 7)).reshape(-1)
+    rows = source.reshape(-1, *row).double()[inside]
+    expected = torch.zeros(7, *row, dtype=torch.float64).index_add(0, index.reshape(-1)[inside], rows)
+    torch.testing.assert_close(made, expected.float())
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -19,6 +19,11 @@ ROWS = """
     CPU: mirrored_cpu
     MPS: mirrored_mps
 
+- func: rows_backward(Tensor grad_output, Tensor indices, int count) -> Tensor
+  dispatch:
+    CPU: rows_backward_cpu
+    MPS: rows_backward_mps
+
 - func: added_at.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)
   dispatch:
     CPU: added_at_out_cpu
@@ -42,6 +47,16 @@ Tensor mirrored_mps(const Tensor& self, IntArrayRef dims) {
   return result;
 }
 
+Tensor rows_backward_mps(const Tensor& grad_, const Tensor& indices, int64_t count) {
+  using namespace mps;
+  Tensor grad_weight = at::empty({count, grad_.size(-1)}, grad_.options());
+  if (grad_weight.numel() == 0) {
+    return grad_weight;
+  }
+  runMPSGraph(getCurrentMPSStream(), makeGraph(count), feeds, grad_weight);
+  return grad_weight;
+}
+
 Tensor& added_at_out_mps(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
   using namespace mps;
   TORCH_CHECK(!self.is_complex(), "added_at: no complex numbers");
@@ -55,6 +70,9 @@ Tensor& added_at_out_mps(const Tensor& self, int64_t dim, const Tensor& index, c
 MIRRORED = CoordinateMap(Rule.REVERSED, Way.READ, "dims", source="self", dtypes=(FLOAT, HALF))
 ADDED = CoordinateMap(
     Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self", dtypes=(FLOAT, HALF), index_dtypes=(INT, LONG)
+)
+ROWS_ADDED = CoordinateMap(
+    Rule.ROW, Way.ADD, index="indices", source="grad_output", dtypes=(FLOAT, HALF), index_dtypes=(INT, LONG)
 )
 ATOMIC = """template <> struct AtomicType<float> {};
 template <> struct AtomicType<half> {};
@@ -203,6 +221,144 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
     )
 
 
+def test_rows_that_are_added(tmp_path: Path) -> None:
+    """Where there are no indices, the kernel is not launched: all gradients are zero."""
+    assert_expected_inline(
+        plan(tmp_path, "rows_backward", ROWS_ADDED).changes.diff(),
+        """\
+diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/mps/kernels/Puts.metal
+new file mode 100644
+--- /dev/null
++++ b/aten/src/ATen/native/mps/kernels/Puts.metal
+@@ -0,0 +1,65 @@
++#include <c10/metal/atomic.h>
++#include <c10/metal/utils.h>
++#include <metal_stdlib>
++
++using namespace metal;
++
++template <typename T, typename I, typename index_t>
++kernel void rows_backward(
++    device c10::metal::AtomicType_t<T>* output,
++    constant T* grad_output,
++    constant I* index,
++    constant long* sizes,
++    constant long* output_strides,
++    constant long* grad_output_strides,
++    constant long* index_strides,
++    constant index_t& output_size,
++    constant long& ndim,
++    constant long& index_ndim,
++    uint tid [[thread_position_in_grid]]) {
++  index_t rest = tid;
++  index_t output_offset = 0;
++  index_t grad_output_offset = 0;
++  index_t index_offset = 0;
++  for (long d = ndim - 1; d >= 0; d--) {
++    const index_t i = rest % index_t(sizes[d]);
++    rest /= index_t(sizes[d]);
++    grad_output_offset += i * index_t(grad_output_strides[d]);
++    if (d < index_ndim) {
++      index_offset += i * index_t(index_strides[d]);
++    } else {
++      output_offset += i * index_t(output_strides[d - index_ndim + 1]);
++    }
++  }
++  const index_t at = index[index_offset];
++  if (at >= 0 && at < output_size) {
++    output_offset += at * index_t(output_strides[0]);
++    c10::metal::AtomicType<T>::atomic_add(
++        output, output_offset, grad_output[grad_output_offset]);
++  }
++}
++
++#define REGISTER_ROWS_BACKWARD_(DTYPE, DTYPE1, INDEX)               \\
++  template [[host_name(                                             \\
++      "rows_backward_" #DTYPE "_" #DTYPE1 "_" #INDEX)]] kernel void \\
++  rows_backward<DTYPE, DTYPE1, INDEX>(                              \\
++      device c10::metal::AtomicType_t<DTYPE> * output,              \\
++      constant DTYPE * grad_output,                                 \\
++      constant DTYPE1 * index,                                      \\
++      constant long* sizes,                                         \\
++      constant long* output_strides,                                \\
++      constant long* grad_output_strides,                           \\
++      constant long* index_strides,                                 \\
++      constant INDEX& output_size,                                  \\
++      constant long& ndim,                                          \\
++      constant long& index_ndim,                                    \\
++      uint tid [[thread_position_in_grid]])
++
++#define REGISTER_ROWS_BACKWARD(DTYPE, DTYPE1)  \\
++  REGISTER_ROWS_BACKWARD_(DTYPE, DTYPE1, int); \\
++  REGISTER_ROWS_BACKWARD_(DTYPE, DTYPE1, long)
++
++REGISTER_ROWS_BACKWARD(float, int);
++REGISTER_ROWS_BACKWARD(float, long);
++REGISTER_ROWS_BACKWARD(half, int);
++REGISTER_ROWS_BACKWARD(half, long);
+diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/mps/operations/Puts.mm
+--- a/aten/src/ATen/native/mps/operations/Puts.mm
++++ b/aten/src/ATen/native/mps/operations/Puts.mm
+@@ -1,6 +1,15 @@
++#include <ATen/Context.h>
++#include <ATen/mps/MPSProfiler.h>
++#include <ATen/native/CanUse32BitIndexMath.h>
+ #include <ATen/native/mps/OperationUtils.h>
+ 
+ namespace at::native {
++
++#ifndef PYTORCH_JIT_COMPILE_SHADERS
++static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
++#else
++#include <ATen/native/mps/Puts_metallib.h>
++#endif
+ 
+ Tensor mirrored_mps(const Tensor& self, IntArrayRef dims) {
+   using namespace mps;
+@@ -22,7 +31,38 @@
+   if (grad_weight.numel() == 0) {
+     return grad_weight;
+   }
+-  runMPSGraph(getCurrentMPSStream(), makeGraph(count), feeds, grad_weight);
++  at::globalContext().alertNotDeterministic("rows_backward_mps");
++  grad_weight.zero_();
++  MPSStream* stream = getCurrentMPSStream();
++  const std::string index_type =
++      canUse32BitIndexMath(grad_weight) && canUse32BitIndexMath(grad_) && canUse32BitIndexMath(indices) ? "int"
++                                                                                                        : "long";
++  if (grad_.numel() > 0) {
++    dispatch_sync_with_rethrow(stream->queue(), ^() {
++      @autoreleasepool {
++        auto computeEncoder = stream->commandEncoder();
++        auto PSO = lib.getPipelineStateForFunc("rows_backward_" + scalarToMetalTypeString(grad_weight) + "_" +
++                                               scalarToMetalTypeString(indices) + "_" + index_type);
++        // this function call is a no-op if MPS Profiler is not enabled
++        getMPSProfiler().beginProfileKernel(PSO, "rows_backward", {grad_, indices});
++        [computeEncoder setComputePipelineState:PSO];
++        mtl_setArgs(computeEncoder,
++                    grad_weight,
++                    grad_,
++                    indices,
++                    grad_.sizes(),
++                    grad_weight.strides(),
++                    grad_.strides(),
++                    indices.strides(),
++                    grad_weight.size(0),
++                    grad_.dim(),
++                    indices.dim());
++        mtl_dispatch1DJob(computeEncoder, PSO, grad_.numel());
++        getMPSProfiler().endProfileKernel(PSO);
++      }
++    });
++  }
++
+   return grad_weight;
+ }
+ 
+""",
+    )
+
+
 def test_a_map_that_adds(tmp_path: Path) -> None:
     assert_expected_inline(
         plan(tmp_path, "added_at", ADDED).changes.diff(),
@@ -297,7 +453,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
  
  Tensor mirrored_mps(const Tensor& self, IntArrayRef dims) {
    using namespace mps;
-@@ -20,7 +30,40 @@
+@@ -30,7 +40,42 @@
    using namespace mps;
    TORCH_CHECK(!self.is_complex(), "added_at: no complex numbers");
    dim = maybe_wrap_dim(dim, self.dim());
@@ -311,30 +467,32 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type =
 +      canUse32BitIndexMath(out) && canUse32BitIndexMath(src) && canUse32BitIndexMath(index) ? "int" : "long";
-+  dispatch_sync_with_rethrow(stream->queue(), ^() {
-+    @autoreleasepool {
-+      auto computeEncoder = stream->commandEncoder();
-+      auto PSO = lib.getPipelineStateForFunc("added_at_" + scalarToMetalTypeString(out) + "_" +
-+                                             scalarToMetalTypeString(index) + "_" + index_type);
-+      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "added_at", {src, index});
-+      [computeEncoder setComputePipelineState:PSO];
-+      mtl_setArgs(computeEncoder,
-+                  out,
-+                  src,
-+                  index,
-+                  index.sizes(),
-+                  out.strides(),
-+                  src.strides(),
-+                  index.strides(),
-+                  ensure_nonempty_size(out, dim),
-+                  ensure_nonempty_stride(out, dim),
-+                  index.dim(),
-+                  dim);
-+      mtl_dispatch1DJob(computeEncoder, PSO, index.numel());
-+      getMPSProfiler().endProfileKernel(PSO);
-+    }
-+  });
++  if (index.numel() > 0) {
++    dispatch_sync_with_rethrow(stream->queue(), ^() {
++      @autoreleasepool {
++        auto computeEncoder = stream->commandEncoder();
++        auto PSO = lib.getPipelineStateForFunc("added_at_" + scalarToMetalTypeString(out) + "_" +
++                                               scalarToMetalTypeString(index) + "_" + index_type);
++        // this function call is a no-op if MPS Profiler is not enabled
++        getMPSProfiler().beginProfileKernel(PSO, "added_at", {src, index});
++        [computeEncoder setComputePipelineState:PSO];
++        mtl_setArgs(computeEncoder,
++                    out,
++                    src,
++                    index,
++                    index.sizes(),
++                    out.strides(),
++                    src.strides(),
++                    index.strides(),
++                    ensure_nonempty_size(out, dim),
++                    ensure_nonempty_stride(out, dim),
++                    index.dim(),
++                    dim);
++        mtl_dispatch1DJob(computeEncoder, PSO, index.numel());
++        getMPSProfiler().endProfileKernel(PSO);
++      }
++    });
++  }
 +
    return out;
  }

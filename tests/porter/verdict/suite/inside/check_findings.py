@@ -72,3 +72,26 @@ def test_other_layouts_are_compared_with_what_the_cpu_gives(monkeypatch: pytest.
     monkeypatch.setattr(consistency.Consistency, "mps_with_arguments", wrong)
     [found] = runner.run(Context(bases=("abs",)), "test_layouts_abs_mps_int32")
     assert found.status == "failed" and "not equal" in found.reason
+
+
+def test_equal_elements_are_compared_by_what_is_named() -> None:
+    """What differs from the CPU's topk in ties alone passes; a position of another element does not."""
+    [passed] = runner.run(Context(bases=("topk",)), "test_layouts_topk_mps_float32")
+    assert (passed.status, passed.reason) == ("passed", "")
+
+
+@pytest.mark.parametrize(
+    ("step", "status"), [(1, "passed"), (2, "failed")], ids=["another of them", "one of them twice"]
+)
+def test_other_positions_of_equal_elements(step: int, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = consistency.Consistency.mps_with_arguments
+
+    def change(*arguments: Any) -> tuple[Any, Any]:
+        (values, positions), given = right(*arguments)
+        if arguments[2].args == (3,) and arguments[2].input.stride()[-1] == 0:  # rows of equal elements
+            positions = torch.arange(positions.shape[-1], device=positions.device) // step + 0 * positions
+        return torch.return_types.topk((values, positions)), given
+
+    monkeypatch.setattr(consistency.Consistency, "mps_with_arguments", change)
+    [found] = runner.run(Context(bases=("topk",)), "test_layouts_topk_mps_float32")
+    assert found.status == status

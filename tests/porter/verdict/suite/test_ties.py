@@ -1,0 +1,73 @@
+"""Positions of equal elements are compared exactly where the CPU keeps their order, else by what they name."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+import torch
+
+from porter.verdict.suite.ties import take_positions
+
+NAN = math.nan
+ROW = torch.tensor([[5.0, 7.0, 5.0, NAN, 5.0, NAN]])
+
+
+def at(*positions: int, source: torch.Tensor = ROW) -> tuple[torch.Tensor, torch.Tensor]:
+    """The elements of a row at these positions, and the positions."""
+    places = torch.tensor([positions])
+    return source.take_along_dim(places, 1), places
+
+
+UNORDERED = at(5, 3, 1, 4)  # of two equal elements the second comes first
+
+
+@pytest.mark.parametrize("positions", [(3, 5, 1, 0), (5, 3, 1, 2), (5, 3, 1, 4)])
+def test_any_of_equal_elements_is_right(positions: tuple[int, ...]) -> None:
+    assert take_positions(ROW, at(*positions), UNORDERED)
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [(3, 3, 1, 0), (3, 5, 0, 1), (3, 5, 1, 1), (3, 5, 1, 6), (3, 5, 1, -1)],
+    ids=["one twice", "other elements", "another element", "too large", "negative"],
+)
+def test_other_positions_are_not(positions: tuple[int, ...]) -> None:
+    assert not take_positions(ROW, (UNORDERED[0], torch.tensor([positions])), UNORDERED)
+
+
+@pytest.mark.parametrize(
+    ("ordered", "other"), [((3, 5, 1, 0), (5, 3, 1, 0)), ((0, 2), (0, 4)), ((0, 2), (2, 0)), ((3,), (5,))]
+)
+def test_where_the_cpu_keeps_order_positions_are_compared(ordered: tuple[int, ...], other: tuple[int, ...]) -> None:
+    assert not take_positions(ROW, at(*other), at(*ordered))
+    assert take_positions(ROW, at(*ordered), at(*other))
+
+
+def test_the_order_along_each_dimension() -> None:
+    """Columns of equal elements: topk of ATen's CPU takes them in an order of its own."""
+    column = torch.ones(5, 3)
+    want = torch.topk(column, 3, 0)
+    assert want.indices[:, 0].tolist() != [0, 1, 2]
+    first = torch.arange(3)[:, None].expand(3, 3)
+    assert take_positions(column, (want.values, first), want)
+    assert not take_positions(column, (want.values, first.T.clone()), want)  # one position thrice in each column
+
+
+def test_what_a_stable_sort_max_and_min_give_is_in_order() -> None:
+    source = torch.randint(0, 4, (7, 33), generator=torch.Generator().manual_seed(0))
+    for find in (partial(torch.sort, stable=True), partial(torch.max, keepdim=True), partial(torch.min, keepdim=True)):
+        found, mirrored = find(source, dim=-1), find(source.flip(-1), dim=-1)
+        last = 32 - mirrored.indices  # the last of equal elements first
+        assert torch.equal(source.take_along_dim(last, -1), found.values) and not torch.equal(last, found.indices)
+        assert not take_positions(source, (found.values, last), found)
+
+
+def test_results_of_other_kinds_are_not_positions() -> None:
+    values, positions = UNORDERED
+    assert not take_positions(ROW, (values, positions.int()), UNORDERED)
+    assert not take_positions(ROW, (values[:, :2], positions[:, :2]), UNORDERED)
+    assert not take_positions(ROW, (values,), (values,))
+    assert not take_positions(ROW, (values, positions[0]), (values, positions[0]))
+    assert not take_positions(ROW[:, :0], (values[:, :0], positions[:, :0]), (values[:, :0], positions[:, :0]))
