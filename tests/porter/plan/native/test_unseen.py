@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from porter.core.errors import PorterError
-from porter.loops.program import Programs
+from porter.core.layout import OPERATIONS
+from porter.loops.program import LostCall, Programs
+from porter.plan.native.unseen import Edited
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 
@@ -36,6 +38,41 @@ def test_a_flag_of_both_values_is_not(tmp_path: Path) -> None:
     checkout = fork.copy_fork(tmp_path)
     known = with_flag(fork.largest(), False, True)
     assert plan_operator(checkout, "largest", programs=lambda _: known).complete
+
+
+def test_a_number_that_all_calls_give_alike_and_the_graph_reads_is_refused(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    [file] = (each for each in (checkout.root / OPERATIONS).glob("*.mm") if "turn_template" in each.read_text())
+    file.write_text(file.read_text().replace("(key, makeGraph)", "(key + std::to_string(times), makeGraph(times))"))
+    known = fork.turned()
+    with pytest.raises(PorterError, match=r"PTR361 all recorded calls of turned give `times` the value 2"):
+        plan_operator(checkout, "turned", programs=lambda _: known)
+    calls = tuple(replace(call, others={"times": times}) for call in known.calls for times in (2, 3))
+    varied = replace(known, cases=(replace(known.cases[0], calls=calls),))
+    assert plan_operator(checkout, "turned", programs=lambda _: varied).complete
+
+
+def test_a_value_of_lost_calls_alone_is_refused_with_what_was_raised(tmp_path: Path) -> None:
+    known = with_flag(fork.largest(), False)
+    lost = LostCall(with_flag(fork.largest(), True).calls[0], "RuntimeError: no such graph")
+    what = "PTR418 nothing is known of calls of largest.out with `keepdim` = True: RuntimeError: no such graph"
+    with pytest.raises(PorterError, match=what):
+        plan_operator(fork.copy_fork(tmp_path), "largest", programs=lambda _: replace(known, lost=(lost,)))
+
+
+def test_a_lost_call_whose_values_others_have_is_not(tmp_path: Path) -> None:
+    known = with_flag(fork.largest(), False, True)
+    lost = LostCall(known.calls[0], "RuntimeError: no such graph")
+    plan = plan_operator(fork.copy_fork(tmp_path), "largest", programs=lambda _: replace(known, lost=(lost,)))
+    assert plan.complete
+
+
+def test_what_a_check_that_stays_refuses_is_not_lost() -> None:
+    edited = Edited(
+        'TORCH_CHECK(!flag, "flag is not supported"); run(flag);', 'TORCH_CHECK(!flag, "flag is not supported");'
+    )
+    assert edited.removes("flag") and edited.raises("RuntimeError: flag is not supported on MPS")
+    assert not edited.raises("RuntimeError: another reason")
 
 
 def test_a_size_by_its_dimension_is_taken_of_as_many_dimensions_as_were_recorded(tmp_path: Path) -> None:
