@@ -111,11 +111,12 @@ def find_programs(
             failed.append((group, error))
     cases, dropped = _drop_single(join_cases(cases))
     failed = [each for each in failed if not join(cases, each[0]) and not leave_out(cases, each[0])]
+    ranks = {rank for case in cases for rank in _list_ranks(case.calls)}
     for group, why in failed:
-        if all(map(_is_single, group)):  # which other cases may compute, though not as the graph does
+        if _is_beside(group, ranks):
             lost.add_all(name, (each.program.arguments for each in group), why.what)
     lost.add_all(name, (call for case in dropped for call in case.program.calls), "its graph is one of single elements")
-    failed = [each for each in failed if not all(map(_is_single, each[0]))]
+    failed = [each for each in failed if not _is_beside(each[0], ranks)]
     for case in cases:
         case.program = join_flags(case.program)
     left += [error for _, error in failed]
@@ -160,6 +161,19 @@ def _without_single(calls: Sequence[Observed]) -> list[Observed]:
 def _is_single(observed: Observed) -> bool:
     """Whether no tensor argument and no result has more than one element."""
     return all(prod(each.shape) == 1 for each in observed.program.arguments.tensors.values())
+
+
+def _list_ranks(calls: Sequence[Observed]) -> set[int]:
+    """The most dimensions of a tensor, in calls."""
+    return {max(len(each.shape) for each in call.program.arguments.tensors.values()) for call in calls}
+
+
+def _is_beside(group: Sequence[Observed], ranks: set[int]) -> bool:
+    """Whether calls that no case computes are of one element, or of dimensions that no case has, which a port refuses.
+
+    Those of one element other cases compute too, though not as the graph does.
+    """
+    return all(map(_is_single, group)) or (bool(ranks) and ranks.isdisjoint(_list_ranks(group)))
 
 
 def _read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed], list[PorterError]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from porter.aten.native_functions import NativeFunction
@@ -91,6 +92,7 @@ def check_ranks(programs: Programs, names: Names, body: str, launch: str) -> tup
 
 def _find_ranks(programs: Programs, names: Names, body: str, launch: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The tensors that recorded calls limit, with how many dimensions they have there."""
+    kept = Edited("", body)
     for tensor in dict.fromkeys(name for call in programs.calls for name in call.tensors):
         ranks = tuple(sorted({len(call.tensors[tensor].shape) for call in programs.calls if tensor in call.tensors}))
         if tensor not in names.variables or tensor.startswith("result"):
@@ -99,8 +101,16 @@ def _find_ranks(programs: Programs, names: Names, body: str, launch: str) -> Ite
         asked = rf"{re.escape(member)}(?:dim|ndimension)\(\)"
         is_checked = len(ranks) == 1 and re.search(rf"{asked}\s*==\s*{ranks[0]}\b", body)
         counts = len(ranks) == 1 and (f"{member}size(" in launch or _counts_dimensions(programs, tensor))
-        if not is_checked and (counts or _asks_rank(programs, tensor)):
+        is_lost = any(_has_other_rank(each, tensor, ranks) for each in programs.lost if not kept.raises(each.why))
+        if not is_checked and (counts or is_lost or _asks_rank(programs, tensor)):
             yield tensor, ranks
+
+
+def _has_other_rank(lost: LostCall, tensor: str, ranks: Collection[int]) -> bool:
+    """Whether a call of more than one element has a tensor of other dimensions."""
+    given = lost.arguments.tensors
+    is_single = all(math.prod(each.shape) == 1 for each in given.values())
+    return tensor in given and len(given[tensor].shape) not in ranks and not is_single
 
 
 def _asks_rank(programs: Programs, tensor: str) -> bool:
