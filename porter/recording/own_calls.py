@@ -58,8 +58,8 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
         ranks = {Template.of(each).rank for each in samples}
         for at, sample in enumerate(samples):
             own_sizes = sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS)
-            others = () if i or at else sets.make_ranks(sample, differentiable, ranks)
-            for made, place in chain(own_sizes, others):
+            others = [sets.make_ranks(sample, differentiable, ranks), sets.make_numbers(sample, differentiable)]
+            for made, place in chain(own_sizes, *(() if i or at else others)):
                 for call in capture_sample_calls(op, base, made, differentiable):
                     own = OwnCall(call, op, base, sets, place)
                     yield own

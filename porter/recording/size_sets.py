@@ -29,7 +29,8 @@ _SMALL = (1, 2, 3)
 _TARGETS = (7, 11, 6, 12, 3, 4, 9, 8, 2)
 _WIDENED = (2, 3)  # ranks that one dimension more is tried for
 _RANKS = (1, 2, 3, 4, 5)  # that calls are made of, where the CPU accepts them
-_OTHER_RANK = 2  # sets of a rank that no sample has
+_OTHER_RANK = 2  # sets of a rank, or of a number, that no sample has
+_FACTORS = (2, 3, 4)  # numbers that sizes are made multiples of
 _NEAR = 24  # samples that differ from one in several sizes
 _MAX_ELEMENTS = 20_000  # of a tensor
 
@@ -94,6 +95,19 @@ class SizeSets:
             template = self._widen(template)
             if template and template.rank not in known:
                 yield from self._make_samples(template, requires_grad, _OTHER_RANK, 0)
+
+    def make_numbers(self, sample: SampleInput, requires_grad: bool) -> Iterator[tuple[SampleInput, Place]]:
+        """Samples like this one with other whole numbers, if only sizes fit that are multiples of them."""
+        original = self._read_template(sample)
+        sizes = original.sizes()
+        for slot in (each for each, number in sizes.items() if each.dim < 0 < number):
+            if all(self._is_accepted(original, {slot: number}) for number in _FACTORS):
+                continue
+            for number in (each for each in _FACTORS if each != sizes[slot]):
+                fitting = {each: size * number**2 for each, size in sizes.items() if each.dim >= 0 and size > 1}
+                template = original.resize({**fitting, slot: number})
+                if self._is_accepted(template, {}):
+                    yield from self._make_samples(template, requires_grad, _OTHER_RANK, 0)
 
     def _read_template(self, sample: SampleInput) -> Template:
         template = Template.of(sample)

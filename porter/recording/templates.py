@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -58,6 +58,11 @@ class Template:
             elif isinstance(leaf, int) and not isinstance(leaf, bool) and leaf:
                 found[Slot(at, -1)] = leaf
         return found
+
+    def resize(self, sizes: Sizes) -> Template:
+        """The template with these sizes as its own."""
+        leaves = tuple(self._make_leaf(at, leaf, sizes, False, 1.0) for at, leaf in enumerate(self.leaves))
+        return replace(self, leaves=leaves)
 
     def make(
         self, sizes: Sizes, requires_grad: bool = False, factor: float = 1.0, memory: Memory | None = None

@@ -11,6 +11,8 @@ from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
 from porter.loops.coordinates import CoordinateMap
 from porter.loops.host_values import Binary, Constant, HostValue, Size, SizeProduct
+from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
 from porter.loops.program import LostCall, Programs, SymbolicProgram
 from porter.loops.windows import Window
 from porter.metal.native.host_values import Names
@@ -123,8 +125,20 @@ def _asks_rank(programs: Programs, tensor: str) -> bool:
 
 def _counts_dimensions(programs: Programs, tensor: str) -> bool:
     """Whether what a row computes names dimensions of a tensor by their places, or was seen to move elements of it."""
-    moves = isinstance(programs.map, (CoordinateMap, Window)) or programs.order or programs.places
-    return bool(moves) or any(_is_by_place(each, tensor) for case in programs.cases for each in _list_values(case))
+    values = (each for case in programs.cases for each in _list_values(case))
+    return tensor in _list_moved(programs) or any(_is_by_place(each, tensor) for each in values)
+
+
+def _list_moved(programs: Programs) -> tuple[str, ...]:
+    """The tensors whose elements a form moves; how many dimensions one that is resampled has, the form says."""
+    match programs.map or programs.order or programs.places:
+        case CoordinateMap(source=source, start=start):
+            return source, start
+        case Window(source=source, gradient=gradient):
+            return source, gradient
+        case RowOrder(source=source) | NonzeroPlaces(source=source):
+            return (source,)
+    return ()
 
 
 def _list_values(program: SymbolicProgram) -> Iterator[HostValue]:
