@@ -84,10 +84,19 @@ class SymbolicProgram:
 
 
 @dataclass(frozen=True)
+class LostCall:
+    """A call that nothing is known of, and why: its run raised, or no program computes it."""
+
+    arguments: Arguments
+    why: str
+
+
+@dataclass(frozen=True)
 class Programs:
     """The cases of an overload, the most general first, and why other calls have no program.
 
-    A `map`, an `order` or `places`, if there are some, compute all recorded calls.
+    A `map`, an `order` or `places`, if there are some, compute all recorded calls, which are `seen`. Of calls that are
+    `lost` there is one of each kind.
     """
 
     name: str
@@ -96,6 +105,13 @@ class Programs:
     map: CoordinateMap | Concatenation | Resampling | Window | None = None
     order: RowOrder | None = None
     places: NonzeroPlaces | None = None
+    seen: tuple[Arguments, ...] = ()
+    lost: tuple[LostCall, ...] = ()
+
+    @property
+    def calls(self) -> tuple[Arguments, ...]:
+        """The recorded calls that are computed."""
+        return (*self.seen, *(call for case in self.cases for call in case.calls))
 
 
 def list_read(programs: Programs) -> frozenset[str]:

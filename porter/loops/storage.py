@@ -16,7 +16,7 @@ from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
 from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
-from porter.loops.program import Programs, Role, SymbolicNest, SymbolicProgram
+from porter.loops.program import LostCall, Programs, Role, SymbolicNest, SymbolicProgram
 from porter.loops.resampling import Resampling
 from porter.loops.windows import Window
 
@@ -79,6 +79,8 @@ class StoredPrograms:
     map: CoordinateMap | Concatenation | Resampling | Window | None
     order: RowOrder | None
     places: NonzeroPlaces | None
+    seen: tuple[Arguments, ...]
+    lost: tuple[LostCall, ...]
 
 
 def encode_programs(programs: Sequence[Programs]) -> str:
@@ -96,12 +98,14 @@ def store_programs(programs: Programs) -> StoredPrograms:
     left = programs.left
     cases = tuple(map(_store_program, programs.cases))
     codes, reasons = tuple(each.code for each in left), tuple(each.what for each in left)
-    return StoredPrograms(programs.name, cases, codes, reasons, programs.map, programs.order, programs.places)
+    forms = programs.map, programs.order, programs.places
+    return StoredPrograms(programs.name, cases, codes, reasons, *forms, programs.seen, programs.lost)
 
 
 def load_programs(stored: StoredPrograms) -> Programs:
     left = tuple(_error(code, why) for code, why in zip(stored.codes, stored.reasons, strict=True))
-    return Programs(stored.name, tuple(map(_load_program, stored.cases)), left, stored.map, stored.order, stored.places)
+    cases = tuple(map(_load_program, stored.cases))
+    return Programs(stored.name, cases, left, stored.map, stored.order, stored.places, stored.seen, stored.lost)
 
 
 def _error(code: str, what: str) -> PorterError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from time import process_time
 from typing import Any
 
@@ -15,7 +15,8 @@ from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.recording.calls import OpCall, capture_calls_in_place, capture_sample_calls
 from porter.recording.seen_values import SeenValues, with_arguments
-from porter.recording.size_sets import SETS, Place, SizeSets, Template
+from porter.recording.size_sets import SETS, Place, SizeSets
+from porter.recording.templates import Template
 
 SECONDS = 12.0  # of this process, to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
@@ -54,8 +55,11 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
         differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
         sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
         samples, seen = _pick_samples(op, base, dtype, differentiable, seconds / _ASKED)
-        for sample in samples:
-            for made, place in sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS):
+        ranks = {Template.of(each).rank for each in samples}
+        for at, sample in enumerate(samples):
+            own_sizes = sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS)
+            others = [sets.make_ranks(sample, differentiable, ranks), sets.make_numbers(sample, differentiable)]
+            for made, place in chain(own_sizes, *(() if i or at else others)):
                 for call in capture_sample_calls(op, base, made, differentiable):
                     own = OwnCall(call, op, base, sets, place)
                     yield own

@@ -17,7 +17,7 @@ from porter.loops.fit import MIN_CALLS
 from porter.loops.optional import join_flags
 from porter.loops.program import Programs, SymbolicProgram
 from porter.recording.branches import find_distinguishing_conditions, split_calls
-from porter.recording.call_programs import read_call_program
+from porter.recording.call_programs import read_call_arguments, read_call_program
 from porter.recording.concatenation import find_concatenation
 from porter.recording.coordinates import find_map
 from porter.recording.joining import (
@@ -30,6 +30,7 @@ from porter.recording.joining import (
     leave_out,
     list_facts,
 )
+from porter.recording.lost import Losses
 from porter.recording.orders import find_order
 from porter.recording.own_calls import OwnCall
 from porter.recording.places import find_places
@@ -53,35 +54,52 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
     check_gradients()
     found: dict[str, list[RecordedRun]] = {}
     origins: dict[int, OwnCall] = {}
-    for ran, origin in run_calls(find_opinfos(base, through), base):
+    lost = Losses()
+    for ran, origin in run_calls(find_opinfos(base, through), base, lost):
         found.setdefault(ran.call.name, []).append(ran)
         if origin is not None:
             origins[id(ran)] = origin
-    found |= run_with_type([ran.call for runs in found.values() for ran in runs], set(overloads) - found.keys())
-    more = Near(origins, process_time() + MORE_SECONDS)
-    return tuple(_find_map_or_programs(name, runs, more) for name, runs in sorted(found.items()))
+    found |= run_with_type([ran.call for runs in found.values() for ran in runs], set(overloads) - found.keys(), lost)
+    more = Near(origins, process_time() + MORE_SECONDS, lost)
+    made = [_find_map_or_programs(name, runs, more, lost) for name, runs in sorted(found.items())]
+    made += [_refuse_all(name, lost) for name in sorted(lost.found.keys() - found.keys())]
+    return tuple(replace(each, lost=lost.list_of(each.name)) for each in made)
 
 
-def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: Near) -> Programs:
+def _refuse_all(name: str, lost: Losses) -> Programs:
+    """What is known of an overload all of whose calls raise."""
+    why = lost.list_of(name)[0].why
+    error = PorterError("PTR419", f"every call of {name} raises: {why}", hint="See docs/errors/PTR419.md.")
+    return Programs(name, (), (error,))
+
+
+def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: Near, lost: Losses) -> Programs:
     """What an overload moves, resamples, pools, sorts or places, at any sizes; programs only where it does not."""
+    known = Programs(name, ())
     if found := find_map(runs) or find_concatenation(runs) or find_resampling(runs) or find_window(runs):
-        return Programs(name, (), (), found)
-    if order := find_order(runs):
-        return Programs(name, (), order=order)
-    if places := find_places(runs):
-        return Programs(name, (), places=places)
-    return find_programs(name, runs, more.run_near)
+        known = replace(known, map=found)
+    elif order := find_order(runs):
+        known = replace(known, order=order)
+    elif places := find_places(runs):
+        known = replace(known, places=places)
+    else:
+        return find_programs(name, runs, more.run_near, lost)
+    return replace(known, seen=tuple(read_call_arguments(each.call, each.made) for each in runs))
 
 
 More = Callable[[RecordedRun], Iterable[RecordedRun]]  # calls like one
 
 
-def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ran: ()) -> Programs:
+def find_programs(
+    name: str, runs: Iterable[RecordedRun], more: More = lambda ran: (), lost: Losses | None = None
+) -> Programs:
     """The cases of an overload; the most general program first, which others are tried with.
 
-    A case of few calls gets those of `more` that are like its own.
+    A case of few calls gets those of `more` that are like its own. Calls of one element that no case computes are
+    `lost`.
     """
-    observed, left = _read_runs(runs)
+    lost = Losses() if lost is None else lost
+    observed, left = _read_runs(runs, lost)
     cases: list[Case] = []
     failed: list[tuple[list[Observed], PorterError]] = []
     for group in sorted(_group(observed), key=_count_numbers, reverse=True):
@@ -91,10 +109,15 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
             made = _transfer(cases, group)
             cases += [made] if made else _make_cases(name, _find_more(group, more), more)
         except PorterError as error:
-            if not all(map(_is_single, group)):  # calls of one element are run, not recorded
-                failed.append((group, error))
-    cases = _drop_single(join_cases(cases))
+            failed.append((group, error))
+    cases, dropped = _drop_single(join_cases(cases))
     failed = [each for each in failed if not join(cases, each[0]) and not leave_out(cases, each[0])]
+    ranks = {rank for case in cases for rank in _list_ranks(case.calls)}
+    for group, why in failed:
+        if _is_beside(group, ranks):
+            lost.add_all(name, (each.program.arguments for each in group), why.what)
+    lost.add_all(name, (call for case in dropped for call in case.program.calls), "its graph is one of single elements")
+    failed = [each for each in failed if not _is_beside(each[0], ranks)]
     for case in cases:
         case.program = join_flags(case.program)
     left += [error for _, error in failed]
@@ -110,7 +133,7 @@ def _find_more(group: list[Observed], more: More) -> list[Observed]:
         return group
     first = group[0].program
     runs = islice(chain.from_iterable(more(each.ran) for each in group), _TRIED)
-    for each in (observed for ran in runs for observed in _read_runs((ran,))[0]):
+    for each in (observed for ran in runs for observed in _read_runs((ran,), Losses())[0]):
         if (each.program.dtype, each.program.structure) == (first.dtype, first.structure):
             found.setdefault(repr(each.program.arguments), each)
         if len(found) >= _ENOUGH:
@@ -118,10 +141,17 @@ def _find_more(group: list[Observed], more: More) -> list[Observed]:
     return list(found.values())
 
 
-def _drop_single(cases: list[Case]) -> list[Case]:
-    """The cases without those of one element alone, if others are of these types: theirs compute such calls too."""
+def _drop_single(cases: list[Case]) -> tuple[list[Case], list[Case]]:
+    """The cases without those of one element alone, if others are of these types: theirs compute such calls too.
+
+    With those that are dropped.
+    """
     known = {dtype for case in cases if not all(map(_is_single, case.calls)) for dtype in case.program.dtypes}
-    return [case for case in cases if not all(map(_is_single, case.calls)) or not known.issuperset(case.program.dtypes)]
+
+    def is_dropped(case: Case) -> bool:
+        return all(map(_is_single, case.calls)) and known.issuperset(case.program.dtypes)
+
+    return [case for case in cases if not is_dropped(case)], [case for case in cases if is_dropped(case)]
 
 
 def _without_single(calls: Sequence[Observed]) -> list[Observed]:
@@ -130,11 +160,24 @@ def _without_single(calls: Sequence[Observed]) -> list[Observed]:
 
 
 def _is_single(observed: Observed) -> bool:
-    """Whether the first tensor argument has one element."""
-    return prod(observed.program.arguments.tensors[observed.program.key].shape) == 1
+    """Whether no tensor argument and no result has more than one element."""
+    return all(prod(each.shape) == 1 for each in observed.program.arguments.tensors.values())
 
 
-def _read_runs(runs: Iterable[RecordedRun]) -> tuple[list[Observed], list[PorterError]]:
+def _list_ranks(calls: Sequence[Observed]) -> set[int]:
+    """The most dimensions of a tensor, in calls."""
+    return {max(len(each.shape) for each in call.program.arguments.tensors.values()) for call in calls}
+
+
+def _is_beside(group: Sequence[Observed], ranks: set[int]) -> bool:
+    """Whether calls that no case computes are of one element, or of dimensions that no case has, which a port refuses.
+
+    Those of one element other cases compute too, though not as the graph does.
+    """
+    return all(map(_is_single, group)) or (bool(ranks) and ranks.isdisjoint(_list_ranks(group)))
+
+
+def _read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed], list[PorterError]]:
     """The loop nests of calls, and why others have none."""
     observed: list[Observed] = []
     left: list[PorterError] = []
@@ -144,7 +187,9 @@ def _read_runs(runs: Iterable[RecordedRun]) -> tuple[list[Observed], list[Porter
         try:
             observed.append(Observed(ran, read_call_program(ran)))
         except PorterError as error:
-            if not _has_one_element(ran):
+            if _has_one_element(ran):
+                lost.add_raised(ran.call, error)
+            else:
                 left.append(error)
     return observed, left
 

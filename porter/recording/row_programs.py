@@ -30,6 +30,7 @@ def get_row_programs(
         )
     functions = NativeFunctions.read(checkout).by_name
     serving = [each for each in found if serves(checkout, each.name, row)]
+    serving.sort(key=lambda each: not each.calls)  # those of which calls are known first
     own = [each for each in serving if row.function.name in (each.name, functions[each.name].delegate)]
     return next(iter(own or serving), None)
 

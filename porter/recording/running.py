@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from time import process_time
 from typing import Any
 
 from porter.recording.calls import OpCall
 from porter.recording.left_out import drop_empty, vary_given
+from porter.recording.lost import Losses
 from porter.recording.overloads import adapt_with_type
 from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.record import RecordedRun, run_call
@@ -26,15 +26,19 @@ class Near:
 
     origins: Mapping[int, OwnCall]
     deadline: float
+    lost: Losses
 
     def run_near(self, ran: RecordedRun) -> Iterator[RecordedRun]:
         """Yields calls that differ from one in few sizes."""
         if process_time() < self.deadline and id(ran) in self.origins:
-            yield from _run_all(self.origins[id(ran)].capture_near(self.deadline), self.deadline)
+            yield from run_all(self.origins[id(ran)].capture_near(self.deadline), self.deadline, self.lost)
 
 
-def run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, OwnCall | None]]:
-    """Runs calls of all OpInfos until time is up, and some of them without tensors that may be left out."""
+def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[RecordedRun, OwnCall | None]]:
+    """Runs calls of all OpInfos until time is up, and some of them without tensors that may be left out.
+
+    Those that raise are `lost`.
+    """
     varied: Counter[str] = Counter()
     deadline = process_time() + SECONDS
     for i, op in enumerate(ops):
@@ -42,20 +46,20 @@ def run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, OwnC
         for own in capture_own_calls(op, base, until - process_time()):
             if process_time() > until:
                 break
-            runs = list(_run_all((own.call,), until)) or list(_run_all(drop_empty(own.call), until))
+            runs = list(run_all((own.call,), until, lost)) or list(run_all(drop_empty(own.call), until, lost))
             yield from ((ran, own) for ran in runs)
             for ran in runs:
                 given = _describe_given(ran.call)
                 varied[given] += 1
                 if varied[given] <= _VARIED:
-                    yield from ((each, None) for each in _run_all(vary_given(ran.call), until))
+                    yield from ((each, None) for each in run_all(vary_given(ran.call), until, lost))
 
 
-def run_with_type(calls: Sequence[OpCall], overloads: Collection[str]) -> dict[str, list[RecordedRun]]:
+def run_with_type(calls: Sequence[OpCall], overloads: Collection[str], lost: Losses) -> dict[str, list[RecordedRun]]:
     """Runs calls of those overloads that take the result's type besides what some calls take, until time is up."""
     deadline = process_time() + MORE_SECONDS
     adapted = {name: [made for call in calls if (made := adapt_with_type(call, name))] for name in sorted(overloads)}
-    ran = {name: list(_run_all(each, deadline)) for name, each in adapted.items() if each}
+    ran = {name: list(run_all(each, deadline, lost)) for name, each in adapted.items() if each}
     return {name: runs for name, runs in ran.items() if runs}
 
 
@@ -65,12 +69,15 @@ def _describe_given(call: OpCall) -> str:
     return f"{call.name} {tensors} {[value for value in call.arguments.values() if isinstance(value, bool)]}"
 
 
-def _run_all(calls: Iterable[OpCall], deadline: float) -> Iterator[RecordedRun]:
+def run_all(calls: Iterable[OpCall], deadline: float, lost: Losses) -> Iterator[RecordedRun]:
     """The calls that run graphs."""
     for call in calls:
         if process_time() > deadline:
             return
-        with suppress(Exception):  # the fork's code rejects what the CPU accepts
+        try:
             ran = run_call(call)
-            if ran.runs:  # host code returns early for some calls
-                yield ran
+        except Exception as error:  # the fork's code rejects what the CPU accepts, or the stand-in lacks something
+            lost.add_raised(call, error)
+            continue
+        if ran.runs:  # host code returns early for some calls
+            yield ran

@@ -1,11 +1,15 @@
-"""Calls with the flags and whole numbers of other calls: what samples never combine, callers may.
+"""Calls with other flags and whole numbers: those of other calls, both values of a flag, and small numbers.
 
-A number that samples of one kind leave at its default would look like a constant there.
+What samples never combine, or never give, callers may. A number that all leave at its default would look like a
+constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import faulthandler
+import os
+import signal
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,38 +20,71 @@ from torch.utils import _pytree as pytree
 from porter.recording.calls import OpCall
 
 _MOST = 4  # values of an argument, if these are choices rather than sizes
-_KINDS = ("int", "SymInt", "bool", "str")
+_TRIED = 3  # values of an argument that a call is tried with, until the CPU accepts one
+_FLAGS: Mapping[str, tuple[Any, ...]] = {"bool": (False, True), "Optional[bool]": (None, False, True)}
+_KINDS = ("int", "SymInt", "str", "float", "number", *_FLAGS)
+_SMALL: Mapping[str, tuple[Any, ...]] = {  # values of a number that has a default value
+    "int": (0, 1, 2, -1), "SymInt": (0, 1, 2, -1), "float": (0.37, 2.0), "number": (2, 0.37),
+}  # fmt: skip
+_SECONDS = 5  # for a call on the CPU
+_Choice = tuple[str, Any]
 
 
 @dataclass
 class SeenValues:
-    """The values that arguments of an overload have in some calls; every change takes the next of them in turn."""
+    """The values to give arguments of an overload; every change takes the next of them in turn."""
 
     values: Mapping[tuple[str, str], tuple[Any, ...]]
     _turns: dict[str, int] = field(default_factory=dict)
+    _answers: dict[str, bool] = field(default_factory=dict)  # whether the CPU survives a choice
 
     @classmethod
     def of(cls, calls: Iterable[OpCall]) -> SeenValues:
         found: dict[tuple[str, str], dict[Any, None]] = {}
+        more: dict[tuple[str, str], tuple[Any, ...]] = {}
         for call in calls:
             for argument in call.overload._schema.arguments:
                 if str(argument.type) in _KINDS and argument.name in call.arguments:
-                    found.setdefault((call.name, argument.name), {})[call.arguments[argument.name]] = None
-        return cls({key: tuple(values) for key, values in found.items() if 1 < len(values) <= _MOST})
+                    key = call.name, argument.name
+                    found.setdefault(key, {})[call.arguments[argument.name]] = None
+                    more[key] = tuple(_list_choices(argument))
+        few = {key: (*values, *more[key]) for key, values in found.items() if len(values) <= _MOST}
+        listed = {key: tuple(dict.fromkeys(values)) for key, values in few.items()}
+        return cls({key: values for key, values in listed.items() if len(values) > 1})
 
     def change(self, call: OpCall) -> dict[str, Any]:
         """An argument of a call with another value that the CPU accepts; nothing if there is none."""
+        others = list(self._list_others(call))
+        for _ in range(min(_TRIED, len(others))):
+            turn = self._turns[call.name] = self._turns.get(call.name, -1) + 1
+            changed = dict([others[turn % len(others)]])
+            if self._is_accepted(call, changed):
+                return changed
+        return {}
+
+    def _list_others(self, call: OpCall) -> Iterator[_Choice]:
         lacks_tensors = _lacks_tensors(call)
-        others = [
-            (name, value)
-            for (overload, name), values in self.values.items()
-            for value in values
-            if overload == call.name and name in call.arguments and value != call.arguments[name]
-            if not (lacks_tensors and isinstance(value, bool))
-        ]
-        turn = self._turns[call.name] = self._turns.get(call.name, -1) + 1
-        changed = dict([others[turn % len(others)]]) if others else {}
-        return changed if changed and _runs_on_cpu(with_arguments(call, changed)) else {}
+        for (overload, name), values in self.values.items():
+            if overload == call.name and name in call.arguments:
+                others = (each for each in values if each != call.arguments[name])
+                yield from ((name, each) for each in others if not (lacks_tensors and isinstance(each, bool)))
+
+    def _is_accepted(self, call: OpCall, changed: Mapping[str, Any]) -> bool:
+        """Whether the CPU takes a call; that it may end the process is asked once for calls with the same tensors."""
+        made = with_arguments(call, changed)
+        given = [(name, each.ndim) for name, each in call.tensors().items()]
+        key = f"{call.name} {changed} {given}"
+        if key not in self._answers:
+            self._answers[key] = _survives(made)
+        return self._answers[key] and _runs_on_cpu(made)
+
+
+def _list_choices(argument: Any) -> Iterator[Any]:
+    """The values of a flag; small ones of a number that callers may leave out."""
+    kind = str(argument.type)
+    yield from _FLAGS.get(kind, ())
+    if argument.has_default_value():
+        yield from _SMALL.get(kind, ())
 
 
 def with_arguments(call: OpCall, changed: Mapping[str, Any]) -> OpCall:
@@ -56,13 +93,22 @@ def with_arguments(call: OpCall, changed: Mapping[str, Any]) -> OpCall:
 
 
 def _lacks_tensors(call: OpCall) -> bool:
-    """Whether a call leaves out tensors, or has empty ones, that it may need with another flag.
-
-    The CPU cannot be asked: some of its kernels read these without a check, and end the process.
-    """
+    """Whether a call leaves out tensors, or has empty ones, that it may need with another flag."""
     kinds = {each.name for each in call.overload._schema.arguments if str(each.type) == "Optional[Tensor]"}
     given = (call.arguments.get(name) for name in kinds)
     return any(each is None or not each.numel() for each in given)
+
+
+def _survives(call: OpCall) -> bool:
+    """Whether a process that makes a call on the CPU lives: some kernels read memory that they do not check."""
+    child = os.fork()
+    if not child:
+        faulthandler.disable()
+        signal.alarm(_SECONDS)
+        torch.set_num_threads(1)  # a thread pool does not survive a fork
+        _runs_on_cpu(call)
+        os._exit(0)
+    return os.WIFEXITED(os.waitpid(child, 0)[1])
 
 
 def _runs_on_cpu(call: OpCall) -> bool:

@@ -5,10 +5,9 @@ Which sizes have to stay equal, or multiples of something, is found by trying th
 
 from __future__ import annotations
 
-import math
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -20,6 +19,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.recording.margins import Margins, has_nan
+from porter.recording.templates import Memory, Sizes, Slot, Template
 
 SETS = 12  # of a sample in all of its ranks and dimensions, besides those with one size varied alone
 _ALONE = 8  # sizes of a sample that are varied alone, at most
@@ -28,17 +28,11 @@ _POOL = range(2, 14)
 _SMALL = (1, 2, 3)
 _TARGETS = (7, 11, 6, 12, 3, 4, 9, 8, 2)
 _WIDENED = (2, 3)  # ranks that one dimension more is tried for
-_TINY = 1e-3
+_RANKS = (1, 2, 3, 4, 5)  # that calls are made of, where the CPU accepts them
+_OTHER_RANK = 2  # sets of a rank, or of a number, that no sample has
+_FACTORS = (2, 3, 4)  # numbers that sizes are made multiples of
 _NEAR = 24  # samples that differ from one in several sizes
 _MAX_ELEMENTS = 20_000  # of a tensor
-
-
-@dataclass(frozen=True, order=True)
-class Slot:
-    """A number of a sample that can vary: the size of a tensor's dimension, or an integer (`dim` is -1)."""
-
-    leaf: int
-    dim: int
 
 
 @dataclass(frozen=True)
@@ -47,81 +41,6 @@ class _Group:
 
     slots: tuple[Slot, ...]
     pool: tuple[int, ...]
-
-
-Sizes = Mapping[Slot, int]
-Memory = Callable[[torch.Tensor], torch.Tensor]
-
-
-@dataclass(frozen=True)
-class Template:
-    """A sample's leaves, which new ones are made of; `slopes` are the places of those that gradients are taken of.
-
-    `has_nan` is whether the sample itself gives NaN.
-    """
-
-    leaves: tuple[Any, ...]
-    spec: pytree.TreeSpec
-    slopes: frozenset[int] = frozenset()
-    has_nan: bool = False
-
-    @classmethod
-    def of(cls, sample: SampleInput) -> Template:
-        leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
-        slopes = frozenset(i for i, each in enumerate(leaves) if isinstance(each, torch.Tensor) and each.requires_grad)
-        return cls(tuple(each.detach() if isinstance(each, torch.Tensor) else each for each in leaves), spec, slopes)
-
-    @property
-    def rank(self) -> int:
-        """The most dimensions of a tensor."""
-        return max((each.ndim for each in self.leaves if isinstance(each, torch.Tensor)), default=0)
-
-    def sizes(self) -> dict[Slot, int]:
-        """The numbers that may vary, as they are."""
-        found: dict[Slot, int] = {}
-        for at, leaf in enumerate(self.leaves):
-            if isinstance(leaf, torch.Tensor):
-                found |= {Slot(at, dim): size for dim, size in enumerate(leaf.shape)}
-            elif isinstance(leaf, int) and not isinstance(leaf, bool) and leaf:
-                found[Slot(at, -1)] = leaf
-        return found
-
-    def make(
-        self, sizes: Sizes, requires_grad: bool = False, factor: float = 1.0, memory: Memory | None = None
-    ) -> SampleInput:
-        """A sample with these sizes, whose elements are like the original's; other numbers are multiplied.
-
-        `memory` places tensors.
-        """
-        leaves = [self._make_leaf(at, leaf, sizes, requires_grad, factor) for at, leaf in enumerate(self.leaves)]
-        if memory is not None:
-            leaves = [memory(each) if isinstance(each, torch.Tensor) else each for each in leaves]
-        given, args, kwargs = pytree.tree_unflatten(leaves, self.spec)
-        return SampleInput(given, args=args, kwargs=kwargs)
-
-    def _make_leaf(self, at: int, leaf: Any, sizes: Sizes, requires_grad: bool, factor: float) -> Any:
-        if isinstance(leaf, torch.Tensor):
-            shape = [sizes.get(Slot(at, dim), size) for dim, size in enumerate(leaf.shape)]
-            made = _fill_like(leaf, shape)
-            return made.requires_grad_(requires_grad and at in self.slopes)
-        return _scale(leaf, factor) if isinstance(leaf, float) else sizes.get(Slot(at, -1), leaf)
-
-
-def _scale(value: float, factor: float) -> float:
-    """Another number; of one that is almost 0, a larger one: cache keys of host code have six decimals of it."""
-    is_tiny = 0 < abs(value) < _TINY and factor != 1
-    return math.copysign(factor / 8, value) if is_tiny else value * factor
-
-
-def _fill_like(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """Elements from the range of a tensor's; of one that is not floating-point, some of its own."""
-    if not tensor.numel():
-        return torch.zeros(list(shape), dtype=tensor.dtype)
-    if tensor.is_floating_point():
-        low, high = float(tensor.min()), float(tensor.max())
-        return torch.rand(list(shape), dtype=torch.float64).mul(high - low).add(low).to(tensor.dtype)
-    same = torch.Generator().manual_seed(sum(size * 31**i for i, size in enumerate(shape)))  # as when it was tried
-    return tensor.flatten()[torch.randint(tensor.numel(), list(shape), generator=same)]
 
 
 @dataclass(frozen=True)
@@ -154,11 +73,41 @@ class SizeSets:
     ) -> Iterator[tuple[SampleInput, Place]]:
         """As `make_samples`, with what each was made of."""
         original = self._read_template(sample)
-        widened = [each for each in (self._widen(original), original) if each is not None]
+        wider = self._widen(original) if original.rank in _WIDENED else None
+        widened = [each for each in (wider, original) if each is not None]
         templates = [template for each in widened for template in self._turn_dimensions(each)]
         for template in templates:
             shared = max(1, sets // len(templates))
             yield from self._make_samples(template, requires_grad, shared, _ALONE // len(templates) if sets > 1 else 0)
+
+    def make_ranks(
+        self, sample: SampleInput, requires_grad: bool, known: Collection[int]
+    ) -> Iterator[tuple[SampleInput, Place]]:
+        """Samples like this one of other ranks than those `known`, by dimensions in front."""
+        template: Template | None = self._read_template(sample)
+        original = template
+        for _ in _RANKS:
+            template = self._narrow(template) if template else None
+            if template and template.rank not in known:
+                yield from self._make_samples(template, requires_grad, _OTHER_RANK, 0)
+        template = original
+        while template and template.rank < max(_RANKS):
+            template = self._widen(template)
+            if template and template.rank not in known:
+                yield from self._make_samples(template, requires_grad, _OTHER_RANK, 0)
+
+    def make_numbers(self, sample: SampleInput, requires_grad: bool) -> Iterator[tuple[SampleInput, Place]]:
+        """Samples like this one with other whole numbers, if only sizes fit that are multiples of them."""
+        original = self._read_template(sample)
+        sizes = original.sizes()
+        for slot in (each for each, number in sizes.items() if each.dim < 0 < number):
+            if all(self._is_accepted(original, {slot: number}) for number in _FACTORS):
+                continue
+            for number in (each for each in _FACTORS if each != sizes[slot]):
+                fitting = {each: size * number**2 for each, size in sizes.items() if each.dim >= 0 and size > 1}
+                template = original.resize({**fitting, slot: number})
+                if self._is_accepted(template, {}):
+                    yield from self._make_samples(template, requires_grad, _OTHER_RANK, 0)
 
     def _read_template(self, sample: SampleInput) -> Template:
         template = Template.of(sample)
@@ -189,12 +138,18 @@ class SizeSets:
 
     def _widen(self, template: Template) -> Template | None:
         """The template with one dimension more in front of the tensors of most dimensions, if the CPU accepts it."""
+        return self._replace_tensors(template, _repeat) if template.rank else None
+
+    def _narrow(self, template: Template) -> Template | None:
+        """The template without the first dimension of the tensors of most dimensions, if the CPU accepts it."""
+        return self._replace_tensors(template, _take_first) if template.rank > 1 else None
+
+    def _replace_tensors(self, template: Template, change: Memory) -> Template | None:
+        """The template with other tensors in the place of those of most dimensions, if the CPU accepts it."""
         rank = template.rank
-        if rank not in _WIDENED:
-            return None
-        leaves = tuple(_repeat(each) if _has_rank(each, rank) else each for each in template.leaves)
+        leaves = tuple(change(each) if _has_rank(each, rank) else each for each in template.leaves)
         made = replace(template, leaves=leaves)
-        return made if self._is_accepted(made, {}) else None
+        return made if made.rank != rank and self._is_accepted(made, {}) else None
 
     def _turn_dimensions(self, template: Template) -> Iterator[Template]:
         """The template for every kind of dimension that a number of it may name: between others, first and last."""
@@ -344,6 +299,10 @@ def _has_rank(leaf: Any, rank: int) -> bool:
 
 def _repeat(tensor: torch.Tensor) -> torch.Tensor:
     return torch.stack((tensor, tensor))
+
+
+def _take_first(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor[0] if len(tensor) else tensor
 
 
 def _with(sizes: Sizes, slots: Sequence[Slot], size: int) -> dict[Slot, int]:

@@ -12,7 +12,6 @@ from porter.aten.operator import Blocked, Operator, ServedFunction, is_shared
 from porter.aten.opinfo import find_opinfos
 from porter.aten.skip_lists import ListKind, find_entries, read_lists
 from porter.core.checkout import Checkout
-from porter.core.dtypes import DType
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
@@ -52,7 +51,7 @@ from porter.plan.native.scaffold import write_frame
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target
 from porter.plan.native.type_checks import check_result_type
-from porter.plan.native.unseen import check_ranks, refuse_unseen_flags
+from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_values
 from porter.plan.removal import find_orphans
 
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
@@ -145,11 +144,11 @@ def _port_row(
 ) -> NativePort:
     """Writes a row's kernels and its new body. Raises PTR359 to PTR361, and PTR370 to PTR377."""
     if programs.map:
-        return _port_form(port, operator, row, target, programs.map)
+        return _port_form(port, operator, row, target, programs, programs.map)
     if programs.order:
-        return _port_order(port, operator, row, target, programs.order)
+        return _port_order(port, operator, row, target, programs, programs.order)
     if programs.places:
-        return _port_places(port, operator, row, target, programs.places)
+        return _port_places(port, operator, row, target, programs, programs.places)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -184,7 +183,7 @@ def _port_row(
     ]
     kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
     launch = write_cases(programs, launches, kernel_names, names, body)
-    refuse_unseen_flags(programs, row.function, names, target.body, f"{body}{launch}")
+    refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch}"))
     launch, limits = check_ranks(programs, names, body, launch)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
@@ -204,7 +203,9 @@ def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex
     return Complex.TAKES if listed else Complex.UNKNOWN
 
 
-def _port_form(port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: Found) -> NativePort:
+def _port_form(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs, found: Found
+) -> NativePort:
     """Writes the kernel of a row that has a form of its own, and its new body. Raises PTR359 and PTR370."""
     fork = port.draft.fork
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
@@ -225,17 +226,19 @@ def _port_form(port: NativePort, operator: Operator, row: ServedFunction, target
     body = replace_graph(target.body, target.place, needed)
     refuse_stale(body, target.place, needed)
     launch = write_form_launch(found, kernel, names, views, body)
+    refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch.text}"))
+    text, limits = check_ranks(programs, names, body, launch.text)
     counted = list_walked(found)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, launch.text, counted, names)])
+    draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted, names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
     new = () if written in port.kernels else (written,)
     for each in new:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, each.source))
-    return replace(port, draft=draft, kernels=(*port.kernels, *new))
+    return replace(port, draft=draft, kernels=(*port.kernels, *new), notes=(*port.notes, *limits))
 
 
 def _port_order(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: RowOrder
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs, found: RowOrder
 ) -> NativePort:
     """Writes the kernels of a row that sorts, and its new body. Raises PTR359, PTR370 and PTR371."""
     kernels = write_order_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
@@ -243,11 +246,16 @@ def _port_order(
     def launch(names: Names, body: str) -> Launch:
         return write_order_launch(found, kernels, names, body)
 
-    return _port_own(port, row, target, kernels, launch, HELPERS)
+    return _port_own(port, row, target, programs, kernels, launch, HELPERS)
 
 
 def _port_places(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: NonzeroPlaces
+    port: NativePort,
+    operator: Operator,
+    row: ServedFunction,
+    target: Target,
+    programs: Programs,
+    found: NonzeroPlaces,
 ) -> NativePort:
     """Writes the kernels of a row that finds elements, and its new body. Raises PTR359, PTR370 and PTR371."""
     kernels = write_place_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
@@ -255,13 +263,14 @@ def _port_places(
     def launch(names: Names, body: str) -> Launch:
         return write_place_launch(found, kernels, names, body)
 
-    return _port_own(port, row, target, kernels, launch)
+    return _port_own(port, row, target, programs, kernels, launch)
 
 
 def _port_own(
     port: NativePort,
     row: ServedFunction,
     target: Target,
+    programs: Programs,
     kernels: OrderKernels | PlaceKernels,
     launch: Callable[[Names, str], Launch],
     helpers: str = "",
@@ -276,8 +285,11 @@ def _port_own(
     body = replace_graph(target.body, target.place, needed)
     refuse_stale(body, target.place, needed)
     made = launch(names, body)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, made.text, (), names)])
+    refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{made.text}"))
+    text, limits = check_ranks(programs, names, body, made.text)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, text, (), names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
+    port = replace(port, notes=(*port.notes, *limits))
     if written in port.kernels:
         return replace(port, draft=draft)
     shared = format_block(fork, kernel_file, helpers) if helpers else ""

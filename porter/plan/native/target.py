@@ -190,7 +190,10 @@ def find_again(source: Source, function: Function) -> Function | None:
 
 
 def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) -> bool:
-    """Whether a row's function runs no graph by itself, and leaves that to one of some functions of its file."""
+    """Whether a row's function runs no graph by itself, and leaves that to one of some functions of its file.
+
+    It may call that through others of the file.
+    """
     found = served.implementation
     if found is None or found.function is None:
         return False
@@ -198,7 +201,22 @@ def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) 
     function = find_again(source, found.function)
     if function is None or reaches_graph(source, function):
         return False
-    return any(find_call_site(read_body(source, function), name) for name in names)
+    return _leads_to(source, function, frozenset(names), _MAX_CALLS)
+
+
+def _leads_to(source: Source, function: Function, names: frozenset[str], depth: int) -> bool:
+    """Whether statements of a function call one of some others, directly or not."""
+    body = read_body(source, function)
+    called = [name for name in source.functions_by_name if find_call_site(body, name)]
+    return not names.isdisjoint(called) or (
+        depth > 1
+        and any(
+            _leads_to(source, each, names, depth - 1)
+            for name in called
+            for each in source.functions_by_name[name]
+            if each.start != function.start
+        )
+    )
 
 
 def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple[Function, list[_Site]]]:

@@ -1,60 +1,163 @@
-"""What no recorded call shows of a row: values of flags, and numbers of dimensions."""
+"""What no recorded call shows of a row: values of flags and numbers, and numbers of dimensions."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
-from porter.loops.program import Programs
+from porter.loops.coordinates import CoordinateMap
+from porter.loops.host_values import Binary, Constant, HostValue, Size, SizeProduct
+from porter.loops.orders import RowOrder
+from porter.loops.places import NonzeroPlaces
+from porter.loops.program import LostCall, Programs, SymbolicProgram
+from porter.loops.windows import Window
 from porter.metal.native.host_values import Names
 
 _FLAGS = ("bool", "bool?", "str", "str?")
+_NUMBERS = tuple(f"{each}{mark}" for each in ("int", "SymInt", "float", "Scalar") for mark in ("", "?"))
+_CHOICES = 4  # values of a whole number, if these are choices rather than sizes
+_MESSAGE = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_LONG = 12  # characters of a message that no other has
 
 
-def refuse_unseen_flags(programs: Programs, function: NativeFunction, names: Names, before: str, after: str) -> None:
-    """Raises PTR361 for a flag that all recorded calls give alike, and that the removed code reads."""
-    calls = [call for case in programs.cases for call in case.calls]
+@dataclass(frozen=True)
+class Edited:
+    """The body that ran a row's graph, and that of its port."""
+
+    before: str
+    after: str
+
+    def removes(self, variable: str) -> bool:
+        """Whether code is removed that reads a variable."""
+        used = re.compile(rf"\b{re.escape(variable)}\b")
+        return len(used.findall(self.before)) > len(used.findall(self.after))
+
+    def raises(self, message: str) -> bool:
+        """Whether a check that stays has words of a message."""
+        words = (each.strip() for each in _MESSAGE.findall(self.after))
+        return any(len(each) >= _LONG and each in message for each in words)
+
+
+def refuse_unseen_values(programs: Programs, function: NativeFunction, names: Names, edited: Edited) -> None:
+    """Raises PTR361 for a flag or a number that all recorded calls give alike, and that the removed code reads.
+
+    Raises PTR418 where other calls give another value, of which nothing is known.
+    """
     for argument in function.arguments:
         variable = names.variables.get(argument.name, "")
-        values = {repr(call.others.get(argument.name)) for call in calls}
-        if argument.type not in _FLAGS or not variable or len(values) != 1:
+        if argument.type not in (*_FLAGS, *_NUMBERS) or not variable or not edited.removes(variable):
             continue
-        used = re.compile(rf"\b{re.escape(variable)}\b")
-        if len(used.findall(before)) > len(used.findall(after)):
+        values = {repr(call.others.get(argument.name)) for call in programs.calls}
+        lost = [each for each in programs.lost if not edited.raises(each.why)]
+        _refuse_lost(programs.name, function, argument.name, values, lost)
+        if len(values) == 1:
             what = f"all recorded calls of {programs.name} give `{argument.name}` the value {values.pop()}"
             raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
 
 
+def _refuse_lost(name: str, function: NativeFunction, argument: str, known: set[str], lost: Sequence[LostCall]) -> None:
+    others = {repr(each.arguments.others.get(argument)): each for each in lost}
+    unknown = {value: each for value, each in others.items() if value not in known}
+    if unknown and len(known | unknown.keys()) <= _CHOICES:
+        value, call = next(iter(unknown.items()))
+        what = f"nothing is known of calls of {name} with `{argument}` = {value}: {call.why}"
+        raise PorterError("PTR418", what, function.place, "See docs/errors/PTR418.md.")
+
+
 def check_ranks(programs: Programs, names: Names, body: str, launch: str) -> tuple[str, tuple[str, ...]]:
-    """A launch behind checks of the dimensions of tensors whose sizes it takes, where all recorded calls have as many;
-    and what that takes away, in words.
+    """A launch behind checks of the dimensions of tensors, where it holds for those of recorded calls alone; and what
+    that takes away, in words.
 
     Nothing is known of other calls, unless the function refuses them itself.
     """
     limits = dict(_find_ranks(programs, names, body, launch))
     base = programs.name.partition(".")[0]
-    checks = [
-        f"TORCH_CHECK_NOT_IMPLEMENTED({names.member(tensor)}dim() == {rank}, "
-        f'"{base}: expected {tensor} of {rank} dimensions, but got ", {names.member(tensor)}dim());'
-        for tensor, rank in limits.items()
-    ]
-    notes = (
-        f"{programs.name}: `{tensor}` of {rank} dimensions only, as in all recorded calls; the port refuses others"
-        for tensor, rank in limits.items()
-    )
+    checks, notes = [], []
+    for tensor, ranks in limits.items():
+        variable = f"{names.member(tensor)}dim()"
+        tests = " || ".join(f"{variable} == {rank}" for rank in ranks)
+        listed = " or ".join(map(str, ranks))
+        checks.append(
+            f"TORCH_CHECK_NOT_IMPLEMENTED({tests}, "
+            f'"{base}: expected {tensor} of {listed} dimensions, but got ", {variable});'
+        )
+        notes.append(
+            f"{programs.name}: `{tensor}` of {listed} dimensions only, as in all recorded calls; "
+            "the port refuses others"
+        )
     return "\n".join((*checks, launch)), tuple(notes)
 
 
-def _find_ranks(programs: Programs, names: Names, body: str, launch: str) -> Iterator[tuple[str, int]]:
-    """The tensors whose sizes a launch takes by dimension, with how many dimensions they have in all calls."""
-    calls = [call for case in programs.cases for call in case.calls]
-    for tensor in dict.fromkeys(name for call in calls for name in call.tensors):
-        ranks = {len(call.tensors[tensor].shape) for call in calls if tensor in call.tensors}
-        if tensor not in names.variables or tensor.startswith("result") or len(ranks) != 1:
+def _find_ranks(programs: Programs, names: Names, body: str, launch: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The tensors that recorded calls limit, with how many dimensions they have there."""
+    kept = Edited("", body)
+    for tensor in dict.fromkeys(name for call in programs.calls for name in call.tensors):
+        ranks = tuple(sorted({len(call.tensors[tensor].shape) for call in programs.calls if tensor in call.tensors}))
+        if tensor not in names.variables or tensor.startswith("result"):
             continue
-        member, rank = names.member(tensor), ranks.pop()
+        member = names.member(tensor)
         asked = rf"{re.escape(member)}(?:dim|ndimension)\(\)"
-        if f"{member}size(" in launch and not re.search(rf"{asked}\s*==\s*{rank}\b", body):
-            yield tensor, rank
+        is_checked = len(ranks) == 1 and re.search(rf"{asked}\s*==\s*{ranks[0]}\b", body)
+        counts = len(ranks) == 1 and (f"{member}size(" in launch or _counts_dimensions(programs, tensor))
+        is_lost = any(_has_other_rank(each, tensor, ranks) for each in programs.lost if not kept.raises(each.why))
+        if not is_checked and (counts or is_lost or _asks_rank(programs, tensor)):
+            yield tensor, ranks
+
+
+def _has_other_rank(lost: LostCall, tensor: str, ranks: Collection[int]) -> bool:
+    """Whether a call of more than one element has a tensor of other dimensions."""
+    given = lost.arguments.tensors
+    is_single = all(math.prod(each.shape) == 1 for each in given.values())
+    return tensor in given and len(given[tensor].shape) not in ranks and not is_single
+
+
+def _asks_rank(programs: Programs, tensor: str) -> bool:
+    """Whether cases are chosen by how many dimensions a tensor has, and the last one was recorded with one number."""
+    conditions = (each.text for case in programs.cases for each in case.when)
+    last = programs.cases[-1].calls if programs.cases else ()
+    ranks = {len(call.tensors[tensor].shape) for call in last if tensor in call.tensors}
+    return len(ranks) == 1 and any(f"{tensor}.dim()" in each for each in conditions)
+
+
+def _counts_dimensions(programs: Programs, tensor: str) -> bool:
+    """Whether what a row computes names dimensions of a tensor by their places, or was seen to move elements of it."""
+    values = (each for case in programs.cases for each in _list_values(case))
+    return tensor in _list_moved(programs) or any(_is_by_place(each, tensor) for each in values)
+
+
+def _list_moved(programs: Programs) -> tuple[str, ...]:
+    """The tensors whose elements a form moves; how many dimensions one that is resampled has, the form says."""
+    match programs.map or programs.order or programs.places:
+        case CoordinateMap(source=source, start=start):
+            return source, start
+        case Window(source=source, gradient=gradient):
+            return source, gradient
+        case RowOrder(source=source) | NonzeroPlaces(source=source):
+            return (source,)
+    return ()
+
+
+def _list_values(program: SymbolicProgram) -> Iterator[HostValue]:
+    """All that the numbers of a program, and how often it runs, are computed from."""
+    for value in (*(each.value for each in program.numbers), *(nest.rows for nest in program.nests)):
+        yield from _list_parts(value)
+
+
+def _list_parts(value: HostValue) -> Iterator[HostValue]:
+    yield value
+    if isinstance(value, Binary):
+        yield from _list_parts(value.left)
+        yield from _list_parts(value.right)
+
+
+def _is_by_place(value: HostValue, tensor: str) -> bool:
+    match value:
+        case Size(name, Constant()):
+            return name == tensor
+        case SizeProduct(name, begin, end):
+            return name == tensor and any(isinstance(each, Constant) for each in (begin, end))
+    return False

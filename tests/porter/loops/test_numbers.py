@@ -19,7 +19,7 @@ from porter.loops.host_values import Arguments, TensorValue, describe, evaluate
 from porter.loops.instances import instantiate
 from porter.loops.numbers import digest_structure, list_numbers, replace_numbers
 from porter.loops.printing import nest_lines
-from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role
+from porter.loops.program import ArgumentBuffer, LostCall, Programs, ResultBuffer, Role
 from porter.loops.program_printing import program_lines
 from porter.loops.resampling import Resampling, Sampling
 from porter.loops.storage import decode_programs, encode_programs
@@ -154,5 +154,6 @@ def test_programs_come_back_from_json() -> None:
     ],
 )
 def test_what_is_found_of_results_is_stored(found: CoordinateMap | Resampling | Window | None) -> None:
-    programs = Programs("op", (), (), found)
+    call = Arguments({"self": TensorValue((2, 3), FLOAT)}, {"flag": True, "times": 2})
+    programs = Programs("op", (), (), found, seen=(call,), lost=(LostCall(call, "it raised"),))
     assert decode_programs(encode_programs([programs])) == (programs,)

@@ -11,7 +11,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.core.dtypes import FLOAT
 from porter.recording.own_calls import SECONDS, _pick_samples
-from porter.recording.size_sets import Template
+from porter.recording.templates import Template
 
 [LOSS] = [op for op in op_db if op.full_name == "nn.functional.nll_loss"]
 

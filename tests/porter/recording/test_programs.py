@@ -15,6 +15,7 @@ from porter.loops.host_values import describe
 from porter.loops.program import Programs, SymbolicProgram, Temporary
 from porter.loops.program_printing import program_lines
 from porter.recording.calls import OpCall
+from porter.recording.lost import Losses
 from porter.recording.programs import find_programs
 from porter.recording.record import RecordedRun
 
@@ -120,6 +121,33 @@ def test_few_calls_have_no_program() -> None:
 def test_a_call_of_one_element_is_not_left() -> None:
     found = find_programs("mean.dim", [*(call_mean(shape, 1) for shape in SHAPES), call_mean((1, 1), 1)])
     assert len(found.cases) == 1 and not found.left
+
+
+def scaled(builder: GraphBuilder, refs: dict[str, Ref], _: Mapping[str, Any]) -> Ref:
+    return builder.send("multiplicationWithPrimaryTensor:secondaryTensor", refs["self"], refs["other"])
+
+
+def test_calls_whose_first_tensor_alone_has_one_element_are_left() -> None:
+    shapes = [(2, 3), (4, 5), (6, 7)]
+    calls = [
+        run_graph(torch.ops.aten.mul.Tensor, {"self": torch.rand(()), "other": torch.rand(shape)}, scaled)
+        for shape in shapes
+    ]
+    found = find_programs("mul.Tensor", calls)
+    assert not found.cases and [error.code for error in found.left] == ["PTR364"]
+
+
+def test_calls_of_dimensions_that_no_program_computes_are_lost() -> None:
+    def largest(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        return builder.send("reductionMaximumWithTensor:axes", refs["self"], arguments["dim"])
+
+    flat = [call_mean((size, 3), 1, largest) for size in (2, 4, 5)]
+    lost = Losses()
+    found = find_programs("mean.dim", [*(call_mean(shape, 1) for shape in SHAPES), *flat], lost=lost)
+    assert len(found.cases) == 1 and not found.left
+    [call] = lost.list_of("mean.dim")
+    assert call.arguments.tensors["self"].shape == (2, 3)
+    assert "mean.dim" in call.why
 
 
 def test_a_program_that_differs_from_its_calls_is_refused() -> None:

@@ -24,6 +24,31 @@ def test_every_value_of_other_calls_comes_in_turn() -> None:
     assert with_arguments(first, {"ignore_index": 1}).arguments["ignore_index"] == 1
 
 
+def test_a_flag_and_a_number_that_callers_may_leave_out_take_values_that_no_call_has() -> None:
+    isin = torch.ops.aten.isin.Tensor_Tensor
+    given = {"elements": torch.arange(4), "test_elements": torch.arange(2)}
+    plain = OpCall(isin, {**given, "assume_unique": False, "invert": False})
+    seen = SeenValues.of((plain,))
+    assert [seen.change(plain) for _ in range(2)] == [{"assume_unique": True}, {"invert": True}]
+    upper = OpCall(torch.ops.aten.triu.default, {"self": torch.rand(3, 3), "diagonal": 0})
+    assert SeenValues.of((upper,)).values == {("triu", "diagonal"): (0, 1, 2, -1)}
+
+
+def test_a_flag_that_ends_the_process_is_not_tried() -> None:
+    normalize = torch.ops.aten._native_batch_norm_legit.no_stats
+    given = {"input": torch.rand(2, 3, 4), "weight": torch.rand(3), "bias": torch.rand(3)}
+    call = OpCall(normalize, {**given, "training": True, "momentum": 0.1, "eps": 1e-5})
+    assert SeenValues.of((call,)).change(call) == {}
+
+
+def test_another_value_comes_where_the_cpu_refuses_one() -> None:
+    softmax = torch.ops.aten._softmax.default
+    square = OpCall(softmax, {"self": torch.rand(3, 3), "dim": 1, "half_to_float": False})
+    other = OpCall(softmax, {**square.arguments, "dim": 0})
+    seen = SeenValues.of((square, other))
+    assert [seen.change(square) for _ in range(3)] == [{"dim": 0}] * 3
+
+
 def test_an_argument_of_one_value_or_of_many_is_no_choice() -> None:
     assert SeenValues.of((call(0, 1), call(0, 1))).values == {}
     assert SeenValues.of([call(0, each) for each in range(9)]).values == {}

@@ -11,7 +11,8 @@ import torch
 from torch.nn import functional
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.recording.size_sets import SizeSets, Template
+from porter.recording.size_sets import SizeSets
+from porter.recording.templates import Template
 
 Op = Callable[..., Any]
 LONG = 3600.0
@@ -54,6 +55,18 @@ def test_dimensions_of_a_tensor_differ(case: str) -> None:
     for sample in make_samples(op, *args):
         shape = shapes(sample)[0]
         assert len(set(shape)) == len(shape)
+
+
+def make_ranks(op: Op, *args: Any, known: tuple[int, ...]) -> set[int]:
+    sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), process_time() + LONG)
+    found = sets.make_ranks(SampleInput(args[0], args=args[1:]), requires_grad=False, known=known)
+    return {sample.input.ndim for sample, _ in found}
+
+
+def test_ranks_that_no_sample_has_are_made_where_the_operator_takes_them() -> None:
+    assert make_ranks(functional.pixel_shuffle, torch.rand(1, 4, 3, 3), 2, known=(4,)) == {3, 5}
+    assert make_ranks(torch.exp, torch.rand(3, 4), known=(1, 2)) == {3, 4, 5}
+    assert make_ranks(torch.mm, torch.rand(3, 4), torch.rand(4, 3), known=(2,)) == set()
 
 
 def test_what_must_be_equal_stays_equal() -> None:

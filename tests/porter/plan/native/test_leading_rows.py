@@ -1,5 +1,6 @@
 """Rows whose graph the function of another operator's row runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from porter.aten.operator import ServedFunction
@@ -41,6 +42,44 @@ Tensor following_mps(const Tensor& self) {
 
 } // namespace at::native
 """
+
+
+THROUGH = """
+- func: leading(Tensor self) -> Tensor
+  dispatch:
+    CPU: leading_cpu
+    MPS: leading_mps
+"""
+TEMPLATE = """#include <ATen/native/mps/OperationUtils.h>
+
+namespace at::native {
+
+static void leading_template(Tensor& out, const Tensor& self) {
+  runMPSGraph(getCurrentMPSStream(), makeGraph(), feeds, out);
+}
+
+Tensor& leading_out_mps(const Tensor& self, Tensor& out) {
+  leading_template(out, self);
+  return out;
+}
+
+Tensor leading_mps(const Tensor& self) {
+  Tensor output = at::empty_like(self);
+  at::native::leading_out_mps(self, output);
+  return output;
+}
+
+} // namespace at::native
+"""
+
+
+def test_a_row_that_calls_another_rows_function_is_ported_with_the_helper_of_that(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    with (checkout.root / NATIVE_FUNCTIONS).open("a") as file:
+        file.write(ROWS + THROUGH)
+    (checkout.root / OPERATIONS / "Leading.mm").write_text(TEMPLATE)
+    plan = plan_operator(checkout, "leading", programs=lambda row: replace(fork.shares(), name="leading"))
+    assert plan.complete
 
 
 def test_the_leading_row_is_ported_by_its_own_runs(tmp_path: Path) -> None:

@@ -5,8 +5,24 @@ from pathlib import Path
 
 import pytest
 
+from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
-from porter.loops.program import Programs
+from porter.core.layout import OPERATIONS
+from porter.loops.host_values import (
+    Arguments,
+    Binary,
+    Constant,
+    HostValue,
+    Named,
+    Operator,
+    Scalar,
+    Size,
+    SizeProduct,
+    WrappedDim,
+)  # fmt: skip
+from porter.loops.orders import Kept, RowOrder
+from porter.loops.program import LostCall, Programs
+from porter.plan.native.unseen import Edited, _counts_dimensions
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 
@@ -36,6 +52,84 @@ def test_a_flag_of_both_values_is_not(tmp_path: Path) -> None:
     checkout = fork.copy_fork(tmp_path)
     known = with_flag(fork.largest(), False, True)
     assert plan_operator(checkout, "largest", programs=lambda _: known).complete
+
+
+def test_a_number_that_all_calls_give_alike_and_the_graph_reads_is_refused(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    [file] = (each for each in (checkout.root / OPERATIONS).glob("*.mm") if "turn_template" in each.read_text())
+    file.write_text(file.read_text().replace("(key, makeGraph)", "(key + std::to_string(times), makeGraph(times))"))
+    known = fork.turned()
+    with pytest.raises(PorterError, match=r"PTR361 all recorded calls of turned give `times` the value 2"):
+        plan_operator(checkout, "turned", programs=lambda _: known)
+    calls = tuple(replace(call, others={"times": times}) for call in known.calls for times in (2, 3))
+    varied = replace(known, cases=(replace(known.cases[0], calls=calls),))
+    assert plan_operator(checkout, "turned", programs=lambda _: varied).complete
+
+
+def test_a_value_of_lost_calls_alone_is_refused_with_what_was_raised(tmp_path: Path) -> None:
+    known = with_flag(fork.largest(), False)
+    lost = LostCall(with_flag(fork.largest(), True).calls[0], "RuntimeError: no such graph")
+    what = "PTR418 nothing is known of calls of largest.out with `keepdim` = True: RuntimeError: no such graph"
+    with pytest.raises(PorterError, match=what):
+        plan_operator(fork.copy_fork(tmp_path), "largest", programs=lambda _: replace(known, lost=(lost,)))
+
+
+def test_a_lost_call_whose_values_others_have_is_not(tmp_path: Path) -> None:
+    known = with_flag(fork.largest(), False, True)
+    lost = LostCall(known.calls[0], "RuntimeError: no such graph")
+    plan = plan_operator(fork.copy_fork(tmp_path), "largest", programs=lambda _: replace(known, lost=(lost,)))
+    assert plan.complete
+
+
+def turn_shape(call: Arguments, shape: tuple[int, ...]) -> Arguments:
+    tensors = {name: replace(each, shape=shape) for name, each in call.tensors.items()}
+    return replace(call, tensors=tensors)
+
+
+def test_dimensions_of_lost_calls_are_refused(tmp_path: Path) -> None:
+    known = fork.turned()
+    calls = tuple(turn_shape(known.calls[0], shape) for shape in ((6, 7), (2, 3, 4)))
+    lost = LostCall(turn_shape(known.calls[0], (2, 2, 3, 4)), "no program")
+    varied = replace(known, cases=(replace(known.cases[0], calls=calls),))
+    assert not plan_operator(fork.copy_fork(tmp_path / "some"), "turned", programs=lambda _: varied).notes
+    plan = plan_operator(fork.copy_fork(tmp_path / "lost"), "turned", programs=lambda _: replace(varied, lost=(lost,)))
+    what = "self.dim() == 2 || self.dim() == 3,"
+    assert what in " ".join(plan.changes.diff().replace("\n+", " ").split())
+    assert plan.notes == (
+        "turned: `self` of 2 or 3 dimensions only, as in all recorded calls; the port refuses others",
+    )
+
+
+def test_a_flag_that_a_form_does_not_read_is_refused(tmp_path: Path) -> None:
+    known = fork.largest()
+    order = RowOrder("self", Kept.MEDIAN, places=False, dtypes=(FLOAT,))
+    moved = replace(with_flag(known, False), cases=(), order=order, seen=with_flag(known, False).calls)
+    with pytest.raises(PorterError, match=r"PTR361 all recorded calls of largest.out give `keepdim` the value False"):
+        plan_operator(fork.copy_fork(tmp_path), "largest", programs=lambda _: moved)
+
+
+@pytest.mark.parametrize(
+    ("value", "by_place"),
+    [
+        (SizeProduct("self", Constant(1)), True),
+        (Binary(Operator.MULTIPLY, Size("self", Constant(-1)), Constant(2)), True),
+        (SizeProduct("self"), False),
+        (SizeProduct("other", None, Constant(2)), False),
+        (Size("self", WrappedDim(Scalar("dim"), "self")), False),
+    ],
+)
+def test_sizes_by_their_places_count_dimensions(value: HostValue, by_place: bool) -> None:
+    known = fork.turned()
+    case = replace(known.cases[0], numbers=(Named("count", value, 1),), nests=())
+    assert _counts_dimensions(replace(known, cases=(case,)), "self") is by_place
+
+
+def test_what_a_check_that_stays_refuses_is_not_lost() -> None:
+    edited = Edited(
+        'TORCH_CHECK(!flag, "flag is not supported"); run(flag);', 'TORCH_CHECK(!flag, "flag is not supported");'
+    )
+    assert edited.removes("flag") and edited.raises("RuntimeError: flag is not supported on MPS")
+    assert not edited.raises("RuntimeError: another reason")
 
 
 def test_a_size_by_its_dimension_is_taken_of_as_many_dimensions_as_were_recorded(tmp_path: Path) -> None:
