@@ -20,11 +20,13 @@ from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY,
 from porter.metal.native.slice_launch import write_helper
 from porter.plan.native.helpers import define_missing, find_helper
 
+# A library of kernels: with what stands for it where shaders are compiled at run time, or the bundled one alone.
 _LIBRARY = re.compile(
-    r"^#ifndef.*\n(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
-    r"#else\n#include <.*/(\w+)_metallib\.h>\n#endif\n",
+    r"^(?:#ifndef.*\n)?(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
+    r"(?:#else\n#include <.*/(\w+)_metallib\.h>\n#endif\n)?",
     re.M,
 )
+_OTHER_LIBRARY = re.compile(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", re.M)
 _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace [\w:]+;\n)*", re.M)
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
 _ATOMIC = f"{METAL_HEADERS}/atomic.h"
@@ -107,7 +109,7 @@ def read_atomic_types(checkout: Checkout) -> tuple[str, ...]:
 def find_kernel_file(checkout: Checkout, host: str) -> str:
     """The kernel file whose library a host file uses; one of the same name where it uses none yet."""
     found = _LIBRARY.search(checkout.read(host))
-    return f"{KERNELS}/{found[1] if found else PurePosixPath(host).stem}.metal"
+    return f"{KERNELS}/{found[1] if found and found[1] else PurePosixPath(host).stem}.metal"
 
 
 def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]:
@@ -138,27 +140,31 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     helper = _HOST_HELPER if "merge_dims(" in text and "MergedDims merge_dims(" not in text else ""
     if "share_rows(" in text and "RowThreads share_rows(" not in text:
         helper += write_helper(read_style(checkout).threadgroup_reductions)
-    if found := re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", text, re.M):
-        if helper:
-            yield Edit(file, found.end(), found.end(), helper)
-        yield from _move_library_up(file, text)
+    if found := _LIBRARY.search(text) or _OTHER_LIBRARY.search(text):
+        here = (Edit(file, found.end(), found.end(), helper),) if helper else ()
+        yield from _move_library_up(file, text, helper) or here
         return
-    others = (_LIBRARY.search(checkout.read(path)) for path in list_host_sources(checkout))
-    model = next((found for found in others if found), None)
+    others = [found for path in list_host_sources(checkout) if (found := _LIBRARY.search(checkout.read(path)))]
+    model = next((found for found in others if found[1]), next(iter(others), None))
     place = _NAMESPACE.search(text)
     if model is None or place is None:
         raise PorterError("PTR374", "the file has no library of kernels to launch", Place(file), "Add one by hand.")
     library = model[0].replace(f"/{model[1]}_metallib.h", f"/{PurePosixPath(kernel_file).stem}_metallib.h")
-    library = re.sub(r"= (?:mps::)?MetalShaderLibrary", "= mps::MetalShaderLibrary", library)
-    yield Edit(file, place.end(), place.end(), f"\n{library}{helper}")
+    yield Edit(file, place.end(), place.end(), f"\n{_qualify(library)}{helper}")
 
 
-def _move_library_up(file: str, text: str) -> Iterator[Edit]:
+def _move_library_up(file: str, text: str, helper: str) -> tuple[Edit, ...]:
     """Moves a file's library of kernels to the start of its namespace, if a function before it uses it."""
     found, place, used = _LIBRARY.search(text), _NAMESPACE.search(text), text.find(f"{_USED}(")
-    if found and place and 0 <= used < found.start():
-        yield Edit(file, place.end(), place.end(), f"\n{found[0]}")
-        yield Edit(file, found.start(), found.end() + text[found.end() :].startswith("\n"), "")
+    if found is None or place is None or not 0 <= used < found.start():
+        return ()
+    end = found.end() + text[found.end() :].startswith("\n")
+    moved = Edit(file, place.end(), place.end(), f"\n{_qualify(found[0])}{helper}")
+    return moved, Edit(file, found.start(), end, "")
+
+
+def _qualify(library: str) -> str:
+    return re.sub(r"= (?:mps::)?MetalShaderLibrary", "= mps::MetalShaderLibrary", library)
 
 
 def sees_helpers(source: Source, offset: int) -> bool:

@@ -120,7 +120,7 @@ static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
 } // namespace at::native
 """
 REDUCTIONS = "".join(
-    f"T threadgroup_{kind}(threadgroup opmath_t<T>* data, T val, unsigned idx, unsigned size);\n"
+    f"T threadgroup_{kind}(threadgroup opmath_t<T>* data, T val, unsigned idx, unsigned size);\nT simd_{kind}(T val);\n"
     for kind in ("sum", "prod", "max", "min")
 )
 TYPES = (FLOAT, HALF, BFLOAT)

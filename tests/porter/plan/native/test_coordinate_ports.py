@@ -508,6 +508,16 @@ def test_a_library_is_declared_before_its_first_use(tmp_path: Path) -> None:
     assert host.index(LIBRARY) < host.index("Tensor mirrored_mps")
 
 
+def test_a_bundled_library_alone_is_one_too(tmp_path: Path) -> None:
+    bundled = "static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();\n"
+    late = HOST.replace("} // namespace", f"{bundled}}} // namespace")
+    changes = plan(tmp_path, "mirrored", MIRRORED, host=late).changes.apply()
+    host = changes[f"{OPERATIONS}/Puts.mm"]
+    assert host.count("auto& lib") == 1 and "_metallib.h" not in host
+    assert host.index(bundled) < host.index("Tensor mirrored_mps")
+    assert f"{KERNELS}/Puts.metal" in changes
+
+
 def test_a_fork_without_atomics_gets_them(tmp_path: Path) -> None:
     kernels = plan(tmp_path, "added_at", ADDED, atomic="").changes.apply()[f"{KERNELS}/Puts.metal"]
     assert kernels.index("struct AtomicType<float> {") < kernels.index("kernel void added_at(")
