@@ -32,6 +32,13 @@ def leave_out_current_folder() -> None:
 def main() -> int:
     """Runs one command, ended by Ctrl-C without a traceback: at once while it starts or ends, else by cleaning up."""
     gc.set_threshold(*GARBAGE)
+    try:
+        return _run()
+    finally:
+        gc.freeze()  # the process ends: Python would look for garbage in all of it several times
+
+
+def _run() -> int:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, as under nohup, or another's
         from porter.cli import main as run
 

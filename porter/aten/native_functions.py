@@ -21,7 +21,7 @@ from porter.core.shared_text import common_end, common_start
 SHARING_KEYS = ("CPU", "CUDA")
 _COMPOSITE = "Composite"
 _START = "- "
-_ROW = re.compile(r"^- ", re.M)
+_ROW = re.compile(r"\n- ")
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def _offset_of(function: NativeFunction) -> int:
 
 def _parse_functions(text: str, offset: int = 0, line: int = 0) -> Iterator[NativeFunction]:
     """Yields the functions one by one: each starts at a line that begins with `- `."""
-    starts = [match.start() for match in _ROW.finditer(text)][1:]
+    starts = [match.start() + 1 for match in _ROW.finditer(text)][not text.startswith(_START) :]
     for start, end in pairwise((0, *starts, len(text))):
         part = text[start:end]
         try:

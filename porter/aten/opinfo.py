@@ -48,8 +48,9 @@ DTYPE_GROUPS = {
     "_dispatch_dtypes": frozenset[str](),
 }
 
-_CALL = re.compile(r"^[ \t]+(?P<cls>\w*Info)(?P<open>\()\s*(?P<quote>['\"])(?P<name>[^'\"\n]+)(?P=quote)", re.MULTILINE)
-_ATEN_NAME = re.compile(r"\baten_name\s*=\s*['\"](?P<name>\w+)['\"]")
+_INFO = re.compile(r"Info\(")
+_CALL = re.compile(r"[ \t]+(?P<cls>\w*Info)(?P<open>\()\s*(?P<quote>['\"])(?P<name>[^'\"\n]+)(?P=quote)")
+_ATEN_NAME = re.compile(r"aten_name(?<!\waten_name)\s*=\s*['\"](?P<name>\w+)['\"]")
 _EXPECTATION = re.compile(r"unittest\.(skip|expectedFailure)|\w*MPS$")
 
 
@@ -185,7 +186,7 @@ def _find_in_file(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
 @lru_cache(maxsize=32)
 def _index(text: str) -> tuple[tuple[re.Match[str], frozenset[str]], ...]:
     """Returns every OpInfo call of a file with the aten_names up to the next call: one scan for all operators."""
-    starts = [match for match in _CALL.finditer(text) if match["cls"] not in OTHER_CALLS]
+    starts = [match for match in _find_calls(text) if match["cls"] not in OTHER_CALLS]
     names: list[set[str]] = [set() for _ in starts]
     offsets = [match.start() for match in starts]
     for match in _ATEN_NAME.finditer(text):
@@ -193,6 +194,17 @@ def _index(text: str) -> tuple[tuple[re.Match[str], frozenset[str]], ...]:
         if at:
             names[at - 1].add(match["name"])
     return tuple(zip(starts, map(frozenset, names), strict=True))
+
+
+def _find_calls(text: str) -> Iterator[re.Match[str]]:
+    """Yields the calls that start a line. Only the lines with a class that may be one are searched, for speed."""
+    at = 0
+    for found in _INFO.finditer(text):
+        line = text.rfind("\n", 0, found.start()) + 1
+        match = _CALL.match(text, line) if line >= at else None
+        if match:
+            yield match
+            at = match.end()
 
 
 def _read_call(file: str, text: str, match: re.Match[str]) -> OpInfoCall:

@@ -7,19 +7,20 @@ tab) is left to the parser: what is read here is what the parser would say.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # A value that YAML takes as it stands: no comment, no mapping, nothing that starts another kind of scalar.
-_PLAIN = r"[A-Za-z_](?:(?!: |:$| #).)*?"
-_COMMENT = r"[ ]*(?:[ ]#[^\n]*)?$"
+_PLAIN = r"[A-Za-z_][^:#]*(?:(?::(?! |$)|(?<! )#)[^:#]*)*"
+_COMMENT = r" *(?:(?<= )#.*)?$"
 _FUNC = re.compile(rf"- func: ({_PLAIN}){_COMMENT}")
-_FIELD = re.compile(rf"  ([a-z_]+):(?: +({_PLAIN}|\[[\w ,.]*\]))?{_COMMENT}")
-_ENTRY = re.compile(rf"    (\w+(?:, ?\w+)*): +([A-Za-z_][\w:<>]*){_COMMENT}")
-_BLANK = re.compile(r"(?: *#[^\n]*)?$")
+_LINE = re.compile(
+    rf"  (?P<field>[a-z_]+):(?: +(?P<value>{_PLAIN}|\[[\w ,.]*\]))?{_COMMENT}"
+    rf"|    (?P<keys>\w+(?:, ?\w+)*): +(?P<kernel>[A-Za-z_][\w:<>]*){_COMMENT}"
+    r"|(?: *#.*)?$"
+)
 
 
-@dataclass(frozen=True)
-class PlainEntry:
+class PlainEntry(NamedTuple):
     """A line of `dispatch:`, with the offsets of its line and of its keys, and its line from 1."""
 
     keys: tuple[str, ...]
@@ -31,8 +32,7 @@ class PlainEntry:
     line: int
 
 
-@dataclass(frozen=True)
-class PlainRow:
+class PlainRow(NamedTuple):
     """The fields of a row, and the entries of its `dispatch:` and of `ufunc_inner_loop:`."""
 
     fields: dict[str, str]
@@ -52,27 +52,25 @@ def read_plain_row(text: str) -> PlainRow | None:
             head = _FUNC.match(line)
             if head is None:
                 return None
-            fields["func"] = head[1]
+            fields["func"] = head[1].rstrip(" ")
             continue
-        if _BLANK.match(line):
-            continue
-        field = _FIELD.match(line)
-        if field:
-            if field[1] in fields:
-                return None
-            fields[field[1]], section = field[2] or "", "" if field[2] else field[1]
-            continue
-        entry = _ENTRY.match(line) if section == "dispatch" else None
-        if entry is None:
+        found = _LINE.match(line)
+        if found is None:
             return None
-        keys = tuple(part.strip() for part in entry[1].split(","))
-        end = min(offset, len(text))
-        entries.append(PlainEntry(keys, entry[2], start, start + 4, start + entry.end(1), end, number + 1))
+        field, value, keys, kernel = found.groups()
+        if field:
+            if field in fields:
+                return None
+            fields[field], section = (value or "").rstrip(" "), "" if value else field
+        elif keys:
+            if section != "dispatch":
+                return None
+            names, end = tuple(part.strip() for part in keys.split(",")), min(offset, len(text))
+            entries.append(PlainEntry(names, kernel, start, start + 4, start + found.end("keys"), end, number + 1))
     return PlainRow(fields, tuple(entries)) if _is_plain(fields, entries) else None
 
 
 def _is_plain(fields: dict[str, str], entries: list[PlainEntry]) -> bool:
     """Whether each field has the value that it needs: `dispatch` entries, any other one a scalar."""
-    valued = all(value for name, value in fields.items() if name != "dispatch")
-    keys = [key for entry in entries for key in [", ".join(entry.keys)]]
-    return valued and ("dispatch" in fields) == bool(entries) and len(set(keys)) == len(keys)
+    valued = all(fields.values()) or all(value for name, value in fields.items() if name != "dispatch")
+    return valued and ("dispatch" in fields) == bool(entries) and len({each.keys for each in entries}) == len(entries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from porter.cli.ports import show_groups, show_port
 from porter.cli.scheduled import run_scheduled
 
 if TYPE_CHECKING:
+    from porter.verdict.result import Verdict
     from porter.workflows.shards import Shard
 
 
@@ -64,7 +66,6 @@ def migrate(
     OP is a base name or an overload in native_functions.yaml: atan2, atan2.out. Nothing is written without --write.
     """
     from porter.metal.source import Source
-    from porter.report.verdict import summary as line
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
     from porter.workflows.proof import Proof
@@ -79,7 +80,7 @@ def migrate(
         raise click.UsageError("--recorded goes with --all; operators that are named need none.")
     request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold, recorded)
     checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
-    for found in run(checkout, request, output.report_step, lambda verdict: output.note(line(verdict))):
+    for found in run(checkout, request, output.report_step, partial(_note_verdict, output)):
         if not isinstance(found, Wrote):
             kept.append(found)
         match found:
@@ -98,6 +99,12 @@ def migrate(
 
         write_results(results, collect(checkout, kept, shard))
     return code
+
+
+def _note_verdict(output: Output, verdict: Verdict) -> None:
+    from porter.report.verdict import summary
+
+    output.note(summary(verdict))
 
 
 def _translate_own(

@@ -164,9 +164,11 @@ def together(function: Decorated) -> Decorated:
 
 
 def _choose_shard(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Shard | None:
+    if text is None:
+        return None
     from porter.workflows.shards import parse_shard
 
-    return None if text is None else parse_shard(text)
+    return parse_shard(text)
 
 
 def _choose_family(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:

@@ -14,7 +14,6 @@ from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.cpu.generated import read_generated_kernel
 from porter.cpu.kernels import CpuKernel, find_registered_kernel, read_cpu_kernel, read_inline_kernel
-from porter.cuda.kernels import read_cuda_kernel
 from porter.languages.definitions import Definition
 from porter.metal.cases import read_cases
 from porter.metal.distributions import distributions, draws_numbers
@@ -86,7 +85,7 @@ def _read_kernels(
     if not call.stub.header:
         return read_inline_kernel(checkout, stub, call.via[0], output), None
     if call.device == "CUDA":
-        cuda = read_cuda_kernel(checkout, stub, output)
+        cuda = _read_cuda_kernel(checkout, stub, output)
         return cuda, cuda
     cpu: CpuKernel | PorterError
     try:
@@ -96,7 +95,7 @@ def _read_kernels(
     if source is Source.ANY and isinstance(cpu, CpuKernel) and not cpu.untranslated:
         return cpu, None
     try:
-        cuda = read_cuda_kernel(checkout, stub, output)
+        cuda = _read_cuda_kernel(checkout, stub, output)
     except PorterError:
         if source is Source.CUDA:
             raise
@@ -104,6 +103,12 @@ def _read_kernels(
             raise cpu from None
         return cpu, None
     return (cuda if isinstance(cpu, PorterError) else cpu), cuda
+
+
+def _read_cuda_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType]) -> CpuKernel:
+    from porter.cuda.kernels import read_cuda_kernel  # few plans ask for it
+
+    return read_cuda_kernel(checkout, stub, output)
 
 
 def find_type_rule(checkout: Checkout, operator: Operator, migration: Migration, call: StubCall) -> TypeRule:

@@ -33,7 +33,7 @@ from porter.metal.source import Source
 from porter.plan.callers import Gone, redirect_calls
 from porter.plan.draft import Draft
 from porter.plan.empty_files import delete_empty_files
-from porter.plan.native.planner import FROM_RECORDING, NativePort, ReadPrograms, no_programs, port_blocked
+from porter.plan.native.port import FROM_RECORDING, NativePort, ReadPrograms, no_programs
 from porter.plan.own_functions import define_what_bodies_use, include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
     EntryChange,
@@ -121,7 +121,7 @@ def plan_kernels(
         e for migration in migrations for e in share_edits(functions, migration.served.function, migration.target)
     )
     draft, removed = _remove_old_code(draft, functions, migrations, ported)
-    native = port_blocked(draft, operator, ported.blocked, programs, scaffold)
+    native = _port_blocked(draft, operator, ported.blocked, programs, scaffold)
     if native.blocked and not ported.kernels and not native.ported and native.draft is draft:
         raise native.blocked[0].error
     draft, removed = native.draft, (*removed, *native.removed)
@@ -154,6 +154,17 @@ def plan_kernels(
         changes=draft.changes,
         elsewhere=_list_elsewhere(native) if not ported.kernels else (),
     )
+
+
+def _port_blocked(
+    draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms, scaffold: bool
+) -> NativePort:
+    """Ports blocked rows by their recorded programs, where there are some to ask for."""
+    if not blocked or (programs is no_programs and not scaffold):
+        return NativePort(draft, blocked=tuple(blocked))
+    from porter.plan.native.planner import port_blocked  # its imports take as long as most plans
+
+    return port_blocked(draft, operator, blocked, programs, scaffold)
 
 
 def _list_elsewhere(native: NativePort) -> tuple[str, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from porter.plan.plan import Plan, PlannedFunctor, RejectedCandidate
-from porter.verdict.result import Failure, Verdict
+
+if TYPE_CHECKING:
+    from porter.verdict.result import Failure, Verdict
 
 
 def plan_object(

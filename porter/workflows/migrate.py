@@ -11,23 +11,20 @@ from porter.aten.names import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
-from porter.core.writing import write
 from porter.metal.kernel import FIRST_CANDIDATES
 from porter.metal.kernel_spec import RecordedGraph
 from porter.metal.source import Source
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
-from porter.workflows.coverage import find_recordable
 from porter.workflows.needed import find_needed
-from porter.workflows.proof import Proof
-from porter.workflows.shards import Shard
 from porter.workflows.stacking import read_programs, read_recorded
-from porter.workflows.status import portable
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict
     from porter.workflows.candidates import Planner
+    from porter.workflows.proof import Proof
+    from porter.workflows.shards import Shard
 
 Done = Callable[["Verdict"], None]
 _NATIVE = "PTR013"
@@ -136,7 +133,13 @@ def migrate(
         yield replace(ported, needed=op not in asked)
         draft = draft.follow(ported.plan.changes)
     if request.write:
-        yield Wrote(write(checkout, draft.changes, request.force))
+        yield _write(checkout, draft, request.force)
+
+
+def _write(checkout: Checkout, draft: Draft, force: bool) -> Wrote:
+    from porter.core.writing import write
+
+    return Wrote(write(checkout, draft.changes, force))
 
 
 def _can_plan(planner: Planner, draft: Draft, op: str, recorded: RecordedGraph) -> bool:
@@ -154,8 +157,14 @@ def _came_along(op: str, error: PorterError) -> PorterError:
 
 
 def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:
+    from porter.workflows.status import portable
+
     found = portable(checkout)
-    return tuple(dict.fromkeys((*found, *find_recordable(checkout)))) if recorded else found
+    if not recorded:
+        return found
+    from porter.workflows.coverage import find_recordable
+
+    return tuple(dict.fromkeys((*found, *find_recordable(checkout))))
 
 
 def _migrate_together(
@@ -178,7 +187,7 @@ def _migrate_together(
         yield PortedOperator(plan, verdict, found.error, rejected, found.broken, is_needed)
         draft = draft if found.broken else found.step.after
     if request.write:
-        yield Wrote(write(checkout, draft.changes, request.force))
+        yield _write(checkout, draft, request.force)
 
 
 def _prove(

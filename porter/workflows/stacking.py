@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from porter.aten.names import parse_base_name
 from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
-from porter.loops.program import Programs
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph
 from porter.mpsgraph.graph import Graph
 from porter.plan.draft import Draft
-from porter.plan.native.planner import ReadPrograms, no_programs
+from porter.plan.native.port import ReadPrograms, no_programs
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
+
+if TYPE_CHECKING:
+    from porter.loops.program import Programs
 
 Recorded = Callable[[Progress], RecordedGraph]
 RecordedPrograms = Callable[[Progress], ReadPrograms]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
@@ -20,7 +20,6 @@ from porter.loops.optional import name_flags
 from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
-from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
 from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
@@ -47,51 +46,17 @@ from porter.plan.native.files import (
     sees_helpers,
 )
 from porter.plan.native.made_results import make_results
+from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target
 from porter.plan.native.type_checks import check_result_type
 from porter.plan.native.unseen import check_ranks, refuse_unseen_flags
-from porter.plan.removal import Removal, find_orphans
+from porter.plan.removal import find_orphans
 
-FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
 _NAMESPACES = ("std", "metal", "c10")  # which no kernel can be called as
-# The recorded programs of a row; None where nothing is recorded of it.
-ReadPrograms = Callable[[ServedFunction], Programs | None]
-
-
-def no_programs(_served: ServedFunction) -> Programs | None:
-    """No recorded programs."""
-    return None
-
-
-@dataclass(frozen=True)
-class WrittenKernel:
-    """A kernel as written to a file, and the torch dtypes of what it is instantiated for."""
-
-    file: str
-    name: str
-    source: str
-    instances: tuple[tuple[DType, ...], ...]
-
-
-@dataclass(frozen=True)
-class NativePort:
-    """The draft with the rows ported so far, and those that could not be, with why."""
-
-    draft: Draft
-    ported: tuple[ServedFunction, ...] = ()
-    blocked: tuple[Blocked, ...] = ()
-    kernels: tuple[WrittenKernel, ...] = ()
-    removed: tuple[Removal, ...] = ()
-    notes: tuple[str, ...] = ()  # what the ports take away
-
-    @property
-    def dtypes(self) -> set[str]:
-        """The torch names of the types of first operands that there are kernels for."""
-        return {instance[0].torch for kernel in self.kernels for instance in kernel.instances}
 
 
 def port_blocked(
@@ -101,8 +66,6 @@ def port_blocked(
 
     With `scaffold`, writes the frame of those that cannot be ported.
     """
-    if programs is no_programs and not scaffold:
-        return NativePort(draft, blocked=tuple(blocked))
     own = [each for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
     others = tuple(each for each in blocked if each not in own)
     port = port_rows(draft, operator, own, programs, scaffold)
