@@ -149,7 +149,7 @@ def _find_dispatched(file: _File, text: str) -> Iterator[str]:
 def find_native_definitions(checkout: Checkout, native_function: str) -> list[Definition]:
     """Returns the definitions of a kernel: its TORCH_IMPL_FUNC, else all plain overloads. Raises PTR071."""
     name = re.escape(native_function)
-    pattern = rf"\b{name}\s*\(|\b{name}\s*\)|\b{name}\s*,"
+    pattern = rf"\b{name}\s*[(),]"
     folder = checkout.folder(NATIVE, ".cpp")
     paths = folder.files_containing(native_function, pattern, whole=True)
     if paths == folder.unread:

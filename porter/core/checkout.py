@@ -49,7 +49,7 @@ class Folder:
             wanted = re.compile(pattern.encode("utf-8", "surrogateescape"), re.M) if pattern else None
             found = word.encode("utf-8", "surrogateescape")
             self._answers[word, pattern] = tuple(
-                path for path, data in self._find_mentioning(found, whole) if _contains(data, found, wanted)
+                path for path, data in self._find_mentioning(found, whole) if _contains(data, found, wanted, whole)
             )
         return (*self._answers[word, pattern], *self.unread)
 
@@ -215,10 +215,13 @@ def _is_there(full: Path) -> bool:
         return True
 
 
-def _contains(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
+def _contains(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None, whole: bool) -> bool:
     """Whether a word occurs with a match around it. Only the lines around the word are searched, for speed."""
     at = data.find(word)
     while at >= 0 and wanted is not None:
+        if whole and (_ends_in_word(data[at - 1 : at]) or _ends_in_word(data[at + len(word) : at + len(word) + 1])):
+            at = data.find(word, at + 1)
+            continue
         start = data.rfind(b"\n", 0, max(data.rfind(b"\n", 0, at), 0)) + 1
         after = data.find(b"\n", at + len(word)) + 1
         end = data.find(b"\n", after) if after else -1
@@ -226,6 +229,10 @@ def _contains(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> boo
             return True
         at = data.find(word, after) if after else -1
     return at >= 0
+
+
+def _ends_in_word(data: bytes) -> bool:
+    return data.isalnum() or data == b"_"
 
 
 def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Checkout:

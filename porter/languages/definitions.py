@@ -6,7 +6,7 @@ Definitions that file-local macros expand to are found as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,12 +16,18 @@ from porter.languages import brackets
 from porter.languages.cpp import Function, ParseError, TooDeep
 from porter.languages.cpp_parser import parse_function
 from porter.languages.depth import too_deep
+from porter.languages.identifiers import in_word
 from porter.languages.lexer import directives
 from porter.languages.preprocessor import expand, expand_uses
 from porter.languages.source import Macro, parse_macro
 
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
 _LEADING = re.compile(r"(?:\s+|//[^\n]*|#(?:[^\n\\]|\\\r?\n|\\.)*)*")
+# Heads as most are asked for: found without a pattern of their own.
+_PLAIN_HEAD = re.compile(r"\\b(\w+)\\s\*\\\(")
+_WRAPPED_HEAD = re.compile(r"TORCH_IMPL_FUNC\\\(\\s\*(\w+)\\s\*\\\)\\s\*\\\(")
+_WRAPPED = re.compile(r"TORCH_IMPL_FUNC\(\s*(\w+)\s*\)\s*\(")
+_OPENER = re.compile(r"\s*\(")
 _FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
 # What ends the declaration before.
 _ENDINGS = (";", "}", "{", "\n\n", "\n\r\n", "*/", ")\n", ")\r\n")
@@ -92,15 +98,43 @@ def find_definitions(path: str, text: str, pattern: str) -> tuple[Definition, ..
 
 
 def _find_stretches(path: str, text: str, head: str) -> Iterator[Definition]:
-    for match in _find_heads(text, head):
-        outline = _find_declaration(text, match.start())
-        end = _find_definition_end(text, match.end() - 1) if outline else None
+    for at, behind in _find_heads(text, head):
+        outline = _find_declaration(text, at)
+        end = _find_definition_end(text, behind - 1) if outline else None
         if outline and end is not None:
             start, templates = outline
             yield Definition(path, text[start:end], Place(path, line_of(text, start)), templates)
 
 
-def _find_heads(text: str, head: str) -> Iterator[re.Match[str]]:
+def _find_heads(text: str, head: str) -> Iterator[tuple[int, int]]:
+    """Yields the spans of the matches of a pattern."""
+    if plain := _PLAIN_HEAD.fullmatch(head):
+        return _find_openers(text, plain[1])
+    if wrapped := _WRAPPED_HEAD.fullmatch(head):
+        return iter(_find_wrapped(text).get(wrapped[1], ()))
+    return (match.span() for match in _find_matches(text, head))
+
+
+def _find_openers(text: str, name: str) -> Iterator[tuple[int, int]]:
+    """Yields the spans of an identifier and the round bracket behind it."""
+    at = text.find(name)
+    while at >= 0:
+        bracket = _OPENER.match(text, at + len(name)) if at == 0 or not in_word(text[at - 1]) else None
+        if bracket:
+            yield at, bracket.end()
+        at = text.find(name, bracket.end() if bracket else at + len(name))
+
+
+@lru_cache(maxsize=256)
+def _find_wrapped(text: str) -> Mapping[str, Sequence[tuple[int, int]]]:
+    """The spans of the heads with TORCH_IMPL_FUNC, by name."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for match in _WRAPPED.finditer(text):
+        found.setdefault(match[1], []).append(match.span())
+    return found
+
+
+def _find_matches(text: str, head: str) -> Iterator[re.Match[str]]:
     """Yields the matches of a pattern. Its first word is found by plain search, for speed: most texts lack it."""
     word = _FIRST_WORD.match(head)
     if word is None or "|" in head:

@@ -25,11 +25,12 @@ def _contains(text: str, name: str) -> bool:
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
-        if not (at and _in_word(text[at - 1])) and not (end < len(text) and _in_word(text[end])):
+        if not (at and in_word(text[at - 1])) and not (end < len(text) and in_word(text[end])):
             return True
         at = text.find(name, end)
     return False
 
 
-def _in_word(character: str) -> bool:
+def in_word(character: str) -> bool:
+    """Whether a character can be part of an identifier."""
     return character == "_" or character.isalnum()

@@ -1,4 +1,4 @@
-"""The tokens of an edited text: those around the edit are lexed, the others are those that it had before.
+"""The tokens of an edited text: those around the edits are lexed, the others are those that it had before.
 
 A space with a line feed starts afresh: what stands behind it is lexed alike whatever stands before.
 """
@@ -7,31 +7,41 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import islice
 
-from porter.core.shared_text import common_end, common_start
+from porter.core.shared_text import common_start
 from porter.languages.lexer import Token, TokenKind, lex
 
 _new = tuple.__new__
+_ANCHOR = 80  # characters by which text that stands elsewhere now is found
 
 
 def relex(before: str, tokens: Sequence[Token], text: str) -> tuple[Token, ...]:
     """The tokens of a text, as `lex` gives them, from those of a text that is like it."""
-    same = common_start(before, text)
-    behind = len(text) - common_end(before, text, same)
-    moved = len(text) - len(before)
-    first = _find_restart(tokens, same)
-    made = list(tokens[:first])
-    for token in lex(text, at=tokens[first].start if first < len(tokens) else 0):
-        if token.start >= behind and _starts_afresh(token):
-            old = _token_at(tokens, token.start - moved)
-            if old < len(tokens) and tokens[old] == _move(token, -moved):
+    made = list(tokens[: _find_restart(tokens, common_start(before, text))])
+    searched, lexed = made[-1].end if made else 0, False
+    while not lexed:
+        lexed = True
+        for token in lex(text, at=made[-1].end if made else 0):
+            known = _find_known(before, tokens, text, token, searched) if _starts_afresh(token) else ()
+            if known:
+                made += _move(known, token.start - known[0].start)
+                searched, lexed = known[-1].end, False
                 break
-        made.append(token)
-    else:
-        return tuple(made)
-    rest = islice(tokens, old, None)
-    return (*made, *(rest if moved == 0 else [_new(Token, (k, t, s + moved, e + moved)) for k, t, s, e in rest]))
+            made.append(token)
+    return tuple(made)
+
+
+def _find_known(before: str, tokens: Sequence[Token], text: str, token: Token, start: int) -> Sequence[Token]:
+    """The old tokens, from an offset of the old text on, that are those of the new text from a token on."""
+    at = before.find(text[token.start : token.start + _ANCHOR], start)
+    first = _token_at(tokens, at)
+    if at < 0 or first == len(tokens) or tokens[first].start != at or not _starts_afresh(tokens[first]):
+        return ()
+    old, new = before[at:], text[token.start :]
+    if old == new:
+        return tokens[first:]
+    last = _find_restart(tokens, at + common_start(old, new))
+    return tokens[first:last]
 
 
 def _find_restart(tokens: Sequence[Token], same: int) -> int:
@@ -54,5 +64,5 @@ def _token_at(tokens: Sequence[Token], offset: int) -> int:
     return bisect_left(tokens, offset, key=lambda token: token.start)
 
 
-def _move(token: Token, by: int) -> Token:
-    return Token(token.kind, token.text, token.start + by, token.end + by)
+def _move(tokens: Sequence[Token], by: int) -> Sequence[Token]:
+    return tokens if by == 0 else [_new(Token, (k, t, s + by, e + by)) for k, t, s, e in tokens]

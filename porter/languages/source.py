@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from porter.core.errors import Place, PorterError
 from porter.languages.depth import DEEPEST, too_deep
@@ -151,6 +152,12 @@ class Source:
         return pairs
 
     @cached_property
+    def _deepest(self) -> int:
+        """How many brackets are open at most. Raises PTR030 where brackets do not pair."""
+        partners = self.partners
+        return max(accumulate(1 if partners[at] > at else -1 for at in self._brackets), default=0)
+
+    @cached_property
     def _brackets(self) -> list[int]:
         """The brackets of `code`, in order."""
         return [at for at, token in enumerate(self.code) if token[1] in _BRACKETS and token[0] is _PUNCTUATION]
@@ -207,7 +214,7 @@ class Source:
 
     def _check_depth(self) -> None:
         depth, code = 0, self.code
-        if len(self.partners) <= 2 * DEEPEST:
+        if self._deepest <= DEEPEST:
             return
         for at in self._brackets:
             token = code[at]

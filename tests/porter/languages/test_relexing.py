@@ -43,6 +43,32 @@ def test_an_edited_text_has_the_tokens_of_the_whole_text(parts: list[str], new: 
     assert relex(before, tuple(lex(before)), after) == tuple(lex(after))
 
 
+LINES = st.lists(st.sampled_from((*FRAGMENTS, f"\n{'ab ' * 30}\n", f"\n{'cd;' * 30}\n  ")), max_size=40)
+EDIT = st.tuples(LINES.map(lambda parts: parts[:3]), st.integers(0, 40), st.integers(0, 3))
+
+
+@settings(max_examples=400)
+@given(LINES, st.lists(EDIT, max_size=4))
+def test_a_text_with_several_edits_has_the_tokens_of_the_whole_text(
+    parts: list[str], edits: list[tuple[list[str], int, int]]
+) -> None:
+    before, edited = "".join(parts), parts
+    for new, at, gone in edits:
+        edited = [*edited[:at], *new, *edited[at + gone :]]
+    after = "".join(edited)
+    assert relex(before, tuple(lex(before)), after) == tuple(lex(after))
+
+
+def test_tokens_between_edits_are_not_lexed_again() -> None:
+    text = "".join(f"int a{at};\n" for at in range(300))
+    tokens = tuple(lex(text))
+    edited = f"int b;\n{text.replace('int a150;', 'int a_150;').replace('int a151;', '')}int c;\n"
+    made = relex(text, tokens, edited)
+    kept = {id(token.text) for token in tokens} & {id(token.text) for token in made}
+    assert made == tuple(lex(edited))
+    assert len(kept) > 300
+
+
 def test_tokens_far_from_an_edit_are_not_lexed_again() -> None:
     text = "int a;\n" * 100
     tokens = tuple(lex(text))
