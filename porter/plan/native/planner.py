@@ -12,7 +12,6 @@ from porter.aten.operator import Blocked, Operator, ServedFunction, is_shared
 from porter.aten.opinfo import find_opinfos
 from porter.aten.skip_lists import ListKind, find_entries, read_lists
 from porter.core.checkout import Checkout
-from porter.core.dtypes import DType
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
