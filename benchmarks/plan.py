@@ -1,6 +1,7 @@
 """How long planning takes, as ratios to importing torch and its OpInfos in the same run.
 
 A plain libcst parse of the OpInfo file of the fork is another measure. CPU seconds depend less on other load.
+Modules are compiled before: the first command that is not measured writes their bytecode.
 
 python benchmarks/plan.py --checkout DIR [OP]
 
@@ -10,6 +11,7 @@ Ends with an error, and what the command said, where one of them fails: a failur
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -37,7 +39,8 @@ class Spent:
 def seconds(command: list[str], codes: Collection[int] = (0,)) -> Spent:
     """The time of a process, from its start. Exits where it fails, or prints nothing."""
     start, before = time.perf_counter(), _children()
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environ)
     took = time.perf_counter() - start
     if done.returncode not in codes or not done.stdout or "Traceback (most recent call last)" in done.stderr:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr or 'it printed nothing'}")
@@ -60,6 +63,7 @@ def main() -> None:
         print(f"{name}: {spent.wall:.2f} s, {spent.cpu:.2f} s of CPU")
     where = ["--checkout", str(options.checkout)]
     porter = [sys.executable, "-m", "porter"]
+    seconds([*porter, "migrate", options.op, "--no-verify", *where], PLANNED)
     for arguments, codes in (
         (["status", *where], (0,)),
         (["explain", options.op, "--no-record", *where], (0,)),

@@ -46,11 +46,17 @@ def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[st
                     pending.append((reachable, file_text[function.start : function.end]))
 
 
+@lru_cache(maxsize=_MOST_FILES)
+def _find_included(text: str) -> tuple[str, ...]:
+    """The names of the operator headers that a text includes."""
+    return tuple(_INCLUDE.findall(text))
+
+
 def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:
     """A file, the operator headers that it includes, directly or not, and the files beside those headers."""
     found, pending, named = [path], [path], set[str]()
     while pending:
-        for name in _INCLUDE.findall(checkout.read(pending.pop())):
+        for name in _find_included(checkout.read(pending.pop())):
             if name in named:
                 continue
             named.add(name)

@@ -144,7 +144,7 @@ def _registered(source: Source, stub: str) -> Implementation | None:
 def find_language(checkout: Checkout, implementation: Implementation) -> Language:
     """What the implementation, with the helpers that it calls, is written in. Raises what reading them raises."""
     texts = tuple(read_reachable(checkout, implementation))
-    graph, metal = any(map(_BUILDS_GRAPH.search, texts)), any(map(_METAL.search, texts))
+    graph, metal = any(map(_builds_graph, texts)), any(map(_launches_kernel, texts))
     if graph:
         return Language.MIXED if metal else Language.MPSGRAPH
     return Language.METAL if metal else Language.OTHER
@@ -152,7 +152,7 @@ def find_language(checkout: Checkout, implementation: Implementation) -> Languag
 
 def launches_kernel(checkout: Checkout, implementation: Implementation) -> bool:
     """Whether the implementation launches a Metal kernel, even if it also runs a graph."""
-    return any(map(_METAL.search, read_reachable(checkout, implementation)))
+    return any(map(_launches_kernel, read_reachable(checkout, implementation)))
 
 
 _BUILDS_GRAPH = re.compile(r"\bmpsGraph\b|\bMPSGraphTensor\b|LookUpOrCreateCachedGraph|runMPSGraph")
@@ -162,6 +162,17 @@ _METAL = re.compile(
 )
 _REGISTERING = ("REGISTER_DISPATCH", "REGISTER_MPS_DISPATCH")
 _DISPATCH = re.compile(r"REGISTER_(?:MPS_)?DISPATCH\s*\(\s*(\w+)\s*,\s*&?\s*([\w:]+)\s*\)")
+
+
+@lru_cache(maxsize=4096)
+def _builds_graph(text: str) -> bool:
+    """Whether a function builds a graph: those that many operators call are asked about as often."""
+    return _BUILDS_GRAPH.search(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def _launches_kernel(text: str) -> bool:
+    return _METAL.search(text) is not None
 
 
 def expand_implementation(source: Source, implementation: Implementation) -> str:

@@ -15,7 +15,7 @@ _COMMENT = r" *(?:(?<= )#.*)?$"
 _FUNC = re.compile(rf"- func: ({_PLAIN}){_COMMENT}")
 _LINE = re.compile(
     rf"  (?P<field>[a-z_]+):(?: +(?P<value>{_PLAIN}|\[[\w ,.]*\]))?{_COMMENT}"
-    rf"|    (?P<keys>\w+(?:, ?\w+)*): +(?P<kernel>[A-Za-z_][\w:<>]*){_COMMENT}"
+    rf"|    (?P<keys>\w+(?:, ?\w+)*): +(?P<kernel>[A-Za-z_][\w:<>]*(?<!:)){_COMMENT}"
     r"|(?: *#.*)?$"
 )
 

@@ -98,6 +98,7 @@ class Checkout:
     hashes: dict[str, str] = field(default_factory=dict)
     _texts: Mapping[str, str] = field(default_factory=dict, repr=False)
     _disk: Disk = field(default_factory=Disk, repr=False)
+    _added: frozenset[str] = frozenset()  # of the layers' files those that the disk did not have
 
     def exists(self, path: str) -> bool:
         """Whether `path` (relative, with forward slashes) is a file of the checkout.
@@ -124,7 +125,9 @@ class Checkout:
 
     def layer(self, texts: Mapping[str, str]) -> Checkout:
         """Returns the same snapshot with new texts for some files. `hashes` stays that of the files on disk."""
-        return Checkout(self.root, self.origin, self.hashes, {**self._texts, **texts}, self._disk)
+        added = (path for path in texts if path not in self._texts and not _is_there(self.root / path))
+        layered = {**self._texts, **texts}
+        return Checkout(self.root, self.origin, self.hashes, layered, self._disk, self._added.union(added))
 
     def list(self, folder: str, *suffixes: str) -> list[str]:
         """The files directly inside `folder` with one of the endings, sorted, relative to the root; links too.
@@ -162,8 +165,12 @@ class Checkout:
 
     def _list_new(self, folder: str, suffixes: tuple[str, ...]) -> tuple[str, ...]:
         """The files directly inside `folder` that the layers have, and the disk has not."""
-        inside = (path for path in self._texts if path.rpartition("/")[0] == folder and path.endswith(suffixes))
+        inside = (path for path in self._added if path.rpartition("/")[0] == folder and path.endswith(suffixes))
         return tuple(sorted(path for path in inside if not _is_there(self.root / path)))
+
+    @cached_property
+    def _real_root(self) -> Path:
+        return self.root.resolve()
 
     def _peek(self, path: str) -> bytes | None:
         try:
@@ -174,7 +181,7 @@ class Checkout:
     def _bytes(self, path: str) -> bytes:
         full = self.root / path
         try:
-            if not full.resolve().is_relative_to(self.root.resolve()):
+            if not full.resolve().is_relative_to(self._real_root):
                 raise PorterError(
                     "PTR004",
                     "this path points outside the checkout",

@@ -30,7 +30,7 @@ def line_of(text: str, offset: int) -> int:
 @lru_cache(maxsize=64)
 def _line_ends(text: str) -> tuple[int, ...]:
     """Found once: whoever asks for one line of a file asks for many."""
-    return tuple(match.start() for match in re.finditer("\n", text))
+    return tuple([match.start() for match in re.finditer("\n", text)])
 
 
 def check(file: str, text: str, edits: list[Edit]) -> None:

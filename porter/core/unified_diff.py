@@ -6,6 +6,7 @@ import difflib
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from io import StringIO
 from itertools import accumulate
 
@@ -50,7 +51,7 @@ class _Region:
 
 
 def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
-    old = _lines(before)
+    old = _lines_of_file(before)
     hunks, shift = [], 0
     for group in _group_nearby(list(_find_changes(before, old, edits)), context):
         start, end = max(group[0].start - context, 0), min(group[-1].end + context, len(old))
@@ -119,6 +120,12 @@ def _group_nearby(regions: list[_Region], context: int) -> list[list[_Region]]:
         else:
             groups.append([region])
     return groups
+
+
+@lru_cache(maxsize=16)
+def _lines_of_file(text: str) -> list[str]:
+    """The lines of a file, which many change sets edit."""
+    return _lines(text)
 
 
 def _lines(text: str) -> list[str]:

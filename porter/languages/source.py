@@ -9,12 +9,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 from porter.core.errors import Place, PorterError
 from porter.languages.depth import DEEPEST, too_deep
-from porter.languages.lexer import Token, TokenKind, lex
+from porter.languages.lexer import Token, TokenKind, directives, lex
 from porter.languages.relexing import relex
 
 
@@ -74,6 +74,8 @@ class Include:
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(?:\(([^)]*)\))?\s*(.*)", re.S)
 _WORD = re.compile(r"\b[A-Za-z_$\u0080-\U0010ffff][\w$]*")
 _INCLUDE = re.compile(r'#\s*(?:include|import)\s*[<"]([^>"]+)[>"]')
+# Comments and strings that go on over lines, and spaces before a `#` that few files have.
+_HIDES_DIRECTIVES = re.compile(r'/\*|R"|\\\r?\n[\s\ufeff]*#|[^\S \t\n][\s\ufeff]*#')
 _CONTINUATION = re.compile(r"\\\r?\n")
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {close: opening for opening, close in _OPENING.items()}
@@ -93,6 +95,13 @@ def parse_macro(directive: Token) -> Macro | None:
     listed = None if match[2] is None else _CONTINUATION.sub(" ", match[2]).split(",")
     params = None if listed is None else tuple(p.strip() for p in listed if p.strip())
     return Macro(match[1], params, _CONTINUATION.sub("\n", match[3]).strip(), directive.start, directive.end)
+
+
+@lru_cache(maxsize=64)
+def read_macros(text: str) -> tuple[Macro, ...]:
+    """Every `#define` of a file, which is lexed only if a `#` that starts a line may be no directive."""
+    tokens = lex(text) if _HIDES_DIRECTIVES.search(text) else directives(text)
+    return tuple(filter(None, (parse_macro(token) for token in tokens if token.kind is TokenKind.DIRECTIVE)))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,9 @@ def delete_empty_files(checkout: Checkout, files: Iterable[str]) -> Iterator[Edi
 
 def defines_nothing(source: Source) -> bool:
     """Whether a file has nothing but comments, directives that include no code, and namespaces without anything."""
-    if not all(include.path.endswith(".h") for include in source.includes()):
+    if any(token.text == ";" for token in source.tokens) or not all(
+        include.path.endswith(".h") for include in source.includes()
+    ):
         return False
     code, before = " ".join(token.text for token in source.code), ""
     while code != before:

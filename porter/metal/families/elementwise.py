@@ -21,6 +21,7 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
+from porter.languages.source import read_macros
 from porter.metal.candidates import build_functor, note_other_sources
 from porter.metal.distributions import draws_numbers
 from porter.metal.functor import Functor, functor_text
@@ -276,7 +277,7 @@ def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...], struct: P
 
 def _read_macros(checkout: Checkout, kernel_file: str) -> MacroBook:
     files = (INDEXING, kernel_file)
-    return MacroBook.read(m for path in files for m in parse_source(path, checkout.read(path)).macros())
+    return MacroBook.read(macro for path in files for macro in read_macros(checkout.read(path)))
 
 
 def _returns_bools(spec: FunctorSpec, family: MacroFamily) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,13 @@ def compare(row: str) -> bool:
 
 def test_nearly_all_rows_are_plain() -> None:
     assert sum(map(compare, ROWS)) > 0.9 * len(ROWS)
+
+
+@pytest.mark.parametrize(
+    "line", ["    CPU: made_: ", "    CPU: made:", "  tags: a: b", "  tags: a # b: c", "  tags: a#b:c"]
+)
+def test_a_colon_at_the_end_of_a_name_is_read_as_the_parser_reads_it(line: str) -> None:
+    compare(f"- func: made(Tensor self) -> Tensor\n  dispatch:\n    CUDA: made\n{line}\n")
 
 
 @settings(max_examples=600)

@@ -11,7 +11,7 @@ from porter.core.checkout import EMBEDDED_FORK
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
 from porter.languages.preprocessor import expand
-from porter.languages.source import Source
+from porter.languages.source import Source, read_macros
 
 FILES = sorted((EMBEDDED_FORK / OPERATIONS).glob("*.mm"))
 PIECES = [
@@ -45,6 +45,12 @@ def test_tokens_tile_any_text(parts: list[str]) -> None:
     tokens = Source.parse("x.mm", text).tokens
     assert "".join(token.text for token in tokens) == text
     assert all(a.end == b.start for a, b in pairwise(tokens))
+
+
+@given(st.lists(st.sampled_from((*PIECES, "\r\n", "\f", "\ufeff", "#define Y(a) a\n", "// ", "\n#", "#"))))
+def test_macros_read_alone_are_those_of_the_lexed_text(parts: list[str]) -> None:
+    text = "".join(parts)
+    assert read_macros(text) == Source.parse("x.metal", text).macros()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
