@@ -28,8 +28,11 @@ Vjp: TypeAlias = Callable[[Sequence[Value], Any, Any], Any]
 NAMESPACE = "porter_kernels"
 _DIGITS = 12
 _TORCH = "torch."
+# Numbers by their kinds: torch.export saves no list that is empty, or that holds several types.
+_KINDS = {"b": "flags", "f": "floats", "i": "wholes"}
 _REST = (
-    ("Scalar[]", "numbers"),
+    ("str", "number_kinds"),
+    *(("Scalar[]?", name) for name in _KINDS.values()),
     ("SymInt[]", "threads"),
     ("SymInt[]", "group_size"),
     ("SymInt[]", "output_sizes"),
@@ -38,6 +41,7 @@ _REST = (
     ("str[]", "template"),
     ("Scalar?", "init_value"),
 )
+_NUMBERS = 1 + len(_KINDS)  # arguments that hold numbers
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,11 @@ def pack(
     Without `shapes` or `dtypes` the outputs have those of the reference's results; without `grid`, each element of the
     first output has a thread. These are found inside the operator, so that whatever traces the call sees no more of it.
     """
+    numbers = [(_kind(v), v) for v in inputs if not isinstance(v, torch.Tensor)]
     return (
         *(v if isinstance(v, torch.Tensor) else None for v in inputs),
-        [v for v in inputs if not isinstance(v, torch.Tensor)],
+        "".join(kind for kind, _ in numbers),
+        *([v for kind, v in numbers if kind == each] or None for each in _KINDS),
         list(grid),
         list(threadgroup),
         [length for shape in shapes for length in shape],
@@ -98,9 +104,9 @@ def pack(
 def unpack(kernel: Kernel, reference: Reference | None, arguments: Sequence[Any]) -> Call:
     """The call that `pack` made arguments of."""
     count = len(kernel.inputs)
-    numbers, threads, group, lengths, ranks, names, template, init_value = arguments[count:]
-    rest, sizes = iter(numbers), iter(lengths)
-    inputs = tuple(next(rest) if tensor is None else tensor for tensor in arguments[:count])
+    threads, group, lengths, ranks, names, template, init_value = arguments[count + _NUMBERS :]
+    sizes = iter(lengths)
+    inputs = _join(arguments[:count], arguments[count : count + _NUMBERS])
     shapes = [tuple(next(sizes) for _ in range(rank)) for rank in ranks]
     dtypes = [getattr(torch, name) for name in names]
     if reference is not None and not (shapes and dtypes):
@@ -115,6 +121,20 @@ def unpack(kernel: Kernel, reference: Reference | None, arguments: Sequence[Any]
         tuple(TemplateArgument(*template[i : i + 3]) for i in range(0, len(template), 3)),
         init_value,
     )
+
+
+def _kind(number: Number) -> str:
+    if isinstance(number, bool):
+        return "b"
+    return "f" if isinstance(number, (float, torch.SymFloat)) else "i"
+
+
+def _join(tensors: Sequence[torch.Tensor | None], numbers: Sequence[Any]) -> tuple[Value, ...]:
+    """The inputs of a call: tensors, and numbers where these leave a place."""
+    kinds, *lists = numbers
+    rest = dict(zip(_KINDS, (iter(each or ()) for each in lists), strict=True))
+    places = iter(kinds)
+    return tuple(next(rest[next(places)]) if tensor is None else tensor for tensor in tensors)
 
 
 def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) -> list[torch.Tensor]:
@@ -222,12 +242,11 @@ def _gradient(kernel: Kernel, vjp: Vjp) -> tuple[Callable[..., Any], Callable[..
         outputs = output if isinstance(output, tuple) else (output,)
         ctx.save_for_backward(*(v for v in inputs[:count] if v is not None), *outputs)
         ctx.given = [v is not None for v in inputs[:count]]
-        ctx.numbers = inputs[count]
+        ctx.numbers = inputs[count : count + _NUMBERS]
 
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         saved = iter(ctx.saved_tensors)
-        numbers = iter(ctx.numbers)
-        primals = tuple(next(saved) if given else next(numbers) for given in ctx.given)
+        primals = _join([next(saved) if is_tensor else None for is_tensor in ctx.given], ctx.numbers)
         outputs = tuple(saved)
         filled = tuple(torch.zeros_like(o) if g is None else g for g, o in zip(gradients, outputs, strict=True))
         found = vjp(primals, _returned(filled), _returned(outputs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -115,6 +116,31 @@ def test_export_keeps_the_kernel_through_decompositions(device: str, dynamic: bo
     assert sum("porter_kernels.sin_times_" in name for name in called) == 1
     x, y = (torch.randn(33 if dynamic else 10, device=device) for _ in range(2))
     assert torch.allclose(exported.module()(x, y), sin_times(x, y) + 1)
+
+
+MANY = MetalKernel(
+    "many", ["x", "whole", "part", "flags", "length", "start"], ["out"],
+    "uint i = thread_position_in_grid.x; out[i] = x[i] * whole + part * (flags ? 2 : 1) + length + start;",
+    reference=lambda x, whole, part, flags, length, start: x * whole + part * (2 if flags else 1) + length + start,
+)  # fmt: skip
+
+
+class Many(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first: torch.Tensor = elementwise(MANY, [x, 3, 0.5, True, x.shape[0], -1])
+        second: torch.Tensor = elementwise(KERNEL, [first, first, first[0]])
+        return first + 0 * second
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_an_exported_program_is_saved_and_loaded(device: str) -> None:
+    shapes = {"x": {0: torch.export.Dim("n")}}
+    exported = torch.export.export(Many(), (torch.ones(5, device=device),), dynamic_shapes=shapes)
+    file = io.BytesIO()
+    torch.export.save(exported.run_decompositions(), file)
+    file.seek(0)
+    loaded = torch.export.load(file).module()
+    assert loaded(torch.ones(9, device=device)).tolist() == [12] * 9
 
 
 RUN = MetalKernel(
