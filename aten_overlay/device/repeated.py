@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from aten_overlay.device.shader import MetalKernel, calls, find_number, measure_extent, pack_numbers
-from aten_overlay.metal.launch import BufferFields, LaunchFields, failure, find_limit, next_seed, three
+from aten_overlay.metal.launch import LIMIT, SEEDS, BufferFields, LaunchFields, failure, three
 
 _ERROR_BYTES = 1280
 _NOWHERE = 64  # where a tensor without elements begins
@@ -64,7 +64,7 @@ class RepeatedLaunch:
             memory.address = find_address(address) or _NOWHERE
         for cell, number in zip(frame.numbers, numbers, strict=True):
             cell.value = number
-        frame.fields.seed, frame.fields.max_threads = next_seed(), find_limit()
+        frame.fields.seed, frame.fields.max_threads = next(SEEDS), LIMIT.value
         name = self.kernel.name
         calls[name] += 1
         status = frame.launch(frame.address)

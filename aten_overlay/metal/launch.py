@@ -17,8 +17,8 @@ from aten_overlay.metal.textures import FIRST_SAMPLER, FIRST_TEXTURE, Sampler, T
 SHUFFLE_LANES, FORCE_FIBERS, WITHOUT_CELLS = 1, 2, 4
 _THREADGROUP, _TEXTURE, _SAMPLER = 2, 3, 4
 _STATUS = {3: "PTR107"}
-_launches = count()
-_threads = 0
+SEEDS = count()  # of launches that name none
+LIMIT = ctypes.c_uint32(0)  # how many threads of the host a launch takes that says nothing else; 0: one a core
 _FINDING = re.compile(r"(PTR\d{3}): (.*)", re.S)
 
 
@@ -191,7 +191,7 @@ class Library:
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
         launch = LaunchFields(
             ctypes.pointer(kernel), bound, len(bindings), len(threadgroup_bytes), shared, three(grid), three(group),
-            reachable, len(resident), flags, next_seed() if shuffle is None else shuffle, threads or find_limit(),
+            reachable, len(resident), flags, next(SEEDS) if shuffle is None else shuffle, threads or LIMIT.value,
             len(error), ctypes.cast(error, ctypes.c_char_p), limits, len(extents), window,
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))
@@ -214,22 +214,11 @@ class Library:
 @contextmanager
 def limit_threads(most: int) -> Iterator[None]:
     """Runs kernels on at most so many threads of the host, in launches that say nothing else; 0 for one a core."""
-    global _threads
-    before, _threads = _threads, most
+    before, LIMIT.value = LIMIT.value, most
     try:
         yield
     finally:
-        _threads = before
-
-
-def find_limit() -> int:
-    """How many threads of the host a launch takes that says nothing else; 0 for one a core."""
-    return _threads
-
-
-def next_seed() -> int:
-    """A seed that no launch had before."""
-    return next(_launches)
+        LIMIT.value = before
 
 
 def failure(status: int, text: str) -> OverlayError:

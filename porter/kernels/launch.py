@@ -129,7 +129,7 @@ def is_plain() -> bool:
 def launch(kernel: Kernel, call: Call, prepared: Prepared) -> tuple[torch.Tensor, ...]:
     """Runs a call on its device; its outputs."""
     device = device_of(call.inputs)
-    inputs = tuple(_laid_out(kernel, value) for value in call.inputs)
+    inputs = lay_out(kernel, call.inputs)
     outputs = tuple(allocate(o.shape, o.dtype, call.init_value, device) for o in call.outputs)
     if 0 not in call.grid:
         _run(prepared.function, kernel, prepared.generated, call, inputs, outputs)
@@ -199,8 +199,11 @@ def _check_limits(kernel: Kernel, call: Call, function: Any) -> None:
         )  # fmt: skip
 
 
-def _laid_out(kernel: Kernel, value: Value) -> Value:
-    return value.contiguous() if isinstance(value, torch.Tensor) and kernel.row_contiguous else value
+def lay_out(kernel: Kernel, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    """The inputs as the kernel takes them: dense ones are not copied."""
+    if not kernel.row_contiguous:
+        return tuple(inputs)
+    return tuple(each.contiguous() if isinstance(each, torch.Tensor) else each for each in inputs)
 
 
 def allocate(shape: Sequence[int], dtype: torch.dtype, init_value: Number | None, device: str = DEVICE) -> torch.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypedDict, cast, overload
 
@@ -11,13 +11,12 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.arguments import check_choices, check_example, check_examples, check_functions, check_launch
-from porter.kernels.attributes import ATTRIBUTES
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, benchmark
 from porter.kernels.call import Call, Number, Output, TemplateValue, Value, template_arguments
 from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
-from porter.kernels.definition import check_kernel, check_texts, is_name
+from porter.kernels.definition import check_kernel, check_texts
 from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel
 from porter.kernels.operator import Operator, Vjp, operator, pack, recall, run_operator
@@ -25,7 +24,6 @@ from porter.kernels.options import write_options
 from porter.kernels.references import Reference, result_outputs
 from porter.kernels.repeated import Repetitions, describe, keep_repetition
 from porter.kernels.sources import find_last_source
-from porter.kernels.types import metal_type
 from porter.kernels.validation import (
     check_keys,
     check_start,
@@ -35,6 +33,7 @@ from porter.kernels.validation import (
     output_types,
     require_threads,
     sizes,
+    template_values,
 )
 
 Inputs: TypeAlias = Mapping[str, object] | Sequence[object]  # of tensors and numbers, which a call checks
@@ -58,7 +57,6 @@ class Launch(TypedDict, total=False):
 
 
 _ARGUMENTS = tuple(Launch.__annotations__)
-_END_OF_INT = 2**31
 
 
 class MetalKernel:
@@ -109,6 +107,15 @@ class MetalKernel:
         if self._named:
             check_kernel(self._draft)
             self._operator = operator(self._draft, reference, vjp)
+
+    def __getstate__(self) -> dict[str, object]:
+        """What copies and pickles hold: not the operator, which they find again, nor what repeats calls."""
+        return {**self.__dict__, "_operator": None, "_repetitions": {}}
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        self.__dict__.update(state)
+        if self._named:
+            self._operator = operator(self._draft, self._reference, self._vjp)
 
     @property
     def source(self) -> str:
@@ -165,7 +172,7 @@ class MetalKernel:
         kernel runs. `verbose` prints the source. Raises PTR205-PTR220 and PTR283.
         """
         rest = (template, grid, threadgroup, output_shapes, output_dtypes, init_value)
-        repeats = self._named and not verbose and not torch.compiler.is_compiling()
+        repeats = self._named and not verbose
         likeness = describe(inputs, rest, self._reference is not None) if repeats else None
         if likeness is not None and (known := self._repetitions.get(likeness)):
             return _named(self._draft, output_shapes, known.run(inputs))
@@ -209,7 +216,7 @@ class MetalKernel:
             tuple(Output(shape, dtype) for shape, dtype in zip(shapes, types, strict=True)),
             sizes(kernel, "grid", arguments["grid"]),
             sizes(kernel, "threadgroup", arguments["threadgroup"]),
-            template_arguments(_template(kernel, arguments.get("template", ()))),
+            template_arguments(template_values(kernel, arguments.get("template", ()))),
             arguments.get("init_value"),
         )
 
@@ -269,10 +276,17 @@ class MetalKernel:
         arguments: Launch = {"threadgroup": _THREADGROUP, **self._launch_for(inputs)}
         if group is not None:
             arguments["threadgroup"] = group
+        likeness = describe(inputs, (arguments,), self._reference is not None) if self._named else None
+        if likeness is not None and (known := self._repetitions.get(likeness)):
+            results = known.run(inputs)
+            return results[0] if len(results) == 1 else results
         if not all(name in arguments for name in _IMPLIED):
             self._require_reference("run")
         found = self._find_operator(inputs, arguments.get("output_shapes", ()))
-        results = run_operator(found, _packed(found.kernel, checked_inputs(found.kernel, inputs), arguments), False)
+        packed = _packed(found.kernel, checked_inputs(found.kernel, inputs), arguments)
+        results = run_operator(found, packed, False)
+        if likeness is not None and (ran := recall(found, packed)):
+            keep_repetition(self._repetitions, likeness, found.kernel, inputs, *ran)
         return results[0] if len(results) == 1 else results
 
     def _launch_for(self, inputs: Sequence[Value]) -> Launch:
@@ -337,7 +351,7 @@ def _packed(kernel: Kernel, inputs: Sequence[Value], given: Launch) -> tuple[obj
         sizes(kernel, "threadgroup", given["threadgroup"]),
         () if shapes is None else output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", shapes)),
         () if dtypes is None else output_types(kernel, _ordered(kernel, "output_dtypes", dtypes)),
-        template_arguments(_template(kernel, given.get("template", ()))),
+        template_arguments(template_values(kernel, given.get("template", ()))),
         given.get("init_value"),
     )
 
@@ -361,35 +375,6 @@ def _ordered(kernel: Kernel, what: str, given: Shapes | DTypes) -> list[object]:
         check_keys(kernel, what, given, kernel.outputs)
         return [given[name] for name in kernel.outputs]
     return list(listed(kernel, what, given, kernel.outputs))
-
-
-def _template(kernel: Kernel, given: Template) -> Mapping[str, TemplateValue]:
-    """Template parameters by name. Raises PTR210."""
-    pairs = given.items() if isinstance(given, Mapping) else given
-    if not isinstance(pairs, Iterable) or not all(isinstance(each, tuple) and len(each) == 2 for each in pairs):
-        raise PorterError(
-            "PTR210", f"the template of kernel `{kernel.name}` is {given!r}",
-            hint='Give a mapping from parameters to values: {"T": torch.float32}.',
-        )  # fmt: skip
-    for name, value in pairs:
-        is_type = isinstance(value, torch.dtype) and metal_type(value) is not None
-        if not (is_type or (isinstance(value, (bool, int)) and abs(value) < _END_OF_INT)):
-            raise PorterError(
-                "PTR210", f"template parameter `{name}` of kernel `{kernel.name}` is {value!r}",
-                hint="Give a type that Metal has, a whole number of 32 bits or a bool.",
-            )  # fmt: skip
-        if not is_name(name) or name in ATTRIBUTES or name in (*kernel.inputs, *kernel.outputs):
-            raise PorterError(
-                "PTR210", f"template parameter `{name}` of kernel `{kernel.name}` has the name of an input or output, "
-                "or one that Metal uses",
-                hint="Give it another name.",
-            )  # fmt: skip
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            what = f"the template of kernel `{kernel.name}` has `{name}` twice"
-            raise PorterError("PTR210", what, hint="Give each parameter one value.")
-    return dict(pairs)
 
 
 metal_kernel = MetalKernel

@@ -11,6 +11,7 @@ from torch._C import _dispatch_keys
 
 from aten_overlay.cuda.kernel import CudaKernel
 from aten_overlay.cuda.repeated import RepeatedLaunch as CudaLaunch
+from aten_overlay.device.calls import Run, bind, find_module
 from aten_overlay.device.repeated import RepeatedLaunch, repeat
 from aten_overlay.device.shader import MetalKernel as Pipeline
 from aten_overlay.errors import OverlayError
@@ -19,7 +20,7 @@ from porter.kernels import cuda
 from porter.kernels.call import Call, Number, Output, device_of
 from porter.kernels.intercept import is_intercepted
 from porter.kernels.kernel import Kernel
-from porter.kernels.launch import Prepared, allocate, arrange_arguments, is_plain, rename_operands
+from porter.kernels.launch import Prepared, allocate, arrange_arguments, is_plain, lay_out, rename_operands
 from porter.kernels.signature import Content
 from porter.kernels.sources import LastSource, find_last_source
 from porter.kernels.watched import is_watched
@@ -34,7 +35,8 @@ _ATOMS = frozenset((int, bool, str, torch.dtype, torch.Size, type(None)))  # equ
 class Repetition:
     """A call that ran, ready to run with other values: which values and outputs it binds, where, and the launch.
 
-    `like` is an input on the device of the outputs.
+    `like` is an input on the device of the outputs. `copies` makes inputs dense. `native` does all of it in C++, where
+    that is compiled.
     """
 
     kernel: Kernel
@@ -47,23 +49,31 @@ class Repetition:
     source: LastSource
     device: str
     like: int | None = None
+    copies: bool = False
+    native: Run | None = None
 
     def run(self, inputs: Any) -> list[torch.Tensor]:
         """The outputs for inputs like those of the first call."""
+        try:
+            outputs = self.native(inputs) if self.native else self._run_in_python(inputs)
+        except OverlayError as error:
+            if isinstance(self.launch, CudaLaunch):
+                raise cuda.convert(error) from error
+            raise RuntimeError(rename_operands(str(error), self.kernel, self.prepared.generated)) from error
+        self.source.text = self.prepared.generated.source
+        return outputs
+
+    def _run_in_python(self, inputs: Any) -> list[torch.Tensor]:
         given = [*(inputs.values() if type(inputs) is dict else inputs)]
         if self.like is not None and self.init_value is None and isinstance(self.launch, CudaLaunch):
             like = given[self.like]  # whose device need not be parsed
             outputs = [like.new_empty(each.shape, dtype=each.dtype) for each in self.outputs]
         else:
             outputs = [allocate(each.shape, each.dtype, self.init_value, self.device) for each in self.outputs]
+        if self.copies:
+            given = [each.contiguous() if isinstance(each, torch.Tensor) else each for each in given]
         given += outputs
-        try:
-            self.launch.run([given[i].data_ptr() for i in self.tensors], [given[i] for i in self.numbers])
-        except OverlayError as error:
-            if isinstance(self.launch, CudaLaunch):
-                raise cuda.convert(error) from error
-            raise RuntimeError(rename_operands(str(error), self.kernel, self.prepared.generated)) from error
-        self.source.text = self.prepared.generated.source
+        self.launch.run([given[i].data_ptr() for i in self.tensors], [given[i] for i in self.numbers])
         return outputs
 
 
@@ -73,16 +83,21 @@ Repetitions: TypeAlias = dict[Hashable, Repetition]
 def describe(inputs: object, rest: Sequence[object], by_value: bool) -> Hashable:
     """All of a call that its checks, source and launch depend on; None for one that has to go the long way.
 
-    Not for code that torch.compile traces. `rest` are the arguments beside the inputs. `by_value`: what is checked
+    `rest` are the arguments beside the inputs. `by_value`: what is checked
     depends on the values of numbers.
     """
+    if torch.compiler.is_compiling() or is_intercepted() or not is_plain():
+        return None
+    if (native := find_module()) is not None:
+        likeness: Hashable = native.describe(inputs, rest, by_value)
+        return likeness
     values = _list_values(inputs)
-    if values is None or is_intercepted() or not is_plain() or is_watched(values):
+    if values is None or is_watched(values):
         return None
     names = tuple(inputs) if type(inputs) is dict else None
     try:
         return names, tuple([_describe_value(value, by_value) for value in values]), _freeze_rest(rest)
-    except TypeError:
+    except (TypeError, RecursionError):
         return None
 
 
@@ -106,17 +121,16 @@ def keep_repetition(
 
 
 def _make_repetition(kernel: Kernel, names: Sequence[str], call: Call, prepared: Prepared) -> Repetition | None:
-    """None unless a kernel of the stand-in or of a CUDA device ran, unwatched, on memory as it was given."""
+    """None unless a kernel of the stand-in or of a CUDA device ran, unwatched, wherever its memory begins."""
     buffers = prepared.generated.buffers
-    values = dict(zip(kernel.inputs, call.inputs, strict=True))
-    tensors = [value for value in call.inputs if isinstance(value, torch.Tensor)]
-    copied = kernel.row_contiguous and not all(value.is_contiguous() for value in tensors)
+    values = dict(zip(kernel.inputs, lay_out(kernel, call.inputs), strict=True))
+    copies = any(values[name] is not given for name, given in zip(kernel.inputs, call.inputs, strict=True))
     moves = any(buffer.content is Content.STORAGE_OFFSET for buffer in buffers)
     function, device = prepared.function, device_of(call.inputs)
-    if not isinstance(function, Pipeline | CudaKernel) or select() or 0 in call.grid or copied or moves:
+    if not isinstance(function, Pipeline | CudaKernel) or select() or 0 in call.grid or moves:
         return None
     outputs = [torch.empty(each.shape, dtype=each.dtype, device=device) for each in call.outputs]
-    arguments, casts = arrange_arguments(kernel, prepared.generated, call.inputs, outputs)
+    arguments, casts = arrange_arguments(kernel, prepared.generated, tuple(values.values()), outputs)
     held = [[each] if buffer.content is Content.RANK else each for buffer, each in zip(buffers, arguments, strict=True)]
     launch: RepeatedLaunch | CudaLaunch | None
     if isinstance(function, CudaKernel):
@@ -128,10 +142,14 @@ def _make_repetition(kernel: Kernel, names: Sequence[str], call: Call, prepared:
     places = {name: place for place, name in enumerate((*names, *kernel.outputs))}
     bound = [places[each.operand] for each in buffers if each.content is Content.DATA]
     numbers = {place for place, value in enumerate(names) if not isinstance(values[value], torch.Tensor)}
+    taken = tuple(place for place in bound if place not in numbers), tuple(place for place in bound if place in numbers)
+    outputs_of = [(each.shape, each.dtype) for each in call.outputs]
+    native = None
+    if isinstance(launch, RepeatedLaunch):
+        native = bind(launch, *taken, outputs_of, call.init_value, copies)
     return Repetition(
-        kernel, prepared, call.outputs, call.init_value,
-        tuple(place for place in bound if place not in numbers), tuple(place for place in bound if place in numbers),
-        launch, find_last_source(kernel), device, _find_on(device, [values[name] for name in names]),
+        kernel, prepared, call.outputs, call.init_value, *taken,
+        launch, find_last_source(kernel), device, _find_on(device, [values[name] for name in names]), copies, native,
     )  # fmt: skip
 
 
@@ -142,8 +160,10 @@ def _find_on(device: str, values: Sequence[Any]) -> int | None:
 
 
 def _describe_value(value: Any, by_value: bool) -> Hashable:
-    """Of a tensor all but its memory, of a number its type. Raises TypeError for what is neither."""
+    """Of a tensor all but its memory, of a number its type. Raises TypeError for others."""
     if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided or value.is_conj() or value.is_neg():
+            raise TypeError  # the dispatcher computes conjugates and negatives for an operator
         return value.dtype, value.shape, value.stride(), _dispatch_keys(value).raw_repr(), value.get_device()
     kind = type(value)
     if kind not in _NUMBERS:

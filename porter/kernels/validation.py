@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import torch
 
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
-from porter.kernels.call import DEVICE, Call, Number, Value, device_of, is_cuda, number_type, three
+from porter.kernels.attributes import ATTRIBUTES
+from porter.kernels.call import DEVICE, Call, Number, TemplateValue, Value, device_of, is_cuda, number_type, three
+from porter.kernels.definition import is_name
 from porter.kernels.kernel import Kernel
 from porter.kernels.signature import MOST_BUFFERS, Content, Generated, described
 from porter.kernels.types import describe, is_atomic, limits, metal_type
@@ -18,6 +20,7 @@ from porter.kernels.types import describe, is_atomic, limits, metal_type
 MOST_THREADS = 1024
 _DIMENSIONS = 3
 _MOST_IN_GRID = 2**32 - 1  # of one dimension: positions in a grid are 32-bit numbers
+_END_OF_INT = 2**31
 _MOST_ELEMENTS = 2**59  # of a tensor that has addresses, with at most 16 bytes an element
 
 
@@ -178,6 +181,35 @@ def check_start(kernel: Kernel, value: object) -> None:
             "PTR217", f"init_value of kernel `{kernel.name}` is {value}, more than 64 bits hold",
             hint="Give a number that all outputs can hold.",
         )  # fmt: skip
+
+
+def template_values(kernel: Kernel, given: Any) -> Mapping[str, TemplateValue]:
+    """Template parameters by name. Raises PTR210."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    if not isinstance(pairs, Iterable) or not all(isinstance(each, tuple) and len(each) == 2 for each in pairs):
+        raise PorterError(
+            "PTR210", f"the template of kernel `{kernel.name}` is {given!r}",
+            hint='Give a mapping from parameters to values: {"T": torch.float32}.',
+        )  # fmt: skip
+    for name, value in pairs:
+        is_type = isinstance(value, torch.dtype) and metal_type(value) is not None
+        if not (is_type or (isinstance(value, (bool, int)) and abs(value) < _END_OF_INT)):
+            raise PorterError(
+                "PTR210", f"template parameter `{name}` of kernel `{kernel.name}` is {value!r}",
+                hint="Give a type that Metal has, a whole number of 32 bits or a bool.",
+            )  # fmt: skip
+        if not is_name(name) or name in ATTRIBUTES or name in (*kernel.inputs, *kernel.outputs):
+            raise PorterError(
+                "PTR210", f"template parameter `{name}` of kernel `{kernel.name}` has the name of an input or output, "
+                "or one that Metal uses",
+                hint="Give it another name.",
+            )  # fmt: skip
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            what = f"the template of kernel `{kernel.name}` has `{name}` twice"
+            raise PorterError("PTR210", what, hint="Give each parameter one value.")
+    return dict(pairs)
 
 
 def _check_count(kernel: Kernel, what: str, given: Collection[object], names: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from aten_overlay.metal.launch import find_limit
+from aten_overlay.metal.launch import LIMIT
 from porter.kernels.measuring import measure
 from porter.kernels.timing import on_one_core
 
@@ -42,5 +42,5 @@ def test_the_device_is_waited_for_at_both_ends_of_a_window() -> None:
 def test_torch_and_kernels_are_timed_on_one_core_each() -> None:
     before = torch.get_num_threads()
     with on_one_core():
-        assert (torch.get_num_threads(), find_limit()) == (1, 1)
-    assert (torch.get_num_threads(), find_limit()) == (before, 0)
+        assert (torch.get_num_threads(), LIMIT.value) == (1, 1)
+    assert (torch.get_num_threads(), LIMIT.value) == (before, 0)

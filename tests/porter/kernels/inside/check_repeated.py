@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from aten_overlay.device.repeated import RepeatedLaunch
-from aten_overlay.metal.launch import limit_threads
+from aten_overlay.device import calls
 from porter.core.errors import PorterError
-from porter.kernels import MetalKernel
+from porter.kernels import MetalKernel, TorchMetalKernel, differentiate, repeated
 from porter.kernels.launch import Mode, observing, running
+
+
+@pytest.fixture(autouse=True, params=["C++", "Python"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each test runs with calls in C++, and as they are where nothing compiles these."""
+    if request.param == "Python":
+        for module in (repeated, calls):
+            monkeypatch.setattr(module, "find_module", lambda: None)
+    return str(request.param)
+
 
 SCALE = """
 uint i = thread_position_in_grid.x;
@@ -149,12 +168,169 @@ def test_a_length_of_another_type_is_refused_after_one_that_is_right() -> None:
             call(kernel, numbers(33), 2.0, grid=grid)
 
 
-def test_repeated_calls_keep_to_the_threads_allowed() -> None:
-    kernel, x = make(), numbers(33)
-    call(kernel, x, 2.0)
+def test_calls_are_launched_in_cpp_where_that_is_compiled(way: str) -> None:
+    kernel = make()
+    call(kernel, numbers(33), 2.0)
     (repetition,) = kernel._repetitions.values()
-    for limit in (3, 0):
-        with limit_threads(limit):
-            call(kernel, x, 2.0)
-        assert isinstance(repetition.launch, RepeatedLaunch)
-        assert [frame.fields.max_threads for frame in repetition.launch.frames] == [limit]
+    assert (repetition.native is not None) is (way == "C++")
+
+
+def test_inputs_that_are_copied_repeat_a_call() -> None:
+    kernel = MetalKernel("scale", ["x", "factor"], ["out"], SCALE)
+    for start in range(3):
+        wide = numbers(66).reshape(33, 2) + start
+        for x in (wide[:, 1], numbers(33) - start):
+            assert torch.equal(call(kernel, x, 2.0).cpu(), expected(x, 2.0))
+    assert repeats(kernel) == 2
+
+
+def test_conjugates_and_negatives_are_computed_before_every_call() -> None:
+    kernel = MetalKernel("copy", ["x"], ["out"], "out[thread_position_in_grid.x] = x[thread_position_in_grid.x];")
+    x = torch.tensor([1 + 2j, 3 - 4j], device="mps")
+    for lazy in (x, x.conj(), x.conj().imag, x.imag):
+        for _ in range(3):
+            given: dict[str, Any] = {"grid": (2,), "output_shapes": [(2,)], "output_dtypes": [lazy.dtype]}
+            assert torch.equal(kernel([lazy], **given)[0].cpu(), lazy.cpu())
+
+
+def test_run_and_the_kernels_of_core_ai_repeat_calls() -> None:
+    body = "out[thread_position_in_grid.x] = x[thread_position_in_grid.x] * a;"
+    ours = MetalKernel("times", ["x", "a"], ["out"], body, reference=torch.mul)
+    theirs = TorchMetalKernel("times", ["x", "a"], ["out"], src=body, torch_defn=torch.mul)
+    for length in (4, 5):
+        for start in range(3):
+            x = numbers(length) + start
+            found = theirs(x, 3.0, threads_per_grid=(length,), threads_per_thread_group=(32,), result_shapes=[x.shape])
+            for each in (ours.run(x, 3.0), found):
+                assert isinstance(each, torch.Tensor) and torch.equal(each.cpu(), 3 * x.cpu())
+    assert len(ours._repetitions) == len(theirs._repetitions) == 2
+    with pytest.raises(PorterError, match="PTR207"):
+        ours.run(numbers(4), "3.0")  # type: ignore[arg-type]
+
+
+def test_a_number_of_another_type_has_the_reference_s_result_of_its_own() -> None:
+    kernel = MetalKernel(
+        "times", ["x", "a"], ["out"], "out[thread_position_in_grid.x] = x[thread_position_in_grid.x] * a;",
+        reference=torch.mul,
+    )  # fmt: skip
+    x = numbers(3, torch.int32)
+    for factor, dtype in ((2, torch.int32), (2.0, torch.float32), (True, torch.int32), (1, torch.int32)):
+        for _ in range(2):
+            found = kernel.run(x, factor)
+            assert (
+                isinstance(found, torch.Tensor) and found.dtype == dtype and found.tolist() == [0, factor, 2 * factor]
+            )
+
+
+POOL: tuple[Any, ...] = (
+    0, 1, True, 1.0, 0.0, -0.0, 2**31 - 1, 2**31, -(2**31), 2**40, torch.zeros(3), torch.zeros(3, device="mps"),
+    torch.zeros(3, 1, device="mps"), torch.zeros(6, device="mps")[::2], torch.zeros(6, device="mps")[3:],
+    torch.zeros(3, dtype=torch.int32, device="mps"), torch.zeros((), device="mps"), torch.zeros(3, 4, device="mps"),
+    torch.zeros(4, 3, device="mps").t(), torch.zeros(3, device="meta"), torch.nn.Parameter(torch.zeros(3)),
+    torch.zeros(3, dtype=torch.complex64).conj(), torch.zeros(3, 3).to_sparse(), "text", None, torch.float16,
+)  # fmt: skip
+ATOMS = st.sampled_from([0, 1, True, False, 1.0, 0.0, -0.0, None, "T", "1", "", torch.float16, torch.float32, 2**40])
+LENGTHS = st.lists(st.integers(0, 2), max_size=3).map(tuple) | st.sampled_from([torch.Size([1]), torch.Size([1, 2])])
+REST = st.lists(
+    ATOMS | LENGTHS | st.lists(LENGTHS, max_size=2) | st.dictionaries(st.sampled_from("TU"), ATOMS | LENGTHS),
+    max_size=3,
+)
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.sampled_from(POOL), max_size=2), REST, st.booleans()), min_size=2, max_size=4),
+    st.booleans(),
+)
+def test_cpp_and_python_tell_the_same_calls_apart(
+    found: list[tuple[list[Any], list[Any], bool]], by_value: bool
+) -> None:
+    module = calls.find_module()
+    likenesses = []
+    for values, rest, named in found:
+        inputs = {f"x{i}": value for i, value in enumerate(values)} if named else values
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(repeated, "find_module", lambda: module)
+            native = repeated.describe(inputs, tuple(rest), by_value)
+            patch.setattr(repeated, "find_module", lambda: None)
+            likenesses.append((native, repeated.describe(inputs, tuple(rest), by_value)))
+    for native, plain in likenesses:
+        assert (native is None) == (plain is None)
+        for others in likenesses:
+            assert (native == others[0]) == (plain == others[1])
+
+
+class FunctionMode(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+class DispatchMode(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "context", [FunctionMode, DispatchMode, forward_ad.dual_level, torch.autograd.profiler.profile, FakeTensorMode]
+)
+def test_what_watches_operators_takes_the_long_way(context: Callable[[], AbstractContextManager[Any]]) -> None:
+    x = numbers(3)
+    with context():
+        assert repeated.describe([x], (), False) is None
+    assert repeated.describe([x], (), False) is not None
+
+
+def test_transforms_traces_and_gradients_take_the_long_way() -> None:
+    seen: list[object] = []
+
+    def note(x: torch.Tensor) -> torch.Tensor:
+        seen.append(repeated.describe([1.0], (), False))
+        return x * 2
+
+    torch.func.vmap(torch.func.vmap(note))(torch.ones(2, 3))
+    torch.func.grad(lambda x: note(x).sum())(torch.ones(3))
+    torch.func.jvp(note, (torch.ones(3),), (torch.ones(3),))
+    torch.func.functionalize(note)(torch.ones(3))
+    torch.jit.trace(note, torch.ones(3), check_trace=False)
+    assert len(seen) >= 5 and set(seen) == {None}
+    parameter = torch.nn.Parameter(torch.ones(3))
+    assert repeated.describe([parameter], (), False) is None
+    with torch.no_grad():
+        assert repeated.describe([parameter], (), False) is not None
+    assert repeated.describe([torch.ones(3).as_subclass(Own)], (), False) is None
+
+
+class Own(torch.Tensor):
+    pass
+
+
+def test_what_holds_itself_is_no_likeness() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    assert repeated.describe([1.0], (endless,), False) is None
+
+
+def test_copies_and_pickles_of_kernels_run() -> None:
+    body = "out[thread_position_in_grid.x] = x[thread_position_in_grid.x] * a;"
+    ours = MetalKernel("times", ["x", "a"], ["out"], body, reference=torch.mul, vjp=differentiate(torch.mul))
+    theirs = TorchMetalKernel("times", ["x", "a"], ["out"], src=body, torch_defn=torch.mul)
+    named = MetalKernel("times", source=body)
+    x, shapes, types = numbers(3), {"out": (3,)}, {"out": torch.float32}
+
+    def check(one: MetalKernel, other: TorchMetalKernel, third: MetalKernel) -> None:
+        for _ in range(2):
+            found = other(x, 2.0, threads_per_grid=(3,), threads_per_thread_group=(3,), result_shapes=[(3,)])
+            last = third({"x": x, "a": 2.0}, grid=(3,), output_shapes=shapes, output_dtypes=types)
+            for each in (one.run(x, 2.0), found, last["out"]):
+                assert isinstance(each, torch.Tensor) and each.tolist() == [0, 2, 4]
+
+    check(ours, theirs, named)
+    copied = copy.deepcopy((ours, theirs, named))
+    check(*copied)
+    y = x.clone().requires_grad_()
+    result = copied[0].run(y, 2.0)
+    assert isinstance(result, torch.Tensor)
+    result.sum().backward()
+    assert y.grad is not None and y.grad.tolist() == [2, 2, 2]
+    plain = MetalKernel("times", ["x", "a"], ["out"], body, reference=torch.mul)
+    plain.run(x, 2.0)
+    check(*pickle.loads(pickle.dumps((plain, theirs, named))))
