@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.kernels.attributes import ATTRIBUTES, nearest_attributes, resembles_attribute
 from porter.kernels.body import blank_comments, is_declared, words
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.signature import Content
+from porter.metal.lint import find_foreign
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _KEYWORDS = """
@@ -41,7 +42,7 @@ def check_texts(name: str, lists: Mapping[str, object], texts: Mapping[str, obje
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Raises PTR200-PTR204 for a kernel that cannot be written as Metal."""
+    """Raises PTR200-PTR204 and PTR407 for a kernel that cannot be written as Metal."""
     _check_name(kernel)
     if not kernel.outputs:
         raise PorterError("PTR202", f"kernel `{kernel.name}` has no outputs", hint="Name at least one output.")
@@ -58,6 +59,7 @@ def check_kernel(kernel: Kernel) -> None:
         _check_parameter(parameter)
     _check_names(kernel)
     _check_attributes(kernel)
+    _check_language(kernel)
     for name, word in kernel.placeholders:
         if name not in kernel.inputs:
             raise PorterError(
@@ -139,6 +141,15 @@ def _check_attributes(kernel: Kernel) -> None:
     for word in sorted(words(kernel.body) - known):
         if resembles_attribute(word) and not is_declared(kernel.body, word) and word not in words(kernel.header):
             _refuse_attribute(word, f"the body of kernel `{kernel.name}`")
+
+
+def _check_language(kernel: Kernel) -> None:
+    """Raises PTR407 for what a compiler of C++ takes, and Apple's does not."""
+    for part, text in (("header", kernel.header), ("body", kernel.body)):
+        found = find_foreign(f"{kernel.name} {part}", text)
+        if found is not None:
+            place = Place(found.file, found.line)
+            raise PorterError("PTR407", f"the kernel is not Metal: {found.text}", place, "Write it without.")
 
 
 def _refuse_attribute(name: str, where: str) -> None:

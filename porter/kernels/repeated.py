@@ -83,8 +83,7 @@ Repetitions: TypeAlias = dict[Hashable, Repetition]
 def describe(inputs: object, rest: Sequence[object], by_value: bool) -> Hashable:
     """All of a call that its checks, source and launch depend on; None for one that has to go the long way.
 
-    `rest` are the arguments beside the inputs. `by_value`: what is checked
-    depends on the values of numbers.
+    `rest` are the arguments beside the inputs. `by_value`: what is checked depends on the values of numbers.
     """
     if torch.compiler.is_compiling() or is_intercepted() or not is_plain():
         return None

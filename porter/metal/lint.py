@@ -47,6 +47,21 @@ def lint(file: str, text: str) -> tuple[LintFinding, ...]:
     return tuple(sorted(findings, key=lambda f: (f.line, f.rule, f.text)))
 
 
+def find_foreign(file: str, text: str) -> LintFinding | None:
+    """The first word of a Metal source, or of a part of one, that is C++ and not Metal: `double`, `goto`, `1.0L`."""
+    source = Source.parse(file, text)
+    unit = checks.Unit(source, tuple(checks.metal_code(source)))
+    found = [
+        LintFinding(file, source.place(token.start).line, rule.name, what)
+        for rule in RULES
+        if rule.name in _FOREIGN
+        for token, what in rule.check(unit)
+    ]
+    return min(found, key=lambda each: each.line, default=None)
+
+
+_FOREIGN = ("type", "long-double-literal", "language")  # what each word decides by itself
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "type",
@@ -64,7 +79,7 @@ RULES: tuple[Rule, ...] = (
         "language",
         checks.unsupported_words,
         ("void f() { throw 1; }", "struct S { virtual void f(); };"),
-        ("float tryout = 1.0;",),
+        ("float tryout = 1.0;", "struct S { S() = delete; };"),
     ),
     Rule("std", checks.standard_library, ("float x = std::exp(y);",), ("float x = metal::exp(y);",)),
     Rule(

@@ -139,8 +139,9 @@ def literals(unit: Unit) -> Objection:
 
 
 def unsupported_words(unit: Unit) -> Objection:
-    for token in unit.code:
-        if token.kind is TokenKind.IDENTIFIER and token.text in _NO_WORDS:
+    for at, token in enumerate(unit.code):
+        deleted = token.text == "delete" and _previous(unit.code, at) == "="  # a function, which Metal's may be
+        if token.kind is TokenKind.IDENTIFIER and token.text in _NO_WORDS and not deleted:
             yield token, f"Metal does not support `{token.text}`"
 
 

@@ -82,6 +82,10 @@ WRONG: list[tuple[str, Callable[[], Any], str, str]] = [
     ("arguments in another order", lambda: MetalKernel("f", ("x",), ("out",), ["x"]), "PTR202", "`source` of kernel `f`"),  # type: ignore[arg-type]
     ("no output", lambda: made(outputs=()), "PTR202", "`f` has no outputs"),
     ("an empty body", lambda: made(source=" // nothing\n"), "PTR202", "`f` has an empty body"),
+    ("a type that Metal lacks", lambda: made(source="\ndouble d = 1;"), "PTR407", "f body:2: "),
+    ("a jump", lambda: made(source="goto end; end: out[0] = 1;"), "PTR407", "`goto`"),
+    ("a virtual function", lambda: made(header="struct A { virtual int f(); };"), "PTR407", "f header:1: "),
+    ("memory of the heap", lambda: made(source="out[0] = *new float(1);"), "PTR407", "`new`"),
     ("a misspelled attribute", lambda: made(source="out[thread_position_in_gird.x] = 1;"), "PTR203",
      "`thread_position_in_gird`"),
     ("a parameter of no attribute", lambda: core(metal_params=[MetalParameter("id", "uint", "thread_id")]), "PTR203",
