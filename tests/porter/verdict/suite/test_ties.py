@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -57,7 +58,12 @@ def test_the_order_along_each_dimension() -> None:
 
 def test_what_a_stable_sort_max_and_min_give_is_in_order() -> None:
     source = torch.randint(0, 4, (7, 33), generator=torch.Generator().manual_seed(0))
-    for find in (partial(torch.sort, stable=True), partial(torch.max, keepdim=True), partial(torch.min, keepdim=True)):
+    found_by: tuple[Any, ...] = (
+        partial(torch.sort, stable=True),
+        partial(torch.max, keepdim=True),
+        partial(torch.min, keepdim=True),
+    )
+    for find in found_by:
         found, mirrored = find(source, dim=-1), find(source.flip(-1), dim=-1)
         last = 32 - mirrored.indices  # the last of equal elements first
         assert torch.equal(source.take_along_dim(last, -1), found.values) and not torch.equal(last, found.indices)

@@ -87,7 +87,7 @@ def test_an_overlap_that_the_cpu_does_not_see_is_compared_with_memory_apart() ->
     """ATen's CPU kernel of logsigmoid reads what it has written, by the width of its vectors."""
     memory = torch.linspace(-3, 3, 41)
     apart = torch.nn.functional.logsigmoid(memory[:-1])
-    torch._C._nn.log_sigmoid(memory[:-1], out=memory[1:])
+    torch.ops.aten.log_sigmoid.out(memory[:-1], out=memory[1:])
     assert not torch.equal(memory[1:], apart)
     found = statuses("log_sigmoid", "test_overlap and float32")
     assert list(found.values()) == ["passed"]  # what falls back is computed of copies
