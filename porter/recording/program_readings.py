@@ -20,6 +20,7 @@ from porter.loops.program_printing import name_memory, program_lines
 from porter.loops.resampling import Resampling, resampling_lines
 from porter.loops.storage import decode_programs, encode_programs
 from porter.loops.windows import Window, window_lines
+from porter.plan.native.files import read_style
 from porter.recording.slice_cost import list_together, slice_lines
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
@@ -97,10 +98,10 @@ def _describe_cost(checkout: Checkout, program: SymbolicProgram) -> tuple[str, t
     sizes = {buffer: size for buffer, role in program.roles.items() if (size := _size(role, call)) is not None}
     try:
         nests = instantiate([each.nest for each in program.nests], call)
-        found = count_cost(nests, sizes, set(list_together(checkout, nests)))
+        found = count_cost(nests, sizes, set(list_together(read_style(checkout), nests)))
     except PorterError as error:
         return title, (f"{error.code} {error.what}",)
-    return title, (*cost_lines(found, name_memory(program)), *slice_lines(checkout, program))
+    return title, (*cost_lines(found, name_memory(program)), *slice_lines(read_style(checkout), program))
 
 
 def _size(role: Role, call: Arguments) -> int | None:

@@ -6,39 +6,36 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from porter.core import dtypes
-from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, find_reductions, walk
 from porter.loops.fusion import LoopNest
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.loop_spelling import VALUES_OF
-from porter.metal.native.kernel import NativeKernel, write_kernel
+from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.moments import TYPE as MOMENTS
 from porter.metal.native.moments import find_moments
 from porter.metal.native.preparing import prepare
 from porter.metal.native.slice_launch import LEAST_ELEMENTS
 from porter.metal.native.slices import Partial
-from porter.plan.native.files import read_style
 
 _MOMENTS_SIZE = 16
 _EXTREMES = (ReductionKind.MAX, ReductionKind.MIN, *VALUES_OF.values())
 
 
-def slice_lines(checkout: Checkout, program: SymbolicProgram) -> Iterator[str]:
+def slice_lines(style: KernelStyle, program: SymbolicProgram) -> Iterator[str]:
     """A line for each kernel of a program that threadgroups may share the rows of, with what that adds at most."""
     try:
         [made] = prepare(Programs(program.name, (program,))).cases
         for nest in made.nests:
-            kernel = write_kernel(made, nest, "kernel", _name_results(made), read_style(checkout))
+            kernel = write_kernel(made, nest, "kernel", _name_results(made), style)
             if kernel.partials:
                 yield _describe(kernel, nest)
     except PorterError as error:
         yield f"{error.code} {error.what}"
 
 
-def list_together(checkout: Checkout, nests: Sequence[LoopNest]) -> Iterator[Expr]:
+def list_together(style: KernelStyle, nests: Sequence[LoopNest]) -> Iterator[Expr]:
     """The reductions that kernels make in a pass of others: extreme values with their indices, and moments."""
-    style = read_style(checkout)
     for nest in nests if style.threadgroup_reductions else ():
         if style.welford:
             yield from (each.squares for each in find_moments(nest))

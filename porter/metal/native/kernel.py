@@ -60,7 +60,7 @@ class KernelStyle:
     threadgroup_reductions: bool
     guards_bfloat: bool
     complex_numbers: Complex = Complex.UNKNOWN
-    welford: bool = False
+    welford: bool = False  # no fork's yet: the sanitizer takes the padding of float3 for memory without a value
 
 
 @dataclass(frozen=True)
