@@ -280,7 +280,7 @@ class NestWriter(ExpressionWriter):
         extreme = ""
         if reduction.kind in COMPARED:
             extreme = self.name("extreme")
-            self.line(f"{self.spelling.value(expr.args[0].dtype or FLOAT)} {extreme} = 0;")
+            self.line(f"{self._value_type(expr.args[0])} {extreme} = 0;")
             self.line(f"bool {extreme}_found = false;")
         for loop in reduction.loops:
             i = name_loop(loop)
