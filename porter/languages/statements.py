@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.languages.lexer import Token, TokenKind
 from porter.languages.source import Source
 
 _WITH_HEAD = frozenset(("if", "for", "while", "switch"))
 _POOL = "autoreleasepool"
+DISPATCH = "dispatch"
+_MACRO = "AT_DISPATCH_"  # how ATen's macros begin that run a lambda for an element type
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement. `keyword` is `if`, `for`, `while`, `switch`, `do`, `autoreleasepool`, `{`, or empty for others.
+    """A statement. `keyword` is `if`, `for`, `while`, `switch`, `do`, `autoreleasepool`, `dispatch`, `{`, or empty for
+    others. A `dispatch` is a macro that runs the lambda which is its last argument for an element type.
 
-    `head` is the span within the parentheses after the keyword; `body` and `otherwise` (of an `else`) are the
-    statements within, `inner` the span between the braces of the body, if it has any.
+    `head` is the span within the parentheses after the keyword, of a `dispatch` as far as the lambda's body. `body` and
+    `otherwise` (of an `else`) are the statements within, `inner` is the span between the braces, if there are any.
     """
 
     keyword: str
@@ -74,7 +77,20 @@ class _Reader:
         if first.text in _WITH_HEAD:
             return self._headed(at, stop)
         end = self._simple_end(at, stop)
+        lambda_end = self._find_lambda_end(at, end)
+        if lambda_end is not None:
+            made, _ = self._braced(DISPATCH, first.start, self.source.partners[lambda_end])
+            assert made.inner is not None
+            return replace(made, end=code[end - 1].end, head=(code[at + 1].end, made.inner[0] - 1)), end
         return Statement("", first.start, code[end - 1].end), end
+
+    def _find_lambda_end(self, at: int, end: int) -> int | None:
+        """The index of the brace that ends the last argument of a dispatch macro; None of another statement."""
+        code = self.source.code
+        if not code[at].text.startswith(_MACRO) or end - at < 4 or code[at + 1].text != "(":
+            return None
+        last = self.source.partners[at + 1] - 1
+        return last if code[last].text == "}" and self.source.partners[at + 1] == end - 2 else None
 
     def _braced(self, keyword: str, start: int, brace: int) -> tuple[Statement, int]:
         code, close = self.source.code, self.source.partners[brace]

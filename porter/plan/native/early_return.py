@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from porter.languages.statements import DISPATCH, read_statements
 from porter.loops.host_values import SizeProduct
 from porter.loops.program import Programs
 from porter.plan.native.body import LAUNCH
@@ -26,5 +27,11 @@ def return_early(body: str, target: Target, counted: Iterable[str]) -> str:
     if any(f"{each}.numel() == 0" in body for each in (result, *alike, *counted)):
         return body
     end = body.rstrip().rpartition("\n")[2].strip()
-    leave = end if end.startswith("return") else "return;"
+    leave = end if end.startswith("return") and not _is_dispatched(body) else "return;"
     return body.replace(LAUNCH, f"if ({result}.numel() == 0) {{\n{leave}\n}}\n\n{LAUNCH}")
+
+
+def _is_dispatched(body: str) -> bool:
+    """Whether the launch is in the lambda of a dispatch, which returns nothing."""
+    found = (each for outer in read_statements(body) for each in outer.walk() if each.keyword == DISPATCH)
+    return any(LAUNCH in body[each.start : each.end] for each in found)

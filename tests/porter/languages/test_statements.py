@@ -33,5 +33,27 @@ def test_a_statement_covers_all_of_its_text() -> None:
     assert [BODY[slice(*each.head)] for each in read_statements(BODY) if each.head] == ["a > 0", "b"]
 
 
+DISPATCHED = """
+  AT_DISPATCH_MPS_TYPES(result.scalar_type(), "range_mps", [&]() {
+    auto first = start.to<scalar_t>();
+    if (first > 0) { return; }
+  });
+  AT_DISPATCH_V2(type, "none", AT_WRAP([&] { run(); }), kHalf);
+  parallel_for([&]() { run(); });
+"""
+
+
+def test_a_dispatch_has_the_statements_of_its_lambda() -> None:
+    made = read_statements(DISPATCHED)
+    assert [outline(each, DISPATCHED) for each in made] == [
+        ("dispatch", "auto first = start.to<scalar_t>();", ("if", "return;")),
+        'AT_DISPATCH_V2(type, "none", AT_WRAP([&] { run(); }), kHalf);',
+        "parallel_for([&]() { run(); });",
+    ]
+    assert made[0].head and made[0].inner
+    assert DISPATCHED[slice(*made[0].head)] == 'result.scalar_type(), "range_mps", [&]() '
+    assert DISPATCHED[slice(made[0].inner[1], made[0].end)] == "});"
+
+
 def test_names_are_no_members_and_not_qualified() -> None:
     assert [token.text for token in name_tokens("a.b + c->d + std::max(e, f::g)")] == ["a", "c", "std", "e", "f"]
