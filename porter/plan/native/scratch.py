@@ -6,22 +6,48 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from porter.languages.inlining import rename
 from porter.languages.statements import read_statements
 from porter.plan.native.target import Target
 
 _DECLARED = re.compile(r"Tensor (\w+);")
+_CHOSEN = re.compile(r"Tensor (\w+) = [^?;]*\?(?P<one>(?:[^:;]|::)*):(?P<other>(?:[^:;]|::)*);")
 _NEEDED = re.compile(r"if \((?:mps::)?needsGather\((\w+)\)\) \{\s*(\w+) = at::empty_like\(\1\b[^;]*\);\s*\}")
 
 
 def without_scratch(target: Target) -> Target:
     """The target with the result where its graph wrote other memory, that was copied to it.
 
-    That is a tensor which is declared empty, is made only for a result whose elements have gaps, and is copied there.
+    That is a tensor which is made only for a result whose elements have gaps, and is copied there: one that is declared
+    empty, or the result itself for other results.
     """
     body = target.body
     for scratch in _DECLARED.findall(body):
         body = _replace_scratch(body, scratch)
+    results = {variable for name, variable in target.variables.items() if re.fullmatch(r"result\d+", name)}
+    for chosen in _CHOSEN.finditer(target.body):
+        body = _replace_chosen(body, chosen, results)
     return replace(target, body=body)
+
+
+def _replace_chosen(body: str, chosen: re.Match[str], results: set[str]) -> str:
+    """A body with a result where the graph wrote that or memory like it."""
+    scratch, values = chosen[1], {chosen["one"].strip(), chosen["other"].strip()}
+    for result in values & results:
+        [other] = values - {result} or {""}
+        copied = rf"if \([^;]*\) \{{\s*{result}\.copy_\({scratch}\);\s*\}}"
+        spans = [*_find_statements(body, (re.escape(chosen[0]), copied))]
+        is_set = re.findall(rf"\b{scratch}\s*=(?!=)", body)
+        if _is_like(other, result) and len(spans) == 2 and len(is_set) == 1:
+            for start, end in reversed(spans):
+                body = body[:start].rstrip(" ") + body[end:].removeprefix("\n")
+            return rename(body, {scratch: result})
+    return body
+
+
+def _is_like(value: str, result: str) -> bool:
+    """Whether a value is memory of a result's shape."""
+    return re.fullmatch(rf"at::empty_like\({result}\b[^;]*\)|{result}\.contiguous\(\)", value) is not None
 
 
 def _replace_scratch(body: str, scratch: str) -> str:
