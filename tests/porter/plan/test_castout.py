@@ -33,7 +33,11 @@ def older(tmp_path: Path) -> Path:
     remove(tmp_path, KERNEL_LIBRARY, f"      {PARAMETER.format('c10::')} = std::nullopt,\n")
     remove(tmp_path, library, f"                                            {PARAMETER.format('')},\n")
     remove(
-        tmp_path, library, "scalar_arg_type, natural, ", "_type, natural_output_dtype, ", instead="scalar_arg_type, "
+        tmp_path,
+        library,
+        "scalar_arg_type, natural, ",
+        "scalar_arg_type, natural_output_dtype, ",
+        instead="scalar_arg_type, ",
     )
     remove(tmp_path, library, "natural_output_dtype.value_or(common)", instead="common")
     return tmp_path

@@ -152,7 +152,16 @@ def test_one_scalar_comes_as_a_struct_would(without_alpha: Checkout) -> None:
     port = plan_operator(draft.fork, "lerp")
     host = port.changes.apply()[f"{OPERATIONS}/BinaryKernel.mm"]
     start = host.index("static void lerp")
-    assert_expected_inline(host[start : host.index("\n}\n", start)], """""")
+    assert_expected_inline(
+        host[start : host.index("\n}\n", start)],
+        """\
+static void lerp_scalar_weight_mps_kernel(TensorIteratorBase& iter, const Scalar& weight) {
+  const auto scalar_type = at::toOpMathType(iter.common_dtype());
+  lib.exec_binary_kernel_with_params(iter,
+                                     "lerp_scalar_weight",
+                                     mps::getMPSScalar(weight, scalar_type).value,
+                                     mps::scalarToMetalTypeString(scalar_type));""",
+    )
     text = draft.follow(port.changes).changes.apply()
     tests = "(test_output_match or test_layouts or test_out) and (float32 or float16)"
     verdict = verify(without_alpha.root, text, target_of(port, "lerp"), tests)

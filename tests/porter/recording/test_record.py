@@ -92,7 +92,9 @@ def test_an_undeclared_message_is_reported_once_with_the_nearest(tmp_path: Path)
         "\n".join(stage_text(Stage(*each)) for each in describe_recordings(checkout, row, None, NEWEST)),
         """\
 graph, not recorded from any call of hypot (backend host, macOS newest)
-  float, half, bfloat: PTR120: -[MPSGraph squareRootsWithTensor:name:] is not supported (did you mean `squareRootWithTensor`?)""",
+  float, half, bfloat: PTR120: -[MPSGraph squareRootsWithTensor:name:] is not supported (did you mean `squareRootWithTensor`?)
+no program of hypot
+  PTR419 every call of hypot raises: RuntimeError: PTR120 -[MPSGraph squareRootsWithTensor:name:] is not supported (did you mean `squareRootWithTensor`?)""",
     )
 
 
