@@ -72,16 +72,20 @@ def _turn_off(name: str, at: int, call: OpCall) -> OpCall:
 def compute_left_out(
     program: SymbolicProgram, call: Arguments, differs: Callable[[SymbolicProgram], bool]
 ) -> SymbolicProgram | None:
-    """The program that computes a call too which leaves tensors out; None if there is none.
+    """The program that computes a call too which leaves tensors out; None if there is none, or if several do.
 
-    `differs` is whether a program differs from the call.
+    `differs` is whether a program differs from the call. Where the other values are huge, NaN or none, any number
+    seems to stand for a tensor.
     """
     missing = list_left_out(program, call)
     read = list_read(program, missing) if missing else []
     if not missing or len(read) > _MAX_READ:
         return None
+    found = None
     for numbers in product(NEUTRAL, repeat=len(read)):
         made = allow_left_out(program, missing, dict(zip(read, numbers, strict=True)))
         if not differs(made):
-            return made
-    return None
+            if found is not None:
+                return None
+            found = made
+    return found

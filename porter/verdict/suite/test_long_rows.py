@@ -22,7 +22,7 @@ from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
 OPINFOS = opinfos(get_context())
 REDUCING = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
 DTYPES = [torch.float32, torch.float16, torch.int64, torch.bool]
-SAMPLES = 12
+SAMPLES = 6
 
 
 class TestLongRows(Consistency):

@@ -7,7 +7,7 @@ from porter.verdict.suite.long_rows import SHORT, lengthen, reduces
 
 
 def test_each_end_of_a_long_row_has_elements_of_the_sample() -> None:
-    sample = SampleInput(torch.tensor([[5.0, 6.0], [7.0, 8.0]]), args=(torch.ones(2, 2), torch.ones(3)))
+    sample = SampleInput(torch.tensor([[5.0, 6.0], [7.0, 8.0]]), args=(torch.ones(2, 2), torch.tensor(3.0)))
     found = dict(lengthen(sample, *SHORT))
     assert {label: tuple(each.input.shape) for label, each in found.items()} == {
         "a long first dimension, of 1s": (101, 1),
@@ -20,7 +20,12 @@ def test_each_end_of_a_long_row_has_elements_of_the_sample() -> None:
     row = found["a long first dimension, of 0s"]
     assert row.input[:, 0].nonzero().flatten().tolist() == [0, 1, 2, 3, 97, 98, 99, 100]
     assert row.input[-2:, 0].tolist() == [6.0, 5.0]
-    assert [tuple(each.shape) for each in row.args] == [(101, 1), (3,)]
+    assert [tuple(each.shape) for each in row.args] == [(101, 1), ()]
+
+
+def test_tensors_whose_sizes_may_go_with_the_input_s_leave_a_sample_as_it_is() -> None:
+    weighted = SampleInput(torch.ones(2, 3), kwargs={"weight": torch.ones(3)})
+    assert not list(lengthen(weighted))
 
 
 def test_what_has_no_dimension_has_no_long_one() -> None:
@@ -32,8 +37,8 @@ def test_what_has_no_dimension_has_no_long_one() -> None:
     ]
 
 
-def test_results_of_reductions_are_far_smaller() -> None:
+def test_a_reduction_has_one_result_for_a_row() -> None:
     [(_, sample), *_] = lengthen(SampleInput(torch.ones(4)), *SHORT)
     assert reduces(sample.input.sum(), sample) and reduces((sample.input.max(0)), sample)
     assert not reduces(sample.input.cumsum(0), sample) and not reduces(torch.outer(sample.input, sample.input), sample)
-    assert not reduces(None, sample)
+    assert not reduces(sample.input.topk(3), sample) and not reduces(None, sample)
