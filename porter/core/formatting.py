@@ -14,7 +14,6 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import CLANG_FORMAT
 
 _INHERIT = "InheritParentConfig"
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # The language that clang-format assumes for a suffix; it treats Metal as C++.
 LANGUAGES = {".mm": "block.mm", ".metal": "block.cpp", ".h": "block.cpp", ".cpp": "block.cpp"}
 
@@ -49,7 +48,7 @@ def _run_clang_format(style: str, _style_text: str, name: str, text: str) -> str
 def _refuse_inheritance(style: str) -> None:
     """A style that inherits is looked for in the folders above: outside the checkout."""
     try:
-        documents = list(yaml.load_all(style, Loader=_Loader))
+        documents = list(yaml.safe_load_all(style))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise PorterError("PTR065", "clang-format: the style is not valid YAML", Place(CLANG_FORMAT)) from error
     if _INHERIT in style or any(map(_inherits, documents)):
