@@ -7,7 +7,7 @@ of elements, so that no two calls share words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
@@ -109,7 +109,7 @@ def _names(row: Distribution) -> tuple[str, ...]:
 
 def _write_launch(name: str, call: StubCall, row: Distribution) -> str:
     output = "iter.output()" if "TensorIterator" in call.stub.signature[0][0] else "Tensor(self)"
-    refused = "" if Kind.INTEGRAL in {dtype.kind for dtype in row.dtypes} else _refuse_integers(name, call)
+    refused = _refuse_types(name, call, {dtype.kind for dtype in row.dtypes})
     if row.operand:
         given = f"Tensor({row.operand}).expand(self.sizes()).to(self.device(), kFloat).contiguous()"
     else:
@@ -119,10 +119,16 @@ def _write_launch(name: str, call: StubCall, row: Distribution) -> str:
     return f'{refused}fill_random({output}, "{name}", generator, {given});'
 
 
-def _refuse_integers(name: str, call: StubCall) -> str:
-    """The check of a distribution of real numbers."""
+def _refuse_types(name: str, call: StubCall, kinds: Collection[Kind]) -> str:
+    """The check of a distribution that fills no integers, or no bools; "" for one that fills both."""
     dtype = "iter.dtype()" if "TensorIterator" in call.stub.signature[0][0] else "self.scalar_type()"
-    return f'TORCH_CHECK_TYPE(isFloatingType({dtype}), "{name} on MPS fills no ", {dtype});\n'
+    if Kind.INTEGRAL not in kinds:
+        fills = f"isFloatingType({dtype})"
+    elif Kind.BOOL not in kinds:
+        fills = f"{dtype} != kBool"
+    else:
+        return ""
+    return f'TORCH_CHECK_TYPE({fills}, "{name} on MPS fills no ", {dtype});\n'
 
 
 def _edit_kernels(fork: Checkout, source: str, lines: tuple[Line, ...]) -> Iterator[Edit]:

@@ -43,7 +43,8 @@ def excess(
     off = (mine - exact).abs().nan_to_num(nan=torch.inf)
     over = counted & (off > _ULP * spacing + _CANCELLED * largest)
     if theirs is not None:
-        over &= ~((mine - _double(theirs)).abs() <= _ULP * spacing)
+        both_nan = mine.isnan() & theirs.isnan()
+        over &= ~(both_nan | ((mine - _double(theirs)).abs() <= _ULP * spacing))
     return _describe(over, mine, exact, inputs, "are off by more than one ULP")
 
 

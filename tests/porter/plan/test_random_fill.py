@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, OPERATIONS, RANDOM
+from porter.metal.distributions import distributions
 from porter.plan.addition import plan_addition
 from porter.plan.plan import Plan
 from porter.verdict.prove import target_of
@@ -175,6 +177,14 @@ def test_a_type_is_refused_as_one_and_not_for_want_of_a_kernel(fork: Checkout) -
     planted = {**text, HOST: text[HOST].replace(check, "TORCH_CHECK_TYPE(true")}
     told = "\n".join(each.reason for each in verify(fork.root, planted, target, "refused_types").failures)
     assert "normal_fill_long_long" in told
+
+
+def test_bools_are_refused_by_a_distribution_of_whole_numbers(fork: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = distributions()["normal_stub"]
+    for types, refused in (("all", True), ("all_and_bool", False)):
+        monkeypatch.setitem(distributions(), "normal_stub", replace(row, types=types))
+        text = plan_addition(fork, "normal_").changes.apply()[HOST]
+        assert ("TORCH_CHECK_TYPE(self.scalar_type() != kBool" in text) == refused
 
 
 def test_a_fork_without_philox_is_refused(fork: Checkout) -> None:

@@ -32,6 +32,13 @@ def test_what_the_cpu_computes_in_32_bits_is_good_enough_and_nothing_else_is() -
     assert beyond.excess(torch.tensor([0.25, 0.5], dtype=torch.float16), exact, operands).startswith("1 of 2 are off")
 
 
+def test_nan_is_right_only_where_the_cpu_has_it_in_32_bits() -> None:
+    operands, exact = [torch.tensor([1.0, 1.0], dtype=torch.float64)], torch.tensor([0.5, 0.5], dtype=torch.float64)
+    got, theirs = torch.full((2,), torch.nan, dtype=torch.float16), torch.tensor([torch.nan, 0.5])
+    assert beyond.excess(got, exact, operands, theirs).startswith("1 of 2 are off by more than one ULP")
+    assert beyond.excess(got[:1], exact[:1], [operands[0][:1]], theirs[:1]) == ""
+
+
 def test_bools_have_to_be_equal() -> None:
     operands = [torch.tensor([0j, 1 + 1j], dtype=torch.complex128)]
     got, exact = torch.tensor([False, True]), torch.tensor([False, True])
