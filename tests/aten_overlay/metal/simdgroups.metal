@@ -58,3 +58,9 @@ kernel void matrices(
   simdgroup_multiply_accumulate(z, x, y, z);
   simdgroup_store(z, out, 8);
 }
+kernel void matrix_elements(device float* out [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  simdgroup_float8x8 m(1.0);
+  thread simdgroup_float8x8::storage_type& own = m.thread_elements();
+  own *= 2;
+  out[lane] = own[0] + own[1];
+}

@@ -108,6 +108,12 @@ def test_threadgroup_variables_are_shared_within_a_group(library: Library) -> No
     assert out.tolist() == VALUES[:64][::-1].tolist()
 
 
+def test_the_elements_of_a_matrix_have_a_type(library: Library) -> None:
+    out = np.zeros(32, np.float32)
+    library.run("matrix_elements", [out], [32], [32])
+    assert sorted(out) == [0] * 24 + [2] * 8
+
+
 def test_simdgroup_matrices(library: Library) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.integers(-9, 9, (8, 8)).astype(np.float32), rng.integers(-9, 9, (8, 8)).astype(np.float32)

@@ -4,17 +4,18 @@
 namespace metal {
 template <class T, int Columns, int Rows> struct simdgroup_matrix : pm::matrix_operand<T> {
   static_assert(Columns == 8 && Rows == 8, "simdgroup matrices are 8x8");
-  vec<T, 2> elements_;
+  using storage_type = vec<T, 2>;
+  storage_type elements_;
   simdgroup_matrix() = default;
   PM_INLINE explicit simdgroup_matrix(T diagonal) {
     const uint r = pm::matrix_row(pm_lane()), c = pm::matrix_column(pm_lane());
     elements_ = vec<T, 2>(r == c ? diagonal : T(0), r == c + 1 ? diagonal : T(0));
   }
-  PM_INLINE vec<T, 2>& thread_elements() {
+  PM_INLINE storage_type& thread_elements() {
     this->forget();
     return elements_;
   }
-  PM_INLINE const vec<T, 2>& thread_elements() const { return elements_; }
+  PM_INLINE const storage_type& thread_elements() const { return elements_; }
 };
 using simdgroup_float8x8 = simdgroup_matrix<float, 8, 8>;
 using simdgroup_half8x8 = simdgroup_matrix<half, 8, 8>;
