@@ -117,12 +117,12 @@ class TestDistributions(Consistency):
         still fills it.
         """
         for dtype in BEYOND:
-            told = self.refuse(case, dtype, "cpu")
+            refusal = self.refuse(case, dtype, "cpu")
             with suppress(TypeError, NotImplementedError):
                 try:
                     self.draw(case, dtype, torch.Generator(device).manual_seed(1))
                 except RuntimeError as error:
-                    if not told or str(error) != told:
+                    if not refusal or str(error) != refusal:
                         raise
 
     def refuse(self, case: Case, dtype: torch.dtype, device: str) -> str:
