@@ -111,7 +111,7 @@ def _computes(candidate: CoordinateMap, run: RecordedRun, recorded: torch.Tensor
     given = {name: _with_dimension(tensor) for name, tensor in run.given.items()}
     try:
         made = _compute(candidate, given, run.call.arguments, result)
-    except (RuntimeError, IndexError, TypeError, ValueError):  # the shapes do not fit
+    except (RuntimeError, IndexError, TypeError, ValueError):  # the shapes or the way do not fit
         return False
     dtype = _dtype(result)
     if made.shape != result.shape:
@@ -177,6 +177,8 @@ def _add(made: torch.Tensor, flat: torch.Tensor, elements: torch.Tensor, _: obje
 
 
 def _combine(made: torch.Tensor, flat: torch.Tensor, elements: torch.Tensor, how: object) -> None:
+    if str(how) not in _COMBINED:
+        raise ValueError("another way to combine elements")
     made.scatter_reduce_(0, flat, elements, _COMBINED[str(how)])
 
 

@@ -120,6 +120,10 @@ def test_what_is_no_map() -> None:
     assert find_map([run(aten.cumsum.default, {"self": torch.randn(s), "dim": 0}) for s in SHAPES]) is None
 
 
+def test_another_way_to_combine_elements_is_no_map() -> None:
+    assert find_map([run(aten.scatter_reduce.two, each) for each in along("src", reduce="amax")], run_call) is None
+
+
 def test_a_map_is_printed() -> None:
     added = CoordinateMap(Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self")
     assert [*map_lines(added)] == [
