@@ -64,9 +64,8 @@ def test_the_second_plan_stands_on_the_first() -> None:
 
 
 def test_one_of_all_that_fails_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    from porter.workflows import migrate as workflow
 
-    monkeypatch.setattr(workflow, "portable", lambda checkout: ("exp", "erf"))
+    monkeypatch.setattr("porter.workflows.status.portable", lambda checkout: ("exp", "erf"))
     refused, ported = migrate(FORK, Request(all=True))
     assert isinstance(refused, NotPlanned)
     assert (refused.op, refused.error.code) == ("exp", "PTR013")

@@ -160,7 +160,7 @@ def test_what_does_not_build_is_not_written(monkeypatch: pytest.MonkeyPatch) -> 
         written.append(changes)
         return ()
 
-    monkeypatch.setattr("porter.workflows.migrate.write", keep)
+    monkeypatch.setattr("porter.core.writing.write", keep)
     heard: list[str] = []
     request = Request(all=True, write=True, proof=Proof())
     found = list(migrate(FORK, request, done=lambda verdict: heard.append(verdict.op)))
