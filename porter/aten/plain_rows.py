@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 # A value that YAML takes as it stands: no comment, no mapping, nothing that starts another kind of scalar.
 _PLAIN = r"[A-Za-z_][^:#]*(?:(?::(?! |$)|(?<! )#)[^:#]*)*"
+_LIST = r"\[\w+(?:, *\w+)*\]"
 _COMMENT = r" *(?:(?<= )#.*)?$"
 _FUNC = re.compile(rf"- func: ({_PLAIN}){_COMMENT}")
 _LINE = re.compile(
-    rf"  (?P<field>[a-z_]+):(?: +(?P<value>{_PLAIN}|\[[\w ,.]*\]))?{_COMMENT}"
+    rf"  (?P<field>[a-z_]+):(?: +(?P<value>{_PLAIN}|{_LIST}))?{_COMMENT}"
     rf"|    (?P<keys>\w+(?:, ?\w+)*): +(?P<kernel>[A-Za-z_][\w:<>]*(?<!:)){_COMMENT}"
     r"|(?: *#.*)?$"
 )

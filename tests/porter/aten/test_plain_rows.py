@@ -62,7 +62,16 @@ def test_nearly_all_rows_are_plain() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["    CPU: made_: ", "    CPU: made:", "  tags: a: b", "  tags: a # b: c", "  tags: a#b:c"]
+    "line",
+    [
+        "    CPU: made_: ",
+        "    CPU: made:",
+        "  tags: a: b",
+        "  tags: a # b: c",
+        "  tags: a#b:c",
+        "  tags: [,a]",
+        "  tags: [a, b]",
+    ],
 )
 def test_a_colon_at_the_end_of_a_name_is_read_as_the_parser_reads_it(line: str) -> None:
     compare(f"- func: made(Tensor self) -> Tensor\n  dispatch:\n    CUDA: made\n{line}\n")
