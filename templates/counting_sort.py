@@ -1,8 +1,9 @@
 """Counting sort, a pipeline of three launches: histogram, prefix sum, scatter.
 
-Each stage has a reference, so that `porter kernel trace` finds the first one that is wrong. Simple: every thread adds
-to counts in device memory, and the prefix sum starts anew for each bin. Expert: threadgroups count in their own memory
-first, and simdgroups add up prefixes.
+Keys are counted by blocks, so that the prefix sum gives each block places of its own for each key. Each stage has a
+reference, so that `porter kernel trace` finds the first one that is wrong. Simple: every thread adds to counts in
+device memory, and the prefix sum starts anew for each key. Expert: threadgroups count in their own memory, no memory
+of the device is updated by several threads, and simdgroups add up prefixes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from porter.kernels import MetalKernel
 from porter.kernels.script import Case, Kind, Refusal, Script, Stage, Values, expect, run_script
 
 BINS = 256
+BLOCK = 4096  # keys
 GROUP = 256
 TYPES = (torch.int32, torch.uint8, torch.int64)
 
@@ -23,109 +25,105 @@ SIMPLE = MetalKernel(
     output_names=["counts"],
     atomic_outputs=True,
     source="""
-    uint key = uint(keys[thread_position_in_grid.x]);
-    atomic_fetch_add_explicit(&counts[key], 1, memory_order_relaxed);
+    uint i = thread_position_in_grid.x;
+    atomic_fetch_add_explicit(&counts[i / 4096 * 256 + uint(keys[i])], 1, memory_order_relaxed);
     """,
 )
 EXPERT = MetalKernel(
     "histogram",
     input_names=["keys", "length"],
     output_names=["counts"],
-    atomic_outputs=True,
     source="""
     threadgroup atomic_int mine[256];
     uint lane = thread_position_in_threadgroup.x;
+    uint block = threadgroup_position_in_grid.x;
     atomic_store_explicit(&mine[lane], 0, memory_order_relaxed);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint i = thread_position_in_grid.x; i < uint(length); i += threads_per_grid.x)
-      atomic_fetch_add_explicit(&mine[uint(keys[i])], 1, memory_order_relaxed);
+    for (uint i = block * 4096; i < block * 4096 + 4096; i += 256)
+      if (i + lane < uint(length)) atomic_fetch_add_explicit(&mine[uint(keys[i + lane])], 1, memory_order_relaxed);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    int found = atomic_load_explicit(&mine[lane], memory_order_relaxed);
-    if (found > 0) atomic_fetch_add_explicit(&counts[lane], found, memory_order_relaxed);
+    counts[block * 256 + lane] = atomic_load_explicit(&mine[lane], memory_order_relaxed);
     """,
 )
 SCAN = MetalKernel(
     "exclusive_sum",
-    input_names=["counts"],
+    input_names=["counts", "blocks"],
     output_names=["starts"],
     source="""
     threadgroup int totals[8];
-    uint i = thread_position_in_threadgroup.x;
-    int count = counts[i];
-    int before = simd_prefix_exclusive_sum(count);
-    if (thread_index_in_simdgroup == 31) totals[simdgroup_index_in_threadgroup] = before + count;
+    uint key = thread_position_in_threadgroup.x;
+    int count = 0;
+    for (uint block = 0; block < uint(blocks); ++block) count += counts[block * 256 + key];
+    int start = simd_prefix_exclusive_sum(count);
+    if (thread_index_in_simdgroup == 31) totals[simdgroup_index_in_threadgroup] = start + count;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint s = 0; s < simdgroup_index_in_threadgroup; ++s) before += totals[s];
-    starts[i] = before;
+    for (uint s = 0; s < simdgroup_index_in_threadgroup; ++s) start += totals[s];
+    for (uint block = 0; block < uint(blocks); ++block) {
+      starts[block * 256 + key] = start;
+      start += counts[block * 256 + key];
+    }
     """,
 )
 SCAN_SIMPLE = MetalKernel(
     "exclusive_sum_simple",
-    input_names=["counts"],
+    input_names=["counts", "blocks"],
     output_names=["starts"],
     source="""
-    uint i = thread_position_in_grid.x;
-    int before = 0;
-    for (uint j = 0; j < i; ++j) before += counts[j];
-    starts[i] = before;
+    uint key = thread_position_in_grid.x;
+    int start = 0;
+    for (uint block = 0; block < uint(blocks); ++block)
+      for (uint j = 0; j < key; ++j) start += counts[block * 256 + j];
+    for (uint block = 0; block < uint(blocks); ++block) {
+      starts[block * 256 + key] = start;
+      start += counts[block * 256 + key];
+    }
     """,
 )
-# `taken` counts the places of each bin: threads of one key get them in any order, but their keys are equal.
+# `taken` counts the places of each key: threads of one key get them in any order, but their keys are equal.
 SCATTER_SIMPLE = MetalKernel(
     "scatter_keys_simple",
     input_names=["keys", "starts"],
     output_names=["out", "taken"],
     atomic_outputs=True,
     source="""
-    int key = int(keys[thread_position_in_grid.x]);
-    int place = starts[key] + atomic_fetch_add_explicit(&taken[key], 1, memory_order_relaxed);
-    atomic_store_explicit(&out[place], key, memory_order_relaxed);
+    uint i = thread_position_in_grid.x;
+    uint bin = i / 4096 * 256 + uint(keys[i]);
+    int place = starts[bin] + atomic_fetch_add_explicit(&taken[bin], 1, memory_order_relaxed);
+    atomic_store_explicit(&out[place], int(keys[i]), memory_order_relaxed);
     """,
 )
-# A threadgroup numbers the keys of each bin among its own, 16 of each thread, and then takes places for all of them.
 SCATTER = MetalKernel(
     "scatter_keys",
     input_names=["keys", "starts", "length"],
-    output_names=["out", "taken"],
-    atomic_outputs=True,
+    output_names=["out"],
     source="""
-    constexpr uint EACH = 16;
-    threadgroup atomic_int mine[256];
-    threadgroup int first[256];
+    threadgroup atomic_int next[256];
     uint lane = thread_position_in_threadgroup.x;
-    uint begin = threadgroup_position_in_grid.x * 256 * EACH + lane;
-    int number[EACH];
-    atomic_store_explicit(&mine[lane], 0, memory_order_relaxed);
+    uint block = threadgroup_position_in_grid.x;
+    atomic_store_explicit(&next[lane], starts[block * 256 + lane], memory_order_relaxed);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint k = 0; k < EACH; ++k) {
-      uint i = begin + 256 * k;
-      number[k] = i < uint(length) ? atomic_fetch_add_explicit(&mine[uint(keys[i])], 1, memory_order_relaxed) : 0;
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    int found = atomic_load_explicit(&mine[lane], memory_order_relaxed);
-    first[lane] = starts[lane] + (found > 0 ? atomic_fetch_add_explicit(&taken[lane], found, memory_order_relaxed) : 0);
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint k = 0; k < EACH; ++k) {
-      uint i = begin + 256 * k;
-      if (i >= uint(length)) break;
-      int key = int(keys[i]);
-      atomic_store_explicit(&out[first[key] + number[k]], key, memory_order_relaxed);
-    }
+    for (uint i = block * 4096; i < block * 4096 + 4096; i += 256)
+      if (i + lane < uint(length)) {
+        int key = int(keys[i + lane]);
+        out[atomic_fetch_add_explicit(&next[key], 1, memory_order_relaxed)] = key;
+      }
     """,
 )
-EACH = 16
+
+
+def count_blocks(keys: Tensor) -> int:
+    return max(1, -(-keys.numel() // BLOCK))
 
 
 def histogram(keys: Tensor) -> Tensor:
-    """How often each of 256 keys occurs."""
+    """How often each of 256 keys occurs in each block: (blocks, 256)."""
     check_keys(keys)
     outputs = EXPERT(
         inputs={"keys": keys, "length": keys.numel()},
-        grid=(min(64, max(1, keys.numel() // 4096)) * GROUP, 1, 1),
+        grid=(count_blocks(keys) * GROUP, 1, 1),
         threadgroup=(GROUP, 1, 1),
-        output_shapes={"counts": (BINS,)},
+        output_shapes={"counts": (count_blocks(keys), BINS)},
         output_dtypes={"counts": torch.int32},
-        init_value=0,
     )
     return outputs["counts"]
 
@@ -136,7 +134,7 @@ def histogram_simple(keys: Tensor) -> Tensor:
         inputs={"keys": keys},
         grid=(keys.numel(), 1, 1),
         threadgroup=(GROUP, 1, 1),
-        output_shapes={"counts": (BINS,)},
+        output_shapes={"counts": (count_blocks(keys), BINS)},
         output_dtypes={"counts": torch.int32},
         init_value=0,
     )
@@ -144,13 +142,13 @@ def histogram_simple(keys: Tensor) -> Tensor:
 
 
 def exclusive_sum(counts: Tensor) -> Tensor:
-    """Where the keys of each bin start: the sum of the counts before it."""
+    """Where the keys of each block start: how many keys are smaller, or equal and in a block before."""
     check_counts(counts)
     outputs = SCAN(
-        inputs={"counts": counts},
+        inputs={"counts": counts, "blocks": counts.shape[0]},
         grid=(BINS, 1, 1),
         threadgroup=(BINS, 1, 1),
-        output_shapes={"starts": (BINS,)},
+        output_shapes={"starts": counts.shape},
         output_dtypes={"starts": torch.int32},
     )
     return outputs["starts"]
@@ -159,10 +157,10 @@ def exclusive_sum(counts: Tensor) -> Tensor:
 def exclusive_sum_simple(counts: Tensor) -> Tensor:
     check_counts(counts)
     outputs = SCAN_SIMPLE(
-        inputs={"counts": counts},
+        inputs={"counts": counts, "blocks": counts.shape[0]},
         grid=(BINS, 1, 1),
         threadgroup=(BINS, 1, 1),
-        output_shapes={"starts": (BINS,)},
+        output_shapes={"starts": counts.shape},
         output_dtypes={"starts": torch.int32},
     )
     return outputs["starts"]
@@ -171,26 +169,25 @@ def exclusive_sum_simple(counts: Tensor) -> Tensor:
 def scatter(keys: Tensor, starts: Tensor) -> Tensor:
     """The keys in order; `starts` are the sums of the counts of `keys`."""
     check_keys(keys)
-    check_starts(starts)
+    check_starts(keys, starts)
     outputs = SCATTER(
         inputs={"keys": keys, "starts": starts, "length": keys.numel()},
-        grid=(-(-keys.numel() // (GROUP * EACH)) * GROUP, 1, 1),
+        grid=(count_blocks(keys) * GROUP, 1, 1),
         threadgroup=(GROUP, 1, 1),
-        output_shapes={"out": keys.shape, "taken": (BINS,)},
-        output_dtypes={"out": torch.int32, "taken": torch.int32},
-        init_value=0,
+        output_shapes={"out": keys.shape},
+        output_dtypes={"out": torch.int32},
     )
     return outputs["out"]
 
 
 def scatter_simple(keys: Tensor, starts: Tensor) -> Tensor:
     check_keys(keys)
-    check_starts(starts)
+    check_starts(keys, starts)
     outputs = SCATTER_SIMPLE(
         inputs={"keys": keys, "starts": starts},
         grid=(keys.numel(), 1, 1),
         threadgroup=(GROUP, 1, 1),
-        output_shapes={"out": keys.shape, "taken": (BINS,)},
+        output_shapes={"out": keys.shape, "taken": starts.shape},
         output_dtypes={"out": torch.int32, "taken": torch.int32},
         init_value=0,
     )
@@ -204,20 +201,23 @@ def check_keys(keys: Tensor) -> None:
 
 def check_counts(counts: Tensor) -> None:
     expect(counts.dtype == torch.int32, f"counts has to be int32, not {counts.dtype}")
-    expect(tuple(counts.shape) == (BINS,), f"counts has to have {BINS} elements, not shape {tuple(counts.shape)}")
+    shape = tuple(counts.shape)
+    expect(len(shape) == 2 and shape[1] == BINS, f"counts has to have {BINS} elements a block, not shape {shape}")
 
 
-def check_starts(starts: Tensor) -> None:
+def check_starts(keys: Tensor, starts: Tensor) -> None:
     expect(starts.dtype == torch.int32, f"starts has to be int32, not {starts.dtype}")
-    expect(tuple(starts.shape) == (BINS,), f"starts has to have {BINS} elements, not shape {tuple(starts.shape)}")
+    shape = (count_blocks(keys), BINS)
+    expect(tuple(starts.shape) == shape, f"starts has to have shape {shape}, not {tuple(starts.shape)}")
 
 
 def histogram_reference(keys: Tensor) -> Tensor:
-    return torch.bincount(keys.long(), minlength=BINS).int()
+    return torch.stack([torch.bincount(block.long(), minlength=BINS).int() for block in keys.split(BLOCK)])
 
 
 def exclusive_reference(counts: Tensor) -> Tensor:
-    return (counts.cumsum(0) - counts).int()
+    sums = counts.t().flatten().cumsum(0).view(BINS, -1).t()
+    return (sums - counts).int()
 
 
 def scatter_reference(keys: Tensor, starts: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ def test_what_the_file_is_not_for_is_refused() -> None:
     [
         ("quickstart", "fill", "takes no tensor|does not get"),
         ("dequant_matvec", "dequant_matvec", "gets `codes` from its stage in another form"),
-        ("counting_sort", "histogram", "atomic outputs or a start value"),
+        ("counting_sort", "histogram_simple", "atomic outputs or a start value"),
     ],
 )
 def test_what_core_ai_cannot_hold_is_refused(script: str, name: str, said: str) -> None:

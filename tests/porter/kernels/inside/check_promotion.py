@@ -283,5 +283,5 @@ starts = reference_sort_exclusive_sum(counts)""",
     exec(tests.reference, values)
     keys = torch.tensor([3, 0, 3], dtype=torch.int32)
     starts = values["reference_sort_exclusive_sum"](values["reference_sort_histogram"](keys))
-    assert starts[:5].tolist() == [0, 1, 1, 1, 3]
+    assert starts[0, :5].tolist() == [0, 1, 1, 1, 3]
     assert values["reference_sort"](keys, starts).tolist() == [0, 3, 3]
