@@ -204,7 +204,7 @@ def _find_hits(
     real = any(show(call.function) == "at::real" for _, call in steps)
     for step, call in steps:
         if _is_dispatch(call):
-            yield _read_hit(call, step, via, real)
+            yield _read_hit(file, call, step, via, real)
         elif isinstance(call.function, cpp.Name) and len(via) < _DEPTH:
             yield from _follow_call(file, call, step, via)
 
@@ -218,11 +218,24 @@ def _is_dispatch(call: cpp.Call) -> bool:
     return isinstance(asked, cpp.Name | cpp.Member) and show(asked).split(".")[-1] == "device_type"
 
 
-def _read_hit(call: cpp.Call, step: ExecutedStatement, via: tuple[str, ...], real: bool) -> _Hit:
+def _read_hit(file: _File, call: cpp.Call, step: ExecutedStatement, via: tuple[str, ...], real: bool) -> _Hit:
     stub = step.facts.resolve(call.function)
-    iterator = step.facts.resolve(call.arguments[1])
+    iterator = _follow_builder(file, step.facts.resolve(call.arguments[1]), step.facts)
     arguments = tuple(show(a) for written in call.arguments[2:] for a in _unpack(written, step.facts))
     return _Hit(show(stub), arguments, step.when, read_builder(iterator), via, real)
+
+
+def _follow_builder(file: _File, iterator: cpp.Expr, facts: Facts) -> cpp.Expr:
+    """The iterator that a function of the same file builds and returns, or the expression itself."""
+    if not isinstance(iterator, cpp.Call) or not isinstance(iterator.function, cpp.Name):
+        return iterator
+    for found in _find_callees(file, iterator.function.last, ""):
+        steps = list_executed(parse_definition(found).body, replace(facts, names={}))
+        returned = [(each.facts, each.statement.value) for each in steps if isinstance(each.statement, cpp.Return)]
+        if len(returned) == 1 and returned[0][1] is not None:
+            own, value = returned[0]
+            return own.resolve(value)
+    return iterator
 
 
 def _unpack(argument: cpp.Expr, facts: Facts) -> tuple[cpp.Expr, ...]:

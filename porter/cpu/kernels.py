@@ -30,6 +30,11 @@ class ScalarArgument:
     type: str
     source: str
 
+    @property
+    def is_presence(self) -> bool:
+        """Whether it says that an optional number is given."""
+        return self.name == f"has_{self.source}"
+
 
 @dataclass(frozen=True)
 class Lambda:

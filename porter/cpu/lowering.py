@@ -365,7 +365,7 @@ def _loop(state: _State, call: cpp.Call) -> list[str]:
 def _scalar_function(state: _State, function: ScalarFunction) -> list[str]:
     """Lowers a scalar function whose types and places are in scope, and notes its parameters and its result."""
     translator, found = state.translator, function.body
-    names = state.params or tuple(p.name for p in found.parameters)
+    names = state.params or tuple(p.name or f"element_{i}" for i, p in enumerate(found.parameters))
     if len(names) != len(found.parameters):
         raise _refuse(state, "its branches take different numbers of elements", found.start)
     kinds = [translator.type(parameter.type, found.start) for parameter in found.parameters]

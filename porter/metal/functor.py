@@ -134,11 +134,12 @@ def functor_text(functor: Functor, style: FunctorStyle) -> str:
 def _operator(overload: Overload, functor: Functor, style: FunctorStyle) -> str:
     served = {kind for each in functor.overloads for kind in each.kinds}
     statements = "\n".join(f"    {line}" for line in overload.body.statements)
-    if overload.kinds == (Kind.BOOL,) and not functor.scalars:
+    if overload.kinds == (Kind.BOOL,):
+        head = "  template <typename A>\n" if functor.scalars else ""
         params = ", ".join(_params(functor, "bool"))
         result = "bool" if overload.body.result == "T" else overload.body.result
         text = re.sub(r"\bT\b", "bool", statements)
-        return f"  inline {result} operator()({params}) {{\n{text}\n  }}\n"
+        return f"{head}  inline {result} operator()({params}) {{\n{text}\n  }}\n"
     constraint = _constraint(overload.kinds, served, style)
     names = "typename T, typename A" if functor.scalars else "typename T"
     template, result = _write_head(constraint, overload.body.result, style, names)

@@ -66,7 +66,7 @@ def translate_lambda(
 def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool, kernel: CpuKernel) -> str:
     """Returns what the functor's body calls a scalar of the lambda, rounded to the element type if that is its type."""
     given = spec.given[kernel.parameters.index(scalar.source) if spec.struct else 0]
-    if scalar.type == "bool" and scalar.name != scalar.source:  # whether an optional number is given
+    if scalar.is_presence:
         return f"{PARAMETER}.has_{given.removeprefix(f'{PARAMETER}.')}"
     wider = spec.struct is None or spec.struct.opmath
     return f"static_cast<T>({given})" if rounds and wider and scalar.type == "T" else given

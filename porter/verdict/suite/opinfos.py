@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -137,10 +137,21 @@ def is_pointwise(op: OpInfo) -> bool:
 
 
 class parametrize_over(ops):
-    """`ops`, for a run whose operators may all be of another kind: then there is no test."""
+    """`ops`, for a run whose operators may all be of another kind: then there is no test.
+
+    Nor is there one for an operator and a type that `applies` says no to.
+    """
+
+    def __init__(
+        self, op_list: Sequence[OpInfo], applies: Callable[[OpInfo, torch.dtype], bool] | None = None, **given: Any
+    ) -> None:
+        super().__init__(op_list, **given)
+        self.applies = applies
 
     def _parametrize_test(self, test: Any, generic_cls: Any, device_cls: Any) -> Iterator[Any]:
-        return super()._parametrize_test(test, generic_cls, device_cls) if self.op_list else iter(())
+        for each in super()._parametrize_test(test, generic_cls, device_cls) if self.op_list else ():
+            if self.applies is None or self.applies(each[2]["op"], each[2]["dtype"]):
+                yield each
 
 
 def operands(sample: SampleInput) -> list[torch.Tensor]:

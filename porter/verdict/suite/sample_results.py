@@ -83,7 +83,8 @@ def make_samples(op: OpInfo, dtype: torch.dtype, most: float) -> Iterator[tuple[
     yield from ((f"{op.formatted_name} sample {i}", sample) for i, sample in enumerate(given))
     tensors = [s for s in given if isinstance(s.input, torch.Tensor) and s.input.ndim]
     if tensors:
-        yield f"{op.formatted_name} edge values", samples.with_edge_values(tensors[0], dtype, most=most)
+        edges = samples.with_edge_values(tensors[0], dtype, most=most)
+        yield f"{op.formatted_name} edge values", samples.bound_results(op, edges)
 
 
 def _run_sample(

@@ -25,6 +25,7 @@ OFFSET = 3
 COMBINATIONS = 8192
 SINGLE_VALUES = 16
 LITERALS = 2
+MOST_RESULTS = 1 << 20  # elements
 _INDICES = (torch.int64, torch.int32)
 _ON_CPU = re.compile(r"\bto be on (?:the )?cpu\b", re.I)
 _SIGNED = (torch.int64, torch.int32, torch.int16, torch.int8)
@@ -204,6 +205,26 @@ def with_edge_values(
         return next(turns).clone() if t.dtype == dtype else scalar(t)
 
     return sample.transform(_each_tensor(replace))
+
+
+def bound_results(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
+    """The sample with fewer values if its results, such as an outer product, had millions of elements.
+
+    ATen is asked on the meta device, which runs no code of the fork.
+    """
+    while any(len(t) > 1 for t in _tensors(sample) if t.ndim) and _count_results(op, sample) > MOST_RESULTS:
+        sample = sample.transform(_on_tensors(lambda t: t[::2].clone() if t.ndim else t))
+    return sample
+
+
+def _count_results(op: Callable[..., Any], sample: SampleInput) -> int:
+    """The elements of the results, or 0 where only values decide."""
+    meta = sample.transform(_each_tensor(lambda t: t.detach().to("meta")))
+    try:
+        results = op(meta.input, *meta.args, **meta.kwargs)
+    except Exception:  # of any kind: the operator, or what it calls, has no meta function
+        return 0
+    return sum(each.numel() for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor))
 
 
 def _bound(values: torch.Tensor, most: float) -> torch.Tensor:

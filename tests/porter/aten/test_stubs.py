@@ -128,6 +128,16 @@ Tensor& not_out(const Tensor& self, Tensor& result) {
   turn_stub(iter.device_type(), iter);
   return result;
 }
+static TensorIterator build_both_iter(Tensor& result, const Tensor& self) {
+  TORCH_CHECK(self.dim() == 1);
+  auto iter = TensorIteratorConfig().add_output(result).promote_inputs_to_common_dtype(true).build();
+  return iter;
+}
+Tensor& both_out(const Tensor& self, Tensor& result) {
+  auto iter = build_both_iter(result, self);
+  turn_stub(iter.device_type(), iter);
+  return result;
+}
 Tensor& alias_out(const Tensor& self, Tensor& result) { return at::elsewhere_out(result, self); }
 Tensor& two_out(const Tensor& self, Tensor& result) { return run_float(result, self, turn_stub); }
 Tensor& two_out(const Scalar& self, Tensor& result) { return run_float(result, self, spin_stub); }
@@ -157,7 +167,16 @@ def describe(calls: tuple[StubCall, ...]) -> str:
 
 
 def test_each_idiom_of_a_shared_implementation_leads_to_its_stub(checkout: Checkout) -> None:
-    names = ("twist_out", "spin_out", "turn_Tensor_out", "bend_out_mode", "fold_out", "phase_out", "not_out")
+    names = (
+        "twist_out",
+        "spin_out",
+        "turn_Tensor_out",
+        "bend_out_mode",
+        "fold_out",
+        "phase_out",
+        "not_out",
+        "both_out",
+    )
     found = "\n".join(describe(find_stubs(checkout, name)) for name in names)
     assert_expected_inline(
         found,
@@ -179,7 +198,9 @@ turn_stub() for float half bfloat long int short uchar char bool, always; line 8
 turn_stub() for float2 half2, always; line 86
   built by unary_op
 turn_stub() for all, always; line 87
-  built by TensorIteratorConfig().check_all_same_dtype(false).add_output(result).build()""",
+  built by TensorIteratorConfig().check_all_same_dtype(false).add_output(result).build()
+turn_stub() for all, always; line 97
+  built by TensorIteratorConfig().add_output(result).promote_inputs_to_common_dtype(true).build()""",
     )
 
 

@@ -57,6 +57,17 @@ void branch_kernel(TensorIteratorBase& iter, const Scalar& eps_) {
   });
 }
 
+void unused_kernel(TensorIteratorBase& iter, const Scalar& beta_) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.dtype(), "unused_cpu", [&]() {
+    const scalar_t beta = beta_.to<scalar_t>();
+    if (beta > scalar_t(1)) {
+      cpu_kernel(iter, [=](scalar_t /*a*/, scalar_t b) -> scalar_t { return b + b; });
+    } else {
+      cpu_kernel(iter, [=](scalar_t a, scalar_t b) -> scalar_t { return beta * a + b; });
+    }
+  });
+}
+
 void helper_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.dtype(), "helper_cpu", [&]() {
     cpu_kernel(iter, [=](scalar_t a, scalar_t b) -> scalar_t { return calc_fold(a) + b; });
@@ -85,5 +96,6 @@ REGISTER_DISPATCH(pair_stub, &pair_kernel)
 REGISTER_DISPATCH(lambda_stub, &lambda_kernel)
 REGISTER_DISPATCH(vector_stub, &vector_kernel)
 REGISTER_DISPATCH(branch_stub, &branch_kernel)
+REGISTER_DISPATCH(unused_stub, &unused_kernel)
 REGISTER_DISPATCH(helper_stub, &helper_kernel)
 REGISTER_DISPATCH(opmath_stub, &opmath_kernel)

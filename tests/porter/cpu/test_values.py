@@ -26,6 +26,7 @@ REFERENCES: dict[str, Reference] = {
     "lambda": lambda a, b: a * b + a,
     "vector": lambda a, slope: np.where(a > 0, a, slope * np.tanh(a)),
     "branch": lambda x, eps: np.maximum(x, eps) if eps < 1 else np.minimum(x, 2 - eps),
+    "unused": lambda a, b, beta: beta * a + b if beta <= 1 else b + b,
     "helper": lambda a, b: np.where(a < 0, -a, np.sqrt(abs(a))) + b,
     "opmath": lambda a, b: 3 * a * b / (abs(a) + 1),
     "product": lambda a, b: np.log(0.5 * (a * a + b * b + 1)),
@@ -34,6 +35,7 @@ REFERENCES: dict[str, Reference] = {
 }
 TERMS: dict[str, Reference] = {
     "lambda": lambda a, b: abs(a * b) + abs(a),
+    "unused": lambda a, b, beta: abs(beta * a) + 2 * abs(b),
     "helper": lambda a, b: abs(a) + np.sqrt(abs(a)) + abs(b),
     "product": lambda a, b: abs(np.log(0.5 * (a * a + b * b + 1))) + 1,
     "pair 0": lambda a, b: abs(a) + abs(b),

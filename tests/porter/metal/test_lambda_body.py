@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from expecttest import assert_expected_inline
 
 from porter.aten.meta import Promotion, TypeRule
 from porter.aten.metal_functions import Library
@@ -13,7 +14,7 @@ from porter.core.dtypes import ALL, BFLOAT, FLOAT, FLOAT2, HALF, LONG, Kind
 from porter.core.errors import Place
 from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
 from porter.metal.candidates import build_functor, list_candidates
-from porter.metal.functor import Body, FunctorStyle, merge_overloads
+from porter.metal.functor import Body, Functor, FunctorStyle, Overload, functor_text, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.lambda_body import promote_body, translate_lambda
 
@@ -136,3 +137,33 @@ def test_a_complex_scalar_of_the_element_type_is_not_rounded_to_half(body: str, 
     assert found.statements == lines
     kept = replace(LAMBDA, body="mul(z, k)", scalars=(ScalarArgument("k", "c10::metal::opmath_t<T>", "weight"),))
     assert translate_lambda(kept, spec, Kind.COMPLEX, "T").statements == ("return mul(x, weight);",)
+
+
+def test_a_scalar_of_a_lambda_for_bools_is_the_number_itself() -> None:
+    spec = replace(subject(), scalars=("weight",))
+    bools = replace(LAMBDA, body="z && k", result="bool", scalars=(ScalarArgument("k", "bool", "weight"),))
+    assert translate_lambda(bools, spec, Kind.BOOL, "bool").statements == ("return x && weight;",)
+
+
+def test_the_overload_of_bool_beside_others_takes_no_other_type() -> None:
+    """An overload for any type would be as good as those of numbers."""
+    overloads = (
+        Overload((Kind.FLOATING,), Body(("return params.slope * a;",), "T", "a test")),
+        Overload((Kind.BOOL,), Body(("return params.slope && a;",), "bool", "a test")),
+    )
+    functor = Functor("bend", ("a",), (("A", "params"),), overloads, ())
+    assert_expected_inline(
+        functor_text(functor, LOOKS),
+        """\
+struct bend_functor {
+  template <typename T, typename A>
+  inline T operator()(const T a, const A params) {
+    return params.slope * a;
+  }
+  template <typename A>
+  inline bool operator()(const bool a, const A params) {
+    return params.slope && a;
+  }
+};
+""",
+    )

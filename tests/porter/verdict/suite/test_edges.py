@@ -93,3 +93,10 @@ def test_samples_of_both_paths_are_as_large_as_a_kernel_may_count_up_to(most: fl
     *_, (name, edge) = make_samples(op, torch.float32, most)
     assert name.endswith("edge values")
     assert [bool((each.abs() <= 128).all()) for each in (edge.input, *edge.args)] == [most == 128] * 2
+
+
+def test_an_outer_product_of_edge_values_has_no_millions_of_elements() -> None:
+    many = torch.arange(8192.0)
+    sample = samples.bound_results(torch.outer, SampleInput(many, many.clone()))
+    assert torch.outer(sample.input, *sample.args).numel() == samples.MOST_RESULTS
+    assert samples.bound_results(torch.mul, SampleInput(many, many)).input.shape == many.shape
