@@ -47,7 +47,10 @@ class OwnCall:
 
 
 def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[OwnCall]:
-    """Yields calls by element type: those of the first that the operator has vary all sizes, the others some."""
+    """Yields calls by element type: those of the first that the operator has vary all sizes, the others some.
+
+    The first call of an overload and type is made with each value of an argument, later ones with the next in turn.
+    """
     deadline = process_time() + seconds
     supported = [each for each in TYPES if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
     torch.manual_seed(0)
@@ -56,6 +59,7 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
         sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
         samples, seen = _pick_samples(op, base, dtype, differentiable, seconds / _ASKED)
         ranks = {Template.of(each).rank for each in samples}
+        begun: set[str] = set()
         for at, sample in enumerate(samples):
             own_sizes = sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS)
             others = [sets.make_ranks(sample, differentiable, ranks), sets.make_numbers(sample, differentiable)]
@@ -63,14 +67,13 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
                 for call in capture_sample_calls(op, base, made, differentiable):
                     own = OwnCall(call, op, base, sets, place)
                     yield own
-                    yield from _change(own, seen)
+                    changes = [seen.change(call)] if call.name in begun else seen.list_changes(call)
+                    begun.add(call.name)
+                    yield from (_change(own, each) for each in changes if each)
 
 
-def _change(own: OwnCall, seen: SeenValues) -> Iterator[OwnCall]:
-    """The call with an argument of other samples."""
-    changed = seen.change(own.call)
-    if changed:
-        yield replace(own, call=with_arguments(own.call, changed), changed=changed)
+def _change(own: OwnCall, changed: Mapping[str, Any]) -> OwnCall:
+    return replace(own, call=with_arguments(own.call, changed), changed=changed)
 
 
 def _pick_samples(

@@ -32,9 +32,13 @@ _Choice = tuple[str, Any]
 
 @dataclass
 class SeenValues:
-    """The values to give arguments of an overload; every change takes the next of them in turn."""
+    """The values to give arguments of an overload; every change takes the next of them in turn.
+
+    Arguments of `many` values are sizes rather than choices. Of others the schema says what to try.
+    """
 
     values: Mapping[tuple[str, str], tuple[Any, ...]]
+    many: frozenset[tuple[str, str]] = frozenset()
     _turns: dict[str, int] = field(default_factory=dict)
     _answers: dict[str, bool] = field(default_factory=dict)  # whether the CPU survives a choice
 
@@ -50,7 +54,8 @@ class SeenValues:
                     more[key] = tuple(_list_choices(argument))
         few = {key: (*values, *more[key]) for key, values in found.items() if len(values) <= _MOST}
         listed = {key: tuple(dict.fromkeys(values)) for key, values in few.items()}
-        return cls({key: values for key, values in listed.items() if len(values) > 1})
+        many = frozenset(key for key, values in found.items() if len(values) > _MOST)
+        return cls({key: values for key, values in listed.items() if len(values) > 1}, many)
 
     def change(self, call: OpCall) -> dict[str, Any]:
         """An argument of a call with another value that the CPU accepts; nothing if there is none."""
@@ -62,12 +67,21 @@ class SeenValues:
                 return changed
         return {}
 
+    def list_changes(self, call: OpCall) -> Iterator[dict[str, Any]]:
+        """Every value of an argument, of each alone, that a call has another of and the CPU accepts."""
+        for name, value in self._list_others(call):
+            if self._is_accepted(call, {name: value}):
+                yield {name: value}
+
     def _list_others(self, call: OpCall) -> Iterator[_Choice]:
         lacks_tensors = _lacks_tensors(call)
-        for (overload, name), values in self.values.items():
-            if overload == call.name and name in call.arguments:
-                others = (each for each in values if each != call.arguments[name])
-                yield from ((name, each) for each in others if not (lacks_tensors and isinstance(each, bool)))
+        for argument in call.overload._schema.arguments:
+            name, key = argument.name, (call.name, argument.name)
+            if name not in call.arguments or key in self.many:
+                continue
+            values = self.values.get(key) or tuple(_list_choices(argument))
+            others = (each for each in values if each != call.arguments[name])
+            yield from ((name, each) for each in others if not (lacks_tensors and isinstance(each, bool)))
 
     def _is_accepted(self, call: OpCall, changed: Mapping[str, Any]) -> bool:
         """Whether the CPU takes a call; that it may end the process is asked once for calls with the same tensors."""

@@ -51,7 +51,7 @@ from porter.plan.native.scaffold import write_frame
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target
 from porter.plan.native.type_checks import check_result_type
-from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_values
+from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_types, refuse_unseen_values
 from porter.plan.removal import find_orphans
 
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
@@ -184,6 +184,7 @@ def _port_row(
     kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
     launch = write_cases(programs, launches, kernel_names, names, body)
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch}"))
+    refuse_unseen_types(programs, row.function)
     launch, limits = check_ranks(programs, names, body, launch)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))

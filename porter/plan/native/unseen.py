@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
 from porter.loops.coordinates import CoordinateMap
-from porter.loops.host_values import Binary, Constant, HostValue, Size, SizeProduct
+from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
 from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
 from porter.loops.program import LostCall, Programs, SymbolicProgram
 from porter.loops.windows import Window
 from porter.metal.native.host_values import Names
+from porter.mpsgraph.conditions import Undecided, holds
 
 _FLAGS = ("bool", "bool?", "str", "str?")
 _NUMBERS = tuple(f"{each}{mark}" for each in ("int", "SymInt", "float", "Scalar") for mark in ("", "?"))
@@ -54,9 +55,43 @@ def refuse_unseen_values(programs: Programs, function: NativeFunction, names: Na
         values = {repr(call.others.get(argument.name)) for call in programs.calls}
         lost = [each for each in programs.lost if not edited.raises(each.why)]
         _refuse_lost(programs.name, function, argument.name, values, lost)
-        if len(values) == 1:
+        if len(values) == 1 and argument.name not in _list_read(programs):
             what = f"all recorded calls of {programs.name} give `{argument.name}` the value {values.pop()}"
             raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
+
+
+def _list_read(programs: Programs) -> frozenset[str]:
+    """The arguments that a form computes results by, whatever they are."""
+    form = programs.map or programs.order or programs.places
+    if form is None:
+        return frozenset()
+    values = [getattr(form, each.name) for each in fields(form)]
+    listed = [name for each in values for name in (each if isinstance(each, tuple) else (each,))]
+    return frozenset(each for each in listed if isinstance(each, str))
+
+
+def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
+    """Raises PTR361 for a condition that chooses a case, where calls of an element type all answer it alike.
+
+    The port would launch the other case for none of them, and so compute what calls of this type were not seen to.
+    """
+    for condition in dict.fromkeys(each.text for case in programs.cases for each in case.when):
+        asked = [(case, {_ask(condition, call) for call in case.calls}) for case in programs.cases]
+        every = {answer for _, answers in asked for answer in answers if answer is not None}
+        for dtype in dict.fromkeys(dtype for case in programs.cases for dtype in case.dtypes):
+            own = {answer for case, answers in asked if dtype in case.dtypes for answer in answers}
+            if None not in own and every - own:
+                missing = "false" if every - own == {False} else "true"
+                what = f"no recorded call of {programs.name} on {dtype.torch} has `{condition}` {missing}"
+                raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
+
+
+def _ask(condition: str, call: Arguments) -> bool | None:
+    """Whether a condition on arguments other than tensors holds for a call; None for one on something else."""
+    try:
+        return holds(condition, call.others)
+    except Undecided:
+        return None
 
 
 def _refuse_lost(name: str, function: NativeFunction, argument: str, known: set[str], lost: Sequence[LostCall]) -> None:

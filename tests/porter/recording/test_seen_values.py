@@ -34,6 +34,15 @@ def test_a_flag_and_a_number_that_callers_may_leave_out_take_values_that_no_call
     assert SeenValues.of((upper,)).values == {("triu", "diagonal"): (0, 1, 2, -1)}
 
 
+def test_every_value_is_listed_of_each_argument_alone() -> None:
+    isin = torch.ops.aten.isin.Tensor_Tensor
+    given = {"elements": torch.arange(4), "test_elements": torch.arange(2)}
+    plain = OpCall(isin, {**given, "assume_unique": False, "invert": False})
+    assert list(SeenValues.of(()).list_changes(plain)) == [{"assume_unique": True}, {"invert": True}]
+    sizes = [OpCall(LOSS, {**call(0, each).arguments}) for each in range(9)]
+    assert list(SeenValues.of(sizes).list_changes(sizes[0])) == []
+
+
 def test_a_flag_that_ends_the_process_is_not_tried() -> None:
     normalize = torch.ops.aten._native_batch_norm_legit.no_stats
     given = {"input": torch.rand(2, 3, 4), "weight": torch.rand(3), "bias": torch.rand(3)}

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from porter.aten.condition import Condition
+from porter.aten.native_functions import NativeFunctions
 from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
@@ -22,7 +24,7 @@ from porter.loops.host_values import (
 )  # fmt: skip
 from porter.loops.orders import Kept, RowOrder
 from porter.loops.program import LostCall, Programs
-from porter.plan.native.unseen import Edited, _counts_dimensions
+from porter.plan.native.unseen import Edited, _counts_dimensions, refuse_unseen_types
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 
@@ -52,6 +54,19 @@ def test_a_flag_of_both_values_is_not(tmp_path: Path) -> None:
     checkout = fork.copy_fork(tmp_path)
     known = with_flag(fork.largest(), False, True)
     assert plan_operator(checkout, "largest", programs=lambda _: known).complete
+
+
+def test_an_element_type_whose_calls_all_take_one_case_is_refused(tmp_path: Path) -> None:
+    """The port would compute the other case of it by a kernel for the first."""
+    function = NativeFunctions.read(fork.copy_fork(tmp_path)).by_name["largest.out"]
+    kept, dropped = (with_flag(fork.largest(), flag).cases[0] for flag in (True, False))
+    kept, dropped = (
+        replace(case, when=(Condition("keepdim", flag),)) for case, flag in ((kept, True), (dropped, False))
+    )
+    refuse_unseen_types(Programs("largest.out", (kept, dropped)), function)
+    what = "PTR361 no recorded call of largest.out on float16 has `keepdim` true"
+    with pytest.raises(PorterError, match=what):
+        refuse_unseen_types(Programs("largest.out", (replace(kept, dtypes=(FLOAT,)), dropped)), function)
 
 
 def test_a_number_that_all_calls_give_alike_and_the_graph_reads_is_refused(tmp_path: Path) -> None:
