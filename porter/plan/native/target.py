@@ -7,7 +7,7 @@ its call, and stays as it is for the others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -108,28 +108,32 @@ class _Site:
 
 
 def find_lead(checkout: Checkout, served: ServedFunction) -> ServedFunction:
-    """The row whose own function runs a row's graph; the row itself, if that is no other's."""
-    name = _find_runner(checkout, served)
-    if name == served.entry.kernel.rsplit("::", 1)[-1]:
+    """The row whose own function runs a row's graph, or calls what does; the row itself, if that is no other's."""
+    rows = {
+        entry.kernel.rsplit("::", 1)[-1]: function
+        for function in reversed(NativeFunctions.read(checkout).by_name.values())
+        if (entry := function.entry_for(MPS_KEY)) is not None and not is_shared(entry)
+    }
+    leads = [name for name in _list_runners(checkout, served) if name in rows]
+    if not leads or leads[-1] == served.entry.kernel.rsplit("::", 1)[-1]:
         return served
-    for function in NativeFunctions.read(checkout).by_name.values():
-        entry = function.entry_for(MPS_KEY)
-        if entry is not None and entry.kernel.rsplit("::", 1)[-1] == name and not is_shared(entry):
-            return find_served(checkout, function) or served
-    return served
+    return find_served(checkout, rows[leads[-1]]) or served
 
 
-def _find_runner(checkout: Checkout, served: ServedFunction) -> str:
-    """The function that runs a row's graph, however it is called; nothing if several may, or none."""
+def _list_runners(checkout: Checkout, served: ServedFunction) -> list[str]:
+    """The functions from a row's own to that which runs its graph, however they are called; none if several may be."""
     implementation = served.implementation
     if implementation is None or implementation.function is None:
-        return ""
+        return []
     source = parse_source(implementation.file, checkout.read(implementation.file))
-    function = find_again(source, implementation.function)
-    for _ in range(_MAX_CALLS):
-        if function is None or contains_identifier(read_body(source, function), RUN):
-            return function.name if function else ""
+    called = [each] if (each := find_again(source, implementation.function)) else []
+    names: list[str] = []
+    while len(called) == 1 and len(names) < _MAX_CALLS:
+        [function] = called
+        names.append(function.name)
         body, start = read_body(source, function), function.start
+        if contains_identifier(body, RUN):
+            return names
         called = [
             each
             for name, overloads in source.functions_by_name.items()
@@ -137,8 +141,7 @@ def _find_runner(checkout: Checkout, served: ServedFunction) -> str:
             for each in overloads
             if each.start != start and reaches_graph(source, each)
         ]
-        function = called[0] if len(called) == 1 else None
-    return ""
+    return []
 
 
 def _list_chain(checkout: Checkout, served: ServedFunction) -> list[_Link]:
@@ -223,18 +226,22 @@ def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple
     """The calls, by statements of their own, of functions of the file that run a graph, directly or not."""
     for name, overloads in source.functions_by_name.items():
         if contains_identifier(body, name):
-            alone = list(_list_alone(body, name))
+            alone = list(_list_alone(body, name, [each.name for each in read_parameters(function)]))
             fitting = [(f, sites) for f in overloads if f.start != function.start and (sites := _complete(alone, f))]
             if len(fitting) == 1 and reaches_graph(source, fitting[0][0]):
                 yield fitting[0]
 
 
-def _list_alone(body: str, name: str) -> Iterator[_Site]:
-    """A body with each of its calls of a function alone; of calls under conditions, with the first as it is."""
+def _list_alone(body: str, name: str, parameters: Collection[str]) -> Iterator[_Site]:
+    """A body with each of its calls of a function alone; of calls under conditions, as it is with one of them.
+
+    That is the first of those which pass on the most of the `parameters`.
+    """
     sites = list(list_call_sites(body, name))
     outermost = [each for each in sites if each.statement in read_statements(body)]
     if len(outermost) < len(sites) or len(sites) < 2:
-        yield from (_Site(body, each) for each in sites[:1])
+        passed = sorted(sites, key=lambda site: -len(set(site.arguments) & set(parameters)))
+        yield from (_Site(body, each) for each in passed[:1])
         return
     for kept in sites:
         text = body
