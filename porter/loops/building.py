@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from porter.aten.condition import Condition
@@ -22,8 +22,10 @@ from porter.loops.host_values import (
     Operator,
     Scalar,
     Size,
+    SizeProduct,
     describe,
     evaluate,
+    substitute,
 )  # fmt: skip
 from porter.loops.naming import name_number
 from porter.loops.numbers import Leaf, Occurrence, Use, replace_numbers
@@ -157,13 +159,23 @@ def _columns(calls: Sequence[CallProgram]) -> list[Column]:
 
 def _find_values(calls: Sequence[CallProgram], fit: Fit) -> tuple[list[HostValue | None], list[Condition]]:
     """The expression of every number; and conditions for the sizes that no call varies, if a number may be one."""
-    known: dict[Column, HostValue | None] = {}
-    columns = _columns(calls)
-    for column in columns:
-        if column not in known:
-            known[column] = fit.find(column)
+    known: dict[tuple[Column, bool], HostValue | None] = {}
+    columns = [(column, each.use is Use.VALUE) for column, each in zip(_columns(calls), calls[0].numbers, strict=True)]
+    for column, is_value in columns:
+        if (column, is_value) not in known:
+            scalar = fit.find_scalar(column, calls[0].dtype) if is_value and not fit.find_constant(column) else None
+            known[column, is_value] = scalar or fit.find(column)
     constants = {float(each.value) for each in known.values() if isinstance(each, Constant) and abs(each.value) > 1}
-    return [known[column] for column in columns], list(_fixed_conditions(calls, constants))
+    counts = dict(_list_counts([call.arguments for call in calls]))
+    values = [value and substitute(value, counts) for value in (known[each] for each in columns)]
+    return values, list(_fixed_conditions(calls, constants))
+
+
+def _list_counts(calls: Sequence[Arguments]) -> Iterator[tuple[HostValue, HostValue]]:
+    """The sizes of results that always have one dimension, as the number of elements: callers may give more."""
+    for name in (each for each in calls[0].tensors if each.startswith("result")):
+        if all(name in call.tensors and len(call.tensors[name].shape) == 1 for call in calls):
+            yield from ((Size(name, Constant(dim)), SizeProduct(name)) for dim in (0, -1))
 
 
 def _fixed_conditions(calls: Sequence[CallProgram], constants: set[float]) -> list[Condition]:
@@ -239,6 +251,7 @@ class _Sizes:
 
     def __init__(self, calls: Sequence[Arguments], fit: Fit | None) -> None:
         self._calls, self._fit = calls, fit
+        self._counts = dict(_list_counts(calls))
 
     def of(self, loops: Sequence[Loop]) -> HostValue:
         sizes = [loop.number.value if loop.number else Constant(loop.size) for loop in loops]
@@ -247,7 +260,7 @@ class _Sizes:
             product = size if product == Constant(1) else Binary(Operator.MULTIPLY, product, size)
         known = [each for call in self._calls if (each := evaluate(product, call)) is not None]
         short = self._fit.find(known) if self._fit and len(known) == len(self._calls) else None
-        return short or product
+        return substitute(short, self._counts) if short else product
 
 
 def _size_temporaries(roles: Mapping[Buffer, Role], nests: Sequence[LoopNest], sizes: _Sizes) -> dict[Buffer, Role]:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 
+from porter.core.dtypes import FLOAT, DType
 from porter.loops.atoms import list_atoms
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Number, Operator, Scalar, Size, evaluate
+from porter.loops.rounding import round_number
 
 MIN_CALLS = 5  # of a case: four to learn from, one to foretell
 _LEARN = 4
@@ -37,6 +40,23 @@ class Fit:
     def find_constant(self, values: Sequence[Number]) -> Constant | None:
         """The number that all calls have."""
         return Constant(values[0]) if len(set(map(_near, values))) == 1 else None
+
+    def find_scalar(self, values: Sequence[Number], dtype: DType) -> HostValue | None:
+        """The scalar argument, or the lesser or greater of two, that has these values if it is converted to a type.
+
+        That is float, or an element type. As digits may be lost, it is not found as other values are.
+        """
+        scalars = [Scalar(name) for name, value in self._calls[0].others.items() if isinstance(value, (int, float))]
+        extremes = (Operator.LEAST, Operator.GREATEST)
+        pairs = (Binary(each, *pair) for each in extremes for pair in combinations(scalars, 2))
+        candidates: list[HostValue] = [*scalars, *pairs]
+        found = (each for each in candidates for to in (FLOAT, dtype) if self._converts(each, values, to))
+        return next(found, None)
+
+    def _converts(self, value: HostValue, values: Sequence[Number], dtype: DType) -> bool:
+        given = (evaluate(value, call) for call in self._calls)
+        pairs = zip(given, values, strict=True)
+        return all(each is not None and round_number(each, dtype) == number for each, number in pairs)
 
     def find(self, values: Sequence[Number]) -> HostValue | None:
         """The expression of a number with these values in the calls; None if there is none that foretells.

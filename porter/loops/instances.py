@@ -6,23 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.loops.expressions import Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Given, Named, Number, describe, evaluate
+from porter.loops.rounding import round_number
 
 
-def instantiate(nests: Sequence[LoopNest], call: Arguments) -> tuple[LoopNest, ...]:
+def instantiate(nests: Sequence[LoopNest], call: Arguments, in_single: bool = False) -> tuple[LoopNest, ...]:
     """The nests with the numbers of a call, and without stores that it does not ask for.
 
-    Loops may have a size of 0 or 1. Raises PTR366 for one without value.
+    Loops may have a size of 0 or 1. With `in_single`, numbers have the precision that kernels take them in. Raises
+    PTR366 for one without value.
     """
-    return tuple(_Instance(call).instantiate_nest(nest) for nest in nests)
+    return tuple(_Instance(call, in_single).instantiate_nest(nest) for nest in nests)
 
 
 class _Instance:
-    def __init__(self, call: Arguments) -> None:
-        self._call = call
+    def __init__(self, call: Arguments, in_single: bool) -> None:
+        self._call, self._in_single = call, in_single
 
     def instantiate_nest(self, nest: LoopNest) -> LoopNest:
         rows = tuple(map(self._loop, nest.rows))
@@ -57,7 +60,9 @@ class _Instance:
         if found is None:
             what = f"`{describe(named.value)}` has no value in a call of the case"
             raise PorterError("PTR366", what, hint="See docs/errors/PTR366.md.")
-        return type(named.example)(found) if isinstance(named.example, int) else float(found)
+        if isinstance(named.example, int):
+            return type(named.example)(found)
+        return round_number(found, FLOAT) if self._in_single else float(found)
 
 
 def find_flag(expr: Expr) -> Named | None:

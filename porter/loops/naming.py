@@ -76,6 +76,10 @@ def _name(value: HostValue) -> str:
             Operator.DIVIDE, left, Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, whole, _), Constant(0))
         ) if left == whole:
             return "bessel_correction"
+        case Binary(Operator.LEAST | Operator.GREATEST as operator, Scalar(), Scalar()):
+            return "lower" if operator is Operator.LEAST else "upper"
+        case Binary(Operator.DIVIDE, Binary(Operator.SUBTRACT, Scalar(), Scalar()), _):
+            return "step"
         case Binary(Operator.SUBTRACT, Constant(1), right):
             return f"one_minus_{_name(right)}"
         case Binary(Operator.DIVIDE, Constant(1), right):

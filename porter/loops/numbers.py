@@ -52,7 +52,7 @@ def list_numbers(nests: Sequence[LoopNest]) -> tuple[Occurrence, ...]:
 
 
 def digest_sharing(nests: Sequence[LoopNest]) -> str:
-    """Which values are visited again: equal numbers make values one, which then have one number."""
+    """Which values are visited again: equal numbers within make values one, which then have one of each."""
     replacement = _Replacement(lambda each: each.value)
     for nest in nests:
         replacement.replace_nest(nest)
@@ -160,7 +160,10 @@ class _AnyBuffer(dict[Buffer, str]):
 
 
 class _Replacement:
-    """Rebuilds one nest. Values are rebuilt once, so that what is shared stays shared; indices at every place."""
+    """Rebuilds one nest. Values are rebuilt once, so that what is shared stays shared; indices at every place.
+
+    So are numbers: two that are equal in one call may differ in another.
+    """
 
     def __init__(self, visit: Callable[[Occurrence], Leaf]) -> None:
         self._visit = visit
@@ -189,7 +192,7 @@ class _Replacement:
         return made
 
     def _rebuild(self, expr: Expr, names: Mapping[Loop, Loop]) -> Expr:
-        if expr.dtype is None or expr.op in _CONDITIONS:
+        if expr.dtype is None or expr.op in _CONDITIONS or _is_number(expr):
             return self._make(expr, names)
         key = (expr, frozenset((loop, names[loop].name) for loop in expr.loops))
         self.visits.append(key in self._made)

@@ -22,9 +22,9 @@ from porter.mpsgraph.graph import Value
 from porter.recording.calls import read_arguments
 from porter.recording.concrete import (
     View,
-    crop_results,
     evaluate_nodes,
     find_view,
+    fit_results,
     fits,
     read_concrete_graph,
     view_feeds,
@@ -101,13 +101,21 @@ def read_call_arguments(call: OpCall, results: Mapping[int, torch.Tensor]) -> Ar
     """The arguments of a call as plain values, and the shapes of its results."""
     found = {**call.tensors(), **{f"result{i}": each for i, each in results.items()}}
     tensors = {name: TensorValue(tuple(each.shape), _dtype(each)) for name, each in found.items()}
-    return Arguments(tensors, {name: _plain(value) for name, value in call.arguments.items() if _is_plain(value)})
+    scalars = {each.name for each in call.overload._schema.arguments if "number" in str(each.type)}
+    plain = {name: _plain(value) for name, value in call.arguments.items() if _is_plain(value)}
+    others = {name: _count_truth(value) if name in scalars else value for name, value in plain.items()}
+    return Arguments(tensors, others)
 
 
 def _is_plain(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return isinstance(value, (bool, int, float, str, type(None)))
+
+
+def _count_truth(value: ArgumentValue) -> ArgumentValue:
+    """A scalar as kernels compute with it: a truth value is a number."""
+    return int(value) if isinstance(value, bool) else value
 
 
 def _plain(value: Any) -> ArgumentValue:
@@ -158,15 +166,15 @@ class _Reader:
     def read_graph(self, run: GraphRun) -> Iterator[LoopNest]:
         constants = {ref for ref in run.feeds if self._is_constant(run, ref)}
         whole = read_concrete_graph(run, constants)
-        cropped = crop_results(whole, self._find_crops(run, whole))
+        fitting = fit_results(whole, self._find_room(run, whole))
         feeds = [ref for ref in run.feeds if ref not in constants]
         views = {Tensor(ref.node, ref.output): view for ref in feeds if (view := self._find_view(run, ref))}
-        graph = view_feeds(cropped, {tensor: view for tensor, (_, view) in views.items()})
+        graph = view_feeds(fitting, {tensor: view for tensor, (_, view) in views.items()})
         nests = [coalesce(nest) for nest in fuse(graph)]
         in_order = [ref for ref in feeds if Tensor(ref.node, ref.output) not in views]
         buffers = {Buffer(ref.node, ref.output): self._find_memory(run, ref) for ref in in_order}
         for i, (name, _) in enumerate(views.values()):
-            buffers[Buffer(len(cropped.nodes) + i)] = self._shared(ArgumentBuffer(name))
+            buffers[Buffer(len(fitting.nodes) + i)] = self._shared(ArgumentBuffer(name))
         for tensor, (ref, address) in zip(graph.results, run.results.items(), strict=True):
             buffers[Buffer(tensor.node, tensor.output)] = self._result_memory(run, ref, address)
         for nest in nests:
@@ -196,8 +204,8 @@ class _Reader:
         is_made = value.numel() <= _MAX_MADE or bool((value == value.flatten()[0]).all())
         return is_made and self._find_argument(value, self._inputs) is None
 
-    def _find_crops(self, run: GraphRun, graph: ConcreteGraph) -> dict[Tensor, tuple[int, ...]]:
-        """The shapes of memory that has no room for all of a result."""
+    def _find_room(self, run: GraphRun, graph: ConcreteGraph) -> dict[Tensor, tuple[int, ...]]:
+        """The shapes of memory that has no room for all of a result, or for more than the one element of it."""
         held = {tensor.data_ptr(): tensor for tensor in (*self._ran.results, *self._inputs.values())}
         found = {}
         for tensor, address in zip(graph.results, run.results.values(), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import permutations
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from porter.core import dtypes
@@ -21,6 +22,7 @@ _MAX_ELEMENTS = 4096  # of a constant that is kept
 _PLACEHOLDER = "placeholderWithShape:dataType"
 _MAX_TURNED = 5  # dimensions of a tensor whose orders are tried
 _SLICE = "sliceTensor:starts:ends:strides"
+_BROADCAST = "broadcastTensor:toShape"
 
 
 def read_concrete_graph(run: GraphRun, constants: Collection[Ref] = ()) -> ConcreteGraph:
@@ -57,7 +59,7 @@ def find_view(value: torch.Tensor, given: torch.Tensor) -> View | None:
     if given.dtype != value.dtype or not value.numel():
         return None
     if _expands(given, value):
-        return View("broadcastTensor:toShape", (tuple(value.shape),), shape)
+        return View(_BROADCAST, (tuple(value.shape),), shape)
     if len(shape) != value.dim() or len(shape) > _MAX_TURNED or given.numel() != value.numel():
         return None
     for order in permutations(range(len(shape))):
@@ -86,24 +88,34 @@ def view_feeds(graph: ConcreteGraph, views: Mapping[Tensor, View]) -> ConcreteGr
 
 
 def fits(room: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether memory has room for a part of a result alone, which is cut to it."""
+    """Whether memory has room for a part of a result alone, which is cut to it, or for more than its one element."""
     pairs = list(zip(room, shape, strict=False))
-    return len(room) == len(shape) and room != shape and all(a <= b for a, b in pairs)
+    is_part = len(room) == len(shape) and all(a <= b for a, b in pairs)
+    return room != shape and (is_part or prod(shape) == 1 < prod(room))
 
 
-def crop_results(graph: ConcreteGraph, shapes: Mapping[Tensor, tuple[int, ...]]) -> ConcreteGraph:
-    """The graph with some results cut to these shapes, as memory has room for, in the order of `results`."""
+def fit_results(graph: ConcreteGraph, shapes: Mapping[Tensor, tuple[int, ...]]) -> ConcreteGraph:
+    """The graph with some results cut or, if they are of one element, expanded to these shapes of memory."""
     nodes = list(graph.nodes)
     results = []
     for tensor in graph.results:
-        cropped = tensor
+        fitting = tensor
         shape = shapes.get(tensor)
         if shape is not None:
-            arguments = tensor, (0,) * len(shape), shape, (1,) * len(shape)
-            cropped = Tensor(len(nodes))
-            nodes.append(Node(_SLICE, arguments, (Result(shape, graph.result(tensor).dtype),)))
-        results.append(cropped)
+            made = graph.result(tensor)
+            cut = Node(_SLICE, (tensor, (0,) * len(shape), shape, (1,) * len(shape)), (Result(shape, made.dtype),))
+            expanded = Node(_BROADCAST, (tensor, shape), (Result(shape, made.dtype),))
+            fitting = Tensor(len(nodes))
+            nodes.append(expanded if made.size == 1 else cut)
+        results.append(fitting)
     return ConcreteGraph(tuple(nodes), graph.feeds, tuple(results))
+
+
+def fit_value(value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """A result as memory of some shape has it."""
+    if not fits(shape, tuple(value.shape)):
+        return value
+    return value.reshape(()).expand(shape) if value.numel() == 1 else value[tuple(map(slice, shape))]
 
 
 def _replace_known(

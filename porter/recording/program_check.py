@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 
 from porter.core.dtypes import DType
 from porter.loops.expressions import Buffer, Op
+from porter.loops.host_values import Arguments
 from porter.loops.instances import instantiate
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table
+from porter.loops.rounding import round_number
 from porter.recording.call_programs import read_call_arguments
-from porter.recording.concrete import evaluate_nodes, fits
+from porter.recording.concrete import evaluate_nodes, fit_value
 from porter.recording.loop_check import describe_difference, evaluate_nest
 
 if TYPE_CHECKING:
@@ -21,13 +24,32 @@ _TOLERANCE = 1e-4  # relative, and absolute: images are resized in float32, and 
 
 
 def check_program(program: SymbolicProgram, ran: RecordedRun) -> str:
-    """The first difference; empty if there is none. Raises PTR346 and PTR366 if the program cannot run at this call."""
+    """The first difference; empty if there is none. Raises PTR346 and PTR366 if the program cannot run at this call.
+
+    Host code may have fed numbers in single precision, or scalars in the type of elements.
+    """
+    arguments = read_call_arguments(ran.call, ran.made)
+    found = _check(program, ran, arguments)
+    if not found or not _check(program, ran, arguments, in_single=True):
+        return ""
+    converted = _convert_scalars(arguments, ran, arguments.tensors[program.key].dtype)
+    return found if _check(program, ran, converted) else ""
+
+
+def _check(program: SymbolicProgram, ran: RecordedRun, arguments: Arguments, in_single: bool = False) -> str:
     memory = {buffer: made for buffer, role in program.roles.items() if (made := _read(role, ran)) is not None}
     written: set[Buffer] = set()
-    for nest in instantiate([each.nest for each in program.nests], read_call_arguments(ran.call, ran.made)):
+    for nest in instantiate([each.nest for each in program.nests], arguments, in_single):
         memory |= evaluate_nest(nest, memory)
         written |= {store.buffer for store in nest.stores}
     return next((found for buffer in written if (found := _compare(program, buffer, memory[buffer], ran))), "")
+
+
+def _convert_scalars(arguments: Arguments, ran: RecordedRun, dtype: DType) -> Arguments:
+    scalars = {each.name for each in ran.call.overload._schema.arguments if str(each.type) == "number"}
+    numbers = {name: value for name, value in arguments.others.items() if name in scalars}
+    converted = {name: round_number(value, dtype) for name, value in numbers.items() if isinstance(value, (int, float))}
+    return replace(arguments, others={**arguments.others, **converted})
 
 
 def _read(role: object, ran: RecordedRun) -> torch.Tensor | None:
@@ -66,8 +88,7 @@ def _compute_exactly(ran: RecordedRun, given: torch.Tensor) -> torch.Tensor:
     for run in reversed(ran.runs):
         for ref, address in run.results.items():
             if address == given.data_ptr():
-                value = evaluate_nodes(run, in_double=True)[ref]
-                return value[tuple(map(slice, given.shape))] if fits(tuple(given.shape), tuple(value.shape)) else value
+                return fit_value(evaluate_nodes(run, in_double=True)[ref], tuple(given.shape))
     return _in_double(given.detach().cpu())
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from porter.core.dtypes import FLOAT
+from porter.core.dtypes import FLOAT, HALF, LONG, DType
 from porter.loops.fit import MIN_CALLS, Fit, is_close, list_fixed_sizes
 from porter.loops.host_values import (
     Arguments,
@@ -28,6 +28,7 @@ from porter.loops.host_values import (
     describe,
     evaluate,
 )  # fmt: skip
+from porter.loops.rounding import round_number
 
 DIM = WrappedDim(Scalar("dim"), "self")
 NORMALIZED = Binary(Operator.SUBTRACT, Rank("self"), Length("normalized_shape"))
@@ -185,3 +186,16 @@ def test_the_step_between_scalars_is_found() -> None:
     found = Fit(calls).find([each for call in calls if (each := evaluate(value, call)) is not None])
     assert found is not None
     assert all(is_close(evaluate(found, call), evaluate(value, call) or 0) for call in calls)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, HALF, LONG])
+def test_a_scalar_is_found_as_it_is_converted(dtype: DType) -> None:
+    numbers = [(0.8226964774, -2.6), (-0.76, 5.3), (3.25, 1.7), (2.4, 9.9), (-4.1, 0.3), (6.5, -7.2)]
+    calls = [Arguments({}, {"start": start, "end": end}) for start, end in numbers]
+    fit = Fit(calls)
+    values: list[HostValue] = [Scalar("end")]
+    values += [Binary(each, Scalar("start"), Scalar("end")) for each in (Operator.LEAST, Operator.GREATEST)]
+    for value in values:
+        column = [round_number(evaluate(value, call) or 0.0, dtype) for call in calls]
+        assert fit.find_scalar(column, dtype) == value
+    assert fit.find_scalar([start + end for start, end in numbers], dtype) is None

@@ -11,7 +11,7 @@ import torch
 from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import GraphRun
 from aten_overlay.apple.mpsgraph.types import MPS
-from porter.loops.host_values import describe
+from porter.loops.host_values import Binary, Operator, Scalar, describe
 from porter.loops.program import Programs, SymbolicProgram, Temporary
 from porter.loops.program_printing import program_lines
 from porter.recording.calls import OpCall
@@ -328,7 +328,7 @@ def test_a_result_is_cut_to_its_memory() -> None:
             assert call.tensors["result0"].shape[1] == call.tensors["self"].shape[1] - 1
 
 
-def test_equal_numbers_in_different_places_are_different_cases() -> None:
+def test_equal_numbers_in_different_places_are_found_apart() -> None:
     def clamp(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
         ends = sorted((arguments["min"], arguments["max"]))
         low, high, first = (
@@ -342,7 +342,9 @@ def test_equal_numbers_in_different_places_are_different_cases() -> None:
         arguments = {"self": torch.rand(shape), "min": 0.3 + i / 7, "max": 5.1 - i / 3}
         calls.append(run_graph(torch.ops.aten.clamp.default, arguments, clamp))
     found = find_programs("clamp", calls)
-    assert len(found.cases) == 2 and not found.left
+    assert len(found.cases) == 1 and not found.left
+    least, greatest = (Binary(each, Scalar("min"), Scalar("max")) for each in (Operator.LEAST, Operator.GREATEST))
+    assert {least, greatest, Scalar("min")} <= {each.value for each in found.cases[0].numbers}
 
 
 @pytest.mark.parametrize(

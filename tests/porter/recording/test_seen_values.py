@@ -69,3 +69,12 @@ def test_what_the_cpu_refuses_is_not_tried() -> None:
     square = OpCall(softmax, {"self": torch.rand(3, 3), "dim": 1, "half_to_float": False})
     seen = SeenValues.of((flat, square))
     assert seen.change(flat) == {} and seen.change(square) == {"dim": 0}
+
+
+def test_a_scalar_of_one_value_has_others_besides() -> None:
+    fill = torch.ops.aten.fill.Scalar
+    given = OpCall(fill, {"self": torch.rand(3), "value": True})
+    seen = SeenValues.of((given,))
+    assert [seen.change(given) for _ in range(3)] == [{"value": 2}, {"value": 3}, {"value": 5}]
+    two = SeenValues.of((given, with_arguments(given, {"value": 0.5})))
+    assert two.values == {("fill.Scalar", "value"): (True, 0.5)}
