@@ -102,7 +102,7 @@ class ExpressionWriter:
         assert expr.dtype is not None
         written = self.copied or self.spelling.value(expr.dtype)
         if isinstance(expr.attribute, Named):
-            if isinstance(expr.attribute.example, bool):
+            if isinstance(expr.attribute.example, bool) or expr.attribute in self.spelling.scalars:
                 return expr.attribute.name
             number, is_real = expr.attribute, self.spelling.has_complex and expr.dtype == FLOAT
             is_float = isinstance(number.example, float) and (is_real or written == FLOAT.metal)

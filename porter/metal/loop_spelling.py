@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from porter.core.dtypes import FLOAT, DType, Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Store
+from porter.loops.host_values import Named
 
 # How an element is better than the extreme one, and the reduction to that.
 COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
@@ -33,8 +34,9 @@ class Spelling:
     `join` gives the lines after which a variable of a type has, in each thread of a row, what all of them have reduced;
     None for a reduction that each thread does alone. `join_extreme` does so for the index (its name and its type) of an
     extreme value (its name and its type), which is the largest that an index can be in threads that have seen none.
-    Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer has the element of an index. With
-    `has_complex`, the text is a template for complex numbers too.
+    Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer that is read has the element of an
+    index, `stored` where one that is written has it. With
+    `has_complex`, the text is a template for complex numbers too. The numbers `scalars` have the type of values.
     """
 
     buffers: Mapping[Buffer, str]
@@ -48,6 +50,8 @@ class Spelling:
     join_extreme: Callable[[ReductionKind, str, str, str, str], tuple[str, ...]] | None = None
     place: Callable[[Buffer, str], str] = lambda buffer, index: index
     has_complex: bool = False
+    scalars: frozenset[Named] = frozenset()
+    stored: Callable[[Buffer, str], str] = lambda buffer, index: index
 
 
 def copies(store: Store) -> bool:

@@ -161,7 +161,8 @@ class NestWriter(ExpressionWriter):
         value = self.text(root)
         has_type = self.is_copy or self._type(root) == element
         value = value if has_type else f"static_cast<{element}>({value})"
-        self.line(f"{self.spelling.buffers[store.buffer]}[{self.text(store.place)}] = {value};")
+        place = self.spelling.stored(store.buffer, self.text(store.place))
+        self.line(f"{self.spelling.buffers[store.buffer]}[{place}] = {value};")
 
     def _type(self, value: Expr) -> str:
         """The type of a value as written."""

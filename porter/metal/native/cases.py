@@ -75,12 +75,9 @@ def _join_alike(
 ) -> tuple[SymbolicProgram, ...]:
     made: list[SymbolicProgram] = []
     for case in cases:
-        found = (i for i, each in enumerate(made) if may_join(each, case) and _are_alike(each, case, style))
-        at = next(found, None)
-        if at is None:
-            made.append(case)
-        else:
-            made[at] = _join(made[at], case)
+        found = ((i, _join_one(each, case, style)) for i, each in enumerate(made) if may_join(each, case))
+        at, joined = next((each for each in found if each[1]), (len(made), case))
+        made[at : at + 1] = [joined or case]
     return tuple(made)
 
 
@@ -91,21 +88,31 @@ def _join(one: SymbolicProgram, other: SymbolicProgram) -> SymbolicProgram:
     return replace(one, when=when, dtypes=types, calls=(*one.calls, *other.calls))
 
 
-def _are_alike(one: SymbolicProgram, other: SymbolicProgram, style: KernelStyle) -> bool:
-    """Whether two programs write the same kernels for all of their types, and launch them alike."""
+def _join_one(one: SymbolicProgram, other: SymbolicProgram, style: KernelStyle) -> SymbolicProgram | None:
+    """The program that writes the kernels of two for all of their types; None if there is none, or launches differ."""
     if one.key != other.key or len(one.nests) != len(other.nests):
-        return False
+        return None
     calls = (*one.calls, *other.calls)
     rows = [(a.rows, b.rows) for a, b in zip(one.nests, other.nests, strict=True)]
     if any(evaluate(a, call) != evaluate(b, call) for a, b in rows if a != b for call in calls):
-        return False
+        return None
+    both = _join(one, other), _join(other, one)
     try:
-        return _write(_join(one, other), style) == _write(_join(other, one), style)
+        if _write(both[0], style) == _write(both[1], style):
+            return both[0]
+        alone = [_list_templates(each, style) for each in (one, other)]
+        return next((each for each in both if alone == [_list_templates(each, style)] * 2), None)
     except PorterError:  # the types of one do not follow from those of the other
-        return False
+        return None
 
 
-def _write(program: SymbolicProgram, style: KernelStyle) -> list[object]:
+def _write(program: SymbolicProgram, style: KernelStyle) -> list[tuple[str, list[object]]]:
+    """The text of each kernel, and the numbers that it takes."""
     names = {i: f"result{i}" for i, _ in enumerate(program.roles)}
     kernels = [write_kernel(program, nest, "kernel", names, style) for nest in program.nests]
     return [(kernel.source, [(each.name, each.value) for each in kernel.numbers]) for kernel in kernels]
+
+
+def _list_templates(program: SymbolicProgram, style: KernelStyle) -> list[tuple[str, list[object]]]:
+    """The same without what the templates are instantiated for."""
+    return [(text.partition("#define ")[0], numbers) for text, numbers in _write(program, style)]

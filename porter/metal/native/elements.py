@@ -10,7 +10,7 @@ from porter.core import dtypes
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, INT, LONG, DType, Kind
 from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, walk
-from porter.loops.host_values import Arguments
+from porter.loops.host_values import Arguments, Named, Scalar
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
 from porter.metal.loop_spelling import copies
 
@@ -153,11 +153,13 @@ def compares_with_zero(value: Expr) -> bool:
 
 
 def _moves_only(program: SymbolicProgram) -> bool:
-    """Whether a program only moves elements, and zeros, so that it is the same for every type."""
+    """Whether a program only moves elements, scalars and zeros, so that it is the same for every type."""
     stores = [store for nest in program.nests for store in nest.nest.stores]
     values = [each for store in stores for each in walk(store.value)]
     numbers = [each.attribute for each in values if each.op is Op.NUMBER]
-    return all(map(copies, stores)) and all(number == 0 for number in numbers)
+    return all(map(copies, stores)) and all(
+        isinstance(number.value, Scalar) if isinstance(number, Named) else number == 0 for number in numbers
+    )
 
 
 def _agree(program: SymbolicProgram, tensor: str, other: str) -> bool:

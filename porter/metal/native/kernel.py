@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
@@ -35,6 +36,9 @@ from porter.metal.native.slices import (
     write_slices,
 )  # fmt: skip
 from porter.metal.native.slices import INDEX as COMBINED_INDEX
+from porter.metal.native.typed_scalars import NO_SCALARS, TypedScalars, find_typed
+from porter.metal.native.uniform import ARGUMENTS as DIMENSIONS
+from porter.metal.native.uniform import is_uniform, place_uniform
 
 # The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
 STRIDES = (
@@ -78,6 +82,7 @@ class NativeKernel:
     is_scan: bool = False
     partials: tuple[Partial, ...] = ()  # what threadgroups store of slices, which `combination` combines
     combination: NativeKernel | None = None
+    scalars: TypedScalars = NO_SCALARS  # of the numbers
 
 
 def write_kernel(
@@ -90,17 +95,22 @@ def write_kernel(
     elements = read_elements(program, buffers, style.complex_numbers)
     names = _name_buffers(program, buffers, outputs)
     numbers = tuple(find_numbers(nest))
+    scalars = find_typed(nest, elements)
     shared: list[str] = []
     strided = find_strided(program)
-    spelling = _spell(elements, names, style, shared)
+    spelling = _type_scalars(_spell(elements, names, style, shared), scalars, elements)
     is_scan = isinstance(symbolic, ScanNest)
     is_map = not is_scan and (nest.shape is Shape.MAP or runs_alone(nest, spelling))
     moments = find_moments(nest) if style.welford else []
     is_sliced = not is_scan and may_slice(nest, moments, spelling)
     if is_sliced:
-        spelling = share_lanes(_spell(elements, names, style, shared, LANE, WIDTH))
+        lanes = _spell(elements, names, style, shared, LANE, WIDTH)
+        spelling = share_lanes(_type_scalars(lanes, scalars, elements))
     if strided:
         spelling = replace(spelling, place=_place_strided)
+    uniform = is_uniform(program)
+    if uniform:
+        spelling = replace(spelling, stored=place_uniform)
     partials: tuple[Partial, ...] = ()
     if isinstance(symbolic, ScanNest):
         body = write_scan(symbolic, spelling)
@@ -118,13 +128,15 @@ def write_kernel(
         row = "row" if at else f"{_INDEX}(row)"
         body.insert(at, f"{input_} += strided_offset({row}, kept_sizes, kept_strides, ndim.x);")
         arguments += STRIDES
-    arguments += map(_number_argument, numbers)
+    arguments += DIMENSIONS if uniform else ()
+    arguments += (_number_argument(each, scalars) for each in numbers)
     arguments += [f"constant uint& {SLICES}"] if partials else []
     arguments += POSITIONS if is_sliced else _positions(is_map, style.threadgroup_reductions or is_scan)
     text = _write_template(name, elements, arguments, [*shared, *body], (_INDEX,))
     text += register(name, elements, arguments, style)
     length = (symbolic.along,) if isinstance(symbolic, ScanNest) else _find_longest(nest)
     made = NativeKernel(name, text, buffers, numbers, elements, is_map, length, bool(shared) or is_scan, is_scan)
+    made = replace(made, scalars=scalars)
     if not partials:
         return made
     combination = _write_combination(made, nest, partials, names, style)
@@ -148,19 +160,20 @@ def _write_combination(
     name = f"{kernel.name}_combine"
     width = _SIMDGROUP if style.threadgroup_reductions else "32"
     spelling = _spell(kernel.elements, names, style, [], "lane", width, has_simdgroup=True)
-    spelling = replace(spelling, index=COMBINED_INDEX)
+    spelling = replace(_type_scalars(spelling, kernel.scalars, kernel.elements), index=COMBINED_INDEX)
     body = write_combination(nest, partials, spelling)
     numbers = [each for each in kernel.numbers if any(re.search(rf"\b{each.name}\b", line) for line in body)]
     written = [store.buffer for store in nest.stores]
     arguments = [*_buffer_arguments(written, written, kernel.elements, names)]
     arguments += [f"constant {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()]
-    arguments += [_number_argument(each, COMBINED_INDEX) for each in numbers]
+    arguments += [_number_argument(each, kernel.scalars, COMBINED_INDEX) for each in numbers]
     arguments += [f"constant uint& {SLICES}", *([ROW] if nest.rows else []), SIMD_LANE]
     elements = _choose_parameters(kernel.elements, " ".join((*arguments, *body)))
     text = _write_template(name, elements, arguments, body)
     if elements.parameters:
         text += register(name, elements, arguments, style, has_index=False)
-    return NativeKernel(name, text, tuple(written), tuple(numbers), elements, False, (), True)
+    made = NativeKernel(name, text, tuple(written), tuple(numbers), elements, False, (), True)
+    return replace(made, scalars=kernel.scalars)
 
 
 def _choose_parameters(elements: Elements, text: str) -> Elements:
@@ -205,7 +218,7 @@ def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: 
             case ArgumentBuffer(name):
                 wanted = name.replace("[", "_").replace("]", "")
             case ResultBuffer(index):
-                wanted = re.sub(r"_t$", "", outputs[index])
+                wanted = re.sub(r"_t$|^self$", "", outputs[index]) or "output"
             case _:
                 wanted = f"partial{buffer.node}"
         usual = _USUAL.get(wanted, wanted.rstrip("_"))
@@ -266,6 +279,13 @@ def _spell(
     )
 
 
+def _type_scalars(spelling: Spelling, scalars: TypedScalars, elements: Elements) -> Spelling:
+    """The words of a kernel that takes some scalars in the type of its elements."""
+    if not scalars.numbers:
+        return spelling
+    return replace(spelling, scalars=scalars.numbers, value=partial(scalars.spell_value, elements))
+
+
 def _as_map(spelling: Spelling) -> Spelling:
     return replace(spelling, row=f"{_INDEX}(tid)", lane="lane", width="32", join_extreme=None)
 
@@ -285,8 +305,9 @@ def _buffer_arguments(
         yield f"{space} {elements.types[buffer]}* {names[buffer]}"
 
 
-def _number_argument(number: Named, index: str = _INDEX) -> str:
+def _number_argument(number: Named, scalars: TypedScalars, index: str = _INDEX) -> str:
     type_ = {bool: "bool", float: "float"}.get(type(number.example), index)
+    type_ = scalars.type if number in scalars.numbers else type_
     return f"constant {type_}& {number.name}"
 
 

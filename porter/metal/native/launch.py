@@ -22,6 +22,8 @@ from porter.metal.native.result_types import Conversion, find_conversion, write_
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
 from porter.metal.native.type_agreement import write_type_checks
+from porter.metal.native.typed_scalars import ACCUMULATE_TYPE, write_typed
+from porter.metal.native.uniform import PASSED, is_uniform, write_dims
 
 PROFILER = "ATen/mps/MPSProfiler.h"
 INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
@@ -63,12 +65,13 @@ def write_launch(
     if strides:
         writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
     lines = [*writer.flags(kernels), *writer.tensors(kernels), *writer.strides()]
-    chosen = [list(writer.numbers()), list(writer.threads(kernels, rows))]
+    chosen = [list(writer.numbers(kernels)), list(writer.threads(kernels, rows))]
     for each in reversed(chosen) if strides else chosen:  # the length of a row is among the strides, or the numbers
         lines += each
     lines += [*writer.encode(kernels, rows), *writer.copy_back(kernels)]
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
-    headers |= {DIMS, REDUCE_UTILS} if strides else set()
+    headers |= {DIMS, REDUCE_UTILS} if strides or is_uniform(program) else set()
+    headers |= {ACCUMULATE_TYPE} if any(each.scalars.is_wide and each.scalars.numbers for each in kernels) else set()
     headers |= set(SLICE_HEADERS) if any(each.partials for each in kernels) else set()
     return Launch("\n".join(lines), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
@@ -132,7 +135,12 @@ class _Writer:
         return list(dict.fromkeys(f"result{role.index}" for role in roles if isinstance(role, ResultBuffer)))
 
     def _may_be_strided(self, result: str) -> bool:
-        """Whether a result may have other strides than contiguous ones: not if it is allocated here without them."""
+        """Whether a result may have other strides than contiguous ones: not if it is allocated here without them.
+
+        Nor does it matter for one that is written by its strides.
+        """
+        if is_uniform(self.program):
+            return False
         variable = self._variable(result)
         declared = re.search(rf"\b(?:auto|Tensor) {variable}\b\s*[=;]", self.body)
         made = re.findall(rf"\b{variable}\b\s*=(?!=)[^;]*;", self.body)
@@ -179,7 +187,9 @@ class _Writer:
         yield from write_conversion(self.conversion, self._tensor(self.conversion.tensor), tensor, result)
 
     def strides(self) -> Iterator[str]:
-        """Variables for the dimensions of a tensor that is read by its strides, kept and reduced."""
+        """Variables for the dimensions of a tensor that is read by its strides, kept and reduced; or of the result."""
+        if is_uniform(self.program):
+            yield from write_dims(self._tensor("result0"))
         role = find_strided(self.program)
         if role is None:
             return
@@ -200,13 +210,22 @@ class _Writer:
             return f"{name}.has_value() ? OptionalIntArrayRef({name}.value()) : std::nullopt"
         return f"IntArrayRef({name})" if type_ == "int" else name
 
-    def numbers(self) -> Iterator[str]:
+    def numbers(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         """Variables for the numbers that kernels take and that the function has no variable for."""
-        for number in (each for each in self.taken if not isinstance(each.value, Given)):
+        typed = frozenset[Named]().union(*(kernel.scalars.numbers for kernel in kernels))
+        for number in (each for each in self.taken if not isinstance(each.value, Given) and each not in typed):
             name, value = self._number(number), self._value(number.value)
             if name != value:
                 type_ = "float" if isinstance(number.example, float) else "int64_t"
                 yield f"const {type_} {name} = {value};"
+
+    def _pass_numbers(self, kernel: NativeKernel) -> list[str]:
+        """The numbers that a kernel takes, in the types that it takes them in."""
+        key, scalars = self._tensor(self.program.key), kernel.scalars
+        return [
+            write_typed(each, key, scalars.is_wide, self.names) if each in scalars.numbers else self._number(each)
+            for each in kernel.numbers
+        ]
 
     def _number(self, number: Named) -> str:
         """The variable of a number: one that the function has, if it has one of that value."""
@@ -223,7 +242,7 @@ class _Writer:
         counts = list_reduced(self.program) if find_strided(self.program) else []
         names = replace(self.names, variables={**self.names.variables, _REDUCED: _REDUCED}) if counts else self.names
         text = write_value(substitute(value, dict.fromkeys(counts, Scalar(_REDUCED))), names)
-        for name, known in _LOCAL.findall(self.body):
+        for name, known in _list_locals(self.body):
             known = re.sub(r"^\((.*)\)$", r"\1", known.strip(), flags=re.S)
             text = text.replace(known, name) if "(" in known else text
         for each in list_scalars(value):
@@ -292,8 +311,8 @@ class _Writer:
             yield "// this function call is a no-op if MPS Profiler is not enabled"
         yield f'getMPSProfiler().beginProfileKernel({pso}, "{kernel.name}", {{{inputs}}});'
         yield f"[computeEncoder setComputePipelineState:{pso}];"
-        strides = STRIDES if find_strided(self.program) else ()
-        arguments = [*map(self._buffer, kernel.buffers), *strides, *map(self._number, kernel.numbers)]
+        strides = STRIDES if find_strided(self.program) else PASSED if is_uniform(self.program) else ()
+        arguments = [*map(self._buffer, kernel.buffers), *strides, *self._pass_numbers(kernel)]
         sliced = self._slice(kernel, rows, pso == "PSO") if kernel.combination else None
         if sliced and kernel.combination:
             count = len(kernel.combination.buffers)
@@ -309,7 +328,7 @@ class _Writer:
         yield f"getMPSProfiler().endProfileKernel({pso});"
         if sliced and kernel.combination:
             written = [self._buffer(each) for each in kernel.combination.buffers]
-            yield from write_combination(sliced, written, [self._number(n) for n in kernel.combination.numbers])
+            yield from write_combination(sliced, written, self._pass_numbers(kernel.combination))
 
     def _dispatch_rows(self, kernel: NativeKernel, count: str, pso: str) -> Iterator[str]:
         group = "simdgroup_size" if not kernel.uses_reductions else "group_size"
@@ -373,11 +392,20 @@ def _is_contiguous(assignment: str) -> bool:
     return _CONTIGUOUS.search(assignment) is not None and not others
 
 
+def _list_locals(body: str) -> Iterator[tuple[str, str]]:
+    """The variables of a body and what they are set to, without those that a resized tensor makes wrong."""
+    for match in _LOCAL.finditer(body):
+        resized = re.findall(r"\b(\w+)\.resize_\w*\(|\bresize_\w+\(\s*(\w+)\b", body[match.end() :])
+        used = {token.text for token in name_tokens(match[2])}
+        if used.isdisjoint(name for each in resized for name in each):
+            yield match[1], match[2]
+
+
 def find_locals(body: str, value: str) -> Iterator[tuple[str, Number | None]]:
     """The variables of a body that have a value, and what they have instead where that is left out."""
     number = r"(?:Scalar\()?(-?[\d.]+)(?:\)\.to<double>\(\))?"
     given = re.compile(rf"(?:[\w.]+\.has_value\(\) \? )?{re.escape(value)}(?: : {number})?")
-    for name, known in _LOCAL.findall(body):
+    for name, known in _list_locals(body):
         found = given.fullmatch(" ".join(known.split()))
         if found:
             yield name, float(found[1]) if found[1] else None

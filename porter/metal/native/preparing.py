@@ -14,6 +14,7 @@ from porter.metal.native.algebra import simplify_call
 from porter.metal.native.merging import merge_nests
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
+from porter.metal.native.uniform import with_uniform
 
 _KEEPS_NAN = {ReductionKind.MAX: ReductionKind.MAX_NAN, ReductionKind.MIN: ReductionKind.MIN_NAN}
 _INDICES = (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN)
@@ -25,7 +26,7 @@ def prepare(programs: Programs) -> Programs:
     """The programs as ports have them."""
     cases = _share_defaults(tuple(map(drop_unread, programs.cases)))
     simple = replace(programs, cases=tuple(_change(merge_nests(case), _simplify) for case in cases))
-    return with_scans(with_strides(simple))
+    return with_uniform(with_scans(with_strides(simple)))
 
 
 def _share_defaults(cases: Sequence[SymbolicProgram]) -> tuple[SymbolicProgram, ...]:
@@ -70,6 +71,8 @@ def _simplify(value: Expr) -> Expr:
         return intern(value.op, value.args, value.dtype, Reduction(kind, value.reduction.loops))
     if value.op is Op.CALL and value.attribute == "logarithm" and (more := _find_one_more(value.args[0])):
         return intern(value.op, (more,), value.dtype, "log1p")
+    if value.op is Op.CAST and value.args[0].op is Op.INDEX_VALUE:  # also of indices that no int holds
+        return intern(Op.INDEX_VALUE, value.args[0].args, value.dtype)
     return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else simplify_call(value)
 
 

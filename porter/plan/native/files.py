@@ -11,6 +11,7 @@ from porter.aten.implementations import list_host_sources
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
+from porter.core.formatting import format_block
 from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
 from porter.languages.source import Source
 from porter.metal.insertion import insert_includes
@@ -18,6 +19,7 @@ from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
 from porter.metal.native.slice_launch import write_helper
+from porter.metal.native.typed_scalars import KERNEL_HELPER as ACCUMULATION_HELPER
 from porter.plan.native.helpers import define_missing, find_helper
 
 # A library of kernels: with what stands for it where shaders are compiled at run time, or the bundled one alone.
@@ -89,6 +91,12 @@ inline index_t strided_offset(
 """
 
 
+_HELPERS = (
+    ("strided_offset(", "strided_offset(", KERNEL_HELPER),
+    ("acc_t<", "using acc_t =", ACCUMULATION_HELPER),
+)
+
+
 def read_style(checkout: Checkout) -> KernelStyle:
     """How the fork's kernels reduce, and whether those of bfloat need a newer Metal, by its own files."""
     reductions = checkout.read(_REDUCTIONS) if checkout.exists(_REDUCTIONS) else ""
@@ -112,11 +120,12 @@ def find_kernel_file(checkout: Checkout, host: str) -> str:
 
 def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]:
     """Adds kernels at the end of a kernel file, which is created if there is none. Raises PTR349."""
+    known = checkout.read(file) if checkout.exists(file) else ""
+    for used, declared, helper in _HELPERS:
+        if used in text and declared not in known:
+            text = format_block(checkout, file, helper) + text
     named = (header for pattern, header in _DECLARED_IN if pattern.search(text))
     headers = tuple(header for header in dict.fromkeys(named) if checkout.exists(header))
-    is_known = checkout.exists(file) and "strided_offset(" in checkout.read(file)
-    if "strided_offset(" in text and not is_known:
-        text = KERNEL_HELPER + text
     text = define_missing(checkout, file, text) + text
     if not checkout.exists(file):
         includes = "".join(f"#include <{header}>\n" for header in sorted((*headers, "metal_stdlib")))

@@ -17,9 +17,11 @@ from porter.loops.program import Programs
 from porter.metal.native.cases import join_cases
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.preparing import prepare
+from porter.metal.native.typed_scalars import KERNEL_HELPER as ACCUMULATION_HELPER
 from porter.plan.native.files import KERNEL_HELPER
 from tests.porter.plan.native import fork
 
+HELPERS = KERNEL_HELPER + ACCUMULATION_HELPER
 INCLUDES = "#include <c10/metal/reduction_utils.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
 STYLES = (KernelStyle(True, False), KernelStyle(False, False))
 SIZES = ((1, 1), (3, 7), (5, 33), (2, 2500))
@@ -27,7 +29,7 @@ TYPES = {"float": (torch.float32, 2e-6), "half": (torch.float16, 2e-3), "bfloat"
 
 
 def compile_one(
-    programs: Programs, style: KernelStyle, suffix: str, helpers: str = KERNEL_HELPER
+    programs: Programs, style: KernelStyle, suffix: str, helpers: str = HELPERS
 ) -> tuple[NativeKernel, Library]:
     [program] = join_cases(prepare(programs).cases, style)
     kernel = write_kernel(program, program.nests[0], "tested", {0: "output"}, style)
