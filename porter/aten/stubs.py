@@ -231,10 +231,13 @@ def _follow_builder(file: _File, iterator: cpp.Expr, facts: Facts) -> cpp.Expr:
         return iterator
     for found in _find_callees(file, iterator.function.last, ""):
         steps = list_executed(parse_definition(found).body, replace(facts, names={}))
-        returned = [(each.facts, each.statement.value) for each in steps if isinstance(each.statement, cpp.Return)]
-        if len(returned) == 1 and returned[0][1] is not None:
-            own, value = returned[0]
-            return own.resolve(value)
+        returned = [
+            each.facts.resolve(each.statement.value)
+            for each in steps
+            if isinstance(each.statement, cpp.Return) and each.statement.value is not None
+        ]
+        if len(returned) == 1:
+            return returned[0]
     return iterator
 
 

@@ -20,11 +20,12 @@ def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[Sy
     """The cases, those joined whose kernels have one text as a template over all of their types.
 
     A case that was joined from others has the conditions that these have in common, and comes after all that were not;
-    those without a condition come last, and of these the one of most types.
+    those without a condition come last, and of these the one of most types. Of two that differ in a flag, the one
+    without it comes last.
     """
     wide = _join_alike(cases, style, lambda one, other: True)
     joined = [each for each in wide if each not in cases]
-    ordered = sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes)))
+    ordered = sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes), _is_negated(each)))
     if not any(set(one.dtypes) & set(other.dtypes) for i, one in enumerate(joined) for other in joined[:i]):
         return tuple(ordered)
     made = next(_list_chains(ordered), None)
@@ -32,6 +33,10 @@ def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[Sy
         return _join_alike(cases, style, lambda one, other: one.when == other.when)
     types = tuple(dict.fromkeys(dtype for case in made for dtype in case.dtypes))
     return tuple(_widen(case, types) for case in made)
+
+
+def _is_negated(case: SymbolicProgram) -> bool:
+    return len(case.when) == 1 and not case.when[0].holds
 
 
 def _widen(case: SymbolicProgram, types: Sequence[DType]) -> SymbolicProgram:

@@ -188,7 +188,9 @@ def _write_condition(condition: Condition, names: Names, body: str) -> str:
             parts += [condition.text[last : token.start], names.variable(token.text), converted]
             last = token.end
     text = "".join([*parts, condition.text[last:]])
-    return text if condition.holds else f"!({text})"
+    if condition.holds:
+        return text
+    return f"!{text}" if re.fullmatch(r"\w+", text) else f"!({text})"
 
 
 def _write_comparison(compared: re.Match[str], is_met: bool, names: Names, body: str) -> str:

@@ -51,6 +51,14 @@ def test_cases_are_chosen_by_their_conditions(tmp_path: Path) -> None:
     assert 'getPipelineStateForFunc(kernel + "_" +' in made
 
 
+def test_the_case_of_a_flag_comes_before_the_one_without_it(tmp_path: Path) -> None:
+    [case], [other] = fork.turned().cases, fork.turned(more=True).cases
+    flag = Condition("times", True)
+    cases = (replace(case, when=(replace(flag, holds=False),)), replace(other, when=(flag,)))
+    made = fork.diff(tmp_path, "turned", Programs("turned", cases))
+    assert 'kernel = times ? "turned_times" : "turned";' in made
+
+
 def test_cases_of_one_kernel_are_one_under_what_they_have_in_common(tmp_path: Path) -> None:
     [case] = fork.turned().cases
     flat, is_once = Condition("self.dim() == 1", True), Condition("times == 1", True)
