@@ -7,7 +7,7 @@ attribute of an INTEGER or a NUMBER, or `Loop.number`. Sizes of loops, bounds an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
@@ -69,7 +69,8 @@ class SymbolicProgram:
     """What calls of one case compute, kernel by kernel.
 
     `when` holds for the calls of the case and no others; `dtypes` are the element types of `key`, the first tensor
-    argument, that share the program, of which the nests have the first. `calls` were all foretold.
+    argument, that share the program, of which the nests have the first. `calls` were all foretold. `conversions` are
+    the types that a tensor of 64-bit integers may have instead.
     """
 
     name: str  # of the overload
@@ -81,6 +82,7 @@ class SymbolicProgram:
     numbers: tuple[Named, ...]
     example: Arguments
     calls: tuple[Arguments, ...]
+    conversions: Mapping[str, tuple[DType, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ class _StoredProgram:
     numbers: tuple[Named, ...]
     example: Arguments
     calls: tuple[Arguments, ...]
+    conversions: Mapping[str, tuple[DType, ...]]
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ def _store_program(program: SymbolicProgram) -> _StoredProgram:
         program.numbers,
         program.example,
         program.calls,
+        program.conversions,
     )
 
 
@@ -138,6 +140,7 @@ def _load_program(stored: _StoredProgram) -> SymbolicProgram:
         stored.numbers,
         stored.example,
         stored.calls,
+        stored.conversions,
     )
 
 

@@ -32,6 +32,7 @@ from porter.recording.joining import (
 )
 from porter.recording.lost import Losses
 from porter.recording.orders import find_order
+from porter.recording.other_types import with_conversions
 from porter.recording.own_calls import OwnCall
 from porter.recording.places import find_places
 from porter.recording.record import RecordedRun, find_opinfos
@@ -63,6 +64,7 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
     more = Near(origins, process_time() + MORE_SECONDS, lost)
     made = [_find_map_or_programs(name, runs, more, lost) for name, runs in sorted(found.items())]
     made += [_refuse_all(name, lost) for name in sorted(lost.found.keys() - found.keys())]
+    made = [with_conversions(each, found.get(each.name, ())) for each in made]
     return tuple(replace(each, lost=lost.list_of(each.name)) for each in made)
 
 

@@ -1,19 +1,21 @@
 """Checks that the tensors which kernels read have the types that the kernels were chosen by.
 
 A kernel is named by the type of one tensor or two; all others are read as that, or as the one type that they had in all
-calls. Another type would be read as these bytes.
+calls. Another type would be read as these bytes, unless host code converts it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from porter.core import dtypes
+from porter.core.dtypes import LONG, DType, Kind
 from porter.loops.program import ArgumentBuffer, SymbolicProgram
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import NativeKernel
 
+_ALL_OTHERS = {each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each != LONG}
 _SAME_TYPES = re.compile(r"\bcheck(?:All)?SameType\(")
 
 
@@ -31,6 +33,9 @@ def write_type_checks(
 
     None is needed of a tensor that is `converted`, or that the function's `body` compares.
     """
+    for tensor in list_converted(program, kernels):
+        if not _compares(body, names.variable(tensor), _name_type(LONG.metal)):
+            yield _check_integer(names, tensor, program.conversions[tensor], find_flag(tensor))
     if _SAME_TYPES.search(body):
         return
     for expected, tensors in _group(program, kernels, names, converted).items():
@@ -46,6 +51,30 @@ def write_type_checks(
             yield "}"
 
 
+def list_converted(program: SymbolicProgram, kernels: Sequence[NativeKernel]) -> list[str]:
+    """The tensors that kernels read as 64-bit integers and that callers may give as others."""
+    read = (
+        role.name
+        for kernel in kernels
+        for buffer in kernel.buffers
+        if isinstance(role := program.roles[buffer], ArgumentBuffer) and kernel.elements.types[buffer] == LONG.metal
+    )
+    return [name for name in dict.fromkeys(read) if name in program.conversions]
+
+
+def _check_integer(names: Names, tensor: str, others: Collection[DType], flag: str) -> str:
+    """The check of a tensor that is converted to 64-bit integers."""
+    variable, given = names.variable(tensor), f"{names.member(tensor)}scalar_type()"
+    unless = f"!{flag} || " if flag else ""
+    if _ALL_OTHERS.issubset(others):
+        accepted, words = f"isIntegralType({given}, /*includeBool=*/false)", "an integral dtype"
+    else:
+        types = [dtype.aten for dtype in (LONG, *others)]
+        accepted = " || ".join(f"{given} == ScalarType::{each}" for each in types)
+        accepted, words = (f"({accepted})" if unless else accepted), f"dtype {' or '.join(types)}"
+    return f'TORCH_CHECK({unless}{accepted}, "Expected {variable} to have {words}, but got ", {given});'
+
+
 def _check(given: str, what: str, expected: str, unless: str = "") -> str:
     words = f'"Expected {what} to have dtype ", {expected}, ", but got ", {given}.scalar_type()'
     return f"TORCH_CHECK({unless}{given}.scalar_type() == {expected}, {words});"
@@ -56,11 +85,12 @@ def _group(
 ) -> dict[str, list[str]]:
     """The tensors that have to be of a type, by the expression of it."""
     found: dict[str, list[str]] = {}
+    others = (converted, *list_converted(program, kernels))
     for kernel in kernels:
         chosen = {each.name: each.tensor for each in kernel.elements.parameters}
         for buffer in kernel.buffers:
             role, spelled = program.roles[buffer], kernel.elements.types[buffer]
-            if not isinstance(role, ArgumentBuffer) or role.name in (converted, *chosen.values()):
+            if not isinstance(role, ArgumentBuffer) or role.name in (*others, *chosen.values()):
                 continue
             key = chosen.get(spelled)
             expected = f"{names.member(key)}scalar_type()" if key else _name_type(spelled)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from expecttest import assert_expected_inline
 
+from porter.core.dtypes import CHAR, INT, SHORT, UCHAR, DType
 from porter.loops.expressions import Buffer
 from porter.loops.program import ArgumentBuffer
 from porter.metal.native.elements import TypeParameter
@@ -15,13 +16,15 @@ from porter.metal.native.type_agreement import write_type_checks
 TYPES = {"self": "T", "weight": "T", "bias": "T", "target": "long"}
 
 
-def check(*tensors: str, body: str = "", converted: str = "", left_out: str = "") -> str:
+def check(
+    *tensors: str, body: str = "", converted: str = "", left_out: str = "", others: tuple[DType, ...] = ()
+) -> str:
     buffers = {name: Buffer(i) for i, name in enumerate(tensors)}
     elements = SimpleNamespace(
         parameters=(TypeParameter("T", "self"),), types={buffers[name]: TYPES[name] for name in tensors}
     )
     roles = {buffer: ArgumentBuffer(name) for name, buffer in buffers.items()}
-    program: Any = SimpleNamespace(roles=roles, key="self")
+    program: Any = SimpleNamespace(roles=roles, key="self", conversions={"target": others} if others else {})
     kernel: Any = SimpleNamespace(elements=elements, buffers=tuple(buffers.values()))
     names = Names({name: name for name in tensors}, dict.fromkeys(tensors, "Tensor"), frozenset(), frozenset())
 
@@ -70,6 +73,18 @@ def test_other_comparisons_count_for_nothing() -> None:
 def test_a_tensor_that_is_converted_or_alone() -> None:
     assert not check("self", "weight", converted="weight")
     assert not check("self")
+
+
+def test_a_tensor_of_other_integers_is_one_of_those_that_the_old_code_took() -> None:
+    assert_expected_inline(
+        check("self", "target", others=(UCHAR,)),
+        """TORCH_CHECK(target.scalar_type() == ScalarType::Long || target.scalar_type() == ScalarType::Byte, "Expected target to have dtype Long or Byte, but got ", target.scalar_type());""",
+    )
+    assert_expected_inline(
+        check("self", "target", others=(INT, SHORT, UCHAR, CHAR), left_out="target"),
+        """TORCH_CHECK(!has_target || isIntegralType(target.scalar_type(), /*includeBool=*/false), "Expected target to have an integral dtype, but got ", target.scalar_type());""",
+    )
+    assert not check("self", "target", others=(UCHAR,), body="TORCH_CHECK(target.scalar_type() == kLong);")
 
 
 def test_what_stands_for_a_tensor_that_is_left_out_has_the_first_ones_type() -> None:

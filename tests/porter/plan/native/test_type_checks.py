@@ -1,12 +1,16 @@
-"""The type of a result that a row's meta function takes as it is: host code checks it before kernels write there."""
+"""The types of tensors that host code checks before kernels read or write there, and of those that it converts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from porter.core.dtypes import INT, LONG, DType
 from porter.core.layout import NATIVE, NATIVE_FUNCTIONS
+from porter.loops.host_values import TensorValue
+from porter.loops.program import Programs
 from porter.plan.planner import plan_operator
-from tests.porter.plan.native import fork
+from tests.porter.plan.native import fork, left_out
 
 ROW = """
 - func: largest(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor
@@ -31,3 +35,26 @@ def test_a_result_of_any_type_is_checked(tmp_path: Path, given: str, is_checked:
     (checkout.root / NATIVE / "Largest.cpp").write_text(META.replace("TYPE", given))
     made = " ".join(plan_operator(checkout, "largest", programs=lambda served: fork.largest()).changes.diff().split())
     assert ("TORCH_CHECK(out.scalar_type() == self.scalar_type()," in made) is is_checked
+
+
+@pytest.mark.parametrize("others", [(), (INT,)])
+def test_other_integers_are_converted_where_the_old_code_took_them(tmp_path: Path, others: tuple[DType, ...]) -> None:
+    made = " ".join(diff(tmp_path, others).split())
+    if others:
+        given = "weight_opt->scalar_type() =="
+        assert f"!has_weight || ({given} ScalarType::Long || {given} ScalarType::Int)" in made
+        assert "const auto weight_opt_ = has_weight ? weight_opt->to(kLong).contiguous() : self_;" in made
+    else:
+        assert "!has_weight || weight_opt_.scalar_type() == ScalarType::Long," in made and "kLong" not in made
+
+
+def diff(folder: Path, others: tuple[DType, ...]) -> str:
+    """The diff of a port whose weights are 64-bit integers in all calls."""
+    cases = []
+    for case in left_out.centered().cases:
+        weights = {"weight": TensorValue((6,), LONG)}
+        given = [replace(each, tensors={**each.tensors, **weights}) for each in case.calls if "weight" in each.tensors]
+        calls = (*given, *(each for each in case.calls if "weight" not in each.tensors))
+        cases.append(replace(case, calls=calls, conversions={"weight": others} if others else {}))
+    programs = Programs(left_out.NAME, tuple(cases))
+    return plan_operator(left_out.copy_fork(folder), left_out.NAME, programs=lambda served: programs).changes.diff()
