@@ -54,6 +54,12 @@ class Spelling:
     stored: Callable[[Buffer, str], str] = lambda buffer, index: index
 
 
+def drop_conversion(store: Store) -> Expr:
+    """What a store converts to the type of its buffer."""
+    is_converted = store.value.op is Op.CAST and store.value.dtype == store.dtype
+    return store.value.args[0] if is_converted else store.value
+
+
 def copies(store: Store) -> bool:
     """Whether a store moves elements and computes nothing of them."""
     pending = [store.value]

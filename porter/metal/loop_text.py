@@ -22,6 +22,7 @@ from porter.metal.loop_spelling import (
     VALUES_OF,
     Spelling,
     copies,
+    drop_conversion,
     find_indexed,
     find_value,
     is_shared,
@@ -154,13 +155,12 @@ class NestWriter(ExpressionWriter):
     def _write_store(self, store: Store) -> None:
         element = self.spelling.elements[store.buffer]
         self.copied = element if self.is_copy else ""
-        root = store.value
-        if root.op is Op.CAST and root.dtype == store.dtype:  # the store converts
-            root = root.args[0]
+        root = drop_conversion(store)
         self.bind_shared(root, store.place)
         value = self.text(root)
-        has_type = self.is_copy or self._type(root) == element
-        value = value if has_type else f"static_cast<{element}>({value})"
+        type_ = self._type(root)
+        if not self.is_copy and type_ != element:
+            value = f"{self.converter(element) if type_ == FLOAT.metal else f'static_cast<{element}>'}({value})"
         place = self.spelling.stored(store.buffer, self.text(store.place))
         self.line(f"{self.spelling.buffers[store.buffer]}[{place}] = {value};")
 

@@ -10,6 +10,7 @@ from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.host_values import Arguments, evaluate
 from porter.loops.program import SymbolicProgram
+from porter.metal.native.elements import Complex
 from porter.metal.native.kernel import KernelStyle, write_kernel
 from porter.mpsgraph.conditions import Undecided, holds
 
@@ -105,8 +106,9 @@ def _join_one(one: SymbolicProgram, other: SymbolicProgram, style: KernelStyle) 
     try:
         if _write(both[0], style) == _write(both[1], style):
             return both[0]
-        alone = [_list_templates(each, style) for each in (one, other)]
-        return next((each for each in both if alone == [_list_templates(each, style)] * 2), None)
+        real = replace(style, complex_numbers=Complex.REFUSES)  # which the case of some types may lack
+        alone = [_list_templates(each, real) for each in (one, other)]
+        return next((each for each in both if alone == [_list_templates(each, real)] * 2), None)
     except PorterError:  # the types of one do not follow from those of the other
         return None
 

@@ -9,10 +9,10 @@ from enum import Enum
 from porter.core import dtypes
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, INT, LONG, DType, Kind
 from porter.core.errors import PorterError
-from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, walk
+from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, find_buffers, walk
 from porter.loops.host_values import Arguments, Named, Scalar
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
-from porter.metal.loop_spelling import copies
+from porter.metal.loop_spelling import copies, drop_conversion
 
 KEY = "T"
 NARROW = tuple(each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each.size < INT.size)
@@ -112,7 +112,7 @@ def _widen(
     """
     known = {each[0]: each for each in instances}
     takes = complex_numbers is Complex.TAKES or not all(each.kind is Kind.FLOATING for each in known)
-    if FLOAT in known and takes and _computes_by_parts(program):
+    if FLOAT in known and takes and (_computes_by_parts(program) or _computes_real(program)):
         instances = [*instances, tuple(FLOAT2 if dtype == FLOAT else dtype for dtype in known[FLOAT])]
     if (INT, LONG) in instances:  # callers may choose the result's type too
         instances = list(dict.fromkeys((*instances, (INT, INT))))
@@ -132,6 +132,13 @@ def _computes_by_parts(program: SymbolicProgram) -> bool:
     if all(map(copies, stores)):  # numbers are written as the real part
         scales |= {each for each in values if isinstance(each.attribute, (bool, int, float))}
     return all(_is_by_parts(each) or (each.op is Op.NUMBER and each in scales) for each in values)
+
+
+def _computes_real(program: SymbolicProgram) -> bool:
+    """Whether results are computed of numbers and indices alone, as floats that stores convert to any type."""
+    stores = [store for nest in program.nests for store in nest.nest.stores]
+    is_real = all(drop_conversion(store).dtype == FLOAT and not find_buffers(store.value) for store in stores)
+    return is_real and _dtype(program.example, program.key).opmath != FLOAT
 
 
 def _is_by_parts(value: Expr) -> bool:

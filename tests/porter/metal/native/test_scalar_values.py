@@ -60,11 +60,11 @@ def test_a_scalar_is_stored_where_the_result_is() -> None:
     assert view.eq(1).all() and storage.sum() == view.numel()
 
 
-@pytest.mark.parametrize("name", ["float", "half", "long", "int"])
+@pytest.mark.parametrize("name", ["float", "half", "long", "int", "float2"])
 def test_one_kernel_computes_in_float_for_all_types(name: str) -> None:
     kernel, library = compile_one(scalars.spread(), STYLE, f"{name}_int")
     assert "constant float& start" in kernel.source and "acc_t" not in kernel.source
-    dtype = {**WHOLE, "float": torch.float32, "half": torch.float16}[name]
+    dtype = {**WHOLE, "float": torch.float32, "half": torch.float16, "float2": torch.complex64}[name]
     output = torch.zeros(100, dtype=dtype)
     library.run(f"tested_{name}_int", [output, torch.tensor([-7.25]), torch.tensor([0.5])], (100,), (32,))
     assert output.equal((torch.arange(100).double() * 0.5 - 7.25).to(dtype))
