@@ -31,7 +31,7 @@ class TestErrorInputs(Consistency):
         for error in errors:
             sample = error.sample_input
             with (
-                self.noting(),
+                self.asking(),  # an error of another type is wrong too
                 self.assertRaisesRegex(error.error_type, error.error_regex),
                 execution.device_context(),
             ):

@@ -38,8 +38,15 @@ def test_a_kernel_that_is_not_reached_is_a_finding_of_its_own() -> None:
     assert len(found.findings) > 1
 
 
-@pytest.mark.parametrize("test", ["test_out_abs_mps_float32", "test_inplace_abs_mps_float32"])
-def test_what_the_device_refuses_is_found_by_sample(test: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("base", "test"),
+    [
+        ("abs", "test_out_abs_mps_float32"),
+        ("abs", "test_inplace_abs_mps_float32"),
+        ("arange", "test_error_inputs_arange_mps"),
+    ],
+)
+def test_what_the_device_refuses_is_found_by_sample(base: str, test: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so can it be compared with what the fork refused before a port."""
 
     @contextmanager
@@ -48,7 +55,7 @@ def test_what_the_device_refuses_is_found_by_sample(test: str, monkeypatch: pyte
         yield
 
     monkeypatch.setattr(execution, "device_context", refuse)
-    [found] = runner.run(Context(bases=("abs",)), test)
+    [found] = runner.run(Context(bases=(base,)), test)
     assert (found.status, {each.what for each in found.findings}) == ("failed", {"IndexError: no room"})
     numbers = [each.sample for each in found.findings]
     assert len({*numbers}) == len(numbers) > 1 and min(numbers) > 0
