@@ -1,7 +1,7 @@
 """Calls with other flags and whole numbers: those of other calls, both values of a flag, and small numbers.
 
-What samples never combine, or never give, callers may. A number that all leave at its default, and a scalar that is
-the same in all, would look like a constant.
+What samples never combine, or never give, callers may. A number that all leave at its default, and a scalar or a whole
+number that is the same in all, would look like a constant.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _KINDS = ("int", "SymInt", "str", "float", "number", *_FLAGS)
 _SMALL: Mapping[str, tuple[Any, ...]] = {  # values of a number that has a default value
     "int": (0, 1, 2, -1), "SymInt": (0, 1, 2, -1), "float": (0.37, 2.0), "number": (2, 0.37),
 }  # fmt: skip
-_SCALAR = "number"
-_SCALARS = (2, 3, 5)  # which every element type has
+_ALIKE: Mapping[str, tuple[Any, ...]] = {  # values of a number that is the same in all calls
+    "int": (0, 1, 2), "SymInt": (0, 1, 2), "number": (2, 3, 5),  # which every element type has
+}  # fmt: skip
 _SECONDS = 5  # for a call on the CPU
 _Choice = tuple[str, Any]
 
@@ -53,8 +54,8 @@ class SeenValues:
                 if str(argument.type) in _KINDS and argument.name in call.arguments:
                     key = call.name, argument.name
                     found.setdefault(key, {})[call.arguments[argument.name]] = None
-                    is_same = str(argument.type) == _SCALAR and len(found[key]) == 1
-                    more[key] = (*_list_choices(argument), *(_SCALARS if is_same else ()))
+                    alike = _ALIKE.get(str(argument.type), ()) if len(found[key]) == 1 else ()
+                    more[key] = (*_list_choices(argument), *alike)
         few = {key: (*values, *more[key]) for key, values in found.items() if len(values) <= _MOST}
         listed = {key: tuple(dict.fromkeys(values)) for key, values in few.items()}
         many = frozenset(key for key, values in found.items() if len(values) > _MOST)

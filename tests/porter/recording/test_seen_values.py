@@ -58,9 +58,19 @@ def test_another_value_comes_where_the_cpu_refuses_one() -> None:
     assert [seen.change(square) for _ in range(3)] == [{"dim": 0}] * 3
 
 
-def test_an_argument_of_one_value_or_of_many_is_no_choice() -> None:
-    assert SeenValues.of((call(0, 1), call(0, 1))).values == {}
-    assert SeenValues.of([call(0, each) for each in range(9)]).values == {}
+def test_a_whole_number_of_one_value_has_others_besides() -> None:
+    backward = torch.ops.aten.embedding_dense_backward.default
+    given = {"grad_output": torch.rand(4, 2), "indices": torch.tensor([0, 3, 1, 1]), "scale_grad_by_freq": False}
+    calls = [OpCall(backward, {**given, "num_weights": each, "padding_idx": -1}) for each in (4, 5, 6, 7, 8)]
+    seen = SeenValues.of(calls)
+    assert ("embedding_dense_backward", "num_weights") not in seen.values  # sizes
+    assert [seen.change(calls[0]) for _ in range(3)] == [
+        {"padding_idx": 0}, {"padding_idx": 1}, {"padding_idx": 2},
+    ]  # fmt: skip
+
+
+def test_an_argument_of_many_values_is_no_choice() -> None:
+    assert SeenValues.of([call(0, each) for each in range(9)]).values == {("nll_loss_forward", "reduction"): (0, 1, 2)}
 
 
 def test_what_the_cpu_refuses_is_not_tried() -> None:
