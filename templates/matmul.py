@@ -1,7 +1,8 @@
 """Matrix product with simdgroup matrices: 8x8 blocks that a simdgroup holds in its registers.
 
-Simple: one thread an element of the product. Expert: one threadgroup a 64x64 tile; its four simdgroups hold a quarter
-of it each, and the operands' blocks pass through threadgroup memory, zeros where the matrices end.
+Simple: one thread an element of the product. Expert: one simdgroup a 32x32 tile. It loads 8x8 blocks of the operands
+from device memory; only what remains of the inner length, and small matrices, pass through threadgroup memory, with
+zeros where they end.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from torch import Tensor
 from porter.kernels import MetalKernel
 from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Values, expect, run_script
 
-TILE = 64
+TILE = 32
 NAMES = ["a", "b", "rows", "inner", "columns"]
 
 SIMPLE = MetalKernel(
@@ -31,64 +32,90 @@ EXPERT = MetalKernel(
     "matmul",
     input_names=NAMES,
     output_names=["out"],
-    header="#include <metal_simdgroup_matrix>\n",
+    header="""
+#include <metal_simdgroup_matrix>
+
+// A block as floats: each thread has the same elements of a matrix of any type.
+template <typename T>
+void load_block(thread simdgroup_float8x8& block, device const T* from, uint row) {
+  simdgroup_matrix<T, 8, 8> loaded;
+  simdgroup_load(loaded, from, row);
+  block.thread_elements() = float2(loaded.thread_elements());
+}
+inline void load_block(thread simdgroup_float8x8& block, device const float* from, uint row) {
+  simdgroup_load(block, from, row);
+}
+inline void load_block(thread simdgroup_float8x8& block, threadgroup const float* from, uint row) {
+  simdgroup_load(block, from, row);
+}
+
+// Adds the product of 32 rows of 8 numbers and 8 rows of 32 numbers to a tile.
+template <typename Left, typename Right>
+void multiply(thread simdgroup_float8x8 (&sums)[4][4], Left left, uint left_row, Right right, uint right_row) {
+  simdgroup_float8x8 l[4], r[4];
+  #pragma unroll
+  for (uint i = 0; i < 4; ++i) {
+    load_block(l[i], left + 8 * i * left_row, left_row);
+    load_block(r[i], right + 8 * i, right_row);
+  }
+  #pragma unroll
+  for (uint i = 0; i < 4; ++i)
+    #pragma unroll
+    for (uint j = 0; j < 4; ++j) simdgroup_multiply_accumulate(sums[i][j], l[i], r[j], sums[i][j]);
+}
+""",
     source="""
-    // Blocks of 64 rows and 32 columns, and of 32 rows and 64 columns; in the end the whole tile.
-    threadgroup float memory[64 * 64];
-    threadgroup float *left = memory, *right = memory + 64 * 32;
-    uint m = uint(rows), n = uint(columns), depth = uint(inner);
-    uint thread_index = thread_index_in_threadgroup;
-    uint top = threadgroup_position_in_grid.y * 64, first = threadgroup_position_in_grid.x * 64;
-    uint y = simdgroup_index_in_threadgroup / 2 * 32, x = simdgroup_index_in_threadgroup % 2 * 32;
+    // 32 rows and 8 columns, then 8 rows and 32 columns; in the end the whole tile.
+    threadgroup float memory[32 * 32];
+    threadgroup float *left = memory, *right = memory + 32 * 8;
+    uint m = uint(rows), n = uint(columns), depth = uint(inner), lane = thread_index_in_simdgroup;
+    uint row = threadgroup_position_in_grid.y * 32, column = threadgroup_position_in_grid.x * 32;
+    // The last tiles begin earlier, so that they end where the matrices do.
+    bool fits = m >= 32 && n >= 32;
+    uint top = fits ? min(row, m - 32) : row, first = fits ? min(column, n - 32) : column;
     simdgroup_float8x8 sums[4][4];
     for (uint i = 0; i < 4; ++i)
       for (uint j = 0; j < 4; ++j) sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 
-    for (uint start = 0; start < depth; start += 32) {
-      for (uint i = thread_index; i < 64 * 32; i += 128) {
-        uint r = i / 32, c = i % 32;
-        left[i] = top + r < m && start + c < depth ? float(a[(top + r) * depth + start + c]) : 0.0f;
-        r = i / 64, c = i % 64;
-        right[i] = start + r < depth && first + c < n ? float(b[(start + r) * n + first + c]) : 0.0f;
+    uint whole = fits ? depth / 16 * 16 : 0;
+    for (uint start = 0; start < whole; start += 16)
+      #pragma unroll
+      for (uint k = start; k < start + 16; k += 8)
+        multiply(sums, a + top * depth + k, depth, b + k * n + first, n);
+    for (uint start = whole; start < depth; start += 8) {
+      for (uint i = lane; i < 32 * 8; i += 32) {
+        uint r = top + i / 8, c = start + i % 8;
+        left[i] = r < m && c < depth ? float(a[r * depth + c]) : 0.0f;
+        r = start + i / 32, c = first + i % 32;
+        right[i] = r < depth && c < n ? float(b[r * n + c]) : 0.0f;
       }
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      for (uint k = 0; k < 32; k += 8) {
-        simdgroup_float8x8 l[4], r[4];
-        #pragma unroll
-        for (uint i = 0; i < 4; ++i) {
-          simdgroup_load(l[i], left + (y + 8 * i) * 32 + k, 32);
-          simdgroup_load(r[i], right + k * 64 + x + 8 * i, 64);
-        }
-        #pragma unroll
-        for (uint i = 0; i < 4; ++i)
-          #pragma unroll
-          for (uint j = 0; j < 4; ++j) simdgroup_multiply_accumulate(sums[i][j], l[i], r[j], sums[i][j]);
-      }
-      threadgroup_barrier(mem_flags::mem_threadgroup);
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+      multiply(sums, left, 8, right, 32);
+      simdgroup_barrier(mem_flags::mem_threadgroup);
     }
 
-    // The tile goes through threadgroup memory too: only what lies inside the product is written.
+    // Through threadgroup memory: a tile writes what lies inside the product and belongs to no other tile.
     #pragma unroll
     for (uint i = 0; i < 4; ++i)
       #pragma unroll
-      for (uint j = 0; j < 4; ++j) simdgroup_store(sums[i][j], memory + (y + 8 * i) * 64 + x + 8 * j, 64);
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint i = thread_index; i < 64 * 64; i += 128) {
-      uint r = top + i / 64, c = first + i % 64;
-      if (r < m && c < n) out[r * n + c] = T(memory[i]);
+      for (uint j = 0; j < 4; ++j) simdgroup_store(sums[i][j], memory + 8 * i * 32 + 8 * j, 32);
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = lane; i < 32 * 32; i += 32) {
+      uint r = top + i / 32, c = first + i % 32;
+      if (r >= row && r < m && c >= column && c < n) out[r * n + c] = T(memory[i]);
     }
     """,
 )
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """One threadgroup of four simdgroups a tile."""
+    """One simdgroup a tile."""
     rows, inner, columns = check_arguments(a, b)
     outputs = EXPERT(
         inputs={"a": a, "b": b, "rows": rows, "inner": inner, "columns": columns},
         template={"T": a.dtype},
-        grid=(-(-columns // TILE) * 128, -(-rows // TILE), 1),
-        threadgroup=(128, 1, 1),
+        grid=(-(-columns // TILE) * 32, -(-rows // TILE), 1),
+        threadgroup=(32, 1, 1),
         output_shapes={"out": (rows, columns)},
         output_dtypes={"out": a.dtype},
     )
@@ -129,7 +156,7 @@ SCRIPT = Script(
     kind=Kind.MATRIX,
     stages=(Stage("matmul", matmul, torch.matmul, ("a", "b"), simple=matmul_simple),),
     inputs=make_inputs,
-    sizes=((1, 1, 1), (3, 40, 70), (33, 65, 31)),
+    sizes=((1, 1, 1), (3, 40, 70), (33, 37, 71)),
     benchmark=((256, 256, 256), (301, 203, 257)),
     refusals=(
         Refusal("a", lambda: matmul(torch.zeros(3), torch.zeros(3, 3))),
