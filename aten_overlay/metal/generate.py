@@ -80,7 +80,7 @@ def generate(
     edits += [Edit(source.starts[first], source.ends[last], made) for first, last, made in nested]
     for entry in needed:
         edits += _keyword_edits(source, entry.declaration, values, checked, target.threadgroup)
-    edits += _inlining_edits(unit, kept)
+    edits += _inlining_edits(unit, kept, {id(d) for d in repeated})
     edits += [_constant_edit(source, c, values[c.name]) for c in unit.constants if id(c.declaration) in kept]
     edits += _kernel_edits(unit, needed, rows, target)
     edits += [edit for _, edit in renamed if edit]
@@ -245,13 +245,16 @@ def _announce_edits(source: Source, i: int) -> Iterator[Edit]:
     yield Edit(source.ends[j], source.ends[j], calls)
 
 
-def _inlining_edits(unit: Unit, kept: set[int]) -> Iterator[Edit]:
-    """Inlines functions in which a thread may wait, as Metal inlines all, so that a kernel's code is one function."""
+def _inlining_edits(unit: Unit, kept: set[int], repeated: set[int]) -> Iterator[Edit]:
+    """Inlines functions in which a thread may wait, as Metal inlines all, so that a kernel's code is one function.
+
+    Those `repeated` are removed.
+    """
     source = unit.source
     waiting = find_waiting(unit)
     for declaration in _with_members(unit, kept):
         body = range(declaration.body, declaration.end)
-        if declaration.body < 0 or source.match[declaration.body] + 1 != declaration.end:
+        if id(declaration) in repeated or declaration.body < 0 or source.match[declaration.body] + 1 != declaration.end:
             continue
         if "(" not in source.tokens[declaration.start : declaration.body]:
             continue

@@ -159,6 +159,17 @@ def test_overloads_by_address_space_may_differ() -> None:
     assert out.tolist() == [5, 30, 20, 4000, 200, 5, 40, 215 + 5 - 30, 5]
 
 
+def test_overloads_by_address_space_that_wait_collapse() -> None:
+    body = "float first) { simdgroup_barrier(mem_flags::mem_none); return *p + first; }"
+    source = f"""inline float g(device const float* p, {body}
+inline float g(threadgroup const float* p, {body}
+template <typename P, typename Q> float both(P p, Q q) {{ return g(p, 1) + g(q, 2); }}
+kernel void f(device float* x) {{ threadgroup float t[1]; t[0] = 7; x[0] = both(x, t); }}"""
+    x = np.ones(1, np.float32)
+    Library(compile_kernels(f"#include <metal_stdlib>\nusing namespace metal;\n{source}", ["f"])).run("f", [x], [1])
+    assert x.tolist() == [11]
+
+
 def test_member_functions_overloaded_by_address_space_may_not_differ() -> None:
     source = """struct S { int v; int get() const device { return v; } int get() const thread { return -v; } };
 kernel void f(device S* s) { s[0].v = s[0].get(); }"""
