@@ -45,6 +45,24 @@ def excess(
     return f"{told}; the bound is {most:.1f} ULP, from the CPU's"
 
 
+def is_as_near(
+    mps: torch.Tensor,
+    cpu: torch.Tensor,
+    want: torch.Tensor,
+    flushes: bool = False,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> bool:
+    """Whether the CPU's result is itself off from `want` by more than a tolerance, and that of the device matches the
+    CPU's or is within its bound in every element.
+    """
+    if bool(compare.is_close(cpu, want.to(cpu.dtype), atol, rtol).all()):
+        return False
+    left = ~compare.is_close(mps, cpu, atol, rtol)
+    in_range = want.abs() <= torch.finfo(mps.dtype).max
+    return bool(in_range[left].all()) and not excess(torch.where(left, mps, cpu), cpu, want, [], flushes)
+
+
 def ulp_with_denormals(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
     """The distance of `got` from the float64 `want` in the spacing of got's dtype at `want`, denormals included.
 

@@ -111,12 +111,12 @@ def find_disagreement(
     """
     if mps.dtype != cpu.dtype or mps.shape != cpu.shape:
         return f"got {mps.dtype} {tuple(mps.shape)}, the CPU gives {cpu.dtype} {tuple(cpu.shape)}"
-    wrong = ~_close(mps, cpu, **tolerance)
+    wrong = ~is_close(mps, cpu, **tolerance)
     if without_denormals is not None:
-        wrong &= ~_close(mps, without_denormals, **tolerance)
+        wrong &= ~is_close(mps, without_denormals, **tolerance)
     if reference is not None and (mps.dtype.is_floating_point or mps.dtype.is_complex):
         rounded = reference.to(mps.dtype)
-        wrong &= ~_close(mps, rounded, **tolerance)
+        wrong &= ~is_close(mps, rounded, **tolerance)
         if mps.dtype.is_complex:
             wrong &= ~_close_in_parts(mps, cpu, rounded, **tolerance)
             wrong &= ~(_has_two_infinities(mps, inputs) & mps.isnan())
@@ -163,10 +163,11 @@ def _close_in_parts(mps: torch.Tensor, cpu: torch.Tensor, exact: torch.Tensor, *
     """Whether each part matches the CPU or the exact one, or overflows where only the CPU's does."""
     mine, theirs, right = (torch.view_as_real(each.resolve_conj().resolve_neg()) for each in (mps, cpu, exact))
     lost = torch.isfinite(right) & ~torch.isfinite(theirs) & ~torch.isfinite(mine)
-    return (_close(mine, theirs, **tolerance) | _close(mine, right, **tolerance) | lost).all(-1)
+    return (is_close(mine, theirs, **tolerance) | is_close(mine, right, **tolerance) | lost).all(-1)
 
 
-def _close(a: torch.Tensor, b: torch.Tensor, atol: float | None = None, rtol: float | None = None) -> torch.Tensor:
+def is_close(a: torch.Tensor, b: torch.Tensor, atol: float | None = None, rtol: float | None = None) -> torch.Tensor:
+    """Where two tensors match within a tolerance, by default torch.testing's; integers and bools have to be equal."""
     if not a.dtype.is_floating_point and not a.dtype.is_complex:
         return a == b
     default_rtol, default_atol = torch.testing._comparison.default_tolerances(a.dtype)

@@ -53,6 +53,35 @@ def test_the_error_of_a_complex_number_is_relative_to_all_of_it() -> None:
     assert "off by" in bounds.excess(near.conj().resolve_conj(), want.to(torch.complex64), want, [])
 
 
+def test_a_result_is_as_near_where_the_cpu_is_itself_beyond_the_tolerance() -> None:
+    naive, tight = torch.log(1 + X), {"atol": 0, "rtol": 1e-5}
+    assert bounds.is_as_near(RIGHT.float(), naive, RIGHT, False, **tight)
+    assert not bounds.is_as_near(naive, RIGHT.float(), RIGHT, False, **tight)
+    assert not bounds.is_as_near(RIGHT.float() * 1.5, naive, RIGHT, False, **tight)
+    assert not bounds.is_as_near(RIGHT.float() + 1e-3, naive, RIGHT)  # by default the CPU is near enough itself
+
+
+def test_elements_within_the_tolerance_need_no_bound() -> None:
+    cpu = RIGHT.float()
+    cpu[-1] *= 1.01
+    mine = cpu.clone()
+    mine[0] += 1e-6  # of 1e-6: twice what it should be
+    assert "off by" in bounds.excess(mine, cpu, RIGHT, [X])
+    assert bounds.is_as_near(mine, cpu, RIGHT)
+    mine[0] += 1e-4
+    assert not bounds.is_as_near(mine, cpu, RIGHT)
+
+
+def test_no_bound_excuses_what_is_not_finite() -> None:
+    cpu, want = RIGHT.float(), RIGHT.clone()
+    cpu[0] *= 100
+    mine = cpu.clone()
+    cpu[3], want[3] = torch.nan, torch.nan
+    assert not bounds.is_as_near(mine, cpu, want)
+    mine[3] = torch.nan
+    assert bounds.is_as_near(mine, cpu, want, atol=0, rtol=1e-6)
+
+
 @given(st.floats(min_value=2.0**-149, max_value=2.0**120, width=32))
 def test_the_next_float_is_one_unit_away_denormals_too(value: float) -> None:
     here = torch.tensor([value], dtype=torch.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import aten_overlay
-from porter.verdict.suite import consistency, counters, execution, runner
+from porter.verdict.suite import compare, consistency, counters, execution, runner
 from porter.verdict.suite.context import Context
 
 device = aten_overlay.start()
@@ -102,3 +102,45 @@ def test_other_positions_of_equal_elements(step: int, status: str, monkeypatch: 
     monkeypatch.setattr(consistency.Consistency, "mps_with_arguments", change)
     [found] = runner.run(Context(bases=("topk",)), "test_layouts_topk_mps_float32")
     assert found.status == status
+
+
+def change_results(change: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], patch: pytest.MonkeyPatch) -> None:
+    """Puts a function of the device's float32 results and the float64 ones in their place."""
+    right = consistency.Consistency.mps_with_arguments
+
+    def compute(suite: Any, op: Any, sample: Any, device: str) -> tuple[Any, Any]:
+        result, given = right(suite, op, sample, device)
+        if result.dtype != torch.float32:
+            return result, given
+        exact = suite.cpu(op, sample.transform(compare.widen))
+        return change(result.cpu(), exact).to(result.device), given
+
+    patch.setattr(consistency.Consistency, "mps_with_arguments", compute)
+
+
+# The CPU's float32 polynomial of a degree up to 255 is off by up to 1e-3; its maximum is exact.
+@pytest.mark.parametrize(
+    ("base", "times", "shift", "reason"),
+    [
+        ("special_chebyshev_polynomial_v", 1, 0.0, ""),
+        ("special_chebyshev_polynomial_v", 10, 0.0, "with uint8: Tensor-likes are not close"),
+        ("special_chebyshev_polynomial_v", 1, torch.nan, "nan"),
+        ("maximum", 1, 2e-5, "Mismatched elements"),
+    ],
+)
+def test_mixed_types_may_be_as_far_off_as_the_cpu(
+    base: str, times: float, shift: float, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_results(lambda mine, exact: (exact + times * (exact - mine) + shift).float(), monkeypatch)
+    [found] = runner.run(Context(bases=(base,)), f"test_mixed_dtypes_{base}_mps_float32")
+    assert (found.status == "passed") == (not reason), found.reason
+    assert not reason or any(reason in each.what for each in found.findings)
+
+
+def test_upstreams_own_tolerances_hold_however_far_off_the_cpu_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    change_results(lambda mine, exact: (exact + 2e-5).float(), monkeypatch)
+    [found] = runner.run(
+        Context(bases=("special_chebyshev_polynomial_v",)),
+        "test_output_match_special_chebyshev_polynomial_v_mps_float32",
+    )
+    assert "Mismatched elements" in found.reason
