@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from porter.cli.options import command, complete_missing, expression, proof
-from porter.cli.output import DONE, INCOMPLETE, Output
+from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
 from porter.cli.ports import show_helpers, show_port
 from porter.core.errors import PorterError
 
@@ -90,19 +90,22 @@ def _read_functor(file: Path) -> str:
 def _add(output: Output, request: Request) -> int:
     from porter.plan.helpers import HelperPlan
     from porter.workflows.add import add as run
-    from porter.workflows.migrate import PortedOperator, Wrote
+    from porter.workflows.migrate import NotPlanned, PortedOperator, Wrote
 
-    code = DONE
+    code, planned = DONE, False
     for found in run(output.open_checkout(request.write), request, output.report_step):
         match found:
+            case NotPlanned(op, error):
+                output.error(error, f"porter: {op}")
+                code = INCOMPLETE
             case HelperPlan():
                 show_helpers(output, found, alone=request.proof is None)
             case PortedOperator():
                 show_port(output, found, alone=request.proof is None)
-                code = code if found.done else INCOMPLETE
+                code, planned = code if found.done else INCOMPLETE, True
             case Wrote(files):
                 output.note(f"wrote {len(files)} files; `porter undo` reverts them")
-    return code
+    return code if planned else NOT_PLANNED
 
 
 def _add_new(output: Output, request: NewRequest) -> int:

@@ -10,7 +10,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.metal.distributions import distributions
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
-from porter.metal.kernel_spec import RecordedGraph, check_portable, no_recording
+from porter.metal.kernel_spec import RecordedGraph, no_recording
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_kernels, require_dialect
 
@@ -50,12 +50,11 @@ def _only_fills(row: Migration | Blocked) -> bool:
 
 
 def find_obstacle(checkout: Checkout, operator: Operator) -> PorterError | None:
-    """Why an operator cannot be added, as far as its declarations tell; None if nothing is known to prevent it."""
+    """Why an operator cannot be added; None if there is a plan. A fork without the dialect is the last reason."""
     try:
-        for each in find_addable(checkout, operator):
-            if isinstance(each, Blocked):
-                raise each.error
-            check_portable(checkout, operator, each)
+        found = find_addable(checkout, operator)
+        require_dialect(checkout)
+        plan_kernels(checkout, operator, found, FIRST_CANDIDATES, no_recording)
     except PorterError as error:
         return error
     return None

@@ -18,7 +18,7 @@ from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.new_operator.operator import Wish
 from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
 from porter.plan.plan import Plan
-from porter.workflows.migrate import PortedOperator, Wrote
+from porter.workflows.migrate import NotPlanned, PortedOperator, Wrote
 from porter.workflows.proof import Proof
 
 if TYPE_CHECKING:
@@ -41,24 +41,32 @@ class Request:
 
 def add(
     checkout: Checkout, request: Request, progress: Steps = ignore
-) -> Iterator[PortedOperator | HelperPlan | Wrote]:
-    """Adds each operator on top of the ones before it, then writes the files.
+) -> Iterator[PortedOperator | NotPlanned | HelperPlan | Wrote]:
+    """Adds each operator on top of the ones before it, then writes the files. One of several that has no plan is left
+    out.
 
-    Raises PTR012 (no such operator), and what `plan_addition` and `write` raise.
+    Raises what `write` raises, and for a single operator what `plan_addition` raises.
     """
     draft = Draft(checkout)
     for at, op in enumerate(request.ops):
         report = number_progress(progress, op, at, len(request.ops))
         report("planning")
         helpers = plan_helpers(draft.fork, op, partial(plan_addition, op=op)) if request.helpers else None
+        try:
+            helped = draft.follow(helpers.changes) if helpers else draft
+            plan = plan_addition(helped.fork, op)
+        except PorterError as error:
+            if len(request.ops) == 1:
+                raise
+            yield NotPlanned(op, error)
+            continue
         if helpers:
             yield helpers
-            draft = draft.follow(helpers.changes)
-        plan = plan_addition(draft.fork, op)
+        draft = helped
         added = _prove(draft, plan, request.proof, report) if request.proof else PortedOperator(plan)
         yield added
         draft = draft.follow(added.plan.changes)
-    if request.write:
+    if request.write and draft.changes.files:
         yield Wrote(write(checkout, draft.changes, request.force))
 
 

@@ -69,14 +69,12 @@ def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus
 def missing(checkout: Checkout, patterns: Sequence[str] = ()) -> tuple[MissingOperator, ...]:
     """The operators that MPS lacks, and what keeps porter from adding them. Raises as `operators` does."""
     bases = _match_bases(NativeFunctions.read(checkout), patterns)
-    dialect = _find_dialect_reason(checkout)
-    return tuple(_describe_missing(checkout, each, dialect) for each in find_lacks(checkout) if each.name in bases)
+    return tuple(_describe_missing(checkout, each) for each in find_lacks(checkout) if each.name in bases)
 
 
-def _describe_missing(checkout: Checkout, lack: Lack, dialect: Reason | None) -> MissingOperator:
+def _describe_missing(checkout: Checkout, lack: Lack) -> MissingOperator:
     error = find_obstacle(checkout, Operator.read(checkout, lack.name))
-    reason = Reason(error.code, error.what) if error else dialect
-    return MissingOperator(lack.name, lack.family.value, reason)
+    return MissingOperator(lack.name, lack.family.value, Reason(error.code, error.what) if error else None)
 
 
 def portable(checkout: Checkout) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from expecttest import assert_expected_inline
 from porter.aten.lacking import Family, find_lacks
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import CPU_KERNELS
 from porter.plan.addition import plan_addition
 from porter.workflows.status import missing
 from tests.porter.plan.lacking import make_fork
@@ -137,3 +138,12 @@ def test_what_mps_lacks_is_listed_with_its_family_and_what_prevents_it(fork: Che
     }
     found = {each.name: each.reason.code if each.reason else "" for each in missing(fork, ("*e",))}
     assert found == {"heaviside": "", "wave": "", "ripple": ""}
+
+
+def test_what_prevents_it_may_show_in_its_kernel_alone(fork: Checkout) -> None:
+    kernels = fork.root / CPU_KERNELS / "StepsKernel.cpp"
+    loop = "cpu_kernel(iter, [](scalar_t x) { return wave_forward(x, scalar_t{2}); });"
+    assert loop in kernels.read_text()
+    kernels.write_text(kernels.read_text().replace(loop, "iter.for_each([&](char** data, int64_t n) { *data = 0; });"))
+    [found] = missing(Checkout(fork.root, "test"), ("ripple",))
+    assert found.reason and found.reason.code == "PTR094"

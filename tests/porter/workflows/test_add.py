@@ -161,6 +161,22 @@ def test_a_wrong_use_has_its_code(arguments: tuple[str, ...], code: str) -> None
     assert done.returncode == 2
 
 
+def test_operators_that_cannot_be_added_do_not_stop_the_others(tmp_path: Path) -> None:
+    fork = make_fork(tmp_path / "fork")
+    before = read_files(fork.root)
+    given = ("--no-verify", "--checkout", str(fork.root))
+    done = porter("add", "no_such_operator", "wave", "most_common", "heaviside", "--write", *given)
+    assert re.findall(r"^porter: (\w+): .*(PTR\d+)", done.stderr, re.M) == [
+        ("no_such_operator", "PTR012"),
+        ("most_common", "PTR310"),
+    ]
+    assert re.findall(r"^\+struct (\w+)_functor", done.stdout, re.M) == ["wave", "heaviside"]
+    assert done.returncode == 1
+    assert len(added := read_files(fork.root)) == len(before) and added != before
+    none = porter("add", "no_such_operator", "most_common", "--write", *given)
+    assert (none.returncode, none.stdout, read_files(fork.root)) == (2, "", added)
+
+
 def test_what_mps_lacks_is_printed(tmp_path: Path) -> None:
     fork = make_fork(tmp_path / "fork")
     done = porter("status", "--missing", "--checkout", str(fork.root))
