@@ -39,8 +39,8 @@ def test_every_value_is_listed_of_each_argument_alone() -> None:
     given = {"elements": torch.arange(4), "test_elements": torch.arange(2)}
     plain = OpCall(isin, {**given, "assume_unique": False, "invert": False})
     assert list(SeenValues.of(()).list_changes(plain)) == [{"assume_unique": True}, {"invert": True}]
-    sizes = [OpCall(LOSS, {**call(0, each).arguments}) for each in range(9)]
-    assert list(SeenValues.of(sizes).list_changes(sizes[0])) == []
+    sizes = [call(0, each) for each in range(9)]
+    assert list(SeenValues.of(sizes).list_changes(sizes[0])) == [{"reduction": 1}, {"reduction": 2}]
 
 
 def test_a_flag_that_ends_the_process_is_not_tried() -> None:
