@@ -60,16 +60,20 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
         samples, seen = _pick_samples(op, base, dtype, differentiable, seconds / _ASKED)
         ranks = {Template.of(each).rank for each in samples}
         begun: set[str] = set()
+        walks = []
         for at, sample in enumerate(samples):
             own_sizes = sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS)
             others = [sets.make_ranks(sample, differentiable, ranks), sets.make_numbers(sample, differentiable)]
-            for made, place in chain(own_sizes, *(() if i or at else others)):
-                for call in capture_sample_calls(op, base, made, differentiable):
-                    own = OwnCall(call, op, base, sets, place)
-                    yield own
-                    changes = [seen.change(call)] if call.name in begun else seen.list_changes(call)
-                    begun.add(call.name)
-                    yield from (_change(own, each) for each in changes if each)
+            walks.append(chain(own_sizes, *(() if i or at else others)))
+        # Time may end before every sample had all of its sizes, but none may have had no call.
+        firsts = [each for walk in walks for each in islice(walk, 1)]
+        for made, place in chain(firsts, *walks):
+            for call in capture_sample_calls(op, base, made, differentiable):
+                own = OwnCall(call, op, base, sets, place)
+                yield own
+                changes = [seen.change(call)] if call.name in begun else seen.list_changes(call)
+                begun.add(call.name)
+                yield from (_change(own, each) for each in changes if each)
 
 
 def _change(own: OwnCall, changed: Mapping[str, Any]) -> OwnCall:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import torch
 from torch.testing._internal.common_dtype import _dispatch_dtypes
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.core.dtypes import BY_TORCH
-from porter.recording import calls
+from porter.recording import calls, own_calls
 
 
 def _samples(op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **_: object) -> Iterator[SampleInput]:
@@ -21,3 +22,14 @@ def test_samples_of_types_the_device_lacks_are_skipped() -> None:
     op = OpInfo("mul", dtypes=_dispatch_dtypes((torch.float32,)), supports_autograd=False, sample_inputs_func=_samples)
     [made] = calls.capture_calls(op, "mul", BY_TORCH["float32"])
     assert [t.dtype for t in made.tensors().values()] == [torch.float32, torch.float32]
+
+
+def _rolls(op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **_: object) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (4,)):
+        yield SampleInput(torch.ones(shape, dtype=dtype), args=(1,))
+
+
+def test_every_sample_has_a_call_before_one_has_all_of_its_sizes() -> None:
+    op = OpInfo("roll", dtypes=_dispatch_dtypes((torch.float32,)), supports_autograd=False, sample_inputs_func=_rolls)
+    made = (each for each in own_calls.capture_own_calls(op, "roll") if not each.changed)
+    assert [each.call.arguments["self"].ndim > 1 for each in islice(made, 4)] == [True, False, True, True]
