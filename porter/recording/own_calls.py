@@ -50,30 +50,47 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
     """Yields calls by element type: those of the first that the operator has vary all sizes, the others some.
 
     The first call of an overload and type is made with each value of an argument, later ones with the next in turn.
+    Time may end before every sample has had all of its sizes, but each has a call of each type first.
     """
     deadline = process_time() + seconds
     supported = [each for each in TYPES if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
     torch.manual_seed(0)
-    for i, dtype in enumerate(supported):
-        differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
-        sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
-        samples, seen = _pick_samples(op, base, dtype, differentiable, seconds / _ASKED)
-        ranks = {Template.of(each).rank for each in samples}
-        begun: set[str] = set()
-        walks = []
-        for at, sample in enumerate(samples):
-            own_sizes = sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS)
-            others = [sets.make_ranks(sample, differentiable, ranks), sets.make_numbers(sample, differentiable)]
-            walks.append(chain(own_sizes, *(() if i or at else others)))
-        # Time may end before every sample had all of its sizes, but none may have had no call.
-        firsts = [each for walk in walks for each in islice(walk, 1)]
-        for made, place in chain(firsts, *walks):
-            for call in capture_sample_calls(op, base, made, differentiable):
-                own = OwnCall(call, op, base, sets, place)
-                yield own
-                changes = [seen.change(call)] if call.name in begun else seen.list_changes(call)
-                begun.add(call.name)
-                yield from (_change(own, each) for each in changes if each)
+    walks = [
+        walk
+        for i, dtype in enumerate(supported)
+        for walk in _list_walks(op, base, dtype, not i, deadline, seconds / _ASKED)
+    ]
+    firsts = (calls for walk in walks for calls in islice(walk, 1))
+    yield from chain.from_iterable(chain(firsts, *walks))
+
+
+def _list_walks(
+    op: Any, base: str, dtype: DType, is_first: bool, deadline: float, seconds: float
+) -> Iterator[Iterator[Iterator[OwnCall]]]:
+    """Yields, for each sample of a type, the calls that it makes at some sizes after the other."""
+    differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
+    sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
+    samples, seen = _pick_samples(op, base, dtype, differentiable, seconds)
+    ranks = {Template.of(each).rank for each in samples}
+    begun: set[str] = set()
+    for at, sample in enumerate(samples):
+        places = sets.make_places(sample, differentiable, SETS if is_first else _OTHER_SETS)
+        if is_first and not at:
+            others = sets.make_ranks(sample, differentiable, ranks), sets.make_numbers(sample, differentiable)
+            places = chain(places, *others)
+        yield (_capture(op, base, made, sets, place, seen, begun) for made, place in places)
+
+
+def _capture(
+    op: Any, base: str, made: Any, sets: SizeSets, place: Place, seen: SeenValues, begun: set[str]
+) -> Iterator[OwnCall]:
+    """The calls of a sample of some sizes, and those with other values of an argument."""
+    for call in capture_sample_calls(op, base, made, place.requires_grad):
+        own = OwnCall(call, op, base, sets, place)
+        yield own
+        changes = [seen.change(call)] if call.name in begun else seen.list_changes(call)
+        begun.add(call.name)
+        yield from (_change(own, each) for each in changes if each)
 
 
 def _change(own: OwnCall, changed: Mapping[str, Any]) -> OwnCall:
