@@ -152,7 +152,8 @@ def _compute(
     own = _grid(walked)
     at, inside = _move(found, own, walked, result.shape, given, arguments)
     elements = _read_elements(found, given, arguments, own, walked, result.dtype).to(type_)
-    elements = elements * torch.tensor(arguments[found.factor]) if found.factor else elements
+    if found.factor:
+        elements = elements * torch.tensor(arguments[found.factor], dtype=result.dtype).to(type_)
     flat = _flatten(at, result.shape)[inside]
     made = start.reshape(-1).clone()
     if made.numel() != math.prod(result.shape):

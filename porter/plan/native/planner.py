@@ -49,7 +49,7 @@ from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.structured import find_own_target
-from porter.plan.native.target import Target, calls_one, find_expanded, find_lead, find_target
+from porter.plan.native.target import Target, calls_one, find_expanded, find_target, list_leads
 from porter.plan.native.type_checks import check_result_type
 from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_types, refuse_unseen_values
 from porter.plan.removal import find_orphans
@@ -84,14 +84,13 @@ def port_rows(
     A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too.
     """
     port = NativePort(draft)
-    leads = {each: find_lead(draft.fork, each.served) for each in blocked}
+    read = {each: _read_lead(draft.fork, each, programs) for each in blocked}
     symbols = frozenset(
-        lead.entry.kernel.rsplit("::", 1)[-1] for each in blocked for lead in (each.served, leads[each])
+        lead.entry.kernel.rsplit("::", 1)[-1] for each in blocked for lead in (each.served, read[each][0])
     )
-    read = {each: _read_programs(programs, replace(each, served=leads[each])) for each in blocked}
     done: dict[tuple[str, str], str] = {}  # the functions that were ported, and their names
-    for each in sorted(blocked, key=lambda each: isinstance(read[each], PorterError)):
-        row, lead, found = each.served, leads[each], read[each]
+    for each in sorted(blocked, key=lambda each: isinstance(read[each][1], PorterError)):
+        row, (lead, found) = each.served, read[each]
         if _find_key(lead) in done or calls_one(port.draft.fork, row, done.values()):
             port = replace(port, ported=(*port.ported, row))
             continue
@@ -118,6 +117,20 @@ def _find_key(row: ServedFunction) -> tuple[str, str] | None:
     """What `done` has of a row's own function."""
     found = row.implementation
     return (found.file, found.function.signature) if found and found.function else None
+
+
+def _read_lead(
+    fork: Checkout, blocked: Blocked, programs: ReadPrograms
+) -> tuple[ServedFunction, Programs | PorterError]:
+    """The row that a row is ported with, and what is recorded of it: the nearest to the graph of which anything is."""
+    first = None
+    for lead in list_leads(fork, blocked.served):
+        found = lead, _read_programs(programs, replace(blocked, served=lead))
+        if not isinstance(found[1], PorterError):
+            return found
+        first = first or found
+    assert first is not None
+    return first
 
 
 def _read_programs(programs: ReadPrograms, blocked: Blocked) -> Programs | PorterError:

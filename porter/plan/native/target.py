@@ -107,17 +107,16 @@ class _Site:
     call: CallSite
 
 
-def find_lead(checkout: Checkout, served: ServedFunction) -> ServedFunction:
-    """The row whose own function runs a row's graph, or calls what does; the row itself, if that is no other's."""
+def list_leads(checkout: Checkout, served: ServedFunction) -> tuple[ServedFunction, ...]:
+    """The rows whose own functions a row calls to run its graph, the one nearest to the graph first, at last itself."""
     rows = {
         entry.kernel.rsplit("::", 1)[-1]: function
         for function in reversed(NativeFunctions.read(checkout).by_name.values())
         if (entry := function.entry_for(MPS_KEY)) is not None and not is_shared(entry)
     }
-    leads = [name for name in _list_runners(checkout, served) if name in rows]
-    if not leads or leads[-1] == served.entry.kernel.rsplit("::", 1)[-1]:
-        return served
-    return find_served(checkout, rows[leads[-1]]) or served
+    own = served.entry.kernel.rsplit("::", 1)[-1]
+    named = [name for name in reversed(_list_runners(checkout, served)) if name in rows and name != own]
+    return (*(each for name in named if (each := find_served(checkout, rows[name]))), served)
 
 
 def _list_runners(checkout: Checkout, served: ServedFunction) -> list[str]:

@@ -87,7 +87,10 @@ def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
 
 
 def _ask(condition: str, call: Arguments) -> bool | None:
-    """Whether a condition on arguments other than tensors holds for a call; None for one on something else."""
+    """Whether a condition holds for a call, on arguments or on which tensors are given; None for one on their sizes."""
+    given = re.fullmatch(r"(\w+)\.has_value\(\)", condition)
+    if given and given[1] not in call.others:
+        return given[1] in call.tensors
     try:
         return holds(condition, call.others)
     except Undecided:

@@ -20,6 +20,7 @@ from porter.loops.host_values import (
     Scalar,
     Size,
     SizeProduct,
+    TensorValue,
     WrappedDim,
 )  # fmt: skip
 from porter.loops.orders import Kept, RowOrder
@@ -154,3 +155,17 @@ def test_a_size_by_its_dimension_is_taken_of_as_many_dimensions_as_were_recorded
     )
     assert check in plan.changes.diff()
     assert plan.notes == ("turned: `self` of 2 dimensions only, as in all recorded calls; the port refuses others",)
+
+
+def test_an_element_type_whose_calls_all_leave_a_tensor_out_is_refused(tmp_path: Path) -> None:
+    """The port would ignore the tensor where it is given."""
+    function = NativeFunctions.read(fork.copy_fork(tmp_path)).by_name["largest.out"]
+    [case, *_] = fork.largest().cases
+    given = tuple(replace(each, tensors={**each.tensors, "weight": TensorValue((3,), FLOAT)}) for each in case.calls)
+    without = tuple(replace(each, others={**each.others, "weight": None}) for each in case.calls)
+    asked = Condition("weight.has_value()", True)
+    weighted = replace(case, when=(asked,), calls=given, dtypes=(FLOAT,))
+    plain = replace(case, when=(replace(asked, holds=False),), calls=without)
+    what = r"PTR361 no recorded call of largest.out on float16 has `weight.has_value\(\)` true"
+    with pytest.raises(PorterError, match=what):
+        refuse_unseen_types(Programs("largest.out", (weighted, plain)), function)
