@@ -98,14 +98,15 @@ def write_kernel(
     scalars = find_typed(nest, elements)
     shared: list[str] = []
     strided = find_strided(program)
-    spelling = _type_scalars(_spell(elements, names, style, shared), scalars, elements)
+    spelling = replace(_spell(elements, names, style, shared), scalars=scalars.numbers)
+    if scalars.numbers:
+        spelling = replace(spelling, value=partial(scalars.spell_value, elements))
     is_scan = isinstance(symbolic, ScanNest)
     is_map = not is_scan and (nest.shape is Shape.MAP or runs_alone(nest, spelling))
     moments = find_moments(nest) if style.welford else []
     is_sliced = not is_scan and may_slice(nest, moments, spelling)
     if is_sliced:
-        lanes = _spell(elements, names, style, shared, LANE, WIDTH)
-        spelling = share_lanes(_type_scalars(lanes, scalars, elements))
+        spelling = share_lanes(_spell(elements, names, style, shared, LANE, WIDTH))
     if strided:
         spelling = replace(spelling, place=_place_strided)
     uniform = is_uniform(program)
@@ -160,20 +161,19 @@ def _write_combination(
     name = f"{kernel.name}_combine"
     width = _SIMDGROUP if style.threadgroup_reductions else "32"
     spelling = _spell(kernel.elements, names, style, [], "lane", width, has_simdgroup=True)
-    spelling = replace(_type_scalars(spelling, kernel.scalars, kernel.elements), index=COMBINED_INDEX)
+    spelling = replace(spelling, index=COMBINED_INDEX)
     body = write_combination(nest, partials, spelling)
     numbers = [each for each in kernel.numbers if any(re.search(rf"\b{each.name}\b", line) for line in body)]
     written = [store.buffer for store in nest.stores]
     arguments = [*_buffer_arguments(written, written, kernel.elements, names)]
     arguments += [f"constant {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()]
-    arguments += [_number_argument(each, kernel.scalars, COMBINED_INDEX) for each in numbers]
+    arguments += [_number_argument(each, NO_SCALARS, COMBINED_INDEX) for each in numbers]
     arguments += [f"constant uint& {SLICES}", *([ROW] if nest.rows else []), SIMD_LANE]
     elements = _choose_parameters(kernel.elements, " ".join((*arguments, *body)))
     text = _write_template(name, elements, arguments, body)
     if elements.parameters:
         text += register(name, elements, arguments, style, has_index=False)
-    made = NativeKernel(name, text, tuple(written), tuple(numbers), elements, False, (), True)
-    return replace(made, scalars=kernel.scalars)
+    return NativeKernel(name, text, tuple(written), tuple(numbers), elements, False, (), True)
 
 
 def _choose_parameters(elements: Elements, text: str) -> Elements:
@@ -277,13 +277,6 @@ def _spell(
         join_extreme=join_extreme if style.threadgroup_reductions else None,
         has_complex=elements.has_complex,
     )
-
-
-def _type_scalars(spelling: Spelling, scalars: TypedScalars, elements: Elements) -> Spelling:
-    """The words of a kernel that takes some scalars in the type of its elements."""
-    if not scalars.numbers:
-        return spelling
-    return replace(spelling, scalars=scalars.numbers, value=partial(scalars.spell_value, elements))
 
 
 def _as_map(spelling: Spelling) -> Spelling:

@@ -49,10 +49,13 @@ NO_SCALARS = TypedScalars(frozenset(), False)
 def find_typed(nest: LoopNest, elements: Elements) -> TypedScalars:
     """The scalars that are elements, or are computed with as elements are; none where all types are floating-point.
 
-    Scalars that are only stored have the type of elements, others that in which they accumulate.
+    Scalars that are only stored have the type of elements, others that in which they accumulate. Reductions have types
+    of their own.
     """
     is_copy = all(map(copies, nest.stores))
     found = [each for store in nest.stores for each in walk(store.place, store.value)]
+    if any(each.op is Op.REDUCE for each in found):
+        return NO_SCALARS
     alike = {each.attribute for each in found if each.op is Op.NUMBER and each.dtype == elements.key.opmath}
     others = {each.attribute for each in found if each.op is not Op.NUMBER or each.dtype != elements.key.opmath}
     is_right = is_copy or not elements.has_complex
