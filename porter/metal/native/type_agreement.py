@@ -14,6 +14,7 @@ from porter.core.dtypes import LONG, DType, Kind
 from porter.loops.program import ArgumentBuffer, SymbolicProgram
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import NativeKernel
+from porter.metal.native.reduced import find_strided
 
 _ALL_OTHERS = {each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each != LONG}
 _SAME_TYPES = re.compile(r"\bcheck(?:All)?SameType\(")
@@ -52,13 +53,11 @@ def write_type_checks(
 
 
 def list_converted(program: SymbolicProgram, kernels: Sequence[NativeKernel]) -> list[str]:
-    """The tensors that kernels read as 64-bit integers and that callers may give as others."""
-    read = (
-        role.name
-        for kernel in kernels
-        for buffer in kernel.buffers
-        if isinstance(role := program.roles[buffer], ArgumentBuffer) and kernel.elements.types[buffer] == LONG.metal
-    )
+    """The tensors that kernels read as 64-bit integers and that callers may give as others; none read by strides."""
+    buffers = ((buffer, kernel.elements.types[buffer]) for kernel in kernels for buffer in kernel.buffers)
+    roles = [program.roles[buffer] for buffer, type_ in buffers if type_ == LONG.metal]
+    strided = find_strided(program)
+    read = [role.name for role in roles if isinstance(role, ArgumentBuffer) and role is not strided]
     return [name for name in dict.fromkeys(read) if name in program.conversions]
 
 

@@ -11,19 +11,26 @@ from porter.loops.expressions import Buffer
 from porter.loops.program import ArgumentBuffer
 from porter.metal.native.elements import TypeParameter
 from porter.metal.native.host_values import Names
+from porter.metal.native.reduced import StridedArgument
 from porter.metal.native.type_agreement import write_type_checks
 
 TYPES = {"self": "T", "weight": "T", "bias": "T", "target": "long"}
 
 
 def check(
-    *tensors: str, body: str = "", converted: str = "", left_out: str = "", others: tuple[DType, ...] = ()
+    *tensors: str,
+    body: str = "",
+    converted: str = "",
+    left_out: str = "",
+    others: tuple[DType, ...] = (),
+    strided: str = "",
 ) -> str:
     buffers = {name: Buffer(i) for i, name in enumerate(tensors)}
     elements = SimpleNamespace(
         parameters=(TypeParameter("T", "self"),), types={buffers[name]: TYPES[name] for name in tensors}
     )
     roles = {buffer: ArgumentBuffer(name) for name, buffer in buffers.items()}
+    roles |= {buffer: StridedArgument(name, "dim") for name, buffer in buffers.items() if name == strided}
     program: Any = SimpleNamespace(roles=roles, key="self", conversions={"target": others} if others else {})
     kernel: Any = SimpleNamespace(elements=elements, buffers=tuple(buffers.values()))
     names = Names({name: name for name in tensors}, dict.fromkeys(tensors, "Tensor"), frozenset(), frozenset())
@@ -84,6 +91,7 @@ def test_a_tensor_of_other_integers_is_one_of_those_that_the_old_code_took() -> 
         check("self", "target", others=(INT, SHORT, UCHAR, CHAR), left_out="target"),
         """TORCH_CHECK(!has_target || isIntegralType(target.scalar_type(), /*includeBool=*/false), "Expected target to have an integral dtype, but got ", target.scalar_type());""",
     )
+    assert check("self", "target", others=(UCHAR,), strided="target") == check("self", "target")
     assert not check("self", "target", others=(UCHAR,), body="TORCH_CHECK(target.scalar_type() == kLong);")
 
 
