@@ -6,6 +6,8 @@ compute where it is near zero and easy elsewhere; in each bin a kernel may be a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from porter.verdict.suite import compare
@@ -47,20 +49,24 @@ def excess(
 
 def is_as_near(
     mps: torch.Tensor,
-    cpu: torch.Tensor,
-    want: torch.Tensor,
+    known: Sequence[tuple[torch.Tensor, torch.Tensor]],
     flushes: bool = False,
     atol: float | None = None,
     rtol: float | None = None,
 ) -> bool:
-    """Whether the CPU's result is itself off from `want` by more than a tolerance, and that of the device matches the
-    CPU's or is within its bound in every element.
+    """Whether the CPU's results are themselves off by more than a tolerance, and that of the device matches the CPU's
+    or is within its bound in every element.
+
+    `known` are the CPU's results and those in double precision: first for the same operands, then for others beside
+    them, which tell how far off the CPU may be.
     """
+    cpu, want = (torch.cat([each.flatten() for each in several]) for several in zip(*known, strict=True))
     if bool(compare.is_close(cpu, want.to(cpu.dtype), atol, rtol).all()):
         return False
-    left = ~compare.is_close(mps, cpu, atol, rtol)
+    got = torch.cat([mps.flatten(), cpu[mps.numel() :]])
+    left = ~compare.is_close(got, cpu, atol, rtol)
     in_range = want.abs() <= torch.finfo(mps.dtype).max
-    return bool(in_range[left].all()) and not excess(torch.where(left, mps, cpu), cpu, want, [], flushes)
+    return bool(in_range[left].all()) and not excess(torch.where(left, got, cpu), cpu, want, [], flushes)
 
 
 def ulp_with_denormals(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -332,6 +333,19 @@ def round_integers(value: Any) -> Any:
     if not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex():
         return value
     return value.to(torch.float32).to(torch.float64)
+
+
+def list_neighbors(sample: SampleInput) -> list[SampleInput]:
+    """Samples whose floating tensors are a few units in the last place below and above this one's."""
+    return [sample.transform(partial(_step, steps=steps)) for steps in (-4, -3, -2, -1, 1, 2, 3, 4)]
+
+
+def _step(value: Any, steps: int) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        end = torch.full_like(value, math.copysign(math.inf, steps))
+        for _ in range(abs(steps)):
+            value = torch.nextafter(value, end)
+    return value
 
 
 def make_strided(value: Any) -> Any:

@@ -55,10 +55,20 @@ def test_the_error_of_a_complex_number_is_relative_to_all_of_it() -> None:
 
 def test_a_result_is_as_near_where_the_cpu_is_itself_beyond_the_tolerance() -> None:
     naive, tight = torch.log(1 + X), {"atol": 0, "rtol": 1e-5}
-    assert bounds.is_as_near(RIGHT.float(), naive, RIGHT, False, **tight)
-    assert not bounds.is_as_near(naive, RIGHT.float(), RIGHT, False, **tight)
-    assert not bounds.is_as_near(RIGHT.float() * 1.5, naive, RIGHT, False, **tight)
-    assert not bounds.is_as_near(RIGHT.float() + 1e-3, naive, RIGHT)  # by default the CPU is near enough itself
+    assert bounds.is_as_near(RIGHT.float(), [(naive, RIGHT)], False, **tight)
+    assert not bounds.is_as_near(naive, [(RIGHT.float(), RIGHT)], False, **tight)
+    assert not bounds.is_as_near(RIGHT.float() * 1.5, [(naive, RIGHT)], False, **tight)
+    assert not bounds.is_as_near(RIGHT.float() + 1e-3, [(naive, RIGHT)])  # by default the CPU is near enough itself
+
+
+def test_results_beside_tell_how_far_off_the_cpu_may_be() -> None:
+    x, tight = X.view(2, -1), {"atol": 0, "rtol": 1e-5}
+    naive, right = torch.log(1 + x), RIGHT.view(2, -1)
+    assert not bounds.is_as_near(naive[:1], [(right[:1].float(), right[:1])], False, **tight)
+    beside = torch.nextafter(x[:1], x[1:])
+    others = (torch.log(1 + beside), torch.log1p(beside.double()))
+    assert bounds.is_as_near(naive[:1], [(right[:1].float(), right[:1]), others], False, **tight)
+    assert not bounds.is_as_near(naive[:1] * 9, [(right[:1].float(), right[:1]), others], False, **tight)
 
 
 def test_elements_within_the_tolerance_need_no_bound() -> None:
@@ -67,19 +77,20 @@ def test_elements_within_the_tolerance_need_no_bound() -> None:
     mine = cpu.clone()
     mine[0] += 1e-6  # of 1e-6: twice what it should be
     assert "off by" in bounds.excess(mine, cpu, RIGHT, [X])
-    assert bounds.is_as_near(mine, cpu, RIGHT)
+    assert bounds.is_as_near(mine, [(cpu, RIGHT)])
     mine[0] += 1e-4
-    assert not bounds.is_as_near(mine, cpu, RIGHT)
+    assert not bounds.is_as_near(mine, [(cpu, RIGHT)])
 
 
 def test_no_bound_excuses_what_is_not_finite() -> None:
     cpu, want = RIGHT.float(), RIGHT.clone()
-    cpu[0] *= 100
+    cpu[-1] *= 1.01
     mine = cpu.clone()
+    assert bounds.is_as_near(mine, [(cpu, want)])
     cpu[3], want[3] = torch.nan, torch.nan
-    assert not bounds.is_as_near(mine, cpu, want)
+    assert not bounds.is_as_near(mine, [(cpu, want)])
     mine[3] = torch.nan
-    assert bounds.is_as_near(mine, cpu, want, atol=0, rtol=1e-6)
+    assert bounds.is_as_near(mine, [(cpu, want)])
 
 
 @given(st.floats(min_value=2.0**-149, max_value=2.0**120, width=32))

@@ -45,6 +45,14 @@ def test_single_values_are_those_of_the_columns() -> None:
     assert samples.take_single_values(SampleInput(column, args=(torch.ones(()),))) == []
 
 
+def test_neighbors_are_a_few_units_away_in_what_is_floating() -> None:
+    one = torch.ones(3)
+    found = samples.list_neighbors(SampleInput(one, args=(torch.ones(3, dtype=torch.uint8), 2.0)))
+    steps = [round((float(each.input[0]) - 1) / 2**-24) for each in found]
+    assert steps == [-4, -3, -2, -1, 2, 4, 6, 8]  # below a power of two the units are half as large
+    assert all(each.args[0].tolist() == [1, 1, 1] and each.args[1] == 2.0 for each in found)
+
+
 def test_indices_that_an_operator_takes_on_the_cpu_stay_there() -> None:
     found = statuses("tensor_split", "(test_output_match or test_output_grad_match) and float32")
     assert len(found) == 2 and set(found.values()) == {"passed"}
