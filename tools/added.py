@@ -22,6 +22,7 @@ TITLE = """\
 
 Made by `python tools/added.py RESULTS...` from what `porter add OP... --json` printed. ULP is the largest error of
 the kernel against float64, beside that of ATen's CPU kernel, over the accuracy tests of floating types.
+[What fails, and what upstream lacks](add.md#from-the-cpu-kernel).
 
 """
 COLUMNS = ("operator", "verdict", "tests passed", "types", "ULP", "ATen's", "functor")
