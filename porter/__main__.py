@@ -12,7 +12,7 @@ import sys
 
 INTERRUPTED = 130
 # Of what a plan allocates, most is kept until the end: looking for garbage at the usual rate takes a fifth of the time.
-GARBAGE = (500_000, 20, 100)
+GARBAGE = (2_000_000, 20, 100)
 
 
 def leave_out_current_folder() -> None:
