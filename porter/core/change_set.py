@@ -72,10 +72,14 @@ class ChangeSet:
         again = self.deleted & theirs.keys()
         edits += [Edit(file, 0, len(base[file]), later.apply()[file]) for file in sorted(again)]
         gone = (self.deleted - again) | (later.deleted & base.keys())
-        return ChangeSet(base, tuple(edits), gone)
+        combined = ChangeSet(base, tuple(edits), gone)
+        texts = {**self._applied, **later._applied}
+        vars(combined)["_applied"] = {file: texts[file] for file in combined._by_file}  # known: not spliced again
+        return combined
 
     def _compose(self, file: str, text: str | None, later: list[Edit]) -> tuple[Edit, ...]:
-        edits = tuple(compose(file, text or "", self._by_file.get(file, []), later))
+        first = self._by_file.get(file, [])
+        edits = tuple(compose(file, text or "", first, later) if later else first)
         return edits or ((Edit(file, 0, 0, ""),) if text is None else ())
 
     def diff(self, context: int = 3) -> str:

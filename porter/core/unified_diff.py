@@ -6,7 +6,6 @@ import difflib
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from io import StringIO
 from itertools import accumulate
 
@@ -50,10 +49,15 @@ class _Region:
     lines: list[str]
 
 
-def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
-    old = _lines_of_file(before)
+def _hunks(text: str, edits: list[Edit], context: int) -> list[str]:
+    if not edits:
+        return []
+    at, behind = _find_stretch(text, edits, context + 1)
+    before, skipped = text[at:behind], text.count("\n", 0, at)
+    moved = [Edit(each.file, each.start - at, each.end - at, each.text) for each in edits]
+    old = _lines(before)
     hunks, shift = [], 0
-    for group in _group_nearby(list(_find_changes(before, old, edits)), context):
+    for group in _group_nearby(list(_find_changes(before, old, moved)), context):
         start, end = max(group[0].start - context, 0), min(group[-1].end + context, len(old))
         body, at, grown = [], start, 0
         for region in group:
@@ -62,10 +66,20 @@ def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
             body += ["+" + line for line in region.lines]
             at, grown = region.end, grown + len(region.lines) - (region.end - region.start)
         body += [" " + line for line in old[at:end]]
-        header = f"@@ -{_range(start, end - start)} +{_range(start + shift, end - start + grown)} @@\n"
+        first = skipped + start
+        header = f"@@ -{_range(first, end - start)} +{_range(first + shift, end - start + grown)} @@\n"
         hunks.append(header + "".join(map(_print_line, body)))
         shift += grown
     return hunks
+
+
+def _find_stretch(text: str, edits: list[Edit], lines: int) -> tuple[int, int]:
+    """Returns the span of the lines that edits touch, and of some lines around them."""
+    start, end = edits[0].start, max(edit.end for edit in edits)
+    for _ in range(lines + 1):
+        start = text.rfind("\n", 0, max(start, 0))
+        end = text.find("\n", end) + 1 or len(text)
+    return start + 1, end
 
 
 def _find_changes(before: str, old: list[str], edits: list[Edit]) -> Iterator[_Region]:
@@ -120,12 +134,6 @@ def _group_nearby(regions: list[_Region], context: int) -> list[list[_Region]]:
         else:
             groups.append([region])
     return groups
-
-
-@lru_cache(maxsize=16)
-def _lines_of_file(text: str) -> list[str]:
-    """The lines of a file, which many change sets edit."""
-    return _lines(text)
 
 
 def _lines(text: str) -> list[str]:
