@@ -109,13 +109,13 @@ def find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
     base, _, overload = map(re.escape, operator.partition("."))
     wrappers = [rf"TORCH_META_FUNC2\(\s*{base}\s*,\s*{overload}\s*\)"] if overload else []
     wrappers.append(rf"TORCH_META_FUNC\(\s*{base}{'_' + overload if overload else ''}\s*\)")
-    for path in checkout.folder(NATIVE, ".cpp").files_containing(
-        base, rf"[A-Z_]\w*\(\s*{base}\b|\({base}_{overload}\)"
-    ):
-        for wrapper in wrappers:
-            found = find_definitions(path, checkout.read(path), wrapper)
-            if found:
-                return found[0]
+    folder = checkout.folder(NATIVE, ".cpp")
+    for name, use in ((base, rf"[A-Z_]\w*\(\s*{base}\b"), (f"{base}_{overload}", rf"\({base}_{overload}\)")):
+        for path in folder.files_containing(name, use, whole=True):
+            for wrapper in wrappers:
+                found = find_definitions(path, checkout.read(path), wrapper)
+                if found:
+                    return found[0]
     return None
 
 

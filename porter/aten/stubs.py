@@ -27,6 +27,7 @@ _SIGNATURE = re.compile(r"void\s*\(\s*\*\s*\)\s*\((.*)\)\Z", re.S)
 _DISPATCHED = re.compile(r"\b(\w+)\(\s*(?:\w+(?:\.\w+\(\))*\.)?(?:device\(\)\.type|device_type)\(\)\s*,|\b(\w+_stub)\b")
 _CALLED = re.compile(r"\b[A-Za-z_]\w*\b(?=\s*[(<,)])")
 _PLAINLY_CALLED = re.compile(r"(?:\bnative::|(?<![\w.:>]))([A-Za-z_]\w*)(?=\s*[(<])")
+_SINGLE_ARGUMENT = re.compile(r"^[A-Z_]+\(\s*(\w+)\s*\)", re.M)
 _DEPTH = 6
 _File = tuple[str, str]
 
@@ -153,7 +154,10 @@ def find_native_definitions(checkout: Checkout, native_function: str) -> list[De
     folder = checkout.folder(NATIVE, ".cpp")
     paths = folder.files_containing(native_function, pattern, whole=True)
     if paths == folder.unread:
-        paths = folder.files_containing(native_function.split("_")[0], _paste_pattern(name))
+        pasting = folder.files_containing("##")
+        paths = tuple(
+            path for path in pasting if path in folder.unread or _may_paste(checkout.read(path), native_function)
+        )
     unread = [path for path in paths if path in folder.unread]
     for wanted in (rf"TORCH_IMPL_FUNC\(\s*{name}\s*\)", rf"\b{name}"):
         readable = (path for path in paths if path not in unread)
@@ -170,9 +174,15 @@ def find_native_definitions(checkout: Checkout, native_function: str) -> list[De
     )
 
 
-def _paste_pattern(name: str) -> str:
-    """Returns a pattern for macro uses that may paste the name together: `MACRO(eq)` for `eq_Tensor_out`."""
-    return rf"^[A-Z_]+\(\s*{name.split('_')[0]}\w*\s*\)"
+def _may_paste(text: str, name: str) -> bool:
+    """Whether a macro use may paste the name together: `MACRO(eq)` for `eq_Tensor_out`."""
+    return any(argument.startswith(name.split("_")[0]) for argument in _list_single_arguments(text))
+
+
+@lru_cache(maxsize=256)
+def _list_single_arguments(text: str) -> tuple[str, ...]:
+    """The arguments of the macro uses of a file that have one."""
+    return tuple(_SINGLE_ARGUMENT.findall(text))
 
 
 @lru_cache(maxsize=4096)
