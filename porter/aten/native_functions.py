@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
@@ -106,6 +106,7 @@ class NativeFunctions:
     """Every native function of the file, in order."""
 
     all: tuple[NativeFunction, ...]
+    positions: Mapping[str, Sequence[int]] = field(repr=False, compare=False)  # in `all`, by base name
 
     @staticmethod
     def read(checkout: Checkout) -> NativeFunctions:
@@ -116,16 +117,9 @@ class NativeFunctions:
     def by_name(self) -> dict[str, NativeFunction]:
         return {function.name: function for function in self.all}
 
-    @cached_property
-    def _by_base(self) -> dict[str, list[NativeFunction]]:
-        found: dict[str, list[NativeFunction]] = {}
-        for function in self.all:
-            found.setdefault(function.base, []).append(function)
-        return found
-
     def has(self, base: str) -> bool:
         """Whether some operator has this base name."""
-        return base in self._by_base
+        return base in self.positions
 
     def find_overloads(self, op: str) -> tuple[NativeFunction, ...]:
         """Returns the functions of an operator: all of a base name, or for an overload such as `atan2.out` those that
@@ -133,18 +127,18 @@ class NativeFunctions:
 
         Raises PTR012, with suggestions, for an operator that does not exist.
         """
-        if op in self._by_base:
-            return tuple(self._by_base[op])
+        if op in self.positions:
+            return tuple(self.all[at] for at in self.positions[op])
         if op not in self.by_name:
             raise self._unknown(op)
         function = self.by_name[op]
         head = function.delegate or function.name
-        return tuple(e for e in self._by_base[function.base] if head in (e.name, e.delegate))
+        return tuple(e for e in self.find_overloads(function.base) if head in (e.name, e.delegate))
 
     def suggest(self, op: str) -> tuple[str, ...]:
         """Returns the names closest to an unknown one: overloads if it names an overload, else base names."""
         overloads = [name for name in self.by_name if "." in name] if "." in op else []
-        return tuple(get_close_matches(op, overloads or self._by_base, n=3))
+        return tuple(get_close_matches(op, overloads or self.positions, n=3))
 
     def _unknown(self, op: str) -> PorterError:
         near = self.suggest(op)
@@ -196,10 +190,23 @@ _latest: dict[str, NativeFunctions] = {}  # by the text that was parsed last: th
 
 @lru_cache(maxsize=4)
 def _parse(text: str) -> NativeFunctions:
-    [(before, known)] = _latest.items() or [("", NativeFunctions(()))]
-    found = NativeFunctions(_parse_edited(before, known.all, text))
+    [(before, known)] = _latest.items() or [("", NativeFunctions((), {}))]
+    parsed = _parse_edited(before, known.all, text)
+    same = len(parsed) == len(known.all) and all(map(_share_name, parsed, known.all))
+    found = NativeFunctions(parsed, known.positions if same else _find_positions(parsed))
     _latest.clear()
     _latest[text] = found
+    return found
+
+
+def _share_name(one: NativeFunction, other: NativeFunction) -> bool:
+    return one.declaration is other.declaration or one.base == other.base
+
+
+def _find_positions(functions: Sequence[NativeFunction]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for at, function in enumerate(functions):
+        found.setdefault(function.base, []).append(at)
     return found
 
 
