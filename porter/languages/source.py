@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import accumulate
 
 from porter.core.errors import Place, PorterError
 from porter.languages.depth import DEEPEST, too_deep
@@ -24,13 +24,13 @@ class UnbalancedBrackets(PorterError):
 
 @dataclass(frozen=True)
 class Macro:
-    """A `#define`. `params` is None for an object-like macro; `body` has no line continuations."""
+    """A `#define`, equal to one elsewhere. `params` is None for an object-like one; `body` has no continued lines."""
 
     name: str
     params: tuple[str, ...] | None
     body: str
-    start: int
-    end: int
+    start: int = field(compare=False)
+    end: int = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ class Include:
 
 
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(?:\(([^)]*)\))?\s*(.*)", re.S)
+_MACRO_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 _WORD = re.compile(r"\b[A-Za-z_$\u0080-\U0010ffff][\w$]*")
 _INCLUDE = re.compile(r'#\s*(?:include|import)\s*[<"]([^>"]+)[>"]')
 # Comments and strings that go on over lines, and spaces before a `#` that few files have.
@@ -80,7 +81,7 @@ _CONTINUATION = re.compile(r"\\\r?\n")
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {close: opening for opening, close in _OPENING.items()}
 _BRACKETS = frozenset("()[]{}")
-_PUNCTUATION, _DIRECTIVE = TokenKind.PUNCTUATION, TokenKind.DIRECTIVE
+_IDENTIFIER, _PUNCTUATION, _DIRECTIVE = TokenKind.IDENTIFIER, TokenKind.PUNCTUATION, TokenKind.DIRECTIVE
 _NO_CODE = frozenset({TokenKind.SPACE, TokenKind.COMMENT, TokenKind.DIRECTIVE})
 _NOT_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch", "return", "sizeof", "alignas", "decltype"})
 _SCOPES = frozenset({"namespace", "extern"})
@@ -137,20 +138,26 @@ class Source:
     @cached_property
     def partners(self) -> dict[int, int]:
         """For each bracket of `code`, the index of its partner. Raises PTR030 where brackets do not pair."""
+        return self._paired[0]
+
+    @cached_property
+    def _paired(self) -> tuple[dict[int, int], int]:
+        """The partners, and how many brackets are open at most. Raises PTR030 where brackets do not pair."""
         if isinstance(self._pairs, PorterError):
             raise self._pairs
         return self._pairs
 
     @cached_property
-    def _pairs(self) -> dict[int, int] | UnbalancedBrackets:
+    def _pairs(self) -> tuple[dict[int, int], int] | UnbalancedBrackets:
         """A file that does not pair is asked as often as one that does."""
         open_at: list[int] = []
         pairs: dict[int, int] = {}
-        code, brackets = self.code, self._brackets
-        for at in brackets:
+        code, deepest = self.code, 0
+        for at in self._brackets:
             text = code[at].text
             if text in _OPENING:
                 open_at.append(at)
+                deepest = max(deepest, len(open_at))
                 continue
             if not open_at or code[open_at[-1]].text != _CLOSING[text]:
                 return self._unbalanced(code[at])
@@ -158,13 +165,7 @@ class Source:
             pairs[open_at.pop()] = at
         if open_at:
             return self._unbalanced(code[open_at[-1]])
-        return pairs
-
-    @cached_property
-    def _deepest(self) -> int:
-        """How many brackets are open at most. Raises PTR030 where brackets do not pair."""
-        partners = self.partners
-        return max(accumulate(1 if partners[at] > at else -1 for at in self._brackets), default=0)
+        return pairs, deepest
 
     @cached_property
     def _brackets(self) -> list[int]:
@@ -223,7 +224,7 @@ class Source:
 
     def _check_depth(self) -> None:
         depth, code = 0, self.code
-        if self._deepest <= DEEPEST:
+        if self._paired[1] <= DEEPEST:
             return
         for at in self._brackets:
             token = code[at]
@@ -238,21 +239,21 @@ class Source:
 
     def _declaration(self, first: int, stop: int, functions: list[Function], uses: list[MacroUse]) -> int:
         """Scans the declaration that starts at `first` and returns where the next one starts."""
-        at = first
+        at, code, partners = first, self.code, self.partners
         while at < stop:
-            token = self.code[at]
-            if token.text == ";":
+            text = code[at].text
+            if text == ";":
                 return at + 1
-            if token.text in ("(", "["):
+            if text in ("(", "["):
                 use = self._macro_use(first, at)
                 if use:
                     uses.append(use)
-                    after = self.partners[at] + 1
-                    return after + (after < stop and self.code[after].text == ";")
-                at = self.partners[at] + 1
-            elif token.text == "{":
+                    after = partners[at] + 1
+                    return after + (after < stop and code[after].text == ";")
+                at = partners[at] + 1
+            elif text == "{":
                 return self._block(first, at, stop, functions, uses)
-            elif token.text == "}":
+            elif text == "}":
                 return at + 1
             else:
                 at += 1
@@ -287,7 +288,7 @@ class Source:
             return None
         name, end = self.code[first], self.partners[bracket]
         after = self.code[end + 1] if end + 1 < len(self.code) else None
-        if name.kind is not TokenKind.IDENTIFIER or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name.text):
+        if name.kind is not _IDENTIFIER or not _MACRO_NAME.fullmatch(name.text):
             return None
         if after is not None and after.text in ("(", "{", "->"):
             return None
@@ -296,15 +297,15 @@ class Source:
 
     def arguments(self, bracket: int) -> tuple[str, ...]:
         """Returns the arguments in the bracket pair that opens at `bracket` of `code`."""
-        end = self.partners[bracket]
+        code, partners = self.code, self.partners
         parts: list[str] = []
-        start, at = self.code[bracket].end, bracket + 1
+        start, at, end = code[bracket].end, bracket + 1, partners[bracket]
         while at < end:
-            if self.code[at].text == ",":
-                parts.append(self.text[start : self.code[at].start].strip())
-                start = self.code[at].end
-            at = self.partners.get(at, at) + 1
-        last = self.text[start : self.code[end].start].strip()
+            if code[at].text == ",":
+                parts.append(self.text[start : code[at].start].strip())
+                start = code[at].end
+            at = partners.get(at, at) + 1
+        last = self.text[start : code[end].start].strip()
         return (*parts, last) if parts or last else ()
 
     def _params(self, first: int, brace: int) -> int | None:
@@ -383,13 +384,12 @@ class Source:
 
     @cached_property
     def _identifiers(self) -> dict[str, tuple[Token, ...]]:
-        found: dict[str, list[Token]] = {}
+        found: dict[str, list[Token]] = defaultdict(list)
         for token in self.tokens:
-            if token.kind is TokenKind.IDENTIFIER:
-                found.setdefault(token.text, []).append(token)
-            elif token.kind is TokenKind.DIRECTIVE:
+            if token[0] is _IDENTIFIER:
+                found[token[1]].append(token)
+            elif token[0] is _DIRECTIVE:
                 for match in _WORD.finditer(token.text, 1):
                     start = token.start + match.start()
-                    word = Token(TokenKind.IDENTIFIER, match[0], start, start + len(match[0]))
-                    found.setdefault(word.text, []).append(word)
+                    found[match[0]].append(Token(_IDENTIFIER, match[0], start, start + len(match[0])))
         return {name: tuple(tokens) for name, tokens in found.items()}

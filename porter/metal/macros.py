@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from porter.core.errors import PorterError
 from porter.languages.source import Macro
@@ -74,10 +75,7 @@ class MacroBook:
     @staticmethod
     def read(macros: Iterable[Macro]) -> MacroBook:
         """Sorts macros (those of headers first, then the kernel file's) into base and convenience macros."""
-        by_name = {macro.name: macro for macro in macros}
-        bases = {name: base for name in by_name if (base := _base(name, by_name))}
-        found = (_convenience(macro, by_name, bases) for macro in by_name.values() if macro.name not in bases)
-        return MacroBook(bases, tuple(each for each in found if each))
+        return _read_book(tuple(macros))
 
     def expand(self, name: str, arguments: tuple[str, ...]) -> tuple[tuple[BaseMacro, Instance], ...]:
         """Returns the instances of a line such as `REGISTER_FLOAT_BINARY_OP(atan2)`; none for any other macro."""
@@ -86,6 +84,15 @@ class MacroBook:
             return ((base, base.instance(arguments[1:])),) if len(arguments) == 1 + len(base.roles) else ()
         named = (each.instances for each in self.conveniences if each.name == name and len(arguments) == 1)
         return next(named, ())
+
+
+@lru_cache(maxsize=16)
+def _read_book(macros: tuple[Macro, ...]) -> MacroBook:
+    """Cached: what is written to a kernel file mostly leaves its macros as they are."""
+    by_name = {macro.name: macro for macro in macros}
+    bases = {name: base for name in by_name if (base := _base(name, by_name))}
+    found = (_convenience(macro, by_name, bases) for macro in by_name.values() if macro.name not in bases)
+    return MacroBook(bases, tuple(each for each in found if each))
 
 
 _HOST_NAME = re.compile(r'host_name\s*\(\s*#\s*\w+\s*((?:"[^"]*"\s*|#\s*\w+\s*)+)')
