@@ -34,7 +34,7 @@ def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[st
     while pending:
         file, body = pending.pop()
         yield body
-        words = set(_WORD.findall(body))
+        words = _list_words(body)
         if file not in places:
             places[file] = _find_reachable_files(checkout, file)
         for reachable in places[file]:
@@ -44,6 +44,12 @@ def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[st
                 if (reachable, function.start) not in seen:
                     seen.add((reachable, function.start))
                     pending.append((reachable, file_text[function.start : function.end]))
+
+
+@lru_cache(maxsize=4096)
+def _list_words(text: str) -> frozenset[str]:
+    """The identifiers of a function, which many operators may call."""
+    return frozenset(_WORD.findall(text))
 
 
 @lru_cache(maxsize=_MOST_FILES)

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from porter.core.edits import Edit, line_of
 from porter.core.errors import Place, PorterError
@@ -24,6 +24,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_LINE_END = re.compile(rb"\r\n?|\n")
 _DEEPEST = 60
 
 
@@ -54,7 +55,7 @@ class Expression:
         """Its syntax tree. Raises PTR067 if Python cannot parse it."""
         with _code_syntax_errors(self), warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # about the fork's code, not the user's
-            found = ast.parse(self.source, mode="eval").body
+            found = _parse(self.source)
         _check_depth(self, found)
         return found
 
@@ -67,8 +68,22 @@ class Expression:
         return line_of(self.text, self.start) + node.lineno - 1
 
     def text_of(self, node: ast.expr) -> str:
-        """Returns the source text of a node."""
-        return ast.get_source_segment(self.source, node) or ""
+        """Returns the source text of a node, as `ast.get_source_segment`, which splits the lines anew for each."""
+        starts, data = self._lines
+        end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+        return data[starts[node.lineno - 1] + node.col_offset : end].decode()
+
+    @cached_property
+    def _lines(self) -> tuple[tuple[int, ...], bytes]:
+        """Where each line starts, and the source: nodes say where they are in bytes."""
+        data = self.source.encode()
+        return (0, *(match.end() for match in _LINE_END.finditer(data))), data
+
+
+@lru_cache(maxsize=256)
+def _parse(source: str) -> ast.expr:
+    """Cached: an edit of a file leaves most of its expressions as they are."""
+    return ast.parse(source, mode="eval").body
 
 
 def find_expression(file: str, text: str, start: int, opening: int) -> Expression:

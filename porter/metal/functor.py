@@ -89,7 +89,7 @@ class FunctorStyle:
         return FunctorStyle(
             unary=unary.most_common(1)[0][0] if unary else "x",
             binary=binary.most_common(1)[0][0] if binary else ("a", "b"),
-            constraint_in_result=len(re.findall(r"\binline\s+(?:::metal::)?enable_if_t<", text))
+            constraint_in_result=len(re.findall(r"inline\s+(?:::metal::)?enable_if_t<", text))
             > len(re.findall(r"typename\s+T,\s*(?:::metal::)?enable_if_t<", text)),
             scalar_traits=SCALAR_TRAIT in text,
             cast="static_cast<float>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from porter.core import cache
@@ -15,7 +16,13 @@ def digest_old_code(checkout: Checkout) -> str:
     folders = [checkout.folder(folder, ".h", ".mm", ".metal") for folder in (MPS, OPERATIONS, KERNELS)]
     files = (part for folder in folders for file in folder.files for part in file)
     settings = repr(environment.select(environment.READ_WHEN_RUN))
-    return cache.digest(client.digest_imported(), settings, checkout.read(NATIVE_FUNCTIONS), *files)
+    return _digest(client.digest_imported(), settings, checkout.read(NATIVE_FUNCTIONS), *files)
+
+
+@lru_cache(maxsize=2)
+def _digest(*parts: str | bytes) -> str:
+    """Every row that has been run asks for the digest of the same megabytes."""
+    return cache.digest(*parts)
 
 
 def digest_tested_code(checkout: Checkout) -> str:
