@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from porter.aten.call_graph import parse_source
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
-from porter.languages.source import Source
+from porter.languages.lexer import lex
 
 _EMPTY_NAMESPACE = re.compile(r"(?:inline )?namespace (?:\w+ (?::: \w+ )*)?\{ \} ?")
 
@@ -17,15 +17,16 @@ def delete_empty_files(checkout: Checkout, files: Iterable[str]) -> Iterator[Edi
     """The edits that leave no text in those of some host files that define nothing: such a file is deleted."""
     for file in sorted(set(files)):
         text = checkout.read(file)
-        if file.endswith(".mm") and text and defines_nothing(parse_source(file, text)):
+        if file.endswith(".mm") and text and defines_nothing(file, text):
             yield Edit(file, 0, len(text), "")
 
 
-def defines_nothing(source: Source) -> bool:
+def defines_nothing(file: str, text: str) -> bool:
     """Whether a file has nothing but comments, directives that include no code, and namespaces without anything."""
-    if any(token.text == ";" for token in source.tokens) or not all(
-        include.path.endswith(".h") for include in source.includes()
-    ):
+    if any(token.text == ";" for token in lex(text)):  # stops early in most files
+        return False
+    source = parse_source(file, text)
+    if not all(include.path.endswith(".h") for include in source.includes()):
         return False
     code, before = " ".join(token.text for token in source.code), ""
     while code != before:

@@ -16,6 +16,9 @@ def remove_empty_namespaces(text: str, edits: Sequence[Edit]) -> list[Edit]:
     """Returns the edits, which are in order, of which some also remove the namespace around what they remove."""
     made = list(edits)
     for match in _NAMESPACE.finditer(text):
+        first = next((edit for edit in made if match.end() <= edit.start), None)
+        if first is None or text[match.end() : first.start].strip():
+            continue
         close = find_closing_end(text, text.rindex("{", 0, match.end()), "{}")
         inside = [at for at, edit in enumerate(made) if match.end() <= edit.start and edit.end < close]
         if not inside or any(made[at].text for at in inside) or _leaves_text(text, match.end(), close - 1, made):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from porter.aten.call_graph import parse_source
@@ -145,7 +146,7 @@ class Evaluation:
 
     def call_helper(self, name: str, values: Sequence[Any], start: int) -> Any:
         """Calls a function of the same file, of OperationUtils.mm, or of another file that shares it as `mps::name`."""
-        for source in (*self._sources(), *self._sharing(name)):
+        for source in chain(self._sources(), self._sharing(name)):
             found = [f for f in source.functions_by_name.get(name, ()) if f.wrapper is None]
             chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
             if chosen:

@@ -11,7 +11,6 @@ from porter.core.checkout import Checkout
 from porter.core.journal import undo
 from porter.core.layout import OPERATIONS
 from porter.core.writing import write
-from porter.languages.source import Source
 from porter.plan.empty_files import defines_nothing, delete_empty_files
 
 FILE, OTHER = f"{OPERATIONS}/Gone.mm", f"{OPERATIONS}/Stays.mm"
@@ -45,7 +44,7 @@ namespace mps {
     ],
 )
 def test_what_defines_nothing(text: str, nothing: bool) -> None:
-    assert defines_nothing(Source.parse(FILE, text)) is nothing
+    assert defines_nothing(FILE, text) is nothing
 
 
 def test_a_file_that_defines_nothing_is_deleted_and_comes_back(tmp_path: Path) -> None:
