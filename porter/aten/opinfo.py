@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -177,23 +177,25 @@ def edit_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
 
 
 def _find_in_file(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
-    for match, aten_names in _index(text):
-        name = match["name"]
-        if op in (name, name.replace(".", "_"), name.removeprefix("nn.functional.")) or op in aten_names:
-            yield _read_call(file, text, match)
+    for match in _index(text).get(op, ()):
+        yield _read_call(file, text, match)
 
 
 @lru_cache(maxsize=32)
-def _index(text: str) -> tuple[tuple[re.Match[str], frozenset[str]], ...]:
-    """Returns every OpInfo call of a file with the aten_names up to the next call: one scan for all operators."""
+def _index(text: str) -> Mapping[str, Sequence[re.Match[str]]]:
+    """The OpInfo calls of a file by name, and by the aten_names up to the next call: one scan for all operators."""
     starts = [match for match in _find_calls(text) if match["cls"] not in OTHER_CALLS]
-    names: list[set[str]] = [set() for _ in starts]
+    names = [{n := match["name"], n.replace(".", "_"), n.removeprefix("nn.functional.")} for match in starts]
     offsets = [match.start() for match in starts]
     for match in _ATEN_NAME.finditer(text):
         at = bisect_right(offsets, match.start())
         if at:
             names[at - 1].add(match["name"])
-    return tuple(zip(starts, map(frozenset, names), strict=True))
+    found: dict[str, list[re.Match[str]]] = {}
+    for match, known in zip(starts, names, strict=True):
+        for name in known:
+            found.setdefault(name, []).append(match)
+    return found
 
 
 def _find_calls(text: str) -> Iterator[re.Match[str]]:

@@ -106,7 +106,7 @@ class Checkout:
 
         A link counts wherever it leads, and so does a file in a folder that is closed: reading says what is wrong.
         """
-        return path in self._texts or _is_there(self.root / path)
+        return path in self._texts or path in self._disk.texts or _is_there(self.root / path)
 
     def read(self, path: str) -> str:
         """Returns the text of a file exactly as on disk, with its line endings, and undecodable bytes as surrogates.

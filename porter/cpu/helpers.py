@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
@@ -190,14 +191,18 @@ def _write_complex(name: str) -> str | None:
 
 def find_headers(checkout: Checkout, path: str) -> list[str]:
     """Returns the headers of the checkout in which functions that a kernel file calls may be defined."""
-    included = [*_INCLUDE.findall(checkout.read(path)), *_EVERYWHERE]
-    paths = [
+    return [path for path in _list_included(checkout.read(path)) if checkout.exists(path)]
+
+
+@lru_cache(maxsize=256)
+def _list_included(text: str) -> tuple[str, ...]:
+    """Where the checkout has the headers that a kernel file includes."""
+    return tuple(
         root + name[len(prefix) :]
-        for name in included
+        for name in (*_INCLUDE.findall(text), *_EVERYWHERE)
         for prefix, root in INCLUDE_ROOTS.items()
         if name.startswith(prefix)
-    ]
-    return [path for path in paths if checkout.exists(path)]
+    )
 
 
 def part_type(function: cpp.Function, dtype: DType) -> str:
