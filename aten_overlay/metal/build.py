@@ -37,6 +37,7 @@ from aten_overlay.metal.targets import HOST_FLAGS, host
 from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
 from aten_overlay.metal.updates import ask_for_lock, tell_of_updates
+from aten_overlay.metal.wide import CALLED, offer_wide_functions
 
 __all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names"]
 
@@ -218,7 +219,7 @@ def _lower(key: str, code: str, wanted: Sequence[str], options: Options, shared:
     if _is_quick(options):
         lowered = relax_inlining(_UNROLLED.sub('"llvm.loop.unroll.disable"', lowered))
     module = compiler.cache_root() / f"{key}.ll"
-    made = tell_of_updates(defined(lowered))
+    made = tell_of_updates(offer_wide_functions(defined(lowered)))
     made = made if shared or not _is_fast(options) else ask_for_lock(made)
     cache.write(module, made.encode(errors="surrogateescape"))
     return module
@@ -309,10 +310,11 @@ def _flags(options: Options) -> list[str]:
     private = (FOR_PRIVATE,) if "private" in options.sanitize else ()
     watched = (*_SANITIZED, *private) if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
+    wide = (CALLED,) if _is_fast(options) else ()
     return [
         *HOST_FLAGS, f"-std={options.standard}", *write_flags(select()), *watched,
         *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
-        *checks, *traces, *options.extra,
+        *checks, *traces, *wide, *options.extra,
     ]  # fmt: skip
 
 

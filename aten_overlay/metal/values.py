@@ -14,7 +14,7 @@ _STEPPABLE = ("i16", "i32", "i64")
 _SPLIT = re.compile(r"(?:lshr|and) (i16|i32|i64) (%\S+), (\d+)$")
 _FREE_CALL = re.compile(
     r"@llvm\.(threadlocal\.address|fma|fabs|sqrt|floor|ceil|trunc|rint|copysign|m(in|ax)num|[us]m(in|ax)|abs|ctpop"
-    r"|ct[lt]z|fsh[lr]|bswap|bitreverse|[us](add|sub)\.sat)\."
+    r"|ct[lt]z|fsh[lr]|bswap|bitreverse|[us](add|sub)\.sat)\.|@pm_(exp|tanh)$"
 )
 _LANE_BITS = 5  # of a simdgroup
 _CHECKABLE = {"same": (*_STEPPABLE, "ptr"), "next": _STEPPABLE, "": ()}

@@ -58,6 +58,21 @@ PM_INLINE float fast_exp(float x) {
 }
 PM_INLINE double exp2_core(double t) { return power_core(t, 1.0); }
 PM_INLINE double exp_core(float x) { return power_core(x, log2e); }
+// tanh(n ln(2)/2 + r) of tanh(n ln(2)/2) = (s - 1) / (s + 1), where s is 2^n, and tanh(r); relative error 2^-41. No float
+// holds the bounds, so that clang compares doubles, in one instruction each.
+PM_INLINE double tanh_core(float x) {
+  const double above = select(x < -20.1, -20.1, x), a = select(above > 20.1, 20.1, above);
+  const double shifted = fma_(a, log2e * 2.0, rounder);
+  const double r = fma_(shifted - rounder, ln2 * -0.5, a), z = r * r;
+  double p = 0.021217133651366447387;
+  p = fma_(p, z, -0.053951223393559067872);
+  p = fma_(p, z, 0.13333315123914323652);
+  p = fma_(p, z, -0.33333333265088442075);
+  p = fma_(p, z, 0.99999999999959040305);
+  const double s = __builtin_bit_cast(double, (__builtin_bit_cast(long, shifted) << 52) + 0x3ff0000000000000L), h = p * r;
+  const double v = fma_(s + 1.0, h, s - 1.0) / fma_(s - 1.0, h, s + 1.0);
+  return __builtin_copysign(v, double(x));
+}
 
 // Natural logarithm of a finite x > 0 that is normal as a double; relative error 2^-38, at 1 too.
 PM_INLINE double log_finite(double x) {
@@ -162,7 +177,15 @@ PM_INLINE double atan_core(double y, double x) {
   return select(steep, 1.57079632679489661923 - angle, angle);
 }
 
+// These two may be called for many lanes at once: see runtime/wide.cpp.
+#if defined(PM_CALL_WIDE) && defined(__AVX512F__) && defined(__AVX512DQ__)
+extern "C" __attribute__((const)) float pm_exp(float), pm_tanh(float);
+PM_INLINE float exp(float x) { return pm_exp(x); }
+PM_INLINE float tanh(float x) { return pm_tanh(x); }
+#else
 PM_INLINE float exp(float x) { return float(exp_core(x)); }
+PM_INLINE float tanh(float x) { return float(tanh_core(x)); }
+#endif
 PM_INLINE float exp2(float x) { return float(exp2_core(x)); }
 PM_INLINE float exp10(float x) { return float(power_core(x, log2_10)); }
 // The logarithm times `unit`; what is special is chosen among floats, of which an instruction holds twice as many.
@@ -229,21 +252,6 @@ PM_INLINE float sinh(float x) {
 PM_INLINE float cosh(float x) {
   const double e = exp_core(__builtin_fabsf(x));
   return float(0.5 * (e + 1.0 / e));
-}
-// tanh(n ln(2)/2 + r) of tanh(n ln(2)/2) = (s - 1) / (s + 1), where s is 2^n, and tanh(r); relative error 2^-41. No float
-// holds the bounds, so that clang compares doubles, in one instruction each.
-PM_INLINE float tanh(float x) {
-  const double above = select(x < -20.1, -20.1, x), a = select(above > 20.1, 20.1, above);
-  const double shifted = fma_(a, log2e * 2.0, rounder);
-  const double r = fma_(shifted - rounder, ln2 * -0.5, a), z = r * r;
-  double p = 0.021217133651366447387;
-  p = fma_(p, z, -0.053951223393559067872);
-  p = fma_(p, z, 0.13333315123914323652);
-  p = fma_(p, z, -0.33333333265088442075);
-  p = fma_(p, z, 0.99999999999959040305);
-  const double s = __builtin_bit_cast(double, (__builtin_bit_cast(long, shifted) << 52) + 0x3ff0000000000000L), h = p * r;
-  const double v = fma_(s + 1.0, h, s - 1.0) / fma_(s - 1.0, h, s + 1.0);
-  return __builtin_copysignf(float(v), x);
 }
 PM_INLINE float asinh(float x) {
   const double a = magnitude(x), z = a * a;
