@@ -5,24 +5,24 @@
 namespace pm {
 // A simdgroup's elements in the order of its lanes are 4x4 blocks in the order of rows, with rows in each.
 using matrix_block = float __attribute__((vector_size(64)));
-// Adds column J of a block times row J of another one.
-template <int J> PM_INLINE void add_product(matrix_block& sum, matrix_block a, matrix_block b) {
+using block_row = float __attribute__((vector_size(16)));
+// Adds column J of a block times a row of another one, which is read as often as there are rows: that costs no shuffle.
+template <int J> PM_INLINE void add_product(matrix_block& sum, matrix_block a, const block_row* b) {
   const matrix_block column = __builtin_shufflevector(
       a, a, J, J, J, J, J + 4, J + 4, J + 4, J + 4, J + 8, J + 8, J + 8, J + 8, J + 12, J + 12, J + 12, J + 12);
-  constexpr int R = 4 * J;
-  const matrix_block row = __builtin_shufflevector(
-      b, b, R, R + 1, R + 2, R + 3, R, R + 1, R + 2, R + 3, R, R + 1, R + 2, R + 3, R, R + 1, R + 2, R + 3);
+  const matrix_block row = __builtin_shufflevector(b[J], b[J], 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
   sum += column * row;
 }
 // The third matrix becomes the product of the others added to it.
 inline void multiply_step(pm_exchange* x, uint simd) {
   const auto a = reinterpret_cast<const matrix_block*>(x->matrices[0] + simd * 64);
-  const auto b = reinterpret_cast<const matrix_block*>(x->matrices[1] + simd * 64);
+  const auto b = reinterpret_cast<const block_row*>(x->matrices[1] + simd * 64);
   const auto c = reinterpret_cast<matrix_block*>(x->matrices[2] + simd * 64);
   for (uint place = 0; place < 4; ++place) {
     matrix_block sum = c[place];
     for (uint k = 0; k < 2; ++k) {
-      const matrix_block left = a[(place & 2) + k], right = b[2 * k + (place & 1)];
+      const matrix_block left = a[(place & 2) + k];
+      const block_row* right = b + 4 * (2 * k + (place & 1));
       add_product<0>(sum, left, right);
       add_product<1>(sum, left, right);
       add_product<2>(sum, left, right);
