@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from aten_overlay.metal.ir import CHEAP, PURE, TRAPS, Function, Instruction, NotUnderstood, result_type
 from aten_overlay.metal.regions import Region
+from aten_overlay.metal.wide import WIDE_FUNCTIONS
 
 _MOST_INSTRUCTIONS = 3000  # beyond, compiling takes longer than fibers do
 _STEPPABLE = ("i16", "i32", "i64")
 _SPLIT = re.compile(r"(?:lshr|and) (i16|i32|i64) (%\S+), (\d+)$")
 _FREE_CALL = re.compile(
     r"@llvm\.(threadlocal\.address|fma|fabs|sqrt|floor|ceil|trunc|rint|copysign|m(in|ax)num|[us]m(in|ax)|abs|ctpop"
-    r"|ct[lt]z|fsh[lr]|bswap|bitreverse|[us](add|sub)\.sat)\.|@pm_(exp|tanh)$"
+    r"|ct[lt]z|fsh[lr]|bswap|bitreverse|[us](add|sub)\.sat)\."
 )
 _LANE_BITS = 5  # of a simdgroup
 _CHECKABLE = {"same": (*_STEPPABLE, "ptr"), "next": _STEPPABLE, "": ()}
@@ -227,7 +228,7 @@ def is_free(instruction: Instruction) -> bool:
     """Whether it may be computed anywhere, any number of times."""
     if instruction.opcode in PURE:
         return instruction.opcode not in TRAPS
-    return bool(_FREE_CALL.match(instruction.callee))
+    return bool(_FREE_CALL.match(instruction.callee)) or instruction.callee in WIDE_FUNCTIONS
 
 
 def is_plain_load(instruction: Instruction) -> bool:

@@ -1,5 +1,5 @@
-// Functions of which kernels call one for 16 or 8 lanes at once (see wide.py), in floats: twice as many as doubles fit in
-// an instruction. Values of which the rounded one is chosen are sums of two floats, and the numbers of lanes change no result.
+// Functions that loops call for 16 or 8 lanes at once (see wide.py). They compute in floats, of which an instruction holds
+// twice as many as of doubles: what a result is rounded from is a sum of two. One lane gets what it gets among many.
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 #include "../include/pm/host/internal.h"
 

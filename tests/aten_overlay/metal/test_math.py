@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from aten_overlay.metal.build import compile_kernels, host_names
+from aten_overlay.metal.build import QUICK, Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
 
 SOURCE = Path(__file__).with_name("math.metal")
@@ -91,6 +91,18 @@ def test_unary(library: Library, name: str) -> None:
     out = np.empty_like(x)
     library.run(f"{name}_float", [x, out], [x.size])
     assert _ulps(out, function(x.astype(np.float64))) < 0.501
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["exp", "tanh"])
+def test_what_many_lanes_share_is_as_exact_for_one(name: str) -> None:
+    function, low, high = UNARY[name]
+    x = np.concatenate([_BITS, _SPECIAL, np.linspace(low, high, 1 << 15).astype(np.float32)])
+    out = np.empty_like(x)
+    quick = Options(optimization=QUICK)
+    Library(compile_kernels(SOURCE, [f"{name}_float"], quick)).run(f"{name}_float", [x, out], [x.size])
+    assert _ulps(out, function(x.astype(np.float64))) < 0.501
+    assert np.array_equal(np.signbit(out[x == 0]), np.signbit(function(x[x == 0])))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

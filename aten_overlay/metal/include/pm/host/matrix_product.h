@@ -6,7 +6,7 @@ namespace pm {
 // A simdgroup's elements in the order of its lanes are 4x4 blocks in the order of rows, with rows in each.
 using matrix_block = float __attribute__((vector_size(64)));
 using block_row = float __attribute__((vector_size(16)));
-// Adds column J of a block times a row of another one, which is read as often as there are rows: that costs no shuffle.
+// Adds column J of a block times row J of another one, which is read from memory into every row: that takes no shuffle.
 template <int J> PM_INLINE void add_product(matrix_block& sum, matrix_block a, const block_row* b) {
   const matrix_block column = __builtin_shufflevector(
       a, a, J, J, J, J, J + 4, J + 4, J + 4, J + 4, J + 8, J + 8, J + 8, J + 8, J + 12, J + 12, J + 12, J + 12);
