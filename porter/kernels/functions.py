@@ -43,18 +43,23 @@ def _names(function: Callable[..., Any], count: int) -> list[str]:
 
 
 class _WithGradient(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, function: Callable[..., Any], vjp: Callable[..., Any], *inputs: Any) -> Any:
+    def forward(function: Callable[..., Any], _vjp: Callable[..., Any], *inputs: Any) -> Any:
         found = function(*inputs)
-        outputs = (found,) if isinstance(found, torch.Tensor) else tuple(found)
-        ctx.vjp = vjp
+        return found if isinstance(found, torch.Tensor) else tuple(found)
+
+    @staticmethod
+    def setup_context(ctx: Any, given: tuple[Any, ...], output: Any) -> None:
+        function, ctx.vjp, *inputs = given
+        outputs = (output,) if isinstance(output, torch.Tensor) else output
         ctx.name = getattr(function, "__name__", "f")
         ctx.names = _names(function, len(inputs))
         ctx.given = [None if isinstance(v, torch.Tensor) else v for v in inputs]
         tensors = [v for v in inputs if isinstance(v, torch.Tensor)]
         ctx.save_for_backward(*tensors, *outputs)
         ctx.count = len(tensors)
-        return found if isinstance(found, torch.Tensor) else outputs
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:

@@ -35,6 +35,11 @@ def check_gradients(
                 f"{tuple(gradient.shape)}, not {tuple(primal.shape)}",
                 hint=f"Return a gradient of the shape of `{name}`.",
             )  # fmt: skip
+        if gradient.device != primal.device:
+            raise PorterError(
+                "PTR226", f"the vjp of {whose} gives `{name}` a gradient on {gradient.device}, not on {primal.device}",
+                hint=f"Compute it where `{name}` is: .to({name}.device).",
+            )  # fmt: skip
         yield gradient
 
 

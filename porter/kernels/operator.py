@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
 
 from porter.core.errors import PorterError
 from porter.kernels import references
@@ -46,12 +48,16 @@ _NUMBERS = 1 + len(_KINDS)  # arguments that hold numbers
 
 @dataclass(frozen=True)
 class Operator:
-    """A kernel, what it should compute and its gradient, registered with torch as `op`; and what its calls prepared."""
+    """A kernel, what it should compute and its gradient, registered with torch as `op`; and what its calls prepared.
+
+    `function` is the same for transforms of torch.func, which do not differentiate operators of torch.library.
+    """
 
     kernel: Kernel
     reference: Reference | None
     vjp: Vjp | None
     op: Any
+    function: Any
     prepared: Preparations
 
 
@@ -67,8 +73,8 @@ def operator(kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Op
             return each
     suffix = f"_{len(made)}" if made else ""
     prepared: Preparations = {}
-    op = _register(f"{NAMESPACE}::{name}{suffix}", kernel, reference, vjp, prepared)
-    made.append(Operator(kernel, reference, vjp, op, prepared))
+    op, function = _register(f"{NAMESPACE}::{name}{suffix}", kernel, reference, vjp, prepared)
+    made.append(Operator(kernel, reference, vjp, op, function, prepared))
     return made[-1]
 
 
@@ -138,11 +144,29 @@ def _join(tensors: Sequence[torch.Tensor | None], numbers: Sequence[Any]) -> tup
 
 
 def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) -> list[torch.Tensor]:
-    """The outputs of a call; `verbose` prints its source first. Raises PTR208-PTR222."""
+    """The outputs of a call; `verbose` prints its source first. Raises PTR208-PTR222 and PTR286."""
+    is_transformed = not torch.compiler.is_compiling() and peek_interpreter_stack() is not None
+    _refuse_tangents(found.kernel, arguments)
     if verbose and not torch.compiler.is_compiling():
         print(_source(found.kernel, unpack(found.kernel, found.reference, arguments)))
-    result = found.op(*arguments)
+    result = found.function.apply(*arguments) if is_transformed else found.op(*arguments)
     return [result] if isinstance(result, torch.Tensor) else list(result)
+
+
+def _refuse_tangents(kernel: Kernel, arguments: Sequence[object]) -> None:
+    """Raises PTR286 in forward mode, where torch would leave the tangents out."""
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return
+    for name, value in zip(kernel.inputs, arguments, strict=False):
+        if isinstance(value, torch.Tensor) and forward_ad.unpack_dual(value).tangent is not None:
+            raise _forward_mode(kernel, f"input `{name}`")
+
+
+def _forward_mode(kernel: Kernel, what: str) -> PorterError:
+    return PorterError(
+        "PTR286", f"{what} of kernel `{kernel.name}` has a tangent, and kernels have no forward mode",
+        hint="Use reverse mode, such as torch.func.vjp or jacrev, or differentiate the reference.",
+    )  # fmt: skip
 
 
 def recall(found: Operator, arguments: Sequence[object]) -> tuple[Call, Prepared] | None:
@@ -159,7 +183,11 @@ def has_own_gradient(reference: Reference | None, vjp: Vjp | None) -> bool:
     return vjp is not None and (reference is None or not _is_same(vjp, references.differentiate(reference)))
 
 
-def _register(name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp | None, prepared: Preparations) -> Any:
+def _register(
+    name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp | None, prepared: Preparations
+) -> tuple[Any, Any]:
+    """The operator of torch.library, and the function that transforms of torch.func take for it."""
+
     def implementation(*arguments: Any) -> Any:
         return _returned(_compute(kernel, reference, unpack(kernel, reference, arguments), prepared))
 
@@ -168,12 +196,18 @@ def _register(name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp |
 
     op = torch.library.custom_op(name, implementation, mutates_args=(), schema=_schema(kernel))
     op.register_fake(fake)
-    if vjp is None:
-        op.register_autograd(_refuse_gradient(kernel, reference))
-    else:
-        backward, setup = _gradient(kernel, vjp)
-        op.register_autograd(backward, setup_context=setup)
-    return op
+    backward, setup = _refuse_gradient(kernel, reference) if vjp is None else _gradient(kernel, vjp)
+    op.register_autograd(backward, setup_context=setup)
+
+    def forward(*arguments: Any) -> Any:
+        return op(*arguments)
+
+    def refuse_tangents(*_arguments: Any) -> Any:
+        raise _forward_mode(kernel, "an input")
+
+    parts = {"forward": forward, "setup_context": setup, "backward": backward, "jvp": refuse_tangents}
+    members = {"generate_vmap_rule": True, **{part: staticmethod(each) for part, each in parts.items()}}
+    return op, type(kernel.name, (torch.autograd.Function,), members)
 
 
 def _schema(kernel: Kernel) -> str:
@@ -204,7 +238,7 @@ def _compute(kernel: Kernel, reference: Reference | None, call: Call, prepared: 
             "PTR221", f"input `{name}` of kernel `{kernel.name}` is on the CPU, and the kernel has no reference",
             hint=f'Move it: {name}.to("{DEVICE}"), or give the kernel reference=.',
         )  # fmt: skip
-    results = references.results(kernel, reference, call.inputs)
+    results = references.results_of_unchanged(kernel, reference, call.inputs)
     references.check_results(kernel, results, call.outputs)
     return tuple(_owned(result, call.inputs) for result in results)
 
@@ -255,12 +289,15 @@ def _gradient(kernel: Kernel, vjp: Vjp) -> tuple[Callable[..., Any], Callable[..
     return backward, setup
 
 
-def _refuse_gradient(kernel: Kernel, reference: Reference | None) -> Callable[..., Any]:
+def _refuse_gradient(kernel: Kernel, reference: Reference | None) -> tuple[Callable[..., Any], Callable[..., None]]:
+    def setup(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+        pass
+
     def backward(*_arguments: Any) -> Any:
         given = "lambda inputs, gradient, output: ..." if reference is None else "differentiate(reference)"
         raise PorterError("PTR286", f"kernel `{kernel.name}` has no gradient", hint=f"Give the kernel vjp={given}.")
 
-    return backward
+    return backward, setup
 
 
 def _checked_gradients(kernel: Kernel, found: Any, primals: Sequence[Value]) -> Iterator[torch.Tensor | None]:

@@ -43,6 +43,24 @@ def results(kernel: Kernel, reference: Reference, inputs: Sequence[Value]) -> tu
     return tuple(given)
 
 
+def results_of_unchanged(kernel: Kernel, reference: Reference, inputs: Sequence[Value]) -> tuple[torch.Tensor, ...]:
+    """What the reference gives. Raises PTR222 also for one that changes an input, which no kernel can."""
+    before = [_version(each) for each in inputs]
+    found = results(kernel, reference, inputs)
+    for name, value, version in zip(kernel.inputs, inputs, before, strict=True):
+        if _version(value) != version:
+            raise PorterError(
+                "PTR222", f"the reference of kernel `{kernel.name}` changes its input `{name}`",
+                hint=f"Compute on a copy: {name}.clone().",
+            )  # fmt: skip
+    return found
+
+
+def _version(value: Value) -> int:
+    """How often a tensor was changed in place, which inference mode does not count."""
+    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else 0
+
+
 def check_results(kernel: Kernel, found: Sequence[torch.Tensor], outputs: Sequence[Output]) -> None:
     """Raises PTR222 if the reference's results have other shapes or types than the call declares."""
     for name, result, output in zip(kernel.outputs, found, outputs, strict=True):
@@ -104,15 +122,22 @@ def differentiate(reference: Reference) -> Callable[[Sequence[Value], Any, Any],
             for place, tensor in zip(places, tensors, strict=True):
                 values[place] = tensor
             found = reference(*values)
-            return tuple(found) if isinstance(found, list) else found
+            return tuple(filter(_has_derivative, (found,) if isinstance(found, torch.Tensor) else found))
 
         pull = torch.func.vjp(of_tensors, *(primals[i] for i in places))[1]
         gradients: list[torch.Tensor | None] = [None] * len(primals)
-        for place, gradient in zip(places, pull(cotangents), strict=True):
+        given = (cotangents,) if isinstance(cotangents, torch.Tensor) else cotangents
+        wanted = (outputs,) if isinstance(outputs, torch.Tensor) else outputs
+        floating = tuple(each for each, output in zip(given, wanted, strict=True) if _has_derivative(output))
+        for place, gradient in zip(places, pull(floating), strict=True):
             gradients[place] = gradient
         return tuple(gradients)
 
     return vjp
+
+
+def _has_derivative(result: torch.Tensor) -> bool:
+    return result.is_floating_point() or result.is_complex()
 
 
 def _written(output: Output) -> str:

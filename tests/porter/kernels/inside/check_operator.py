@@ -308,3 +308,42 @@ def test_a_function_whose_gradient_has_its_name() -> None:
     x = torch.ones(2, requires_grad=True)
     double(x).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [3, 3]
+
+
+POWER = MetalKernel(
+    "power", ["x"], ["out", "sign"],
+    "uint i = thread_position_in_grid.x; out[i] = x[i] * x[i]; sign[i] = x[i] < 0 ? -1 : 1;",
+    reference=lambda x: (x * x, torch.where(x < 0, -1, 1).int()),
+    vjp=differentiate(lambda x: (x * x, torch.where(x < 0, -1, 1).int())),
+)  # fmt: skip
+
+
+def power(x: torch.Tensor) -> torch.Tensor:
+    return POWER.run(x)[0].sum()
+
+
+def test_a_whole_result_has_no_derivative() -> None:
+    x = torch.randn(5, device="mps", requires_grad=True)
+    out, sign = POWER.run(x)
+    assert out.requires_grad and not sign.requires_grad
+    assert torch.allclose(torch.autograd.grad(out.sum(), x)[0], 2 * x)
+
+
+@pytest.mark.parametrize("device", ["mps", "cpu"])
+def test_transforms_of_torch_func_differentiate(device: str) -> None:
+    x = torch.randn(3, 4, device=device)
+    assert torch.allclose(torch.func.grad(power)(x), 2 * x)
+    assert torch.allclose(torch.func.vmap(torch.func.grad(power))(x), 2 * x)
+    assert torch.allclose(torch.func.jacrev(torch.func.grad(power))(x[0]), 2 * torch.eye(4, device=device))
+    unrelated = torch.func.grad(lambda y: (2 * y).sum() + PRODUCT_GRADIENT.run(x, x, x)[0].sum())
+    assert torch.equal(unrelated(x), torch.full_like(x, 2))
+
+
+def test_transforms_of_torch_func_differentiate_a_function_with_a_gradient() -> None:
+    @custom_function
+    def cube(x: torch.Tensor) -> torch.Tensor:
+        return x**3
+
+    cube.vjp(lambda primals, gradient, output: 3 * primals[0] ** 2 * gradient)
+    x = torch.randn(3, 4)
+    assert torch.allclose(torch.func.vmap(torch.func.grad(lambda y: cube(y).sum()))(x), 3 * x**2)
