@@ -18,7 +18,9 @@
 #include <torch/csrc/utils/object_ptr.h>
 
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -143,6 +145,8 @@ class Description {
     put('n');
     put(type);
     if (type == &PyFloat_Type || type == &PyBool_Type) {
+      const double value = type == &PyFloat_Type ? PyFloat_AS_DOUBLE(number) : 0;
+      put(std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max());  // no float32 holds it
       return !by_value || add_value(number);
     }
     int overflow = 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,7 @@ TemplateValue: TypeAlias = torch.dtype | bool | int
 DEVICE, CUDA = "mps", "cuda"
 # Tensors of fewer elements lie in Metal's constant address space, as MLX passes them.
 SMALL = 8
+_BITS = 32  # of a number that is passed as an int
 _NUMBERS: Mapping[type, torch.dtype] = {bool: torch.bool, int: torch.int32, float: torch.float32}
 
 
@@ -108,6 +110,13 @@ def is_cuda(device: str) -> bool:
 def number_type(value: Number) -> torch.dtype:
     """The element type that a number is passed as."""
     return _NUMBERS[type(value)]
+
+
+def is_large(number: Number) -> bool:
+    """Whether a number may be more than the argument of a kernel holds: 32 bits of an integer, or a float32."""
+    if isinstance(number, int):
+        return number.bit_length() >= _BITS
+    return math.isfinite(number) and abs(number) > torch.finfo(torch.float32).max
 
 
 def three(sizes: Sequence[int]) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.signature import Content
 from porter.metal.lint import find_foreign
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _KEYWORDS = """
     alignas alignof auto bool break case char class const constant constexpr continue decltype default delete device do
     double else enum explicit extern false float for friend goto half if inline int kernel long mutable namespace new
@@ -21,6 +21,8 @@ _KEYWORDS = """
     threadgroup true try typedef typename uchar uint ulong union unsigned ushort using virtual void volatile while
     fragment vertex metal bfloat size_t"""
 _RESERVED = frozenset(_KEYWORDS.split())
+_BRACES = re.compile(r"[{}]")
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:if|define)", re.MULTILINE)
 _WHOLE_KERNEL = re.compile(r"\bkernel\s+void\b|\[\[\s*kernel\b")
 
 
@@ -55,6 +57,7 @@ def check_kernel(kernel: Kernel) -> None:
             "PTR202", f"the source of kernel `{kernel.name}` is a whole kernel, not a body",
             hint="Leave out the signature and its braces, or run it with torch.mps.compile_shader.",
         )  # fmt: skip
+    _check_braces(kernel)
     for parameter in kernel.parameters:
         _check_parameter(parameter)
     _check_names(kernel)
@@ -141,6 +144,29 @@ def _check_attributes(kernel: Kernel) -> None:
     for word in sorted(words(kernel.body) - known):
         if resembles_attribute(word) and not is_declared(kernel.body, word) and word not in words(kernel.header):
             _refuse_attribute(word, f"the body of kernel `{kernel.name}`")
+
+
+def _check_braces(kernel: Kernel) -> None:
+    """Raises PTR202 for a body that ends its function, or leaves something in it open."""
+    code = blank_comments(kernel.body)
+    if _DIRECTIVE.search(code):  # the preprocessor may leave braces out, or add some
+        return
+    opened: list[int] = []
+    for brace in _BRACES.finditer(code):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif opened:
+            opened.pop()
+        else:
+            raise _unbalanced(kernel, brace.start(), "closes a brace that it does not open", "Remove the brace")
+    if opened:
+        raise _unbalanced(kernel, opened[-1], "does not close this brace", "Close it")
+
+
+def _unbalanced(kernel: Kernel, at: int, what: str, remedy: str) -> PorterError:
+    place = Place(f"{kernel.name} body", kernel.body.count("\n", 0, at) + 1)
+    hint = f"{remedy}: the function's own are generated, and functions belong in the header."
+    return PorterError("PTR202", f"the body of kernel `{kernel.name}` {what}", place, hint)
 
 
 def _check_language(kernel: Kernel) -> None:

@@ -23,6 +23,7 @@ from aten_overlay.metal.sanitizer.checks import NAMES, select
 from aten_overlay.metal.sanitizer.results import find_unwritten
 from porter.core.errors import Place, PorterError
 from porter.kernels import cuda
+from porter.kernels.body import subscripts
 from porter.kernels.call import DEVICE, Call, Number, Value, device_of, is_cuda, operand, output_operand
 from porter.kernels.kernel import Kernel
 from porter.kernels.signature import Buffer, Content, Generated, generate, pointer_name, tensor_views
@@ -111,7 +112,7 @@ def prepare(kernel: Kernel, call: Call) -> Prepared:
         function = getattr(library, generated.function)
     else:
         require_device(kernel)
-        function = getattr(compiled(generated.source, _mode.get()), generated.function)
+        function = getattr(_compile(kernel, call, generated), generated.function)
     _check_limits(kernel, call, function)
     return Prepared(generated, function)
 
@@ -143,6 +144,20 @@ def require_device(kernel: Kernel) -> None:
             "PTR220", f"kernel `{kernel.name}` needs the mps device, and this process has none",
             hint="Run the program with `python -m aten_overlay SCRIPT.py`, or on a Mac.",
         )  # fmt: skip
+
+
+def _compile(kernel: Kernel, call: Call, generated: Generated) -> Any:
+    """The library of a call. Raises PTR219, which tells of values that the body takes for lists."""
+    try:
+        return compiled(generated.source, _mode.get())
+    except PorterError as error:
+        pairs = zip(kernel.inputs, call.inputs, strict=True)
+        values = [name for name, value in pairs if not isinstance(value, torch.Tensor) or not value.dim()]
+        indexed = next(subscripts(kernel.body, values), None)
+        if error.code != "PTR219" or indexed is None:
+            raise
+        hint = f"`{indexed[0]}` has no dimensions, and is a value: write it without [], or pass a tensor with some."
+        raise PorterError(error.code, error.what, error.place, hint) from error
 
 
 @lru_cache(maxsize=256)

@@ -7,13 +7,12 @@ from collections.abc import Hashable
 import torch
 
 from porter.kernels import references
-from porter.kernels.call import Call, Value
+from porter.kernels.call import Call, Value, is_large
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Prepared, current_mode, prepare
 from porter.kernels.references import Reference
 
 _MOST = 512  # of a kernel
-_LARGE = 32  # bits: of whole numbers that a kernel may not be able to take
 Preparations = dict[Hashable, Prepared]
 
 
@@ -41,5 +40,4 @@ def _describe(call: Call, has_reference: bool) -> Hashable:
 def _describe_one(value: Value, by_value: bool) -> Hashable:
     if isinstance(value, torch.Tensor):
         return value.dtype, value.shape, value.device, value.layout, value.is_contiguous()
-    is_large = isinstance(value, int) and value.bit_length() >= _LARGE
-    return type(value), value if by_value or is_large else None
+    return type(value), value if by_value or is_large(value) else None

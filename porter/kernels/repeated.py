@@ -17,7 +17,7 @@ from aten_overlay.device.shader import MetalKernel as Pipeline
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.sanitizer.checks import select
 from porter.kernels import cuda
-from porter.kernels.call import Call, Number, Output, device_of
+from porter.kernels.call import Call, Number, Output, device_of, is_large
 from porter.kernels.intercept import is_intercepted
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Prepared, allocate, arrange_arguments, is_plain, lay_out, rename_operands
@@ -26,7 +26,6 @@ from porter.kernels.sources import LastSource, find_last_source
 from porter.kernels.watched import is_watched
 
 _MOST = 512  # of a kernel
-_LARGE = 32  # bits: of whole numbers that a kernel may not be able to take
 _NUMBERS = (float, int, bool)
 _ATOMS = frozenset((int, bool, str, torch.dtype, torch.Size, type(None)))  # equal means the same, within one type
 
@@ -167,7 +166,7 @@ def _describe_value(value: Any, by_value: bool) -> Hashable:
     kind = type(value)
     if kind not in _NUMBERS:
         raise TypeError
-    return kind, repr(value) if by_value or (kind is int and value.bit_length() >= _LARGE) else None
+    return kind, repr(value) if by_value or is_large(value) else None
 
 
 def _freeze_rest(rest: Sequence[Any]) -> Hashable:

@@ -20,6 +20,7 @@ from porter.kernels.types import describe, is_atomic, limits, metal_type
 MOST_THREADS = 1024
 _DIMENSIONS = 3
 _MOST_IN_GRID = 2**32 - 1  # of one dimension: positions in a grid are 32-bit numbers
+_MOST_THREADS_IN_GRID = 2**63  # that launches count
 _END_OF_INT = 2**31
 _MOST_ELEMENTS = 2**59  # of a tensor that has addresses, with at most 16 bytes an element
 
@@ -86,6 +87,12 @@ def sizes(kernel: Kernel, what: str, given: object) -> tuple[int, int, int]:
         wide = not torch.compiler.is_compiling() and isinstance(number, int) and number > _MOST_IN_GRID
         if not isinstance(number, (int, torch.SymInt)) or isinstance(number, bool) or number < least or wide:
             raise PorterError("PTR211", f"`{what}` of kernel `{kernel.name}` holds {number!r}", hint=hint)
+    known = not torch.compiler.is_compiling() and all(isinstance(n, int) for n in numbers)
+    if known and math.prod(numbers) >= _MOST_THREADS_IN_GRID:
+        raise PorterError(
+            "PTR211", f"`{what}` of kernel `{kernel.name}` is {tuple(numbers)}, more threads than 64 bits count",
+            hint=hint,
+        )  # fmt: skip
     return three(numbers)
 
 
@@ -104,6 +111,11 @@ def checked_inputs(kernel: Kernel, given: object) -> tuple[Value, ...]:
             raise PorterError(
                 "PTR215", f"input `{name}` of kernel `{kernel.name}` is {value}, more than 64 bits hold",
                 hint=f"Pass a float, or a tensor with the parts of `{name}`.",
+            )  # fmt: skip
+        if isinstance(value, torch.Tensor) and value.is_nested:
+            raise PorterError(
+                "PTR218", f"input `{name}` of kernel `{kernel.name}` is a nested tensor, which has no one shape",
+                hint=f"Pass its parts one by one, {name}.unbind(), or {name}.to_padded_tensor(0).",
             )  # fmt: skip
         values.append(cast(Value, value))
     return tuple(values)
@@ -137,7 +149,7 @@ def output_lengths(kernel: Kernel, what: str, given: Sequence[object]) -> tuple[
 
 def _lengths(kernel: Kernel, name: str, shape: object) -> tuple[int, ...]:
     lengths: object = [shape] if isinstance(shape, int) else shape
-    if not isinstance(lengths, Sequence) or not all(isinstance(n, (int, torch.SymInt)) and n >= 0 for n in lengths):
+    if not isinstance(lengths, Sequence) or not all(_is_length(n) for n in lengths):
         raise PorterError(
             "PTR206", f"the shape of output `{name}` of kernel `{kernel.name}` is {shape!r}",
             hint="Give the lengths of its dimensions: (4, 16).",
@@ -148,6 +160,10 @@ def _lengths(kernel: Kernel, name: str, shape: object) -> tuple[int, ...]:
             hint="Give the lengths of its dimensions: (4, 16).",
         )  # fmt: skip
     return tuple(lengths)
+
+
+def _is_length(given: object) -> bool:
+    return isinstance(given, (int, torch.SymInt)) and not isinstance(given, bool) and given >= 0
 
 
 def _exceeds_memory(lengths: Sequence[int]) -> bool:
@@ -274,6 +290,11 @@ def _check_type(kernel: Kernel, what: str, dtype: torch.dtype) -> None:
 
 
 def _check_number(kernel: Kernel, name: str, value: Value) -> None:
+    if isinstance(value, float) and math.isfinite(value) and abs(value) > torch.finfo(torch.float32).max:
+        raise PorterError(
+            "PTR215", f"input `{name}` of kernel `{kernel.name}` is {value}, which float32 cannot hold",
+            hint=f"Scale `{name}`, or pass float('inf') if that is meant.",
+        )  # fmt: skip
     if isinstance(value, bool) or not isinstance(value, int):
         return
     _check_range(kernel, f"input `{name}`", value, number_type(value), f"Pass a 0-d int64 tensor for `{name}`.")

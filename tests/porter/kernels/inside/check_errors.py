@@ -62,6 +62,7 @@ def derive(function: Callable[..., Any]) -> Any:
     return torch.autograd.grad(function(x).sum(), x)
 
 
+SCALED = made(inputs=("x", "n"), source="uint i = thread_position_in_grid.x; out[i] = n * x[i];")
 MANY = [f"x{i}" for i in range(31)]
 
 WRONG: list[tuple[str, Callable[[], Any], str, str]] = [
@@ -231,6 +232,26 @@ WRONG: list[tuple[str, Callable[[], Any], str, str]] = [
      "function `double` gives 2 gradients"),
     ("a function's gradient of another shape", lambda: derive(custom_function(double).vjp(lambda p, g, o: g[:2])),
      "PTR226", "gives `x` a gradient of shape (2,)"),
+    ("a gradient on another device", lambda: derive(with_reference(vjp=lambda p, g, o: g.cpu()).run), "PTR226",
+     "gives `x` a gradient on cpu"),
+    ("a name with letters of other alphabets", lambda: made("größe"), "PTR200", "`größe`"),
+    ("an input with letters of other alphabets", lambda: made(inputs=("größe",)), "PTR201", "input `größe`"),
+    ("a body that ends its function", lambda: made(source="out[0] = 1;\n} void g() {"), "PTR202", "f body:2: "),
+    ("a body that leaves a brace open", lambda: made(source="if (x[0] > 0) {\n  out[0] = 1;"), "PTR202", "f body:1: "),
+    ("a bool as length", lambda: call(output_shapes=[(True,)]), "PTR206", "output `out`"),
+    ("a reference that changes its input", lambda: made(reference=lambda x: x.add_(1)).run(X.cpu()), "PTR222",
+     "changes its input `x`"),
+    ("more threads than 64 bits count", lambda: call(grid=(2**31, 2**31, 2**31), threadgroup=(1, 1, 1)), "PTR211",
+     "`grid`"),
+    ("a number beyond a float", lambda: call(made(inputs=("x", "n")), inputs=[X, -1e39]), "PTR215", "input `n`"),
+    ("a number beyond a float after another", lambda: [call(SCALED, inputs=[X, n]) for n in (1.0, 2.0, 1e39)], "PTR215",
+     "input `n`"),
+    ("a nested tensor", lambda: call(inputs=[torch.nested.nested_tensor([X.cpu(), X.cpu()[:3]])]), "PTR218",
+     "input `x`"),
+    ("a value that is indexed", lambda: call(inputs=[X[0]]), "PTR219", "`x` has no dimensions"),
+    ("a tangent", lambda: torch.func.jvp(with_reference().run, (X,), (X,)), "PTR286", "input `x`"),
+    ("a tangent of a gradient", lambda: torch.func.hessian(with_reference(vjp=lambda p, g, o: g * p[0]).run)(X), "PTR286",
+     "forward mode"),
 ]  # fmt: skip
 
 
