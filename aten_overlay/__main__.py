@@ -5,6 +5,7 @@ With `$PORTER_CHECKOUT` and `$PORTER_OPERATORS` (names with commas between) thos
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import runpy
 import sys
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     except OverlayError as error:
         print(error, file=sys.stderr)
         return 2
+    faulthandler.enable()  # a kernel may write where no memory is
     _run(arguments)
     return 0
 
