@@ -10,7 +10,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
 from typing import Any
@@ -119,6 +119,11 @@ class Stage:
             given = getattr(self, name)
             _require(_holds(given, str), what, name, given, 'Give a tuple of names: ("x",).')
 
+    @property
+    def tiers(self) -> dict[str, Function]:
+        """What launches kernels, by the name of the tier: "" for the one to ship."""
+        return {"": self.run, **({"simple": self.simple} if self.simple else {})}
+
     def require(self, values: Values) -> None:
         """Raises PTR287 if a value that the stage takes is missing."""
         missing = [name for name in self.takes if name not in values]
@@ -155,13 +160,14 @@ class Refusal:
 
 @dataclass(frozen=True)
 class WrongStage:
-    """The first stage that is not as its reference, and where."""
+    """The first stage that is not as its reference, in which function, "" for the kernel to ship, and where."""
 
     stage: str
     difference: Difference
+    tier: str = ""
 
     def __str__(self) -> str:
-        return f"stage {self.stage}: {self.difference}"
+        return f"stage {self.stage}{f' ({self.tier})' if self.tier else ''}: {self.difference}"
 
 
 @dataclass(frozen=True)
@@ -216,17 +222,17 @@ class Script:
         for stage in self.stages:
             expected = stage.results(stage.reference, on_cpu(values))
             precise = stage.results(stage.reference, widened(values))
-            for function in filter(None, (stage.run, stage.simple)):
+            for tier, function in stage.tiers.items():
                 got = stage.results(function, values)
                 found = find_difference(stage, got, expected, precise, self.tolerance)
                 if found is not None:
-                    return found
+                    return replace(found, tier=tier)
             if stage.operators is not None:
                 found = find_difference(
                     stage, stage.results(stage.operators, on_cpu(values)), expected, precise, self.tolerance
                 )
                 if found is not None:
-                    return found
+                    return replace(found, tier="operators")
             values |= moved(expected, case.device)
         return None
 

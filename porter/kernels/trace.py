@@ -1,28 +1,34 @@
 """Runs a script stage by stage, and stops at the first stage that differs from its reference.
 
-Each stage gets what the kernels before it gave, which was right, so that the stage told is the one at fault.
+Each stage gets what the kernels before it gave, which was right, so that the stage told is the one at fault. Both tiers
+of a stage run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
 from porter.kernels.compare import Difference
-from porter.kernels.script import Case, Script, Stage, Values, find_difference, on_cpu, widened
+from porter.kernels.script import Case, Function, Script, Stage, Values, find_difference, on_cpu, widened
 from porter.kernels.writer import Writer, find_writer
 
 
 @dataclass(frozen=True)
 class StageResult:
-    """One stage of one case, how it differs (None if it does not), and who wrote the element, if known."""
+    """One stage of one case, how it differs (None if it does not), and who wrote the element, if known.
+
+    `tier` is the one that differs, "" for the one to ship.
+    """
 
     case: str
     stage: str
     difference: Difference | None = None
     writer: Writer | None = None
+    tier: str = ""
 
 
 def trace(script: Script, device: str = "mps", shuffle: int | None = None) -> Iterator[StageResult]:
@@ -39,19 +45,24 @@ def _trace_case(script: Script, case: Case, shuffle: int | None) -> Iterator[Sta
     for stage in script.stages:
         expected = stage.results(stage.reference, on_cpu(values))
         precise = stage.results(stage.reference, widened(values))
-        got = stage.results(stage.run, values)
-        found = find_difference(stage, got, expected, precise, script.tolerance)
-        difference = found.difference if found else None
-        writer = _find_writer(stage, values, difference, shuffle) if difference and difference.index else None
-        yield StageResult(str(case), stage.name, difference, writer)
-        if difference is not None:
-            return
-        values |= got
+        given: dict[str, Any] = {}
+        for tier, function in stage.tiers.items():
+            got = stage.results(function, values)
+            given = given or got
+            found = find_difference(stage, got, expected, precise, script.tolerance)
+            if found is not None:
+                writer = _find_writer(stage, function, values, found.difference, shuffle)
+                yield StageResult(str(case), stage.name, found.difference, writer, tier)
+                return
+        yield StageResult(str(case), stage.name)
+        values |= given
 
 
-def _find_writer(stage: Stage, values: Values, difference: Difference, shuffle: int | None) -> Writer | None:
+def _find_writer(
+    stage: Stage, function: Function, values: Values, difference: Difference, shuffle: int | None
+) -> Writer | None:
     def run() -> Tensor:
-        result: Tensor = stage.results(stage.run, values)[difference.output]
+        result: Tensor = stage.results(function, values)[difference.output]
         return result
 
     return find_writer(run, difference.index, shuffle)

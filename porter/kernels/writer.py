@@ -59,6 +59,8 @@ def find_writer(run: Callable[[], Tensor], index: Sequence[int], shuffle: int | 
     launches = _Launches()
     with observing(launches.add):
         result = run()
+    if result.dim() != len(index):  # it has another shape than it should
+        return None
     place = _find_place(launches.seen, result, index)
     if place is None:
         return None

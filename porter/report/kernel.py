@@ -57,7 +57,7 @@ def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
 
 
 def _wrong_stage(found: WrongStage | None) -> dict[str, Any]:
-    return {} if found is None else {"stage": found.stage, **difference_object(found.difference)}
+    return {} if found is None else {"stage": found.stage, "tier": found.tier, **difference_object(found.difference)}
 
 
 def difference_object(difference: Difference | None) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def trace_lines(result: StageResult) -> list[str]:
     if difference is None:
         return [f"{result.case}  {result.stage}: as its reference"]
     return [
-        f"{result.case}  {result.stage}: DIFFERS",
+        f"{result.case}  {result.stage}{f' ({result.tier})' if result.tier else ''}: DIFFERS",
         f"  at        {difference.output}{list(difference.index)}",
         f"  expected  {difference.expected}",
         f"  got       {difference.got}",
@@ -98,6 +98,7 @@ def trace_object(result: StageResult) -> dict[str, Any]:
     return {
         "case": result.case,
         "stage": result.stage,
+        "tier": result.tier,
         "ok": result.difference is None,
         "writer": asdict(result.writer) if result.writer else None,
         **difference_object(result.difference),

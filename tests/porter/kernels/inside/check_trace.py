@@ -105,3 +105,25 @@ def test_of_two_launches_the_one_that_gave_the_result_is_watched() -> None:
 
 def test_what_is_right_is_traced_to_its_end() -> None:
     assert trace_second(copy).difference is None
+
+
+def test_a_wrong_simple_tier_is_told() -> None:
+    stages = (Stage("copy", copy, torch.clone, ("x",), simple=lambda x: run(WRONG, x)),)
+    script = Script("copy", Kind.PIPELINE, stages, make_inputs, ((20,),), (), (torch.float32,), (Layout.DENSE,))
+    (found,) = trace(script)
+    assert found.tier == "simple" and found.difference is not None and found.writer is not None
+    assert (found.difference.index, found.writer.thread, found.writer.text) == ((13,), (13, 0, 0), "out[i] = v;")
+    wrong = script.find_difference(next(script.cases()))
+    assert wrong is not None and str(wrong).startswith("stage copy (simple): out[13] is 14.0")
+
+
+def test_a_wrong_result_without_dimensions_has_its_thread() -> None:
+    def add(x: Tensor) -> Tensor:
+        return run("float sum = 1;\nfor (int i = 0; i < 20; ++i) sum += x[i];\nout[0] = sum;", x, grid=(1, 1, 1),
+                   output_shapes=[()])  # fmt: skip
+
+    stages = (Stage("add", add, torch.sum, ("x",)),)
+    script = Script("add", Kind.PIPELINE, stages, make_inputs, ((20,),), (), (torch.float32,), (Layout.DENSE,))
+    (found,) = trace(script)
+    assert found.difference is not None and found.writer is not None
+    assert (found.difference.got, found.writer.thread, found.writer.line) == ("191.0", (0, 0, 0), 3)
