@@ -140,7 +140,7 @@ def write_aten_calls(function: Callable[..., Any], arguments: Mapping[str, str],
             raise NotCalls(str(error).splitlines()[0]) from error
     if path.taken:
         raise NotCalls("it decides on sizes")
-    results = found if isinstance(found, tuple) else (found,)
+    results = found if isinstance(found, (tuple, list)) else (found,)
     if not all(isinstance(each, _Tensor) for each in results):
         raise NotCalls("it returns something else than tensors")
     return WrittenReference(tuple(each.text for each in results), tuple(used.names))

@@ -207,7 +207,7 @@ class _Run:
 
     def finish(self, result: Any) -> Launch:
         """The launch with what the function returns. Raises PTR244 for something else than outputs in order."""
-        results = result if isinstance(result, tuple) else (result,)
+        results = result if isinstance(result, (tuple, list)) else (result,)
         if self.launch is None or not all(isinstance(each, _Output) for each in results):
             raise PorterError(
                 "PTR244", "the stage returns something else than its kernel's outputs", Place(self.path.file),

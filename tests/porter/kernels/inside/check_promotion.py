@@ -143,6 +143,13 @@ def test_a_stage_among_several_has_to_be_named() -> None:
         written("silu", "My-op")
 
 
+def test_a_stage_may_return_the_list_that_its_kernel_returns(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    call = "launch(KERNEL, x, output_shapes=[x.shape], output_dtypes=[x.dtype])"
+    path.write_text(HEAD.replace(')["out"]', ")") + f"def run(x):\n    return {call}\n" + TAIL)
+    assert "+- func: my_op(Tensor x) -> Tensor" in plan(path, "my_op").changes.diff()
+
+
 def test_an_operator_or_a_file_that_is_there_stays() -> None:
     with pytest.raises(PorterError, match=r"native_functions.yaml:\d+: PTR242 the fork has the operator exp already"):
         written("silu", "exp")
