@@ -14,7 +14,8 @@ struct Cell {
   uint16_t writer_epoch, writer_simd_epoch, reader_epoch, reader_simd_epoch;
 };
 static_assert(sizeof(Cell) == 32, "half a cache line");
-enum : uint16_t { kLane = 1023, kSameValue = 1 << 15, kSeveralLanes = 1 << 15, kSeveralSimdgroups = 1 << 14, kSeveralGroups = 1 << 13 };
+// kFirst: nobody wrote there before.
+enum : uint16_t { kLane = 1023, kSameValue = 1 << 15, kFirst = 1 << 14, kSeveralLanes = 1 << 15, kSeveralSimdgroups = 1 << 14, kSeveralGroups = 1 << 13 };
 
 enum Space : uint8_t { kDevice, kThreadgroup, kTexture };
 

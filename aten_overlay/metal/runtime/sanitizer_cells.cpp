@@ -75,6 +75,23 @@ const char* verb(const pm_site& site) { return site.kind & PM_STORES ? (site.kin
        range.space == kDevice ? "nothing wrote since it was allocated" : "no thread of its threadgroup wrote");
 }
 
+// A start that an atomic access of another thread may come before.
+[[noreturn]] void report_early(State& s, const Range& range, const Cell& c, uintptr_t address, const pm_site& site) {
+  const pm_site& start = site_at(s, c.writer_site);
+  fail(s, PM_UNINITIALIZED, "PTR262: kernel `", site, pm_index(), "reads %s, which %s wrote first, at %s:%u, with no barrier between",
+       memory_name(s, &range, site, address).text, thread_name(s, c.writer_group, c.writer_lane & kLane).text, start.file, start.line);
+}
+
+bool is_update(const pm_site& site) { return (site.kind & PM_LOADS) && (site.kind & PM_ATOMIC); }
+
+// An atomic access leaves what the same thread wrote just before, plainly or as the first: others still need a barrier.
+bool keeps_writer(const State& s, const Cell& c, const Access& a) {
+  if (!a.atomic || !c.writer_site || c.writer_group != a.group || (c.writer_lane & kLane) != a.lane) return false;
+  if (c.writer_epoch != a.epoch.group || c.writer_simd_epoch != a.epoch.simd) return false;
+  const pm_site& site = site_at(s, c.writer_site);
+  return !(site.kind & PM_ATOMIC) || ((c.writer_lane & kFirst) && !is_update(site));
+}
+
 void note_reader(Cell& c, const Access& a) {
   const uint32_t lane = c.reader_lane & kLane;
   const bool several = c.reader_lane & ~kLane;
@@ -102,20 +119,25 @@ void visit(State& s, const Range& range, Cell& c, uintptr_t address, uint32_t si
     const bool free = c.writer_site && a.atomic && (site_at(s, c.writer_site).kind & PM_ATOMIC);
     if (c.writer_site && !free && !is_after_writer(a, c)) {
       note(s, range, address, size, a, c, true, site);
-      if (!a.store) report(s);
+      if (a.load) report(s);
     }
     if (a.store && c.reader_site && !(a.atomic && (site_at(s, c.reader_site).kind & PM_ATOMIC)) && !is_after_readers(a, c))
       note(s, range, address, size, a, c, false, site);
   }
+  const bool atomic_start = (c.writer_lane & kFirst) && (site_at(s, c.writer_site).kind & PM_ATOMIC);
+  if (a.load && a.atomic && atomic_start && range.space == kThreadgroup && (s.checks & kUninitialized) && !s.fenced[range.space] &&
+      !is_update(site_at(s, c.writer_site)) && !is_after_writer(a, c))
+    report_early(s, range, c, address, site);
   if (!a.store) {
     if (!c.writer_site && range.space == kThreadgroup && (s.checks & kUninitialized)) report_unwritten(s, range, address, site);
     note_reader(c, a);
     return;
   }
+  if (keeps_writer(s, c, a)) return;
   const bool same = s.conflict.pending && c.writer_site && c.writer_group == a.group;
+  c.writer_lane = uint16_t(a.lane | (same ? kSameValue : 0) | (c.writer_site ? 0 : kFirst));
   c.writer_site = a.site;
   c.writer_group = a.group;
-  c.writer_lane = uint16_t(a.lane | (same ? kSameValue : 0));
   c.writer_epoch = a.epoch.group;
   c.writer_simd_epoch = a.epoch.simd;
 }

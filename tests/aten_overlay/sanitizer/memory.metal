@@ -155,3 +155,20 @@ kernel void waiting_repaired(device float* out [[buffer(0)]], const device float
   volatile device float* flag = out;
   if (flag[0] != 0) out[i + 1] = 1;
 }
+
+// A count in threadgroup memory that one thread starts atomically, while others may already add to it.
+template <bool repaired> static void add_one(device float* out, const device float* in, uint i, uint l, threadgroup atomic_uint* count) {
+  if (l == 0) atomic_store_explicit(count, 0u, memory_order_relaxed);
+  if (repaired) threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[i] = in[i] * atomic_fetch_add_explicit(count, 1u, memory_order_relaxed);  // atomic_start
+}
+kernel void atomic_start(device float* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]],
+    uint l [[thread_position_in_threadgroup]]) {
+  threadgroup atomic_uint count;
+  add_one<false>(out, in, i, l, &count);
+}
+kernel void atomic_start_repaired(device float* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]],
+    uint l [[thread_position_in_threadgroup]]) {
+  threadgroup atomic_uint count;
+  add_one<true>(out, in, i, l, &count);
+}

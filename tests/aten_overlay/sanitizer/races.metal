@@ -116,3 +116,15 @@ kernel void bytes(device uchar* out [[buffer(0)]], const device float* in [[buff
 kernel void bytes_repaired(device uchar* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
   out[i] = uchar(in[i]);
 }
+
+// A count that one thread starts plainly, while others add to it.
+kernel void plain_start(device uint* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  if (i == 0) out[0] = 1;
+  atomic_fetch_add_explicit(reinterpret_cast<device atomic_uint*>(out), in[i] > 0 ? 1u : 0u, memory_order_relaxed);  // plain_start
+}
+kernel void plain_start_repaired(device uint* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]],
+    uint l [[thread_position_in_threadgroup]], uint group [[threadgroup_position_in_grid]]) {
+  if (l == 0) out[group] = 1;
+  threadgroup_barrier(mem_flags::mem_device);
+  atomic_fetch_add_explicit(reinterpret_cast<device atomic_uint*>(out) + group, in[i] > 0 ? 1u : 0u, memory_order_relaxed);
+}

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 GRID, GROUP = 256, 128
 RACES = (
     "no_barrier", "tile_reused", "other_memory", "no_memory", "lockstep", "device_memory", "other_group", "lost_update",
-    "half_atomic", "many_writers", "bytes",
+    "half_atomic", "many_writers", "bytes", "plain_start",
 )  # fmt: skip
 
 
@@ -142,6 +142,12 @@ def test_three_numbers_in_twelve_bytes() -> None:
 def test_memory_that_a_kernel_may_not_touch(name: str, code: str, message: str) -> None:
     found = memory(name, np.zeros(GRID, np.float32))
     assert found.code == code and message in found.what
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_a_start_that_an_atomic_access_may_come_before(seed: int | None) -> None:
+    found = finding("memory.metal", "atomic_start", [np.zeros(GRID, np.float32), values()], seed=seed)
+    assert found.code == "PTR262" and "`count` at byte 0" in found.what
 
 
 def test_memory_as_it_was_allocated_is_not_to_be_read() -> None:
