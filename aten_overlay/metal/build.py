@@ -28,10 +28,12 @@ from aten_overlay.metal.inlining import relax_inlining
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.reach import find_reached, shares_state
 from aten_overlay.metal.sanitizer.checks import mask
+from aten_overlay.metal.sanitizer.copies import ALIASING, copy_values
 from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
+from aten_overlay.metal.sanitizer.marks import FOR_PRIVATE, mark_undefined
 from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuffles, watches_accesses
 from aten_overlay.metal.sanitizer.places import without_places
-from aten_overlay.metal.sanitizer.private import FOR_PRIVATE, mark_undefined, watch_undefined
+from aten_overlay.metal.sanitizer.private import watch_undefined
 from aten_overlay.metal.table import Value
 from aten_overlay.metal.targets import HOST_FLAGS, host
 from aten_overlay.metal.tracing import FLAGS, mark_lines
@@ -260,7 +262,7 @@ def _flags_for_second_step(options: Options) -> list[str]:
 def _mark(module: str, options: Options) -> str:
     """What the steps after this one have to know of the source."""
     if watches_accesses(options.sanitize):
-        return defer_to_sanitizer(mark_undefined(module))
+        return defer_to_sanitizer(mark_undefined(copy_values(module)))
     return mark_lines(module) if options.traced and not options.sanitize else module
 
 
@@ -311,9 +313,10 @@ def _flags(options: Options) -> list[str]:
     watched = (*_SANITIZED, *private) if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     wide = (CALLED,) if _is_fast(options) else ()
+    aliasing = (ALIASING,) if watches_accesses(options.sanitize) else ()
     return [
         *HOST_FLAGS, f"-std={options.standard}", *write_flags(select()), *watched,
-        *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
+        *_CODE, *aliasing, compiler.BY_CONTENT, options.optimization, *contraction,
         *checks, *traces, *wide, *options.extra,
     ]  # fmt: skip
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, first_type, functions
 from aten_overlay.metal.lockstep import SOURCE
+from aten_overlay.metal.sanitizer.copies import UNREAD
 from aten_overlay.metal.sanitizer.places import Place, Places, without_places
 from aten_overlay.metal.sanitizer.roots import Kind, Root, Roots
 
@@ -81,6 +82,8 @@ class _Watched:
 
     def _calls(self, line: str, roots: Roots, place: Place) -> list[str]:
         if found := _ACCESS.match(line):
+            if UNREAD in line:
+                return []
             return self._call(*_read_access(found[1], found[2]), roots, place)
         if found := _RANGE.match(line):
             attributes, to, rest = found.groups()

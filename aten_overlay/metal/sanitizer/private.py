@@ -1,37 +1,31 @@
 """Private variables that are used before they have a value.
 
-Clang gives each such variable a pattern of its own (`-ftrivial-auto-var-init`). `mark_undefined` makes the pattern the
-result of a call that nothing can be known of; the optimizer removes all that is overwritten. `watch_undefined` follows
-what is left through the values computed from it, next to each of which a bit tells whether it is undefined, and adds a
-call of the runtime where one decides a branch, is an address, or is stored where others see it.
+What is left of the marks (see marks.py) is followed through the values computed from it, next to each of which a bit
+tells whether it is undefined. A call of the runtime comes where one decides a branch, is an address, or is stored where
+others see it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from aten_overlay.metal.ir import LOCAL, NotUnderstood, first_type, functions
+from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, first_type, functions
+from aten_overlay.metal.sanitizer.marks import SCALAR, UNDEFINED
 from aten_overlay.metal.sanitizer.places import Place, Places
 from aten_overlay.metal.sanitizer.roots import Kind, Roots
 
-FOR_PRIVATE = "-ftrivial-auto-var-init=pattern"
-_NODE = re.compile(r'^!(\d+) = !\{!"auto-init"\}$', re.M)
-_SCALAR = r"i\d+|half|bfloat|float|double"
-_STORE = re.compile(rf"^  store ({_SCALAR}|<(\d+) x i8>) .*, ptr ({LOCAL.pattern}), align (\d+)(.*)$")
-_FILL = re.compile(
-    rf"^  call void @llvm\.memset\.p0\.i64\(ptr align (\d+) ({LOCAL.pattern}), i8 -(?:86|1), i64 (\d+), .*?\)(.*)$"
-)
-_COPY = re.compile(
-    rf"^  call void @llvm\.memcpy\.p0\.p0\.i64\(ptr align (\d+) ({LOCAL.pattern}), ptr [^,]*, i64 (\d+), .*?\)(.*)$"
-)
-_MOST_BYTES = 2048  # of a variable that is followed
-_SOURCE = "@pm_undefined_"
 _RESULT = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
 _USE = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?(store|br|switch|load) (.*)$")
 _ADDRESS = re.compile(rf", ptr ({LOCAL.pattern})(?=,|$)")
+_FILL = re.compile(
+    rf"^  (?:tail )?call void @llvm\.memset\.p0\.i64\(ptr [^%@,]*({LOCAL.pattern}), i8 (\S+), (i64 \S+), .*$"
+)
+_COPY = re.compile(
+    rf"^  (?:tail )?call void @llvm\.mem(?:cpy|move)\.p0\.p0\.i64\(ptr [^%@,]*({LOCAL.pattern}), "
+    rf"ptr [^%@,]*({LOCAL.pattern}|{GLOBAL.pattern}), (i64 \S+), .*$"
+)
 _PHI = re.compile(r"\[ (.+?), (%(?:\"[^\"]*\"|[-\w.$]+)) \]")
 _LOCATION = re.compile(r"!dbg !(\d+)")
 _SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
@@ -43,39 +37,11 @@ _OPERATIONS = """
 _STEPS = frozenset(("getelementptr", "phi", "select", "alloca"))
 _FOLLOWED = frozenset(_OPERATIONS.split())
 
-
-def mark_undefined(module: str) -> str:
-    """`module` as clang wrote it, with a call in place of each pattern."""
-    node = _NODE.search(module)
-    if not node:
-        return module
-    numbers, kinds, mark = count(), {"i32"}, f"!annotation !{node[1]}"
-
-    def pieces(address: str, bytes_: int, align: str, rest: str) -> Iterator[str]:
-        for offset in range(0, bytes_, 4):
-            name = f"%pm.undefined.{next(numbers)}"
-            yield f"  {name}.at = getelementptr i8, ptr {address}, i64 {offset}"
-            yield f"  {name} = call i32 {_SOURCE}i32(){rest}"
-            yield f"  store i32 {name}, ptr {name}.at, align {min(int(align), 4)}"
-
-    lines: list[str] = []
-    for line in module.split("\n"):
-        rest = f", {found[0]}" if (found := _LOCATION.search(line)) else ""
-        store = _STORE.match(line) if mark in line else None
-        fill = (_FILL.match(line) or _COPY.match(line)) if mark in line else None
-        if store and store[2] is None:
-            name = f"%pm.undefined.{next(numbers)}"
-            kinds.add(store[1])
-            lines.append(f"  {name} = call {store[1]} {_SOURCE}{store[1]}(){rest}")
-            lines.append(f"  store {store[1]} {name}, ptr {store[3]}, align {store[4]}")
-        elif store and int(store[2]) % 4 == 0:
-            lines += pieces(store[3], int(store[2]), store[4], rest)
-        elif fill and int(fill[3]) % 4 == 0 and int(fill[3]) <= _MOST_BYTES:
-            lines += pieces(fill[2], int(fill[3]), fill[1], rest)
-        else:
-            lines.append(line)
-    declared = [f"declare {kind} {_SOURCE}{kind}() nounwind willreturn memory(none)" for kind in sorted(kinds)]
-    return "\n".join([*lines, *declared, ""])
+_DECLARATIONS = (
+    "declare void @pm_check_private(i1, ptr, i32)",
+    "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+    "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)",
+)
 
 
 def watch_undefined(module: str) -> str:
@@ -84,12 +50,13 @@ def watch_undefined(module: str) -> str:
     pieces, at = [], 0
     for start, end, _ in functions(module):
         text = module[start:end]
-        if f"{_SOURCE}" in text:
+        if f"{UNDEFINED}" in text:
             pieces += [module[at:start], _Function(text, places, files).write()]
             at = end
-    rest = re.sub(rf"^declare .*{_SOURCE}.*\n", "", "".join([*pieces, module[at:]]), flags=re.M)
+    rest = re.sub(rf"^declare .*{UNDEFINED}.*\n", "", "".join([*pieces, module[at:]]), flags=re.M)
     tables = [_table(file, number) for file, number in files.items()]
-    return "\n".join([rest, *tables, "declare void @pm_check_private(i1, ptr, i32)", ""])
+    declarations = [line for line in _DECLARATIONS if line.split("(")[0] not in rest]
+    return "\n".join([rest, *tables, *declarations, ""])
 
 
 def _table(file: str, number: int) -> str:
@@ -133,7 +100,11 @@ class _Function:
             known = _RESULT.match(line)
             if known and (known[2] in _STEPS or (known[2] == "load" and _has_size(known[3]))):
                 continue
-            if line.startswith("  store ") and _has_size(line.removeprefix("  store ")):
+            if fill := _FILL.match(line):
+                line = fill[2]
+            elif (copy := _COPY.match(line)) and (self._is_private(copy[1]) or not self._is_private(copy[2])):
+                line = ""
+            elif line.startswith("  store ") and _has_size(line.removeprefix("  store ")):
                 line = line.split(", ptr ")[0]
             elif re.match(r"  (?:tail )?call void @llvm\.lifetime", line):
                 line = ""
@@ -142,6 +113,10 @@ class _Function:
                 if root and root.kind is Kind.PRIVATE:
                     found.add(root.name)
         return found
+
+    def _is_private(self, address: str) -> bool:
+        root = self.roots.find(address)
+        return bool(root and root.kind is Kind.PRIVATE)
 
     def _array(self, address: str) -> str:
         """The private variable that an address is in, if it can be followed; else nothing."""
@@ -156,6 +131,10 @@ class _Function:
                 value = store[3][: to.start()].rsplit(" ", 1)[-1]
                 if value in self.bits and (array := self._array(to[1])):
                     self.arrays.add(array)
+            if (fill := _FILL.match(line)) and fill[2] in self.bits and (array := self._array(fill[1])):
+                self.arrays.add(array)
+            if (copy := _COPY.match(line)) and self._array(copy[2]) in self.arrays and (array := self._array(copy[1])):
+                self.arrays.add(array)
             found = _RESULT.match(line)
             if found and self._may_be_undefined(found[2], found[3]):
                 self.bits.add(found[1])
@@ -165,7 +144,7 @@ class _Function:
 
     def _may_be_undefined(self, opcode: str, rest: str) -> bool:
         if opcode == "call" and not _FUNCTION.search(rest):
-            return _SOURCE in rest
+            return UNDEFINED in rest
         if opcode == "load":
             address = _ADDRESS.search(rest)
             return bool(address and self._array(address[1]) in self.arrays) and not rest.startswith("<")
@@ -185,7 +164,7 @@ class _Function:
             return []
         name, opcode, rest = found[1], found[2], found[3].split(", !")[0]
         bit, part = _bit_name(name), _part_name(name)
-        if _SOURCE in rest:
+        if UNDEFINED in rest:
             return [f"  {bit} = or i1 true, false"]
         if opcode == "load":
             address = _ADDRESS.search(rest)
@@ -224,6 +203,8 @@ class _Function:
             bits = _bit_name(found[1])
             clear = f"  call void @llvm.memset.p0.i64(ptr {bits}, i8 0, i64 {size}, i1 false)"
             return [f"  {bits} = alloca {kind}, align 16", clear]
+        if moved := _FILL.match(line) or _COPY.match(line):
+            return self._keep_range(moved) if self._array(moved[1]) in self.arrays else []
         store = _USE.match(line)
         if not store or store[2] != "store" or not (to := _ADDRESS.search(store[3])):
             return []
@@ -237,6 +218,17 @@ class _Function:
         else:
             made, bits = [f"  {bit}.all = select i1 {self._bit(value)}, {kept} {every}, {kept} 0"], f"{bit}.all"
         return [*self._place_bit(bit, to[1]), *made, f"  store {kept} {bits}, ptr {bit}.at, align 1"]
+
+    def _keep_range(self, moved: re.Match[str]) -> list[str]:
+        """Keeps the bits of what a private array is filled with, or copied from."""
+        to, value, size = moved.groups()
+        bit = f"%pm.kept.{len(self.text)}.{next(_numbers)}"
+        lines = self._place_bit(bit, to)
+        if moved.re is _COPY and self._array(value) in self.arrays:
+            lines += self._place_bit(f"{bit}.of", value)
+            return [*lines, f"  call void @llvm.memmove.p0.p0.i64(ptr {bit}.at, ptr {bit}.of.at, {size}, i1 false)"]
+        lines.append(f"  {bit}.all = select i1 {self._bit(value)}, i8 1, i8 0")
+        return [*lines, f"  call void @llvm.memset.p0.i64(ptr {bit}.at, i8 {bit}.all, {size}, i1 false)"]
 
     def _checks(self, line: str, place: Place) -> list[str]:
         """Before what the program's course or others' memory comes to depend on."""
@@ -260,7 +252,7 @@ class _Function:
 
     def _without_mark(self, line: str) -> str:
         """The pattern itself is any value."""
-        return re.sub(rf"(?:tail )?call ({_SCALAR}) {_SOURCE}\w+\(\)[^,]*(,.*)?$", _plain_value, line)
+        return re.sub(rf"(?:tail )?call ({SCALAR}) {UNDEFINED}\w+\(\)[^,]*(,.*)?$", _plain_value, line)
 
 
 _numbers = count()

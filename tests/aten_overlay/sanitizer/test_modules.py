@@ -9,11 +9,11 @@ import pytest
 
 from aten_overlay.metal import compiler
 from aten_overlay.metal.ir import functions
-from aten_overlay.metal.sanitizer import private
 from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
+from aten_overlay.metal.sanitizer.marks import MOST_BYTES, mark_undefined
 from aten_overlay.metal.sanitizer.meetings import mark_meetings, shuffles, watches_accesses
 from aten_overlay.metal.sanitizer.places import Places, without_places
-from aten_overlay.metal.sanitizer.private import mark_undefined, watch_undefined
+from aten_overlay.metal.sanitizer.private import watch_undefined
 from aten_overlay.metal.sanitizer.roots import Kind, Root, Roots
 from aten_overlay.metal.sanitizer.turns import Turns
 
@@ -196,7 +196,7 @@ def test_code_without_patterns_stays_as_it_is() -> None:
 
 
 def test_a_large_array_is_not_followed() -> None:
-    large = UNSET.replace("i64 80", f"i64 {private._MOST_BYTES + 4}")
+    large = UNSET.replace("i64 80", f"i64 {MOST_BYTES + 4}")
     assert "memset" in mark_undefined(large)
 
 
@@ -267,6 +267,24 @@ def test_an_array_whose_address_goes_elsewhere_is_not_followed() -> None:
         store float %y, ptr %out, align 4
     """)
     assert "pm.bit.a" not in text and "call void @pm_check_private" not in text
+
+
+def test_a_filled_and_copied_array_keeps_the_bits() -> None:
+    text = checked("""
+        %a = alloca [4 x i32], align 16
+        %b = alloca [4 x i32], align 16
+        %x = call i8 @pm_undefined_i8()
+        call void @llvm.memset.p0.i64(ptr align 16 %a, i8 %x, i64 16, i1 false)
+        call void @llvm.memcpy.p0.p0.i64(ptr align 16 %b, ptr align 16 %a, i64 16, i1 false)
+        %y = load i32, ptr %b, align 4
+        store i32 %y, ptr %out, align 4
+    """)
+    assert "= select i1 %pm.bit.x, i8 1, i8 0" in text
+    assert (
+        len(re.findall(r"call void @llvm.memmove.p0.p0.i64\(ptr %pm.kept\S+.at, ptr %pm.kept\S+.of.at, i64 16", text))
+        == 1
+    )
+    assert "call void @pm_check_private(i1 %pm.bit.y" in text
 
 
 LOOPS = """\

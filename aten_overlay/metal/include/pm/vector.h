@@ -4,7 +4,7 @@
 
 namespace pm {
 template <class T, int N> struct packed;
-// Gives a union its alignment. Not by alignas, which would let the compiler rely on it: kernels read vectors from addresses
+// Gives a vector its alignment. Not by alignas, which would let the compiler rely on it: kernels read vectors from addresses
 // that are aligned for their components alone, as Apple's GPUs do without complaint (see -fmax-type-align in build.py).
 template <unsigned long Bytes> using aligned_to = unsigned char __attribute__((ext_vector_type(Bytes)));
 // A swizzle is a member that shares a vector's storage, N elements. It has no friend operators: those made every lookup slow.
@@ -113,12 +113,13 @@ namespace metal {
 #define PM_COMPARISON(N, op) \
   friend PM_INLINE constexpr vec<bool, N> operator op(const vec& a, const vec& b) { return PM_TEST_##N(op); }
 
+// The alignment comes of an array of no elements, which is no part of the value: the padding of three components is none.
 #define PM_VECTOR(N, ALIGN) \
   template <class T> struct vec<T, N> { \
+    pm::aligned_to<sizeof(T) * ALIGN> alignment_[0]; \
     union { \
       PM_NAMES_##N \
-      pm::aligned_to<sizeof(T) * ALIGN> alignment_; \
-      T v_[ALIGN]; \
+      T v_[N]; \
       PM_SWIZZLES_##N(PM_SWIZZLE) \
     }; \
     vec() = default; \
@@ -175,8 +176,10 @@ namespace metal {
 #define PM_N 2
 PM_VECTOR(2, 2)
 #undef PM_N
-#define PM_N 4
+#define PM_N 3
 PM_VECTOR(3, 4)
+#undef PM_N
+#define PM_N 4
 PM_VECTOR(4, 4)
 #undef PM_N
 template <class T> struct vec<T, 1>;
