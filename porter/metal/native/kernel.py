@@ -64,7 +64,7 @@ class KernelStyle:
     threadgroup_reductions: bool
     guards_bfloat: bool
     complex_numbers: Complex = Complex.UNKNOWN
-    welford: bool = False  # no fork's yet: the sanitizer takes the padding of float3 for memory without a value
+    welford: bool = False
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
 _ATOMIC = f"{METAL_HEADERS}/atomic.h"
 _THREADGROUP_SUM = re.compile(r"\bthreadgroup_sum\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+,\s*\w+ \w+\)")
+_WELFORD = re.compile(r"\bthreadgroup_welford_combine\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+\)")
 _USED = "lib.getPipelineStateForFunc"
 # What a kernel's text says, and the header of c10 or of Metal that declares it.
 _DECLARED_IN = (
@@ -101,7 +102,8 @@ def read_style(checkout: Checkout) -> KernelStyle:
     """How the fork's kernels reduce, and whether those of bfloat need a newer Metal, by its own files."""
     reductions = checkout.read(_REDUCTIONS) if checkout.exists(_REDUCTIONS) else ""
     guarded = any("__METAL_VERSION__ >= 310" in checkout.read(path) for path in checkout.list(KERNELS, ".metal"))
-    return KernelStyle(_THREADGROUP_SUM.search(reductions) is not None, guarded)
+    welford = _WELFORD.search(reductions) is not None
+    return KernelStyle(_THREADGROUP_SUM.search(reductions) is not None, guarded, welford=welford)
 
 
 def read_atomic_types(checkout: Checkout) -> tuple[str, ...]:
