@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice, takewhile
+from functools import partial
+from itertools import chain, islice, product, takewhile
 from time import process_time
 from typing import Any
 
@@ -14,13 +16,14 @@ import torch
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.recording.calls import OpCall, capture_calls_in_place, capture_sample_calls
-from porter.recording.seen_values import SeenValues, with_arguments
+from porter.recording.seen_values import SeenValues, survives, with_arguments
 from porter.recording.size_sets import SETS, Place, SizeSets
 from porter.recording.templates import Template
 
 SECONDS = 12.0  # of this process, to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
 _KEPT = 10  # of them, that differ in more than sizes
+_MOST_FLAGS = 3  # of a sample, all of whose values are combined
 _ASKED = 12  # part of the time in which samples of one type are asked what they call
 _OTHER_SETS = 1  # of a sample, for element types after the first
 TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", "int32", "bool", "bfloat16"))
@@ -125,7 +128,36 @@ def _pick_samples(
         if not seen.issuperset(_list_kinds(sample)):
             kept.append(sample)
             seen.update(_list_kinds(sample))
+    kept += _list_other_flags(op, kept)
     return kept, SeenValues.of(call for made in calls for call in made)
+
+
+def _list_other_flags(op: Any, samples: Sequence[Any]) -> Iterator[Any]:
+    """Samples like the first with flags that none has together, which may decide what operator is called.
+
+    Those that the CPU takes.
+    """
+    templates = [Template.of(sample) for sample in samples]
+    if not templates:
+        return
+    first = templates[0]
+    places = [at for at, leaf in enumerate(first.leaves) if isinstance(leaf, bool)]
+    known = {tuple(each.leaves[at] for at in places) for each in templates if each.spec == first.spec}
+    for values in product((False, True), repeat=len(places)) if len(places) <= _MOST_FLAGS else ():
+        if values not in known:
+            flags = dict(zip(places, values, strict=True))
+            leaves = tuple(flags.get(at, leaf) for at, leaf in enumerate(first.leaves))
+            made = replace(first, leaves=leaves).make(first.sizes(), bool(first.slopes))
+            run = partial(op, made.input, *made.args, **made.kwargs)
+            if survives(run) and _is_taken(run):
+                yield made
+
+
+def _is_taken(run: Callable[[], object]) -> bool:
+    with suppress(Exception):  # whatever the CPU's checks raise
+        run()
+        return True
+    return False
 
 
 def _list_kinds(sample: Any) -> set[tuple[int, Any]]:

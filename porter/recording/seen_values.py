@@ -9,9 +9,10 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -93,7 +94,7 @@ class SeenValues:
         given = [(name, each.ndim) for name, each in call.tensors().items()]
         key = f"{call.name} {changed} {given}"
         if key not in self._answers:
-            self._answers[key] = _survives(made)
+            self._answers[key] = survives(partial(_runs_on_cpu, made))
         return self._answers[key] and _runs_on_cpu(made)
 
 
@@ -117,14 +118,15 @@ def _lacks_tensors(call: OpCall) -> bool:
     return any(each is None or not each.numel() for each in given)
 
 
-def _survives(call: OpCall) -> bool:
-    """Whether a process that makes a call on the CPU lives: some kernels read memory that they do not check."""
+def survives(run: Callable[[], object]) -> bool:
+    """Whether a process that runs something on the CPU lives: some kernels read memory that they do not check."""
     child = os.fork()
     if not child:
         faulthandler.disable()
         signal.alarm(_SECONDS)
         torch.set_num_threads(1)  # a thread pool does not survive a fork
-        _runs_on_cpu(call)
+        with suppress(Exception):
+            run()
         os._exit(0)
     return os.WIFEXITED(os.waitpid(child, 0)[1])
 

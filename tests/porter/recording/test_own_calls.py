@@ -46,3 +46,10 @@ def test_samples_call_the_operator(base: str, ranks: set[int]) -> None:
 def test_samples_that_are_not_asked_stay() -> None:
     picked, seen = _pick_samples(LOSS, "nll_loss_backward", FLOAT, True, 0.0)
     assert {Template.of(each).rank for each in picked} >= {4} and not seen.values
+
+
+def test_flags_that_no_sample_has_together_are_combined() -> None:
+    [pool] = [op for op in op_db if op.full_name == "nn.functional.max_pool2d"]
+    picked, _ = _pick_samples(pool, "max_pool2d_backward", FLOAT, True, 0.0)
+    flags = {(each.kwargs["ceil_mode"], each.kwargs["return_indices"]) for each in picked}
+    assert flags == {(False, False), (False, True), (True, False), (True, True)}
