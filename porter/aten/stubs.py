@@ -239,8 +239,14 @@ def _follow_builder(file: _File, iterator: cpp.Expr, facts: Facts) -> cpp.Expr:
     """The iterator that a function of the same file builds and returns, or the expression itself."""
     if not isinstance(iterator, cpp.Call) or not isinstance(iterator.function, cpp.Name):
         return iterator
-    for found in _find_callees(file, iterator.function.last, ""):
-        steps = list_executed(parse_definition(found).body, replace(facts, names={}))
+    name = iterator.function
+    for found in (
+        _find_callees(file, name.last, "") if name.path == name.last else ()
+    ):  # TensorIterator's own have a scope
+        function = parse_definition(found)
+        if not function.returns.endswith("TensorIterator"):
+            continue
+        steps = list_executed(function.body, replace(facts, names={}))
         returned = [
             each.facts.resolve(each.statement.value)
             for each in steps

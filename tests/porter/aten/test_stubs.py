@@ -138,6 +138,8 @@ Tensor& both_out(const Tensor& self, Tensor& result) {
   turn_stub(iter.device_type(), iter);
   return result;
 }
+static Tensor& unary_op(Tensor& result, const Tensor& self) { return result; }
+static Tensor& unary_float_op(Tensor& result, const Tensor& self) { return result; }
 Tensor& alias_out(const Tensor& self, Tensor& result) { return at::elsewhere_out(result, self); }
 Tensor& two_out(const Tensor& self, Tensor& result) { return run_float(result, self, turn_stub); }
 Tensor& two_out(const Scalar& self, Tensor& result) { return run_float(result, self, spin_stub); }
