@@ -201,14 +201,16 @@ def check_keys(keys: Tensor) -> None:
 
 def check_counts(counts: Tensor) -> None:
     expect(counts.dtype == torch.int32, f"counts has to be int32, not {counts.dtype}")
-    shape = tuple(counts.shape)
-    expect(len(shape) == 2 and shape[1] == BINS, f"counts has to have {BINS} elements a block, not shape {shape}")
+    expect(counts.dim() == 2, f"counts has to have two dimensions, not shape {tuple(counts.shape)}")
+    expect(counts.shape[1] == BINS, f"counts has to have {BINS} elements a block, not {counts.shape[1]}")
 
 
 def check_starts(keys: Tensor, starts: Tensor) -> None:
     expect(starts.dtype == torch.int32, f"starts has to be int32, not {starts.dtype}")
-    shape = (count_blocks(keys), BINS)
-    expect(tuple(starts.shape) == shape, f"starts has to have shape {shape}, not {tuple(starts.shape)}")
+    expect(starts.dim() == 2, f"starts has to have two dimensions, not shape {tuple(starts.shape)}")
+    expect(starts.shape[1] == BINS, f"starts has to have {BINS} elements a block, not {starts.shape[1]}")
+    blocks = count_blocks(keys)
+    expect(starts.shape[0] == blocks, f"starts has to have {blocks} blocks, not {starts.shape[0]}")
 
 
 def histogram_reference(keys: Tensor) -> Tensor:
