@@ -69,9 +69,10 @@ PM_INLINE bool is_moderate(float x) { return __builtin_fabsf(x) < 70.0f; }
 PM_INLINE auto is_moderate(floats x) { return value(bits(x) & ~kSign) < 70.0f; }
 PM_INLINE float exact_exp(float x) { return float(exp_core(x)); }
 PM_INLINE floats exact_exp(floats x) {
-  floats found;
-  for (uint i = 0; i < kLanes; ++i) found[i] = exact_exp(x[i]);
-  return found;
+  alignas(64) float given[kLanes], found[kLanes];
+  _mm512_store_ps(given, x);
+  for (uint i = 0; i < kLanes; ++i) found[i] = exact_exp(given[i]);
+  return _mm512_load_ps(found);
 }
 template <class V> PM_INLINE V exp_of(V x) {
   if (__builtin_expect(!all(is_moderate(x)), false)) return exact_exp(x);
