@@ -146,10 +146,19 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     if REDUCE_UTILS in present | missing:
         missing.discard(NON_EMPTY)
     yield from insert_includes(parse_source(file, text), tuple(sorted(missing)))
-    helper = _HOST_HELPER if "merge_dims(" in text and "MergedDims merge_dims(" not in text else ""
-    if "share_rows(" in text and "RowThreads share_rows(" not in text:
-        helper += write_helper(read_style(checkout).threadgroup_reductions)
-    if found := _LIBRARY.search(text) or _OTHER_LIBRARY.search(text):
+    found = _LIBRARY.search(text) or _OTHER_LIBRARY.search(text)
+    helper = ""
+    for used, declared, written in (
+        ("merge_dims(", "MergedDims merge_dims(", _HOST_HELPER),
+        ("share_rows(", "RowThreads share_rows(", write_helper(read_style(checkout).threadgroup_reductions)),
+    ):
+        at = text.find(written) if declared in text else -1
+        if used in text and (declared not in text or text.find(used) < at):
+            helper += written
+            if at >= 0:  # an earlier port's, which stands after its first use now
+                start = at + (found is not None and found.end() == at)  # the empty line goes with the library
+                yield Edit(file, start, at + len(written), "")
+    if found:
         here = (Edit(file, found.end(), found.end(), helper),) if helper else ()
         yield from _move_library_up(file, text, helper) or here
         return

@@ -1,0 +1,42 @@
+"""Helpers of host files that ports share, where an earlier port put them."""
+
+from pathlib import Path
+
+import pytest
+
+from porter.core.checkout import Checkout
+from porter.core.layout import KERNELS, OPERATIONS
+from porter.metal.native.slice_launch import write_helper
+from porter.plan.draft import Draft
+from porter.plan.native.files import edit_host_file
+from tests.porter.plan.native import fork
+
+FILE, HELPER = f"{OPERATIONS}/Rows.mm", write_helper(threadgroup_reductions=True)
+LIBRARY = "static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();\n"
+USE = """
+static void use() {
+  lib.getPipelineStateForFunc("use");
+  share_rows(1, 2);
+}
+"""
+
+
+@pytest.mark.parametrize("between", ["", "\nstatic int count = 0;\n"])
+@pytest.mark.parametrize("is_early", [False, True])
+def test_a_helper_that_stands_after_its_first_use_moves_up(tmp_path: Path, between: str, is_early: bool) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    library = (LIBRARY, "") if is_early else ("", LIBRARY)
+    text = f"namespace at::native {{\n{library[0]}{USE}\n{library[1]}{between}{HELPER}\nstatic int last;\n}}\n"
+    (checkout.root / FILE).write_text(text)
+    draft = Draft(Checkout(checkout.root, "test"))
+    made = draft.apply(edit_host_file(draft.fork, FILE, f"{KERNELS}/Rows.metal", ())).fork.read(FILE)
+    assert made.count("RowThreads share_rows(") == made.count("auto& lib") == 1
+    assert made.index("auto& lib") < made.index("RowThreads share_rows(") < made.index("static void use")
+    assert made.count("static int last;") == 1
+
+
+def test_a_helper_before_its_first_use_stays(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    (checkout.root / FILE).write_text(f"namespace at::native {{\n{LIBRARY}{HELPER}{USE}}}\n")
+    draft = Draft(Checkout(checkout.root, "test"))
+    assert not list(edit_host_file(draft.fork, FILE, f"{KERNELS}/Rows.metal", ()))
