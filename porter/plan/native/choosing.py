@@ -23,6 +23,7 @@ from porter.mpsgraph.conditions import holds
 
 _GIVEN = ".has_value()"
 _COMPARED = re.compile(r"(?P<name>\w+) (?P<sign>==|<|>) (?P<number>\S+)")
+_NAMED_DIMS = re.compile(r"names_\w+_dims\(")  # by which recordings differ; ATen has no such function
 _INFINITY = "std::numeric_limits<double>::infinity()"
 _OF_KIND: Mapping[Kind, str] = {
     Kind.FLOATING: "at::isFloatingType({})", Kind.INTEGRAL: "at::isIntegralType({}, /*includeBool=*/false)",
@@ -173,6 +174,8 @@ def _write_condition(condition: Condition, names: Names, body: str) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
     if condition.text == UNKNOWN_CONDITION:
         raise _refuse("the calls of one case have nothing in common that others lack")
+    if _NAMED_DIMS.match(condition.text):
+        raise _refuse("cases differ in which dimensions a list names, and no kernel computes all of them")
     compared = _COMPARED.fullmatch(condition.text)
     if compared and names.types.get(compared["name"], "").startswith("Scalar"):
         return _write_comparison(compared, condition.holds, names, body)

@@ -51,6 +51,15 @@ def test_cases_are_chosen_by_their_conditions(tmp_path: Path) -> None:
     assert 'getPipelineStateForFunc(kernel + "_" +' in made
 
 
+def test_cases_of_other_dimensions_are_refused(tmp_path: Path) -> None:
+    """That recordings differ in them is known of calls, and is no question that host code can ask."""
+    [case], [other] = fork.turned().cases, fork.turned(more=True).cases
+    named = Condition("names_all_dims(times, self.dim())", True)
+    cases = (replace(case, when=(named,)), replace(other, when=(replace(named, holds=False),)))
+    with pytest.raises(PorterError, match="PTR376 cases differ in which dimensions a list names"):
+        fork.diff(tmp_path, "turned", Programs("turned", cases))
+
+
 def test_the_case_of_a_flag_comes_before_the_one_without_it(tmp_path: Path) -> None:
     [case], [other] = fork.turned().cases, fork.turned(more=True).cases
     flag = Condition("times", True)
