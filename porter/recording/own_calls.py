@@ -53,18 +53,16 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
     """Yields calls by element type: those of the first that the operator has vary all sizes, the others some.
 
     The first call of an overload and type is made with each value of an argument, later ones with the next in turn.
-    Time may end before every sample has had all of its sizes, but each has a call of each type first.
+    Time may end before all samples have had their sizes: those of types after the first begin with a call of each.
     """
     deadline = process_time() + seconds
     supported = [each for each in TYPES if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
     torch.manual_seed(0)
-    walks = [
-        walk
-        for i, dtype in enumerate(supported)
-        for walk in _list_walks(op, base, dtype, not i, deadline, seconds / _ASKED)
+    by_type = [
+        list(_list_walks(op, base, dtype, not i, deadline, seconds / _ASKED)) for i, dtype in enumerate(supported)
     ]
-    firsts = (calls for walk in walks for calls in islice(walk, 1))
-    yield from chain.from_iterable(chain(firsts, *walks))
+    firsts = (calls for walks in by_type[1:] for walk in walks for calls in islice(walk, 1))
+    yield from chain.from_iterable(chain(firsts, *chain.from_iterable(by_type)))
 
 
 def _list_walks(
