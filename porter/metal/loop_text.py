@@ -42,6 +42,23 @@ _TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
 _ACCUMULATED = (ReductionKind.SUM, ReductionKind.PRODUCT)
 
 
+@dataclass(frozen=True)
+class Shared:
+    """A reduction that the threads of a row share, in a variable of a type.
+
+    After the lines `joined`, each thread has there what all of them have reduced.
+    """
+
+    expr: Expr
+    name: str
+    type: str
+    joined: tuple[str, ...]
+
+    @property
+    def kind(self) -> ReductionKind:
+        return self.expr.reduction.kind
+
+
 def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
     """The statements of a kernel for a loop nest. Raises PTR345 for an operation that Metal lacks."""
     writer = NestWriter(spelling, is_copy=all(map(copies, nest.stores)))
@@ -62,19 +79,17 @@ class NestWriter(ExpressionWriter):
         self.rows = frozenset(nest.rows) if nest.shape is Shape.ROWS and not is_alone else frozenset()
         self.split_index(self.spelling.row, nest.rows)
         if not is_alone and nest.shape is Shape.REDUCTION:
-            for store in nest.stores:
-                self.write_reductions(store, nest, is_alone)
+            self.write_reductions(nest.stores, nest, is_alone)
             self.write_once(nest.stores)
             return
         for columns, group in groupby(nest.stores, lambda store: tuple(e for e in store.loops if e not in nest.rows)):
             stores = tuple(group)
             if is_alone or columns:
                 for store in stores:
-                    self.write_reductions(store, nest, is_alone)
+                    self.write_reductions((store,), nest, is_alone)
                     self._write_guarded(store, () if is_alone else columns)
             else:
-                for store in stores:
-                    self.write_reductions(store, nest, is_alone)
+                self.write_reductions(stores, nest, is_alone)
                 self.write_once(stores)
 
     def _write_guarded(self, store: Store, columns: tuple[Loop, ...]) -> None:
@@ -170,22 +185,39 @@ class NestWriter(ExpressionWriter):
             return self.spelling.elements[value.attribute]
         return self.spelling.value(value.dtype) if value.dtype else self.spelling.index
 
-    def write_reductions(self, store: Store, nest: LoopNest, is_alone: bool) -> None:
+    def write_reductions(self, stores: Sequence[Store], nest: LoopNest, is_alone: bool) -> None:
         """Variables for all reductions, in every thread of a row: they depend on the rows alone."""
-        for each in find_reductions(store.value):
-            if each not in self.bound:
-                assert each.dtype is not None
-                indexed = None if is_alone else find_indexed(each, nest)
-                if indexed is not None and self.spelling.join_extreme is not None:
-                    self.write_extreme(indexed)
-                    continue
+        found: dict[Expr, Store] = {}
+        for store in stores:
+            found |= {each: store for each in find_reductions(store.value) if each not in found}
+        for each, store in found.items():
+            indexed = self._find_indexed(each, nest, is_alone)
+            if each in self.bound:
+                continue
+            if indexed is not None:
+                self.write_extreme(indexed)
+            elif is_alone or not is_shared(each, self.spelling):
                 name, type_ = self.name(name_reduction(each.reduction)), self.find_accumulator(each, store)
-                joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name, type_)
-                if joined is None:
-                    self._write_alone(each, name, type_)
-                else:
-                    self.write_shared(each, name, joined, type_)
+                self._write_alone(each, name, type_)
                 self.bound[each] = name
+            else:
+                plain = [other for other in found if self._find_indexed(other, nest, is_alone) is None]
+                self.write_shared([self._share(other, found[other]) for other in plain if self._may_join(other, each)])
+
+    def _find_indexed(self, expr: Expr, nest: LoopNest, is_alone: bool) -> Expr | None:
+        has_extremes = not is_alone and self.spelling.join_extreme is not None
+        return find_indexed(expr, nest) if has_extremes else None
+
+    def _may_join(self, other: Expr, first: Expr) -> bool:
+        """Whether a reduction can be made in the turns of another one: over the same loops, of what is known there."""
+        is_next = other.reduction.loops == first.reduction.loops and other not in self.bound
+        needed = find_reductions(*other.args)
+        return is_next and is_shared(other, self.spelling) and all(each in self.bound for each in needed)
+
+    def _share(self, expr: Expr, store: Store) -> Shared:
+        assert expr.dtype is not None
+        name, type_ = self.name(name_reduction(expr.reduction)), self.find_accumulator(expr, store)
+        return Shared(expr, name, type_, self.spelling.join(expr.reduction.kind, expr.dtype, name, type_) or ())
 
     def find_accumulator(self, expr: Expr, store: Store) -> str:
         """The type that a reduction is made in: that of the result, if a sum is all that the store converts."""
@@ -200,19 +232,22 @@ class NestWriter(ExpressionWriter):
         is_wide = is_total and element == LONG.metal and self.spelling.join(kind, LONG, "", "")
         return element if is_wide else self.spelling.value(expr.dtype)
 
-    def write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
-        """A reduction that the threads of a row share."""
-        kind = expr.reduction.kind
-        self._bind_uniform(*expr.args)
-        self.line(f"{type_} {name} = {write_start(kind, expr.dtype or FLOAT, type_, self.spelling)};")
+    def write_shared(self, group: Sequence[Shared]) -> None:
+        """Reductions over the same loops, whose turns the threads of a row share."""
+        self._bind_uniform(*(arg for each in group for arg in each.expr.args))
+        for each in group:
+            start = write_start(each.kind, each.expr.dtype or FLOAT, each.type, self.spelling)
+            self.line(f"{each.type} {each.name} = {start};")
 
         def body() -> None:
-            self.bind_shared(expr.args[0])
-            self.line(write_turn(kind, name, self.write_addend(expr, type_), self.spelling))
+            self.bind_shared(*(each.expr.args[0] for each in group))
+            for each in group:
+                self.line(write_turn(each.kind, each.name, self.write_addend(each.expr, each.type), self.spelling))
 
-        self.write_strided(expr.reduction.loops, body)
-        for line in joined:
-            self.line(line)
+        self.write_strided(group[0].expr.reduction.loops, body)
+        for each in group:
+            self.lines += each.joined
+            self.bound[each.expr] = each.name
 
     def write_addend(self, expr: Expr, type_: str) -> str:
         """What a turn adds to a reduction; an element that is only added is converted to the sum's type at once."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from porter.core.dtypes import LONG, DType, Kind
+from porter.core.dtypes import FLOAT, LONG, DType, Kind
 from porter.loops.expressions import Expr, Op, ReductionKind, find_reductions, walk
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.metal.loop_spelling import Spelling, find_value, is_shared, name_loop, write_start, write_turn
-from porter.metal.loop_text import NestWriter
+from porter.metal.loop_text import NestWriter, Shared
 from porter.metal.native.moments import TYPE as MOMENTS
 from porter.metal.native.moments import Moments, write_addition, write_sharing
 
@@ -115,11 +115,11 @@ class SliceWriter(NestWriter):
     partials: list[Partial] = field(default_factory=list)
     moments: Mapping[Expr, Moments] = field(default_factory=dict)
 
-    def write_reductions(self, store: Store, nest: LoopNest, is_alone: bool) -> None:
-        for each in find_reductions(store.value):
+    def write_reductions(self, stores: Sequence[Store], nest: LoopNest, is_alone: bool) -> None:
+        for each in find_reductions(*(store.value for store in stores)):
             if each in self.moments and each not in self.bound:
                 self._write_moments(self.moments[each])
-        super().write_reductions(store, nest, is_alone)
+        super().write_reductions(stores, nest, is_alone)
 
     def _write_moments(self, moments: Moments) -> None:
         """The mean of a row's elements, the sum of squares around it, and the count of these."""
@@ -138,11 +138,11 @@ class SliceWriter(NestWriter):
         self.bound |= partial.bound
         self.partials.append(partial)
 
-    def write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
-        assert expr.dtype is not None
-        super().write_shared(expr, name, joined, type_)
-        start = write_start(expr.reduction.kind, expr.dtype, type_, self.spelling)
-        self.partials.append(Partial(name, type_, start, expr))
+    def write_shared(self, group: Sequence[Shared]) -> None:
+        super().write_shared(group)
+        for each in group:
+            start = write_start(each.kind, each.expr.dtype or FLOAT, each.type, self.spelling)
+            self.partials.append(Partial(each.name, each.type, start, each.expr))
 
     def write_extreme(self, expr: Expr) -> None:
         super().write_extreme(expr)
