@@ -15,6 +15,7 @@ from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
+from porter.loops.coordinates import CoordinateMap
 from porter.loops.optional import name_flags
 from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
@@ -55,6 +56,7 @@ from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_types, 
 from porter.plan.removal import find_orphans
 
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
+_RANK = re.compile(r"\d+d(?=_|$)")  # in the name of an operator
 _NAMESPACES = ("std", "metal", "c10")  # which no kernel can be called as
 
 
@@ -226,14 +228,17 @@ def _port_form(
     names = _read_names(row.function, replace(target, variables=target.arguments))
     types = list_form_types(found, lambda: read_atomic_types(fork), style.complex_numbers is Complex.REFUSES)
     kernel_file = find_kernel_file(fork, target.file)
-    bases = _list_bases(row)
+    known = fork.read(kernel_file) if fork.exists(kernel_file) else ""
+    bases = _list_form_names(row, found)
     for base in bases:
         kernel = write_form_kernel(found, base, types, style)
         written = WrittenKernel(
             kernel_file, kernel.name, format_block(fork, kernel_file, kernel.source), kernel.elements.instances
         )
+        is_there = written in port.kernels or written.source in known
         taken = any(each.name.startswith(base) for each in port.kernels)
-        if not taken or base == bases[-1] or written in port.kernels:
+        taken = taken or (base not in _list_bases(row) and f"kernel void {base}(" in known)
+        if is_there or not taken or base == bases[-1]:
             break
     views = find_expanded(target, names.variables)
     needed = {*names.variables.values(), *views.values()}
@@ -245,10 +250,10 @@ def _port_form(
     counted = list_walked(found)
     draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted, names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
-    new = () if written in port.kernels else (written,)
-    for each in new:
-        draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, each.source))
-    return replace(port, draft=draft, kernels=(*port.kernels, *new), notes=(*port.notes, *limits))
+    if not is_there:
+        draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, written.source))
+    kernels = tuple(dict.fromkeys((*port.kernels, written)))
+    return replace(port, draft=draft, kernels=kernels, notes=(*port.notes, *limits))
 
 
 def _port_order(
@@ -325,6 +330,13 @@ def _list_bases(row: ServedFunction) -> tuple[str, str]:
     overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
     longer = f"{base}_{overload.lower()}"
     return longer if base in _NAMESPACES else base, longer
+
+
+def _list_form_names(row: ServedFunction, found: Found) -> tuple[str, ...]:
+    """Names for the kernel of a form; first, if it serves any number of dimensions, one that says none."""
+    bases = _list_bases(row)
+    general = _RANK.sub("", bases[0]) if isinstance(found, CoordinateMap) else bases[0]
+    return tuple(dict.fromkeys((general, *bases)))
 
 
 def _write_kernels(
