@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
@@ -14,6 +15,7 @@ from porter.metal.native.elements import Complex
 from porter.metal.native.kernel import KernelStyle, write_kernel
 from porter.mpsgraph.conditions import Undecided, holds
 
+_FEW = 4  # more conditions than that are not tried in all combinations
 UNKNOWN_CONDITION = "unknown condition"  # of cases that nothing separates
 
 
@@ -22,14 +24,15 @@ def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[Sy
 
     A case that was joined from others has the conditions that these have in common, and comes after all that were not;
     those without a condition come last, and of these the one of most types. Of two that differ in a flag, the one
-    without it comes last.
+    without it comes last. Where what joined cases have in common does not separate them, what else all their calls
+    answer alike does.
     """
     wide = _join_alike(cases, style, lambda one, other: True)
     joined = [each for each in wide if each not in cases]
     ordered = sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes), _is_negated(each)))
     if not any(set(one.dtypes) & set(other.dtypes) for i, one in enumerate(joined) for other in joined[:i]):
         return tuple(ordered)
-    made = next(_list_chains(ordered), None)
+    made = next(_list_chains(ordered), None) or _choose_anew(ordered, cases)
     if made is None:
         return _join_alike(cases, style, lambda one, other: one.when == other.when)
     types = tuple(dict.fromkeys(dtype for case in made for dtype in case.dtypes))
@@ -61,6 +64,33 @@ def _list_chains(cases: Sequence[SymbolicProgram]) -> Iterator[tuple[SymbolicPro
         made = (*(each for each in cases if each is not last), last)
         if all(_excludes(one, other) for i, one in enumerate(made) for other in made[i + 1 :]):
             yield made
+
+
+def _choose_anew(
+    joined: Sequence[SymbolicProgram], cases: Sequence[SymbolicProgram]
+) -> tuple[SymbolicProgram, ...] | None:
+    """Joined cases by conditions of their own: what separated the cases they come from need not be common to these."""
+    texts = [each.text for case in cases for each in case.when if each.text != UNKNOWN_CONDITION]
+    known = [replace(each, when=tuple(_list_answers(dict.fromkeys(texts), each.calls))) for each in joined]
+    known.sort(key=lambda each: not any(condition.holds for condition in each.when))
+    chain = next(_list_chains(known), ())
+    made = [
+        replace(each, when=_choose_fewest(each.when, [call for later in chain[i + 1 :] for call in later.calls]))
+        for i, each in enumerate(chain)
+    ]
+    return tuple(made) or None
+
+
+def _list_answers(texts: Iterable[str], calls: Sequence[Arguments]) -> Iterator[Condition]:
+    """The conditions that hold for all calls, those first that say what is, not what is not."""
+    both = [Condition(text, holds) for holds in (True, False) for text in texts]
+    yield from (each for each in both if all(_fails(replace(each, holds=not each.holds), call) for call in calls))
+
+
+def _choose_fewest(conditions: tuple[Condition, ...], others: Sequence[Arguments]) -> tuple[Condition, ...]:
+    """The first and fewest of conditions of which every other call fails one."""
+    few = (each for count in range(_FEW) for each in combinations(conditions, count))
+    return next((each for each in few if all(any(_fails(one, call) for one in each) for call in others)), conditions)
 
 
 def _excludes(one: SymbolicProgram, other: SymbolicProgram) -> bool:

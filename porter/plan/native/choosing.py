@@ -23,6 +23,9 @@ from porter.mpsgraph.conditions import holds
 
 _GIVEN = ".has_value()"
 _COMPARED = re.compile(r"(?P<name>\w+) (?P<sign>==|<|>) (?P<number>\S+)")
+_EQUAL = re.compile(r"(?P<name>[a-z]\w*) == (?P<number>-?inf|\d+(?:\.0)?)")
+_REDUCTIONS = {"0": "none", "1": "mean", "2": "sum"}  # ATen/core/Reduction.h
+_NUMBERS = {"inf": "inf", "-inf": "negative_inf", "0": "zero", "0.0": "zero"}
 _NAMED_DIMS = re.compile(r"names_\w+_dims\(")  # by which recordings differ; ATen has no such function
 _INFINITY = "std::numeric_limits<double>::infinity()"
 _OF_KIND: Mapping[Kind, str] = {
@@ -32,20 +35,28 @@ _OF_KIND: Mapping[Kind, str] = {
 
 
 def list_suffixes(programs: Programs) -> tuple[str, ...]:
-    """What the names of the kernels of cases end with: nothing for the last, else the kind of type that only it has."""
+    """What the names of the kernels of cases end with: nothing for the last, else what only it has.
+
+    That is its kind of type, or the flag, the number or the reduction that its condition asks for.
+    """
     kinds = [{dtype.kind for dtype in case.dtypes} for case in programs.cases]
     of_kind = [next(iter(each)).name.lower() if len(each) == 1 and kinds.count(each) == 1 else "" for each in kinds]
-    named = zip(of_kind, programs.cases, strict=True)
-    made = [
-        f"_{name}" if (name := kind or _find_flag(case)) else f"_case{i + 1}" for i, (kind, case) in enumerate(named)
-    ]
+    named = [kind or _name_condition(case) for kind, case in zip(of_kind, programs.cases, strict=True)]
+    made = [f"_{name}" if name and named.count(name) == 1 else f"_case{i + 1}" for i, name in enumerate(named)]
     return (*made[:-1], "")
 
 
-def _find_flag(case: SymbolicProgram) -> str:
-    """The flag that is all of a case's condition; nothing if it has another."""
+def _name_condition(case: SymbolicProgram) -> str:
+    """What is all of a case's condition, as a part of a name; nothing if that is more than a flag or one value."""
     only = case.when[0] if len(case.when) == 1 else None
-    return only.text if only and only.holds and re.fullmatch(r"[a-z]\w*", only.text) else ""
+    if only is None or not only.holds:
+        return ""
+    value = _EQUAL.fullmatch(only.text)
+    if value is None:
+        return only.text if re.fullmatch(r"[a-z]\w*", only.text) else ""
+    if value["name"] == "reduction":
+        return _REDUCTIONS.get(value["number"], "")
+    return _NUMBERS.get(value["number"]) or re.sub(r"\.0$", "", f"{value['name']}_{value['number']}")
 
 
 def write_cases(

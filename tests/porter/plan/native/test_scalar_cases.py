@@ -91,7 +91,7 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
   const auto partials =
       threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
   if (power == std::numeric_limits<double>::infinity() || power == 0.0) {
-    const std::string kernel = power == std::numeric_limits<double>::infinity() ? "largest_case1" : "largest_case2";
+    const std::string kernel = power == std::numeric_limits<double>::infinity() ? "largest_inf" : "largest_zero";
     MPSStream* stream = getCurrentMPSStream();
     const std::string index_type =
         canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
@@ -192,3 +192,14 @@ def test_cases_that_nothing_separates_stay_apart(value: float) -> None:
     one, other = chosen(ReductionKind.SUM, value), chosen(ReductionKind.MIN_NAN, 0.0, ZERO)
     made = join_cases(prepare(Programs("largest.out", (*one, *other))).cases, STYLE)
     assert len(made) == (2 if value else 4)
+
+
+def test_cases_of_other_conditions_are_separated_by_what_all_their_calls_have() -> None:
+    """The types of one case were separated by p, those of the other by chance."""
+    float_, half = chosen(ReductionKind.MAX_NAN, float("inf"), INFINITE)
+    half = replace(half, when=(Condition("keepdim", False),), dtypes=(HALF, BFLOAT))
+    made = join_cases(
+        prepare(Programs("largest.out", (*map(scaled, chosen(ReductionKind.SUM, 2.5)), float_, half))).cases, STYLE
+    )
+    assert [each.when for each in made] == [(INFINITE,), ()]
+    assert [each.dtypes for each in made] == [(FLOAT, HALF, BFLOAT)] * 2
