@@ -159,7 +159,7 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
                 start = at + (found is not None and found.end() == at)  # the empty line goes with the library
                 yield Edit(file, start, at + len(written), "")
     if found:
-        here = (Edit(file, found.end(), found.end(), helper),) if helper else ()
+        here = (Edit(file, found.end(), found.end(), _set_apart(text, found.end(), helper)),) if helper else ()
         yield from _move_library_up(file, text, helper) or here
         return
     others = [found for path in list_host_sources(checkout) if (found := _LIBRARY.search(checkout.read(path)))]
@@ -168,7 +168,12 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     if model is None or place is None:
         raise PorterError("PTR374", "the file has no library of kernels to launch", Place(file), "Add one by hand.")
     library = model[0].replace(f"/{model[1]}_metallib.h", f"/{PurePosixPath(kernel_file).stem}_metallib.h")
-    yield Edit(file, place.end(), place.end(), f"\n{_qualify(library)}{helper}")
+    yield Edit(file, place.end(), place.end(), _set_apart(text, place.end(), f"\n{_qualify(library)}{helper}"))
+
+
+def _set_apart(text: str, offset: int, added: str) -> str:
+    """What is added at an offset, with an empty line before what follows there."""
+    return added if text.startswith("\n", offset) else f"{added}\n"
 
 
 def _move_library_up(file: str, text: str, helper: str) -> tuple[Edit, ...]:
@@ -177,7 +182,7 @@ def _move_library_up(file: str, text: str, helper: str) -> tuple[Edit, ...]:
     if found is None or place is None or not 0 <= used < found.start():
         return ()
     end = found.end() + text[found.end() :].startswith("\n")
-    moved = Edit(file, place.end(), place.end(), f"\n{_qualify(found[0])}{helper}")
+    moved = Edit(file, place.end(), place.end(), _set_apart(text, place.end(), f"\n{_qualify(found[0])}{helper}"))
     return moved, Edit(file, found.start(), end, "")
 
 

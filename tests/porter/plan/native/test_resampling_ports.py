@@ -177,7 +177,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Stretch.mm b/aten/src/ATen/native/mps/operations/Stretch.mm
 --- a/aten/src/ATen/native/mps/operations/Stretch.mm
 +++ b/aten/src/ATen/native/mps/operations/Stretch.mm
-@@ -1,6 +1,15 @@
+@@ -1,6 +1,16 @@
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
 +#include <ATen/native/UpSample.h>
@@ -190,10 +190,11 @@ diff --git a/aten/src/ATen/native/mps/operations/Stretch.mm b/aten/src/ATen/nati
 +#else
 +#include <ATen/native/mps/Stretch_metallib.h>
 +#endif
++
  namespace mps {
  
  static void stretch(const Tensor& input, std::optional<double> scale_h, std::optional<double> scale_w, const Tensor& output, bool align_corners) {
-@@ -29,8 +38,48 @@
+@@ -29,8 +39,48 @@
    return result;
  }
  
