@@ -132,15 +132,14 @@ def _moves_elements(program: SymbolicProgram) -> bool:
 def join_cases(cases: list[Case]) -> list[Case]:
     """The cases without those whose calls one of more calls computes too: it may be found later."""
     found: list[Case] = []
-    for case in sorted(cases, key=_rank, reverse=True):
+    for case in sorted(cases, key=_count_tensors, reverse=True):
         if not join(found, case.calls) and not leave_out(found, case.calls):
             found.append(case)
     return found
 
 
-def _rank(case: Case) -> tuple[int, bool, int]:
-    """What computes calls of most tensors, of any element type, and of most calls comes first."""
-    return len(case.program.example.tensors), _moves_elements(case.program), len(case.calls)
+def _count_tensors(case: Case) -> tuple[int, int]:
+    return len(case.program.example.tensors), len(case.calls)
 
 
 def find_difference(program: SymbolicProgram, group: Sequence[Observed], count: int = _CHECKED) -> str | None:
