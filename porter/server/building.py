@@ -57,9 +57,9 @@ def _build_parts(tree: Tree, targets: Sequence[VerifyTarget]) -> Iterator[tuple[
 
 def _compile_first_kernels(tree: Tree) -> None:
     """Compiles one kernel of each edited file: what is no instance of a template is compiled with any of them."""
-    from aten_overlay.metal.build import Options, compile_kernels, host_names
+    from aten_overlay.metal.build import QUICK, Options, compile_kernels, host_names
 
-    options = Options(include=metal_include(tree.root))
+    options = Options(include=metal_include(tree.root), optimization=QUICK)
     for path in tree.texts:
         names = host_names(tree.root / path, options) if path.startswith(KERNELS) and path.endswith(".metal") else ()
         if names:

@@ -13,8 +13,9 @@ MPS = "mps"
 CUDA = "cuda"
 DEFAULT = "default"
 ALL = "all"
+FUSED = "fused"
 FLUSH = "flush"
-ARITHMETICS = (DEFAULT, "fused", FLUSH, "reorder")
+ARITHMETICS = (DEFAULT, FUSED, FLUSH, "reorder")
 BUILD = "build"
 NO_TEST = "selection"
 

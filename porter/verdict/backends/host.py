@@ -24,7 +24,7 @@ from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, raising_overlay_errors
 from porter.verdict.limits import PRINT_KERNEL
 from porter.verdict.native import native_target
-from porter.verdict.result import HOST, VerifyTarget
+from porter.verdict.result import FUSED, HOST, VerifyTarget
 from porter.verdict.suite import counters, selection
 from porter.verdict.suite.selection import Selection
 
@@ -43,6 +43,8 @@ FLUSHES = False
 _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
 # Suffixes, by input type, of the kernels compiled ahead for a run with bounds checks; others compile on first use.
 CHECKED = ("_float", "_int")
+# The level at which kernels are as fast as they get.
+FULL = "-O2"
 # How many operators are registered by one source: many are compiled faster together, and sources side by side.
 PART_SIZE = 16
 
@@ -124,11 +126,13 @@ def select_opinfos(base: str) -> Selection:
     return selection.select_opinfos(base)
 
 
-def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
-    """Builds and loads the operator's host code, and compiles its kernels. Raises what building raises."""
+def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool, fast: bool = False) -> None:
+    """Builds and loads the operator's host code, and compiles its kernels, to be `fast` or to be ready soon.
+
+    Raises what building raises.
+    """
     built = build(tree, _with_called([target]), recipe(tree.root), cache.root())
-    prefixes = [f"{functor}_" for functor in target.kernels]
-    load(built.library, tree.root, prefixes, arithmetic, checked, sanitize=find_checks(checked))
+    _load_tested(built.library, tree, target, arithmetic, checked, fast)
     counters.install(kernel_calls, fallbacks)
 
 
@@ -148,10 +152,11 @@ def _with_called(targets: Sequence[VerifyTarget]) -> list[VerifyTarget]:
     return list({each.base: each for each in (*called, *targets)}.values())
 
 
-def load_built(library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False) -> None:
+def load_built(
+    library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False, fast: bool = False
+) -> None:
     """`load_operator` with the library that `build_many` built: the rows of the other operators stay unregistered."""
-    prefixes = [f"{functor}_" for functor in target.kernels]
-    load(library, tree.root, prefixes, arithmetic, checked, sanitize=find_checks(checked))
+    _load_tested(library, tree, target, arithmetic, checked, fast)
     for base in dict.fromkeys(
         (*target.through, target.base, *list_companions(tree.read(NATIVE_FUNCTIONS), target.base))
     ):
@@ -168,8 +173,20 @@ def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str, library: Pa
         load_built(library, tree, target, arithmetic)
         return
     built = build(tree, _with_called([target]), recipe(tree.root), cache.root(), missing_ok=True)
-    load(built.library, tree.root, [f"{functor}_" for functor in target.kernels], arithmetic, checked=False)
+    _load_tested(built.library, tree, target, arithmetic, checked=False)
     counters.install(kernel_calls, fallbacks)
+
+
+def _load_tested(
+    library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool, fast: bool = False
+) -> None:
+    """Loads host code whose kernels are run a few times, on small tensors unless they have to be `fast`."""
+    from aten_overlay.metal.build import QUICK
+
+    prefixes = [f"{functor}_" for functor in target.kernels]
+    # Only the optimizer contracts across expressions, which kernels that are ready soon go without.
+    optimization = FULL if fast or arithmetic == FUSED else QUICK
+    load(library, tree.root, prefixes, arithmetic, checked, find_checks(checked), optimization)
 
 
 def load(
@@ -179,6 +196,7 @@ def load(
     arithmetic: str,
     checked: bool,
     sanitize: tuple[str, ...] = (),
+    optimization: str = FULL,
 ) -> None:
     """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once."""
     from aten_overlay.metal.build import Options
@@ -188,7 +206,8 @@ def load(
     compiler = frameworks.compiler
     if "bounds" in sanitize:
         frameworks.watch_slices(device)
-    options = Options(include=metal_include(fork), arithmetic=arithmetic, checked=checked, sanitize=sanitize)
+    include = metal_include(fork)
+    options = Options(include, (), arithmetic, checked, sanitize=sanitize, optimization=optimization)
     compiler.set_bundle(_kernel_files(fork), options, Tree(fork, fork, {}).headers_digest())
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
     frameworks.library.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
