@@ -129,11 +129,20 @@ def _compile_each(
     """The objects of those files that compile, and the errors of the others."""
     made, broken = [], {}
     nothing = registration.Registration((), include, (), ())
-    for path in files:
+
+    def compile_one(path: str) -> list[Path] | PorterError:
         try:
-            made += [each for each, _ in _compile_files(tree, [path], nothing, recipe, cache).values()]
+            return [each for each, _ in _compile_files(tree, [path], nothing, recipe, cache).values()]
         except PorterError as error:
-            broken[path] = error
+            return error
+
+    wanted = tuple(files)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, found in zip(wanted, pool.map(compile_one, wanted), strict=True):
+            if isinstance(found, PorterError):
+                broken[path] = found
+            else:
+                made += found
     return made, broken
 
 

@@ -63,20 +63,26 @@ def table() -> Table:
 
     Made once for each torch, in some ten seconds, while nothing of a fork is loaded. Raises PTR170 when that fails.
     """
+    from aten_overlay import toolchain
     from porter.verdict.suite import dispatched
 
     file = _file(dispatched.__file__)
     text = cache.get(file)
     if text is None:
-        # In a separate process: after autograd runs here, no later fork could use it.
-        with ProcessPoolExecutor(1, get_context("fork")) as pool:
-            error = pool.submit(_make, file).exception()
-        if error:
-            what = f"cannot determine which operators the OpInfos call: {error}"
-            raise NoVerdict("PTR170", what, hint="Run `porter setup`, which does this first.") from error
-        text = cache.get(file) or "{}"
+        with toolchain.locked(file):  # processes that record side by side ask for it at once
+            text = cache.get(file) or _make_apart(file)
     made: Table = json.loads(text)
     return made
+
+
+def _make_apart(file: Path) -> str:
+    """Makes the table in a separate process: after autograd runs here, no later fork could use it. Raises PTR170."""
+    with ProcessPoolExecutor(1, get_context("fork")) as pool:
+        error = pool.submit(_make, file).exception()
+    if error:
+        what = f"cannot determine which operators the OpInfos call: {error}"
+        raise NoVerdict("PTR170", what, hint="Run `porter setup`, which does this first.") from error
+    return cache.get(file) or "{}"
 
 
 def _make(file: Path) -> None:
