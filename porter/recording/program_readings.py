@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 from porter.core import cache
 from porter.core.checkout import Checkout
@@ -35,15 +36,25 @@ def get_programs(
 
     Raises PTR137, PTR138, and what building the old code raises.
     """
-    file = key(digest_old_code(checkout), "programs", target.base, macos)
-    text = cache.get(file)
+    text = cache.get(_find_file(checkout, target, macos))
     if text is not None:
         return decode_programs(text)
     if not run:
         return None
     found = client.request_programs(RecordRequest(checkout.root.resolve(), target, macos), progress)
-    cache.put(file, encode_programs(found))
+    return keep_programs(checkout, target, found, macos)
+
+
+def keep_programs(
+    checkout: Checkout, target: VerifyTarget, found: tuple[Programs, ...], macos: str = ""
+) -> tuple[Programs, ...]:
+    """Caches the programs of an operator, and returns them."""
+    cache.put(_find_file(checkout, target, macos), encode_programs(found))
     return found
+
+
+def _find_file(checkout: Checkout, target: VerifyTarget, macos: str) -> Path:
+    return key(digest_old_code(checkout), "programs", target.base, macos)
 
 
 def describe_programs(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from porter.aten.declarations import MPS_KEY
 from porter.aten.meta import TypeRule, read_type_rules
@@ -41,17 +42,24 @@ def get_recordings(
 
     Raises PTR136 to PTR138, and what `request_recordings` raises.
     """
-    file = key(digest_old_code(checkout), "recordings", base, macos)
-    text = cache.get(file)
+    text = cache.get(_find_file(checkout, base, macos))
     if text is not None:
         cached: _Recordings = codec.decode(text, _Recordings)
         return cached
     if not run:
         return None
     request = RecordRequest(checkout.root.resolve(), find_target(checkout, base), macos)
-    recorded = client.request_recordings(request, progress)
-    cache.put(file, codec.encode(recorded, _Recordings))
+    return keep_recordings(checkout, base, client.request_recordings(request, progress), macos)
+
+
+def keep_recordings(checkout: Checkout, base: str, recorded: _Recordings, macos: str = NEWEST) -> _Recordings:
+    """Caches the recordings of an operator, and returns them."""
+    cache.put(_find_file(checkout, base, macos), codec.encode(recorded, _Recordings))
     return recorded
+
+
+def _find_file(checkout: Checkout, base: str, macos: str) -> Path:
+    return key(digest_old_code(checkout), "recordings", base, macos)
 
 
 def find_target(checkout: Checkout, base: str) -> VerifyTarget:

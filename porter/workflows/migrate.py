@@ -178,12 +178,16 @@ def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:
 def _migrate_together(
     checkout: Checkout, ops: Sequence[str], asked: Collection[str], request: Request, progress: Steps, done: Done
 ) -> Iterator[PortedOperator | NotPlanned | Wrote]:
+    from porter.workflows.preparation import start_preparation
+    from porter.workflows.recordings import Recordings, record_ahead
     from porter.workflows.together import prove_together
 
     assert request.proof is not None
-    recorded, programs = read_recorded(checkout, run=True), read_programs(checkout, run=True)
-    draft = Draft(checkout)
-    for found in prove_together(checkout, ops, request.proof, recorded, request.jobs, progress, done, programs):
+    jobs, proof, read = request.jobs, request.proof, Recordings(checkout)
+    connected = start_preparation(checkout, proof.backend)
+    known = record_ahead(read, checkout, ops, jobs, connected.wait, progress)
+    draft, recorded, programs = Draft(checkout), read.recorded, read.programs
+    for found in prove_together(checkout, ops, proof, recorded, jobs, progress, done, programs, known):
         plan, trial = found.step.plan, found.trial
         is_needed = found.step.op not in asked
         if plan is None:

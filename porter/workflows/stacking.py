@@ -28,8 +28,27 @@ RecordedPrograms = Callable[[Progress], ReadPrograms]
 
 
 @dataclass(frozen=True)
+class Missing:
+    """What is to be recorded of an operator: the graphs of its calls, or the programs."""
+
+    base: str
+    of_programs: bool = False
+
+
+class NotRecordedYet(Exception):
+    """A plan needs a recording that is not made while operators are planned."""
+
+    def __init__(self, missing: Missing) -> None:
+        super().__init__(f"nothing is recorded of {missing.base}")
+        self.missing = missing
+
+
+@dataclass(frozen=True)
 class StackedPlan:
-    """The plan of an operator with a choice of candidates, or why there is none, and the fork before and after it."""
+    """The plan of an operator with a choice of candidates, or why there is none, and the fork before and after it.
+
+    There is none either where a recording is `missing`.
+    """
 
     op: str
     choice: CandidateChoice
@@ -37,6 +56,7 @@ class StackedPlan:
     after: Draft
     plan: Plan | None = None
     error: PorterError | None = None
+    missing: Missing | None = None
 
     @property
     def base(self) -> str:
@@ -95,6 +115,8 @@ def stack_plans(
             plan = plan_operator(before.fork, op, choice, recorded(report_progress), programs=reading)
         except PorterError as error:
             found.append(StackedPlan(op, choice, before, before, error=error))
+        except NotRecordedYet as not_yet:
+            found.append(StackedPlan(op, choice, before, before, missing=not_yet.missing))
         else:
             found.append(StackedPlan(op, choice, before, before.follow(plan.changes), plan))
     return tuple(found)

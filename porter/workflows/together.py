@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -56,13 +57,15 @@ def prove_together(
     progress: Steps = ignore,
     done: Done = ignore,
     programs: RecordedPrograms = no_recorded_programs,
+    known: Sequence[StackedPlan] = (),
 ) -> Iterator[Proven]:
     """Yields what came of each operator, in order, when all are done; calls `done` with each verdict as it comes.
 
-    At most `jobs` verdicts, by default as many as there are cores, are under way at a time. Raises what `make_request`
-    raises.
+    The first plans may be `known`. At most `jobs` verdicts, by default as many as there are cores, are under way at a
+    time. Raises what `make_request` raises.
     """
     rounds = _Rounds(checkout, ops, proof, recorded, programs, jobs or os.cpu_count() or 1, progress, done)
+    rounds.steps = tuple(known)
     rounds.run()
     steps = {step.op: step for step in rounds.steps}
     for op in ops:
@@ -128,12 +131,14 @@ class _Rounds:
         if not self._builds:
             return ""
         self._progress(Step("building all ports"))
-        while True:
-            answer = self._request_build(len(self._planned()))
-            if not answer.broken:
-                break
-            self._leave_out(self._find_broken())
-        self._build_old()
+        with ThreadPoolExecutor(1) as pool:
+            building_old = pool.submit(self._build_old, [each.old() for each in self._targets.values()])
+            while True:
+                answer = self._request_build(len(self._planned()))
+                if not answer.broken:
+                    break
+                self._leave_out(self._find_broken())
+            building_old.result()
         return answer.libraries[0] if answer.libraries else ""
 
     def _request_build(self, count: int) -> BuildAnswer:
@@ -145,9 +150,8 @@ class _Rounds:
         texts = steps[-1].after.changes.apply()
         return request_build(BuildRequest(self._checkout.root.resolve(), texts, targets))
 
-    def _build_old(self) -> None:
+    def _build_old(self, targets: Sequence[VerifyTarget]) -> None:
         """The libraries of the old code, once: no choice of candidates changes it."""
-        targets = [each.old() for each in self._targets.values()]
         if self._old or not targets:
             return
         answer = request_build(BuildRequest(self._checkout.root.resolve(), {}, tuple(targets)))

@@ -78,7 +78,7 @@ def test_all_ports_are_built_once_and_their_old_code_once(monkeypatch: pytest.Mo
     found = prove()
     assert [each.step.op for each in found] == list(OPS)
     assert all(each.trial and each.trial.verdict.ok for each in found)
-    new, old = server.builds
+    old, new = sorted(server.builds, key=lambda each: bool(each.texts))
     assert [target.base for target in new.targets] == [target.base for target in old.targets] == list(OPS)
     assert new.texts and not old.texts
     assert all((each.libraries.ported, each.libraries.old) == ("new.so", "old.so") for each in server.asked)
@@ -101,7 +101,7 @@ def test_a_candidate_that_fails_is_replaced_in_a_second_round(monkeypatch: pytes
     _, _, found, _ = prove()
     assert found.trial and found.trial.verdict.ok and len(found.trial.rejected) == 1
     assert [each.target.base for each in server.asked] == ["atan2", "logaddexp", "erf", "ceil", "logaddexp"]
-    assert [bool(each.texts) for each in server.builds] == [True, False, True], "the old code is built once"
+    assert sorted(bool(each.texts) for each in server.builds) == [False, True, True], "the old code is built once"
     first, second = (each.texts for each in server.asked if each.target.base == "logaddexp")
     assert first != second
     assert found.step.choice == found.trial.choice != {}
@@ -148,8 +148,9 @@ def test_a_plan_without_a_target_is_in_the_fork_but_has_no_verdict(monkeypatch: 
     found = {each.step.op: each for each in prove()}
     assert (error := found["atan2"].error) and error.code == "PTR019" and found["atan2"].step.plan
     assert all(found[op].trial for op in OPS if op != "atan2")
-    assert [target.base for target in server.builds[0].targets] == ["ceil", "erf", "logaddexp"]
-    assert any("atan2_functor" in text for text in server.builds[0].texts.values())
+    [new] = [each for each in server.builds if each.texts]
+    assert [target.base for target in new.targets] == ["ceil", "erf", "logaddexp"]
+    assert any("atan2_functor" in text for text in new.texts.values())
 
 
 def test_what_does_not_build_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:

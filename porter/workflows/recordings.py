@@ -1,0 +1,120 @@
+"""The runs of old code that plans of many operators need: found out first, then recorded side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from porter.aten.operator import ServedFunction
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.progress import Progress, Step, Steps, ignore
+from porter.loops.program import Programs
+from porter.loops.storage import load_programs
+from porter.metal.kernel_spec import RecordedGraph
+from porter.mpsgraph.graph import Graph
+from porter.plan.native.port import ReadPrograms
+from porter.recording.program_readings import get_programs, keep_programs
+from porter.recording.readings import NEWEST, find_target, get_recorded_graph, get_recordings, keep_recordings
+from porter.recording.row_programs import get_row_programs
+from porter.verdict.many import ask_many
+from porter.verdict.messages import ErrorAnswer, RecordAnswer, RecordRequest, error_of_answer
+from porter.workflows.stacking import Missing, NotRecordedYet, StackedPlan, stack_plans
+
+
+class Recordings:
+    """Readers of what old code computes. What was recorded in vain is not tried again.
+
+    While they `wait`, they raise NotRecordedYet for a run that is not kept; then they run it.
+    """
+
+    def __init__(self, checkout: Checkout) -> None:
+        self.wait = True
+        self._checkout = checkout
+        self._failed: dict[Missing, PorterError] = {}
+
+    def recorded(self, progress: Progress) -> RecordedGraph:
+        """The reader of recorded graphs."""
+        return partial(self._read_graph, progress)
+
+    def programs(self, progress: Progress) -> ReadPrograms:
+        """The reader of recorded programs."""
+        return partial(self._read_programs, progress)
+
+    def record(self, missing: Iterable[Missing], jobs: int, progress: Steps) -> None:
+        """Makes recordings, at most `jobs` at a time, and keeps each, or why there is none."""
+        wanted = tuple(dict.fromkeys(missing))
+        done = 0
+
+        def report(at: int, step: str) -> None:
+            progress(Step(f"{wanted[at].base}: {step}", done, len(wanted)))
+
+        for at, answer in ask_many([self._make_request(each) for each in wanted], jobs, report):
+            done += 1
+            if isinstance(answer, ErrorAnswer):
+                self._failed[wanted[at]] = error_of_answer(answer)
+            else:
+                assert isinstance(answer, RecordAnswer)
+                self._keep(wanted[at], answer)
+
+    def _make_request(self, missing: Missing) -> RecordRequest:
+        target = find_target(self._checkout, missing.base)
+        return RecordRequest(self._checkout.root.resolve(), target, NEWEST, own_sizes=missing.of_programs)
+
+    def _keep(self, missing: Missing, answer: RecordAnswer) -> None:
+        if missing.of_programs:
+            found = tuple(map(load_programs, answer.programs))
+            keep_programs(self._checkout, find_target(self._checkout, missing.base), found)
+        else:
+            keep_recordings(self._checkout, missing.base, answer.recordings)
+
+    def _read_graph(self, progress: Progress, served: ServedFunction) -> Graph | None:
+        base = served.function.base
+        missing = Missing(base)
+        if missing in self._failed:
+            return None
+        if self.wait and get_recordings(self._checkout, base, run=False) is None:
+            raise NotRecordedYet(missing)
+        return get_recorded_graph(self._checkout, served, run=True, progress=progress)
+
+    def _read_programs(self, progress: Progress, served: ServedFunction) -> Programs | None:
+        base = served.function.base
+        missing = Missing(base, of_programs=True)
+        if missing in self._failed:
+            raise self._failed[missing]
+        if self.wait and get_programs(self._checkout, find_target(self._checkout, base), run=False) is None:
+            raise NotRecordedYet(missing)
+        return get_row_programs(self._checkout, served, run=True, progress=progress)
+
+
+def record_ahead(
+    recordings: Recordings,
+    checkout: Checkout,
+    ops: Sequence[str],
+    jobs: int,
+    wait: Callable[[], object],
+    progress: Steps = ignore,
+) -> tuple[StackedPlan, ...]:
+    """Makes the recordings that plans of operators need, and returns the plans up to the first that needed one.
+
+    Operators are planned as far as that goes without; a plan that then needs another recording has it in the next
+    round. Calls `wait` before the first recording.
+    """
+    plan = partial(stack_plans, recorded=recordings.recorded, choices={}, programs=recordings.programs)
+    steps = plan(checkout, ops, progress=progress)
+    waiting = [step for step in steps if step.missing]
+    if waiting:
+        wait()
+    while waiting:
+        recordings.record((step.missing for step in waiting if step.missing), jobs or os.cpu_count() or 1, progress)
+        waiting = [step for step in plan(checkout, [step.op for step in waiting]) if step.missing]
+    recordings.wait = False
+    return tuple(_take_planned(steps))
+
+
+def _take_planned(steps: Iterable[StackedPlan]) -> Iterator[StackedPlan]:
+    for step in steps:
+        if step.missing:
+            return
+        yield step
