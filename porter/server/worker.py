@@ -214,11 +214,12 @@ def _find_undispatched(tree: Tree, target: VerifyTarget) -> list[Failure]:
 
 
 def _find_unserved_dtypes(tree: Tree, target: VerifyTarget) -> list[Failure]:
-    from aten_overlay.metal.build import Options, host_names
+    from aten_overlay.apple.compiler import find_names
+    from aten_overlay.metal.build import Options
 
-    options = Options(include=metal_include(tree.root))
+    options, headers = Options(include=metal_include(tree.root)), tree.headers_digest()
     files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
-    names = [name for path in files for name in host_names(tree.root / path, options)] if target.pairs else []
+    names = [name for path in files for name in find_names(tree.root / path, options, headers)] if target.pairs else []
     found = []
     for given, made in target.pairs:
         pair = re.compile(rf"(?:{'|'.join(map(re.escape, target.kernels))})_\w+_{made}_{given}(?:_|$)")

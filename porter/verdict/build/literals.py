@@ -60,7 +60,8 @@ def largest_count(tree: Tree, target: VerifyTarget) -> float:
 
 def _functors(text: str, kernels: Sequence[str]) -> Iterator[str]:
     for name in kernels:
-        body = re.search(rf"^struct {re.escape(name)}_functor\b.*?^\}};", text, re.M | re.S)
+        start = f"struct {name}_functor"
+        body = start in text and re.search(rf"^{re.escape(start)}\b.*?^\}};", text, re.M | re.S)
         if body:
             yield _COMMENT.sub("", body[0])
 
@@ -90,7 +91,8 @@ def _in_metal(tree: Tree, name: str) -> str:
 def _define(name: str, sources: Iterator[tuple[str, str]]) -> str:
     """All definitions of a function in the first source that has one."""
     for path, text in sources:
-        if re.search(rf"(?<!return) (?<!= ){re.escape(name)}\(", text):
+        # A plain search is many times faster, and in most sources finds nothing.
+        if f"{name}(" in text and re.search(rf"(?<!return) (?<!= ){re.escape(name)}\(", text):
             found = find_definitions(path, text, rf"\b{re.escape(name)}")
             if found:
                 return _COMMENT.sub("", "\n".join(each.text for each in found))
