@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from aten_overlay import cache, metal
+from aten_overlay import cache, metal, toolchain
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler as metal_compiler
 from aten_overlay.metal.build import Options, compile_kernels, host_names
@@ -96,12 +96,12 @@ def find_names(source: Path, options: Options, headers: str) -> tuple[str, ...]:
         return host_names(source, options)
     own = (repr(options.defines), repr(options.metal_version), digest_front_end())
     path = cache.root() / "kernel_names" / f"{cache.digest(headers, source.name, text, *own)}.json"
-    if cache.is_intact(path):
-        found: list[str] = json.loads(path.read_text())
-        return tuple(found)
-    names = host_names(source, options)
-    cache.seal(cache.write(path, json.dumps(names).encode()))
-    return names
+    if not cache.is_intact(path):
+        with toolchain.locked(path):  # processes that run the same kernels ask for their names at once
+            if not cache.is_intact(path):
+                cache.seal(cache.write(path, json.dumps(host_names(source, options)).encode()))
+    found: list[str] = json.loads(path.read_text())
+    return tuple(found)
 
 
 @lru_cache(maxsize=1)

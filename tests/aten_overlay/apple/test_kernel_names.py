@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
@@ -53,3 +56,21 @@ def test_without_a_digest_of_all_that_is_included_nothing_is_cached(
     for _ in range(2):
         compiler.find_names(source, Options(), headers)
     assert len(read) == 2
+
+
+def test_two_that_ask_at_once_read_them_once(read: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = tmp_path / "a.metal"
+    source.write_text(KERNEL.format(name="one"))
+    both = Barrier(2)
+
+    def host_names(path: Path, _options: Options) -> tuple[str, ...]:
+        with suppress(BrokenBarrierError):
+            both.wait(0.2)  # the other one gets here only if nothing keeps it out
+        read.append(path.name)
+        return ("one",)
+
+    monkeypatch.setattr(compiler, "host_names", host_names)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda _: compiler.find_names(source, Options(), "h"), range(2)))
+    assert found == [("one",)] * 2
+    assert read == ["a.metal"]
