@@ -97,8 +97,10 @@ void slice(void* context, uint64_t begin, uint64_t end) {
   auto& running = *static_cast<Running*>(context);
   if (__atomic_load_n(&running.failure.status, __ATOMIC_RELAXED)) return;
   DenormalMode mode(running.job.entry->flags & PM_FLUSH_DENORMALS);
+  running_kernel = running.job.launch->kernel->host_name;
   Failure failure{};
   const int status = run_part(running.job, running.first + begin, running.first + end, failure);
+  running_kernel = nullptr;
   int none = PM_OK;
   if (status && __atomic_compare_exchange_n(&running.failure.status, &none, status, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     memcpy(running.failure.text, failure.text, sizeof(failure.text));

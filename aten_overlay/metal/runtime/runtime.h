@@ -39,6 +39,8 @@ pm_group place_group(const pm_grid& grid, uint64_t index);
 // Runs part [begin, end) of any other kernel: threads for `rows` entries, threadgroups for `groups` entries.
 int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure);
 extern thread_local jmp_buf* loop_escape;  // out of the loop that is running on this thread
+// The one that this thread runs. A signal's handler reads it, and may not allocate memory for it.
+extern thread_local const char* running_kernel __attribute__((tls_model("initial-exec")));
 
 // Calls work(context, begin, end) for slices of [0, total) on up to `threads` host threads, and waits. The work may update
 // memory atomically if `updates`.
