@@ -24,7 +24,7 @@ from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
 from aten_overlay.metal.family import naming, select, write_flags
 from aten_overlay.metal.generate import generate
-from aten_overlay.metal.inlining import relax_inlining
+from aten_overlay.metal.inlining import inline_all, relax_inlining
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.reach import find_reached, shares_state
 from aten_overlay.metal.sanitizer.checks import mask
@@ -262,7 +262,7 @@ def _flags_for_second_step(options: Options) -> list[str]:
 def _mark(module: str, options: Options) -> str:
     """What the steps after this one have to know of the source."""
     if watches_accesses(options.sanitize):
-        return defer_to_sanitizer(mark_undefined(copy_values(module)))
+        return defer_to_sanitizer(mark_undefined(inline_all(copy_values(module))))
     return mark_lines(module) if options.traced and not options.sanitize else module
 
 

@@ -13,6 +13,7 @@ from aten_overlay.metal.ir import GLOBAL, functions
 from aten_overlay.metal.regions import BARRIER, BEGIN, WAIT
 
 _GROUP = re.compile(r"^attributes #(\d+) = \{[^\n]*\balwaysinline\b[^\n]*\}$", re.M)
+_KEPT_APART = re.compile(r"^(attributes #\d+ = \{(?![^\n]*\boptnone\b)[^\n]*)\bnoinline\b", re.M)
 _USED = re.compile(r" #(\d+)(?= [^#\n]*\{$)")
 
 
@@ -49,3 +50,8 @@ def relax_inlining(module: str) -> str:
         for old, text in groups.items()
     ]
     return "".join([*pieces, module[at:], "\n", *(f"{line}\n" for line in lines)])
+
+
+def inline_all(module: str) -> str:
+    """`module`, where functions that the source keeps apart are inlined, as what follows private variables needs."""
+    return _KEPT_APART.sub(r"\1alwaysinline", module)

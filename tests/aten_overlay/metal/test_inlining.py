@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aten_overlay.metal.inlining import relax_inlining
+from aten_overlay.metal.inlining import inline_all, relax_inlining
 
 MODULE = """\
 define linkonce_odr i32 @_ZN2pm3addIiEET_S1_S1_(i32 %a, i32 %b) #1 comdat {
@@ -40,3 +40,8 @@ def test_only_functions_in_which_a_lane_may_wait_are_always_inlined() -> None:
     assert heads["pm_lane_source_0"].endswith(" #0 {")
     assert relaxed.endswith("\nattributes #3 = { inlinehint mustprogress nounwind }\n")
     assert relaxed.replace(" #3 comdat", " #1 comdat").startswith(MODULE)
+
+
+def test_functions_that_the_source_keeps_apart_are_inlined_where_everything_is() -> None:
+    inlined = inline_all("attributes #0 = { mustprogress noinline nounwind }\nattributes #1 = { noinline optnone }\n")
+    assert inlined == "attributes #0 = { mustprogress alwaysinline nounwind }\nattributes #1 = { noinline optnone }\n"

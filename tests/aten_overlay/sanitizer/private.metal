@@ -79,6 +79,35 @@ kernel void passed_on_repaired(ARGUMENTS) {
   out[i] = simd_sum(part);
 }
 
+// What a function that is kept apart reads through a pointer, or leaves unwritten.
+static void __attribute__((noinline)) scale(thread float* v, float by) { v[0] *= by, v[1] *= by; }
+kernel void kept_apart(ARGUMENTS) {
+  float v[2];
+  v[0] = in[i];
+  scale(v, in[0]);
+  out[i] = v[0] + v[1];  // kept_apart
+}
+kernel void kept_apart_repaired(ARGUMENTS) {
+  float v[2] = {in[i], 1};
+  scale(v, in[0]);
+  out[i] = v[0] + v[1];
+}
+
+static void __attribute__((noinline)) find_first(thread uint& found, const device float* in) {
+  for (uint k = 0; k < 8; ++k)
+    if (in[k] > 100) found = k;
+}
+kernel void left_unwritten(ARGUMENTS) {
+  uint found;
+  find_first(found, in);
+  out[i] = found;  // left_unwritten
+}
+kernel void left_unwritten_repaired(ARGUMENTS) {
+  uint found = 8;
+  find_first(found, in);
+  out[i] = found;
+}
+
 // Nothing is wrong here: the value is there wherever it is used, or is not used.
 kernel void guarded(ARGUMENTS) {
   float x, three[3];

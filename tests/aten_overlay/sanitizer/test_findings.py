@@ -177,9 +177,13 @@ def test_a_pointer_that_may_come_of_several_places_stays_in_its_tensor() -> None
     assert found.code == "PTR264" and "reads 4 bytes out of bounds of every argument" in found.what
 
 
-@pytest.mark.parametrize(
-    "name", ["sums", "some_ways", "branch", "one_component", "member", "passed_on", "array", "copied"]
-)
+PRIVATE = (
+    "sums", "some_ways", "branch", "one_component", "member", "passed_on", "array", "copied", "kept_apart",
+    "left_unwritten",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRIVATE)
 def test_a_private_variable_without_a_value(name: str) -> None:
     found = finding("private.metal", name, [np.zeros(GRID, np.float32), values()])
     assert found.code == "PTR267"
