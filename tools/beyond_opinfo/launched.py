@@ -3,7 +3,8 @@
 python tools/natives.py FORK polar --sanitize all --tests $PWD/tools/beyond_opinfo/launched.py
 
 Kernels for tensors past 2^32 bytes, which no test can hold; for types and names that their host code refuses or
-misspells; those that macOS older than 14 needs; and RMSNorm.metal, which the CPU's rms_norm calls on a Mac.
+misspells; those for which it binds too few bytes; those that macOS older than 14 needs; and RMSNorm.metal, which the
+CPU's rms_norm calls on a Mac.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from aten_overlay.device import load
 HALF, BFLOAT, FLOAT = torch.float16, torch.bfloat16, torch.float32
 NAMES = {FLOAT: "float", HALF: "half", BFLOAT: "bfloat"}
 TOLERANCE = {FLOAT: 1e-4, HALF: 1e-2, BFLOAT: 4e-2}
+WHOLE = {
+    torch.int8: "char", torch.uint8: "uchar", torch.int16: "short", torch.int32: "int", torch.int64: "long",
+}  # fmt: skip
 BITS = {torch.int8: 8, torch.int16: 16, torch.int32: 32, torch.int64: 64}
 KERNELS = "aten/src/ATen/native/mps/kernels"
 
@@ -63,6 +67,29 @@ class Launched(unittest.TestCase):
             kernel = getattr(library, f"matmul_{NAMES[dtype]}")
             kernel(x.to("mps"), y.to("mps"), out, strides, sizes, threads=(32, 32), group_size=(16, 16))
             self.assert_close(out, x.float() @ y.float(), TOLERANCE[dtype])
+
+    def test_products_of_matrices_of_whole_numbers(self) -> None:
+        library = compile_file("LinearAlgebra.metal")
+        for dtype, name in WHOLE.items():
+            x, y = torch.randint(0, 4, (17, 9), dtype=dtype), torch.randint(0, 4, (9, 19), dtype=dtype)
+            out = torch.empty(17, 19, dtype=dtype, device="mps")
+            strides, sizes = on_device([9, 1, 19, 1, 19, 1]), on_device([17, 9, 19, 0], torch.int32)
+            kernel = getattr(library, f"matmul_{name}")
+            kernel(x.to("mps"), y.to("mps"), out, strides, sizes, threads=(32, 32), group_size=(16, 16))
+            self.assertTrue(torch.equal(out.cpu(), x @ y), name)
+
+    def test_resampled_rows(self) -> None:
+        library = compile_file("UpSample.metal")
+        for dtype in NAMES:
+            x, out = torch.randn(2, 3, 5).to(dtype), torch.empty(2, 3, 8, dtype=dtype, device="mps")
+            strides, sizes = on_device([15, 5, 1, 0]), on_device([2, 3, 5, 0])
+            kernel = getattr(library, f"upsample_linear1d_{NAMES[dtype]}")
+            kernel(
+                x.to("mps"), out, strides, on_device([24, 8, 1, 0]), sizes, on_device([2, 3, 8, 0]),
+                on_device([5 / 8, 0], torch.float32), on_device([0], torch.bool), threads=8,
+            )  # fmt: skip
+            expected = torch.nn.functional.interpolate(x.float(), size=8, mode="linear")
+            self.assert_close(out, expected, TOLERANCE[dtype])
 
     def test_complex_numbers(self) -> None:
         binary = compile_file("BinaryKernel.metal")
