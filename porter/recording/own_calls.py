@@ -16,9 +16,10 @@ import torch
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.recording.calls import OpCall, capture_calls_in_place, capture_sample_calls
-from porter.recording.seen_values import SeenValues, survives, with_arguments
+from porter.recording.seen_values import SeenValues, with_arguments
 from porter.recording.size_sets import SETS, Place, SizeSets
 from porter.recording.templates import Template
+from porter.verdict.suite.children import survives
 
 SECONDS = 12.0  # of this process, to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at

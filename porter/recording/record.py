@@ -93,11 +93,9 @@ def _adapt_calls(tried: Sequence[_Calls], name: str) -> _Calls:
 
 
 def find_opinfos(base: str, through: Sequence[str]) -> list[Any]:
-    from torch.testing._internal.common_methods_invocations import op_db
+    from porter.verdict.suite.made_opinfos import list_opinfos
 
-    from porter.verdict.suite.context import aten_names
-
-    return [op for op in op_db if base in aten_names(op) or op.full_name in through]
+    return list_opinfos((base,), through, ())
 
 
 def _recording(name: str, made: _Calls) -> Recording:

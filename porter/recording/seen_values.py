@@ -6,10 +6,7 @@ number that is the same in all, would look like a constant.
 
 from __future__ import annotations
 
-import faulthandler
-import os
-import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from porter.recording.calls import OpCall
+from porter.verdict.suite.children import survives
 
 _MOST = 4  # values of an argument, if these are choices rather than sizes
 _TRIED = 3  # values of an argument that a call is tried with, until the CPU accepts one
@@ -30,7 +28,6 @@ _SMALL: Mapping[str, tuple[Any, ...]] = {  # values of a number that has a defau
 _ALIKE: Mapping[str, tuple[Any, ...]] = {  # values of a number that is the same in all calls
     "int": (0, 1, 2), "SymInt": (0, 1, 2), "number": (2, 3, 5),  # which every element type has
 }  # fmt: skip
-_SECONDS = 5  # for a call on the CPU
 _Choice = tuple[str, Any]
 
 
@@ -116,19 +113,6 @@ def _lacks_tensors(call: OpCall) -> bool:
     kinds = {each.name for each in call.overload._schema.arguments if str(each.type) == "Optional[Tensor]"}
     given = (call.arguments.get(name) for name in kinds)
     return any(each is None or not each.numel() for each in given)
-
-
-def survives(run: Callable[[], object]) -> bool:
-    """Whether a process that runs something on the CPU lives: some kernels read memory that they do not check."""
-    child = os.fork()
-    if not child:
-        faulthandler.disable()
-        signal.alarm(_SECONDS)
-        torch.set_num_threads(1)  # a thread pool does not survive a fork
-        with suppress(Exception):
-            run()
-        os._exit(0)
-    return os.WIFEXITED(os.waitpid(child, 0)[1])
 
 
 def _runs_on_cpu(call: OpCall) -> bool:

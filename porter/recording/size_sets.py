@@ -18,8 +18,8 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.recording.margins import Margins, has_nan
 from porter.recording.templates import Memory, Sizes, Slot, Template
+from porter.verdict.suite.margins import Margins, has_nan
 
 SETS = 12  # of a sample in all of its ranks and dimensions, besides those with one size varied alone
 _ALONE = 8  # sizes of a sample that are varied alone, at most

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch.testing._internal.common_device_type import ops
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -22,6 +21,7 @@ from porter.core.dtypes import TESTED
 from porter.verdict.suite import lists, samples, tolerances
 from porter.verdict.suite.context import Context, base_name
 from porter.verdict.suite.distributions import find_cases
+from porter.verdict.suite.made_opinfos import list_opinfos
 
 MPS_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, dtype.torch) for dtype in TESTED)
 LAYOUT_SAMPLES = 3
@@ -52,7 +52,7 @@ class OpInfos:
         compute is what the CPU computes, and fills have tests of their own. Their error inputs stay.
         """
         names = {*self.context.through, *besides}
-        chosen = (op for op in op_db if self.context.names(op) or op.full_name in names)
+        chosen = iter(list_opinfos(self.context.bases, names, self.context.through_backward))
         if modifier != _ERRORS:
             fills = any(any(find_cases(base)) for base in self.context.bases)
             chosen = (op for op in chosen if not fills and not any(find_cases(op.name)))

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
 
 from porter.verdict.suite import lists, runner
 from porter.verdict.suite.context import Context
+from porter.verdict.suite.made_opinfos import list_opinfos
 
 # Upstream's tests, the class they are in, and the list that speaks of each.
 LISTED = {
@@ -87,7 +87,7 @@ def listed(context: Context, file: str, text: str) -> Iterator[str]:
 
 
 def _tested(context: Context) -> list[OpInfo]:
-    return [op for op in op_db if context.names(op) or op.full_name in context.through]
+    return list_opinfos(context.bases, context.through, context.through_backward)
 
 
 def _name(cls: str, test: str, op: OpInfo, dtype: Any) -> str:

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
@@ -21,6 +20,7 @@ from porter.verdict.refusals import refusal_in
 from porter.verdict.suite import compare, lists, samples
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.distributions import Case, find_cases
+from porter.verdict.suite.made_opinfos import list_opinfos
 
 SAMPLES = 12
 DTYPES = tuple(getattr(torch, dtype.torch) for dtype in dtypes.TESTED)
@@ -32,8 +32,8 @@ def run_samples(context: Context, progress: Progress = ignore) -> list[SampleRes
     """
     precision = lists.low_precision(context.precision)
     found = [_run_fill(case, dtype) for base in context.bases for case in find_cases(base) for dtype in DTYPES]
-    for op in op_db:
-        if any(find_cases(op.name)) or not (context.names(op) or op.full_name in context.through):
+    for op in list_opinfos(context.bases, context.through, context.through_backward):
+        if any(find_cases(op.name)):
             continue
         for dtype in DTYPES:
             progress(f"{SAMPLES_OF} {op.formatted_name} {dtype}")

@@ -1,0 +1,216 @@
+"""OpInfos of operators that torch has none for: samples made from the schema, of shapes that the CPU's kernel takes.
+
+Source: torch/testing/_internal/opinfo/core.py.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import chain, combinations, product
+from math import prod
+from typing import Any
+
+import torch
+from torch.testing._internal.common_dtype import _dispatch_dtypes
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.core.dtypes import TESTED, Kind
+from porter.verdict.derivatives import read_derivatives
+from porter.verdict.suite.children import ask_child
+from porter.verdict.suite.context import aten_names
+from porter.verdict.suite.margins import Margins
+
+_SHAPES = ((5, 3, 4), (4, 6), (7,), (3, 2, 5, 4))  # of the first tensor: all sizes differ
+_MOST = 4  # whole numbers that an argument is tried with: 0 and the last dimension among them
+_TYPES = tuple(getattr(torch, each.torch) for each in TESTED if each.kind is Kind.FLOATING)
+_TENSOR, _INTEGER = "Tensor", ("int", "SymInt")
+_Dims = tuple[int, ...]
+_Overload = torch._ops.OpOverload
+
+
+def list_opinfos(bases: Collection[str], full_names: Collection[str], backward: Collection[str]) -> list[OpInfo]:
+    """The OpInfos of operators by their ATen base names, and those of these full names; all, without bases.
+
+    Where torch has none, not even one whose `backward` (full names) calls them, those made from their schemas.
+    """
+    named = [op for op in op_db if not bases or not aten_names(op).isdisjoint(bases) or op.full_name in full_names]
+    return named if named or backward else [op for base in bases if (op := make_opinfo(base))]
+
+
+@lru_cache
+def make_opinfo(base: str) -> OpInfo | None:
+    """An OpInfo of the first overload of an operator, if its arguments are tensors and whole numbers, the first is a
+    tensor, and the CPU computes some samples of it; else None.
+    """
+    packet = getattr(torch.ops.aten, base, None)
+    call = _read_call(getattr(packet, packet.overloads()[0])) if packet and packet.overloads() else None
+    if call is None:
+        return None
+    supported = [dtype for dtype in _TYPES if any(True for _ in _make_samples(call, dtype))]
+    if not supported:
+        return None
+    return OpInfo(
+        base,
+        op=call,
+        aten_name=base,
+        dtypes=_dispatch_dtypes(supported),
+        supports_out=False,
+        supports_autograd=any(base == name for name, _ in read_derivatives()),
+        sample_inputs_func=_sample_inputs,
+    )
+
+
+@dataclass(frozen=True)
+class FittedCall:
+    """Calls an overload with tensors that are all given in the shape of the first.
+
+    Each has that shape in a call only in the dimensions in which the CPU needs it to, and one element in the others.
+    """
+
+    overload: _Overload
+
+    def __call__(self, *given: Any) -> Any:
+        """Raises ValueError if the shapes differ, or the CPU takes none of them with these numbers."""
+        shapes = {each.shape for each in given if isinstance(each, torch.Tensor)}
+        numbers = tuple(each for each in given if not isinstance(each, torch.Tensor))
+        dims = find_dims(self.overload, len(given[0].shape), numbers) if len(shapes) == 1 else None
+        if dims is None:
+            raise ValueError("no operands of these shapes")
+        return self.overload(*_fit(given, dims))
+
+
+def _read_call(overload: _Overload) -> FittedCall | None:
+    kinds = [str(each.type) for each in overload._schema.arguments]
+    is_made = kinds and kinds[0] == _TENSOR and all(each in (_TENSOR, *_INTEGER) for each in kinds)
+    return FittedCall(overload) if is_made and not overload._schema.is_mutable else None
+
+
+def _fit(given: Sequence[Any], dims: Sequence[_Dims]) -> Iterator[Any]:
+    """The operands of a call: each tensor with one element in the dimensions that it does not have."""
+    left = iter(dims)
+    for each in given:
+        yield _narrow(each, next(left)) if isinstance(each, torch.Tensor) else each
+
+
+def _narrow(tensor: torch.Tensor, dims: _Dims) -> torch.Tensor:
+    if len(dims) == tensor.ndim:
+        return tensor
+    part = tensor[tuple(slice(None) if dim in dims else slice(1) for dim in range(tensor.ndim))]
+    return part.clone(memory_format=torch.contiguous_format)
+
+
+@lru_cache(maxsize=256)
+def find_dims(overload: _Overload, rank: int, numbers: tuple[int, ...]) -> tuple[_Dims, ...] | None:
+    """The dimensions that each tensor of a call has, for the CPU to read all of its elements and none beyond.
+
+    None if it refuses tensors that are all of one shape, or there are no such dimensions.
+    """
+    found = ask_child(partial(_find_dims, overload, rank, numbers))
+    return tuple(map(tuple, found)) if found else None
+
+
+def _find_dims(overload: _Overload, rank: int, numbers: tuple[int, ...]) -> list[_Dims] | None:
+    """As `find_dims`. The most elements come first: with too few, a kernel may write beyond what it allocates.
+
+    Memory that it does not write to has NaN, in deterministic mode.
+    """
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    shape = next((each for each in _SHAPES if len(each) == rank), tuple(range(2, 2 + rank)))
+    given = _list_given(overload, shape, numbers)
+    whole = tuple(range(rank))
+    found = [whole for each in given if isinstance(each, torch.Tensor)]
+    if not _is_taken(overload, given, found, 1):
+        return None
+    largest = sorted(_list_subsets(whole), key=lambda dims: -prod(shape[dim] for dim in dims))
+    for at in range(1, len(found)):
+        tried = ([*found[:at], dims, *found[at + 1 :]] for dims in largest)
+        fitting = next((each for each in tried if _is_taken(overload, given, each, at + 1)), None)
+        if fitting is None:
+            return None
+        found = fitting
+    return found
+
+
+def _list_subsets(dims: _Dims) -> Iterator[_Dims]:
+    return chain.from_iterable(combinations(dims, count) for count in range(len(dims) + 1))
+
+
+def _list_given(
+    overload: _Overload, shape: Sequence[int], numbers: Sequence[int], make: Callable[..., torch.Tensor] = torch.ones
+) -> list[Any]:
+    """The arguments of a call, tensors all of one shape."""
+    left = iter(numbers)
+    return [make(shape) if str(each.type) == _TENSOR else next(left) for each in overload._schema.arguments]
+
+
+def _is_taken(overload: _Overload, given: Sequence[Any], dims: Sequence[_Dims], count: int) -> bool:
+    """Whether the CPU takes a call, stays within its operands, and reads the last element of the first `count`."""
+    margins = Margins()
+    plain = list(_fit(given, dims))
+    placed = [margins.place(each) if isinstance(each, torch.Tensor) else each for each in plain]
+    tensors = [each for each in placed if isinstance(each, torch.Tensor)]
+    with torch.no_grad(), suppress(RuntimeError, IndexError):  # what the CPU's checks raise
+        known = _find_nan(overload(*plain))
+        is_inside = _find_nan(overload(*placed)) == known and margins.are_intact()
+        return is_inside and all(_is_read(overload, placed, each, known) for each in tensors[:count])
+    return False
+
+
+def _is_read(overload: _Overload, placed: Sequence[Any], tensor: torch.Tensor, known: list[Any]) -> bool:
+    """Whether the last element of an operand, as that of a larger one, makes a difference."""
+    last = tensor.view(-1)[-1]
+    before = last.clone()
+    last.fill_(float("nan"))
+    is_read = _find_nan(overload(*placed)) != known
+    last.copy_(before)
+    return is_read
+
+
+def _find_nan(results: Any) -> list[Any]:
+    """Where results are NaN."""
+    return [each.isnan().tolist() for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor)]
+
+
+def _sample_inputs(
+    op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **kwargs: Any
+) -> Iterator[SampleInput]:
+    call: Any = op.op
+    yield from _make_samples(call, dtype, device, requires_grad)
+
+
+def _make_samples(
+    call: FittedCall, dtype: torch.dtype, device: str = "cpu", requires_grad: bool = False
+) -> Iterator[SampleInput]:
+    """Samples of several ranks with each whole number that the CPU takes.
+
+    The elements after the first tensor's are ones that may be divided by.
+    """
+    count = sum(str(each.type) in _INTEGER for each in call.overload._schema.arguments)
+    for shape in _SHAPES:
+        for numbers in product(range(_MOST), repeat=count):
+            given = _list_given(call.overload, shape, numbers, lambda shape: torch.rand(shape) + 0.5)
+            given[0] = torch.randn(shape)
+            given = [each.to(device, dtype) if isinstance(each, torch.Tensor) else each for each in given]
+            if not _takes(call, given):
+                continue
+            first, *others = (
+                each.requires_grad_(requires_grad) if isinstance(each, torch.Tensor) else each for each in given
+            )
+            yield SampleInput(first, args=tuple(others))
+
+
+def _takes(call: FittedCall, given: Sequence[Any]) -> bool:
+    """Whether the CPU takes a call in these element types, of shapes that it needs."""
+    try:
+        with torch.no_grad():
+            call(*(each.cpu() if isinstance(each, torch.Tensor) else each for each in given))
+    except (RuntimeError, ValueError, IndexError, TypeError):
+        return False
+    return True
