@@ -1,7 +1,8 @@
 """Tells the failures that a fork had before a port from those that the port made.
 
 A failure is the fork's own only if the same test, run on the fork as it was, failed too, in the same words, and no
-kernel under test computed any of what it found wrong. A port whose kernels repeat an error of the old code is wrong.
+kernel under test computed any of what it found wrong. A port whose kernels repeat an error of the old code is wrong;
+the type of a result is what host code chose, if the values agree with the CPU's.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def find_candidates(verdict: Verdict) -> tuple[str, ...]:
 
 def _may_be_older(found: Finding) -> bool:
     """Whether the fork may have had it: an error with a code is that of what stands in for Apple."""
-    return found.sample >= 0 and not found.kernel_calls and refusal_in(found.what) is None
+    is_of_host = found.is_type or not found.kernel_calls
+    return found.sample >= 0 and is_of_host and refusal_in(found.what) is None
 
 
 def tell_apart(verdict: Verdict, before: Mapping[str, EarlierResult]) -> Verdict:

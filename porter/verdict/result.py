@@ -60,12 +60,14 @@ class VerifyTarget:
 class Finding:
     """One thing that a test found wrong, and how many calls of kernels under test computed it.
 
-    `sample` is the number of what was compared, or negative if the test broke before it compared.
+    `sample` is the number of what was compared, or negative if the test broke before it compared. `is_type` says that
+    values agree, and only the type that host code gives a result is another.
     """
 
     what: str
     kernel_calls: int
     sample: int = -1
+    is_type: bool = False
 
 
 @dataclass(frozen=True)

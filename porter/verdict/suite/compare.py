@@ -37,6 +37,13 @@ def widen(value: Any) -> Any:
     return value.to(torch.complex128 if value.is_complex() else torch.float64)
 
 
+def less_precise(one: torch.dtype, other: torch.dtype) -> torch.dtype:
+    """The one of two types that values of both are compared in: of integers and others, not that of the integers."""
+    if one.is_floating_point and other.is_floating_point:
+        return max(one, other, key=lambda each: torch.finfo(each).eps)
+    return torch.promote_types(one, other)
+
+
 def flush_denormals(value: Any) -> Any:
     """Replaces denormals with zeros of the same sign, as a GPU may; returns anything but float tensors unchanged."""
     if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):

@@ -36,6 +36,10 @@ class Refused(Exception):
     """The CPU raises an error for this sample, so there is nothing to compare."""
 
 
+class OtherType(AssertionError):
+    """A result has the CPU's values, in another element type."""
+
+
 class Consistency(TestCase):
     """Runs samples on both devices, compares them, and counts the kernel calls of each test."""
 
@@ -93,7 +97,7 @@ class Consistency(TestCase):
             yield
         except AssertionError as error:
             calls = self.opinfos.context.count_ported(counters.read_kernels() - before)
-            found = Finding(results.describe_error(error), calls, self.noted)
+            found = Finding(results.describe_error(error), calls, self.noted, isinstance(error, OtherType))
             results.get_record(self._testMethodName).findings.append(found)
 
     @contextmanager
@@ -196,7 +200,21 @@ class Consistency(TestCase):
                 exact = self.cpu(op, sample.transform(compare.widen))
                 if not compare.find_disagreement(to_cpu(got), want.detach(), exact.detach(), []):
                     return
-            raise AssertionError(f"{label}{error}\n{summary(sample)}") from None
+            kind = OtherType if self.differs_in_type(got, want, **tolerance) else AssertionError
+            raise kind(f"{label}{error}\n{summary(sample)}") from None
+
+    def differs_in_type(self, got: Any, want: Any, **tolerance: Any) -> bool:
+        """Whether results differ in their element types alone, compared in the less precise of two."""
+        mine, theirs = (pytree.tree_leaves(pytree.tree_map(to_cpu, each)) for each in (got, want))
+        if len(mine) != len(theirs) or not all(isinstance(each, torch.Tensor) for each in (*mine, *theirs)):
+            return False
+        try:
+            for one, other in zip(mine, theirs, strict=True):
+                dtype = compare.less_precise(one.dtype, other.dtype)
+                self.assertEqual(one.to(dtype), other.to(dtype), **tolerance)
+        except AssertionError:
+            return False
+        return any(one.dtype != other.dtype for one, other in zip(mine, theirs, strict=True))
 
     def same_or_as_near(
         self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, got: Any, want: Any, label: str = ""

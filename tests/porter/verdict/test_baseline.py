@@ -107,3 +107,22 @@ def test_under_several_arithmetics_each_has_its_own() -> None:
     assert (both.ok, len(both.failed_before)) == (True, 1)
     one = judge.merge_arithmetics([told, tell_apart(fused, before(status="passed"))])
     assert (one.ok, [each.before for each in one.failures]) == (False, ["passed"])
+
+
+TYPE = Finding("torch.int32 != torch.float64", 3, sample=1, is_type=True)
+
+
+@pytest.mark.parametrize(
+    ("now", "is_theirs"),
+    [
+        (TYPE, True),
+        (replace(TYPE, is_type=False), False),
+        (replace(TYPE, what="torch.int64 != torch.float64"), False),
+        (replace(TYPE, sample=2), False),
+    ],
+)
+def test_the_type_that_host_code_gives_a_result_with_right_values(now: Finding, is_theirs: bool) -> None:
+    """A kernel computed the values, which agree."""
+    found = tell_apart(verdict(now), before(replace(TYPE, kernel_calls=0)))
+    assert bool(find_candidates(verdict(now))) is now.is_type
+    assert found.ok is is_theirs

@@ -110,3 +110,10 @@ def test_two_infinities_in_a_number_may_give_nan_but_nothing_else() -> None:
         compare.find_disagreement(torch.tensor([complex(nan, nan)]), cpu, exact, [torch.tensor([complex(inf, 1)])])
         != ""
     )
+
+
+def test_the_type_that_values_of_two_are_compared_in() -> None:
+    assert compare.less_precise(torch.float32, torch.bfloat16) is torch.bfloat16
+    assert compare.less_precise(torch.float16, torch.float64) is torch.float16
+    assert compare.less_precise(torch.int32, torch.float64) is torch.float64
+    assert compare.less_precise(torch.int32, torch.int64) is torch.int64

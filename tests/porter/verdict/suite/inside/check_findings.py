@@ -144,3 +144,17 @@ def test_upstreams_own_tolerances_hold_however_far_off_the_cpu_is(monkeypatch: p
         "test_output_match_special_chebyshev_polynomial_v_mps_float32",
     )
     assert "Mismatched elements" in found.reason
+
+
+@pytest.mark.parametrize("step", [0, 1], ids=["right values", "wrong values"])
+def test_results_of_another_type_alone(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = consistency.Consistency.mps_with_arguments
+
+    def change(*arguments: Any) -> tuple[Any, Any]:
+        result, given = right(*arguments)
+        return result.short() + step, given
+
+    monkeypatch.setattr(consistency.Consistency, "mps_with_arguments", change)
+    [found] = runner.run(Context(bases=("abs",)), "test_output_match_abs_mps_int32")
+    assert "torch.int16 != torch.int32" in found.reason
+    assert {each.is_type for each in found.findings} == {not step}
