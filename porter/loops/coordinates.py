@@ -24,6 +24,7 @@ class Rule(Enum):
     POSITION = "{index}[i] in the dimension {argument}"
     ELEMENT = "the element of {index} in the dimension {argument}"
     ROW = "the element of {index} in the first dimension, for the whole row"  # index has the leading dimensions
+    BIN = "the element of {index} in the only dimension"  # a source that is left out is one everywhere
 
 
 class Way(Enum):
@@ -68,7 +69,7 @@ class CoordinateMap:
 def map_lines(found: CoordinateMap) -> Iterator[str]:
     """What a map computes, as `porter explain` prints it."""
     at = found.rule.value.format(argument=found.argument, index=found.index)
-    element = found.source or found.value
+    element = f"{found.source} (1 if left out)" if found.rule is Rule.BIN else found.source or found.value
     if found.way is Way.READ:
         yield f"output[i, ...] = {element}[...], at {at}"
     else:

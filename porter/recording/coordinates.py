@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
@@ -37,9 +38,30 @@ def find_map(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] =
     found = next(fitting, None)
     if found is None:
         return None
+    if found.rule is Rule.BIN:
+        runs = [*runs, *_convert(runs, found, run)]
     types = dict.fromkeys(_dtype(each.results[0]) for each in runs)
-    of_index = (INT, LONG) if found.index else ()  # what ATen takes, though samples have but one of them
+    of_index: tuple[dtypes.DType, ...] = (INT, LONG) if found.index else ()  # ATen takes both, samples have but one
+    if found.rule is Rule.BIN:
+        of_index = tuple(dict.fromkeys(_dtype(each.given[found.index]) for each in runs))
     return replace(found, dtypes=tuple(types), index_dtypes=of_index)
+
+
+def _convert(
+    runs: Sequence[RecordedRun], found: CoordinateMap, run: Callable[[OpCall], RecordedRun]
+) -> Iterator[RecordedRun]:
+    """Calls with an index, or with a source, of other types, that the map computes; a source decides the result's."""
+    weighted = next((each for each in runs if found.source in each.given), runs[0])
+    real = [dtype for dtype in dtypes.ALL if dtype.kind is not dtypes.Kind.COMPLEX]
+    whole = [dtype for dtype in real if dtype.kind is dtypes.Kind.INTEGRAL]
+    sources = product((found.source,), real) if found.source in weighted.given else ()
+    for name, dtype in (*product((found.index,), whole), *sources):
+        made = None
+        with suppress(Exception):  # whatever the fork's checks raise
+            converted = weighted.call.arguments[name].to(getattr(torch, dtype.torch))
+            made = run(weighted.call.with_argument(name, converted))
+        if made is not None and _name(made.results[0]) in dtypes.BY_TORCH and _agrees(found, made):
+            yield made
 
 
 def _combine_otherwise(runs: Sequence[RecordedRun]) -> Iterator[OpCall]:
@@ -52,14 +74,19 @@ def _combine_otherwise(runs: Sequence[RecordedRun]) -> Iterator[OpCall]:
 
 
 def _dtype(tensor: torch.Tensor) -> dtypes.DType:
-    return dtypes.BY_TORCH[str(tensor.dtype).removeprefix("torch.")]
+    return dtypes.BY_TORCH[_name(tensor)]
+
+
+def _name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _list_candidates(runs: Sequence[RecordedRun]) -> Iterator[CoordinateMap]:
     """The maps that the arguments of a schema allow for, those that only read first."""
     call = runs[0].call
     types = {each.name: str(each.type) for each in call.overload._schema.arguments if not each.is_out}
-    tensors = [name for name in types if name in runs[0].given]
+    optional = [name for name, type_ in types.items() if type_ == "Optional[Tensor]"]
+    tensors = [name for name in types if all(name in run.given for run in runs)]
     indices = [name for name in tensors if all(not run.given[name].is_floating_point() for run in runs)]
     lists = [name for name, type_ in types.items() if type_ == "List[int]"]
     dims = [name for name, type_ in types.items() if type_ == "int" and name == "dim"]
@@ -75,6 +102,8 @@ def _list_candidates(runs: Sequence[RecordedRun]) -> Iterator[CoordinateMap]:
     for index, source in product(indices, tensors):
         if index != source:
             yield CoordinateMap(Rule.ROW, Way.ADD, index=index, source=source)
+    for index, source in product(indices, optional):
+        yield CoordinateMap(Rule.BIN, Way.ADD, index=index, source=source)
     for rule, dim, index in product((Rule.ELEMENT, Rule.POSITION), dims, indices):
         others = [name for name in tensors if name != index]
         for source in others:
@@ -145,6 +174,8 @@ def _compute(
         value = arguments[found.value] if found.value else 0
         outside = torch.tensor(value, dtype=result.dtype).to(type_)
         return torch.where(inside, _wide(source)[tuple(at)].to(type_), outside).reshape(result.shape)
+    if found.rule is Rule.BIN:
+        return _add_to_bins(given.get(found.source), given[found.index], type_, result.shape)
     if found.rule is Rule.ROW:
         return _add_rows(_wide(given[found.source]).to(type_), given[found.index], result.shape)
     start = given[found.start].to(type_) if found.start else torch.zeros(result.shape, dtype=type_)
@@ -167,6 +198,16 @@ def _add_rows(source: torch.Tensor, index: torch.Tensor, shape: Sequence[int]) -
     rows, index = source.reshape(index.numel(), *shape[1:]), index.reshape(-1)
     inside = (index >= 0) & (index < shape[0])
     return torch.zeros(tuple(shape), dtype=source.dtype).index_add_(0, index[inside], rows[inside])
+
+
+def _add_to_bins(
+    source: torch.Tensor | None, index: torch.Tensor, type_: torch.dtype, shape: Sequence[int]
+) -> torch.Tensor:
+    """The sums of the elements of each index; of ones, where there is no source."""
+    if index.ndim != 1 or len(shape) != 1:
+        raise ValueError("another number of dimensions")
+    elements = torch.ones(index.shape, dtype=type_) if source is None else _wide(source).to(type_)
+    return torch.zeros(tuple(shape), dtype=type_).index_add_(0, index.long(), elements)
 
 
 def _put(made: torch.Tensor, flat: torch.Tensor, elements: torch.Tensor, _: object) -> None:

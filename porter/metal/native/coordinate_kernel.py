@@ -59,7 +59,12 @@ def write_map_kernel(found: CoordinateMap, name: str, instances: Sequence[DType]
 
 
 def list_types(found: CoordinateMap, atomic: Sequence[str], refuses_complex: bool) -> list[DType]:
-    """The element types of a kernel: those of recorded kinds with atomic functions where it needs them, else all."""
+    """The element types of a kernel: those of recorded kinds with atomic functions where it needs them, else all.
+
+    The type of bins is what host code makes of the source's: one of those recorded.
+    """
+    if found.rule is Rule.BIN:
+        return [dtype for dtype in dtypes.ALL if dtype in found.dtypes and dtype.metal in atomic]
     kinds = {dtype.kind for dtype in found.dtypes}
     kinds |= {Kind.COMPLEX} if Kind.FLOATING in kinds else set()
     made = [dtype for dtype in dtypes.ALL if dtype.kind in kinds or found.way is not Way.ADD]
@@ -90,6 +95,9 @@ def _to(found: CoordinateMap) -> str:
 
 
 def _list_arguments(found: CoordinateMap) -> Iterator[Argument]:
+    if found.rule is Rule.BIN:
+        yield from _list_bin_arguments(found)
+        return
     source, to = name_tensor(found.source), name_tensor(_to(found))
     is_atomic = found.way is Way.ADD
     yield Argument(f"device {f'c10::metal::AtomicType_t<{KEY}>' if is_atomic else KEY}* output", "tensor", RESULT)
@@ -135,11 +143,24 @@ def _list_arguments(found: CoordinateMap) -> Iterator[Argument]:
         yield Argument(f"constant {KEY}& {found.factor}", "factor")
 
 
+def _list_bin_arguments(found: CoordinateMap) -> Iterator[Argument]:
+    index, source = name_tensor(found.index), name_tensor(found.source)
+    type_ = _INDEX_TYPE if len(found.index_dtypes) > 1 else found.index_dtypes[0].metal
+    yield Argument(f"device c10::metal::AtomicType_t<{KEY}>* output", "tensor", RESULT)
+    yield Argument(f"constant {type_}* {index}", "tensor", found.index)
+    yield Argument(f"constant {KEY}* {source}", "optional tensor", found.source)
+    yield Argument("constant index_t& output_size", "rows", RESULT)
+    yield Argument("constant index_t& output_stride", "first stride", RESULT)
+    yield Argument(f"constant index_t& {index}_stride", "first stride", found.index)
+    yield Argument(f"constant index_t& {source}_stride", "optional stride", found.source)
+    yield Argument(f"constant bool& has_{source}", "flag", found.source)
+
+
 def find_walked(found: CoordinateMap) -> str:
     """The tensor whose coordinates the threads have."""
     if not found.writes:
         return RESULT
-    return found.index if found.rule is Rule.ELEMENT else found.source
+    return found.index if found.rule in (Rule.ELEMENT, Rule.BIN) else found.source
 
 
 def needs_sizes(found: CoordinateMap) -> bool:
@@ -155,6 +176,9 @@ def _is_checked(found: CoordinateMap) -> bool:
 def _write_body(found: CoordinateMap) -> Iterator[str]:
     if found.rule is Rule.ROW:
         yield from _write_rows(found)
+        return
+    if found.rule is Rule.BIN:
+        yield from _write_bins(found)
         return
     source, to = name_tensor(found.source), name_tensor(_to(found))
     tensors = ["output", *([source] if source else []), *(["index"] if found.rule is Rule.ELEMENT else [])]
@@ -233,6 +257,16 @@ def _write_rows(found: CoordinateMap) -> Iterator[str]:
     yield "if (at >= 0 && at < output_size) {"
     yield "  output_offset += at * index_t(output_strides[0]);"
     yield f"  c10::metal::AtomicType<{KEY}>::atomic_add(output, output_offset, {source}[{source}_offset]);"
+    yield "}"
+
+
+def _write_bins(found: CoordinateMap) -> Iterator[str]:
+    """An element goes to the bin that the index names."""
+    index, source = name_tensor(found.index), name_tensor(found.source)
+    yield f"const index_t at = {index}[tid * {index}_stride];"
+    yield "if (at >= 0 && at < output_size) {"
+    yield f"  const {KEY} value = has_{source} ? {source}[tid * {source}_stride] : {KEY}(1);"
+    yield f"  c10::metal::AtomicType<{KEY}>::atomic_add(output, at * output_stride, value);"
     yield "}"
 
 

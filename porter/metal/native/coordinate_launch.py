@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from porter.languages.statements import name_tokens
 from porter.loops.coordinates import INDEXED, CoordinateMap, Rule, Way
-from porter.metal.native.coordinate_kernel import RESULT, Argument, MapKernel, find_walked
-from porter.metal.native.host_values import NON_EMPTY, WRAP_DIM, Names
+from porter.metal.native.coordinate_kernel import RESULT, Argument, MapKernel, find_walked, name_tensor
+from porter.metal.native.host_values import NON_EMPTY, WRAP_DIM, Names, write_given
 from porter.metal.native.launch import DIMS, INDEX_MATH, PROFILER, REDUCE_UTILS, Launch
 
 CONTEXT = "ATen/Context.h"
@@ -70,12 +70,35 @@ class _Writer:
         if self._is_converted(found.source):
             expanded = self.views[found.source]
             yield f"const auto {self._tensor(found.source)} = {expanded}.to({result}.scalar_type());"
-        if found.way is Way.ADD:
+        if found.rule is Rule.BIN:
+            yield from self._start_bins()
+        elif found.way is Way.ADD:
             yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
-        if found.writes and not found.start and not re.search(rf"\b{result} = at::zeros", self.body):
+        if found.writes and not found.start and not self._is_zeroed():
             yield f"{result}.zero_();"
         elif found.start and self.names.variable(found.start) != result:
             yield f"{result}.copy_({self.names.variable(found.start)});"
+
+    def _start_bins(self) -> Iterator[str]:
+        """The order in which elements are counted does not matter, that in which they are added up may."""
+        given = write_given(self.found.source, self.names)
+        if self._is_free(self._flag()):
+            yield f"const bool {self._flag()} = {given};"
+        yield f"if ({self._flag()}) {{"
+        yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
+        yield "}"
+
+    def _flag(self) -> str:
+        """The variable for whether the source is given: the function's own, if it has one."""
+        given = re.escape(write_given(self.found.source, self.names))
+        own = re.search(rf"\bbool (\w+) = {given};", self.body)
+        return own[1] if own else f"has_{name_tensor(self.found.source)}"
+
+    def _is_zeroed(self) -> bool:
+        """Whether the function, or its caller, makes the result of zeros."""
+        result = re.escape(self.names.variable(RESULT))
+        values = re.findall(rf"\b{result} = (\S+)", f"{self.names.before}{self.body}")
+        return bool(values) and all(each.startswith("at::zeros") for each in values)
 
     def numbers(self) -> Iterator[str]:
         """Variables for what the kernel takes and the function has no variable for."""
@@ -101,9 +124,15 @@ class _Writer:
             "size": f"ensure_nonempty_size({tensor}, {dim})", "stride": f"ensure_nonempty_stride({tensor}, {dim})",
             "rows": f"{tensor}.size(0)", "index stride": f"ensure_nonempty_stride({tensor}, 0)", "dim": dim,
             "reversed": "reversed", "padding": "left_padding",
-            "multiplies": f'{self._variable(self.found.combine)} == "multiply"',
+            "multiplies": f'{self._variable(self.found.combine)} == "multiply"', "first stride": f"{tensor}.stride(0)",
             "value": self._scalar(self.found.value), "factor": self._scalar(self.found.factor),
         }  # fmt: skip
+        if self.found.rule is Rule.BIN:
+            flag, spare = self._flag(), self._tensor(self.found.index)
+            given = self.names.member(self.found.source)
+            whole = f"{tensor}.value()" if given.endswith("->") else tensor
+            values |= {"flag": flag, "optional tensor": f"{flag} ? {whole} : {spare}"}
+            values |= {"optional stride": f"{flag} ? {given}stride(0) : 0"}
         return values[argument.kind]
 
     def _variable(self, name: str) -> str:
@@ -119,7 +148,7 @@ class _Writer:
         if self._is_free("stream"):
             yield "MPSStream* stream = getCurrentMPSStream();"
         read = [each.tensor for each in self.kernel.arguments if each.kind == "tensor"]
-        fit = " && ".join(f"canUse32BitIndexMath({self._tensor(each)})" for each in read)
+        fit = " && ".join([*(f"canUse32BitIndexMath({self._tensor(each)})" for each in read), *self._optional_fits()])
         yield f'const std::string index_type = {fit} ? "int" : "long";'
         guarded = self._may_write_nothing()
         if guarded:
@@ -142,10 +171,18 @@ class _Writer:
         if guarded:
             yield "}"
 
+    def _optional_fits(self) -> Iterator[str]:
+        """Whether the offsets of a source fit that may be left out."""
+        for each in (each for each in self.kernel.arguments if each.kind == "optional tensor"):
+            source = self._tensor(each.tensor)
+            given = f"{source}.value()" if source in self.names.optional else source
+            yield f"(!{self._flag()} || canUse32BitIndexMath({given}))"
+
     def _may_write_nothing(self) -> bool:
         """Whether there may be results and nothing to write to them, which the function does not ask."""
         tensors = [self.names.variable(each) for each in (self.found.index, self.found.source) if each]
-        return self.found.writes and not any(f"{each}.numel() == 0" in self.body for each in tensors)
+        known = f"{self.names.before}{self.body}"
+        return self.found.writes and not any(f"{each}.numel() == 0" in known for each in tensors)
 
     def _count(self) -> str:
         walked = self._tensor(find_walked(self.found))

@@ -45,6 +45,7 @@ class Names:
     optional: frozenset[str] = frozenset()  # the variables that are optional tensors
     references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
     given: frozenset[str] = frozenset()  # the variables of results that callers give and nothing has checked
+    before: str = ""  # what a caller of the function does before, by the names of the function
 
     def variable(self, name: str) -> str:
         """The variable of an argument, of a result (`result0`), or an element (`tensors[0]`). Raises PTR371."""

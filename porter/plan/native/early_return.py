@@ -24,7 +24,7 @@ def return_early(body: str, target: Target, counted: Iterable[str]) -> str:
     result = target.variables["result0"]
     others = [each for name, each in target.variables.items() if re.fullmatch(r"result\d+", name)]
     alike = [each for each in others if target.alternatives or f"{each} = at::empty({result}.sizes()" in body]
-    if any(f"{each}.numel() == 0" in body for each in (result, *alike, *counted)):
+    if any(f"{each}.numel() == 0" in f"{target.before}{body}" for each in (result, *alike, *counted)):
         return body
     end = body.rstrip().rpartition("\n")[2].strip()
     leave = end if end.startswith("return") and not _is_dispatched(body) else "return;"

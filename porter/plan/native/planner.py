@@ -321,7 +321,7 @@ def _read_names(function: NativeFunction, target: Target) -> Names:
     types = {each.name: each.type for each in function.arguments}
     outs = [each.name for each in function.arguments if "!" in each.type and each.name != "self"]
     given = frozenset(target.variables[each] for each in outs if each in target.variables and not function.structured)
-    return Names(target.variables, types, target.optional, target.references, given)
+    return Names(target.variables, types, target.optional, target.references, given, target.before)
 
 
 def _list_bases(row: ServedFunction) -> tuple[str, str]:

@@ -36,6 +36,7 @@ _MAX_CALLS = 4  # from a row's function to the one that runs the graph
 _REFERENCE = "OptionalScalarRef"
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
+_CONVERTED = re.compile(r"(\w+)(?:\.to\([\w.:()]+\))?")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
 # A reference to the tensor that an optional one holds.
 _HELD = re.compile(r"\bconst Tensor& (\w+)\s*=\s*\*\(?\s*(?:at::)?borrow_from_optional_tensor\((\w+)\)\s*\)?;")
@@ -56,6 +57,7 @@ class Target:
     references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
     arguments: Mapping[str, str] = field(default_factory=dict)  # the same, with what the graph was fed
     alternatives: tuple[str, ...] = ()  # the bodies with other calls of the helper in the place of the last
+    before: str = ""  # what the callers of a helper do before they call it, by the names of its parameters
 
     @property
     def place(self) -> Place:
@@ -96,7 +98,19 @@ def find_target(
     held = {optional: name for name, optional in _HELD.findall(body)}
     variables |= {name: held.get(variables[name], variables[name]) for name in required & variables.keys()}
     found = Target(implementation.file, chain[own].function, body, variables, optional, references)
-    return replace(found, alternatives=tuple(others))
+    return replace(found, alternatives=tuple(others), before=_read_before(chain[: own + 1]))
+
+
+def _read_before(chain: Sequence[_Link]) -> str:
+    """What functions do before each calls the next, by the names of the last one's parameters."""
+    text = ""
+    for link, following in pairwise(chain):
+        assert link.site is not None
+        text += link.site.text[: link.site.call.statement.start]
+        parameters = [each.name for each in read_parameters(following.function)]
+        passed = dict(zip(link.site.call.arguments, parameters, strict=True))
+        text = re.sub(r"\b\w+\b", lambda found, names=passed: names.get(found[0], found[0]), text)  # type: ignore[misc]
+    return text
 
 
 @dataclass(frozen=True)
@@ -326,13 +340,25 @@ def _read_borrowed(body: str) -> dict[str, str]:
     return {name: owned[holder] for name, holder in references if holder in owned}
 
 
+def _read_converted(body: str, names: Iterable[str]) -> dict[str, str]:
+    """Those of some variables that are set to another alone, or to that converted, and this one."""
+    found = {}
+    for name in (each for each in names if re.fullmatch(r"\w+", each)):
+        values = re.findall(rf"\b{name} = ([^;]*);", body)
+        sources = {match[1] if (match := _CONVERTED.fullmatch(each.strip())) else "" for each in values}
+        if len(values) > 1 and len(sources) == 1 and "" not in sources:
+            found[name] = sources.pop()
+    return found
+
+
 def _pass_on(
     variables: Mapping[str, str], link: _Link, called: Function, borrowed: Mapping[str, str]
 ) -> dict[str, str]:
     """The variables of a caller by the names of the parameters that they are passed as."""
     assert link.site is not None
+    converted = _read_converted(link.site.text, link.site.call.arguments)
     passed = {
-        borrowed.get(argument, argument): parameter.name
+        borrowed.get(source := converted.get(argument, argument), source): parameter.name
         for argument, parameter in zip(link.site.call.arguments, read_parameters(called), strict=True)
     }
     return {name: passed[variable] for name, variable in variables.items() if variable in passed}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
-from porter.loops.coordinates import CoordinateMap
+from porter.loops.coordinates import CoordinateMap, Rule
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
 from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
@@ -139,7 +139,7 @@ def _find_ranks(programs: Programs, names: Names, body: str, launch: str) -> Ite
             continue
         member = names.member(tensor)
         asked = rf"{re.escape(member)}(?:dim|ndimension)\(\)"
-        is_checked = len(ranks) == 1 and re.search(rf"{asked}\s*==\s*{ranks[0]}\b", body)
+        is_checked = len(ranks) == 1 and re.search(rf"{asked}\s*==\s*{ranks[0]}\b", f"{names.before}{body}")
         counts = len(ranks) == 1 and (f"{member}size(" in launch or _counts_dimensions(programs, tensor))
         is_lost = any(_has_other_rank(each, tensor, ranks) for each in programs.lost if not kept.raises(each.why))
         if not is_checked and (counts or is_lost or _asks_rank(programs, tensor)):
@@ -170,6 +170,8 @@ def _counts_dimensions(programs: Programs, tensor: str) -> bool:
 def _list_moved(programs: Programs) -> tuple[str, ...]:
     """The tensors whose elements a form moves; how many dimensions one that is resampled has, the form says."""
     match programs.map or programs.order or programs.places:
+        case CoordinateMap(rule=Rule.BIN, index=index):
+            return (index,)
         case CoordinateMap(source=source, start=start):
             return source, start
         case Window(source=source, gradient=gradient):

@@ -67,6 +67,12 @@ def whole_rows() -> Iterator[Arguments]:
         yield {**given, "num_weights": 9, "padding_idx": -1, "scale_grad_by_freq": False}
 
 
+def bins() -> Iterator[Arguments]:
+    for count, least in ((5, 0), (9, 20), (2, 3), (12, 0), (7, 1), (4, 0)):
+        weights = torch.rand(count) if count % 2 else None
+        yield {"self": torch.randint(0, 8, (count,)), "weights": weights, "minlength": least}
+
+
 def fills() -> Iterator[Arguments]:
     for shape in SHAPES:
         yield {"self": torch.randn(shape), "dim": 0, "index": torch.tensor([1, 0]), "value": torch.randn(())}
@@ -84,6 +90,7 @@ CASES: dict[str, tuple[Any, Callable[[], Iterator[Arguments]], Rule, Way]] = {
     "index_select": (aten.index_select.default, rows, Rule.POSITION, Way.READ),
     "index_add": (aten.index_add.default, lambda: rows(alpha=2), Rule.POSITION, Way.ADD),
     "embedding": (aten.embedding_dense_backward.default, whole_rows, Rule.ROW, Way.ADD),
+    "bincount": (aten.bincount.default, bins, Rule.BIN, Way.ADD),
     "index_fill": (aten.index_fill.int_Tensor, fills, Rule.POSITION, Way.PUT),
     "scatter.src": (aten.scatter.src, lambda: along("src"), Rule.ELEMENT, Way.PUT),
     "scatter.value": (aten.scatter.value, lambda: along("", value=3.5), Rule.ELEMENT, Way.PUT),
@@ -98,6 +105,14 @@ def test_the_map_of_an_operator(name: str) -> None:
     found = find_map([run(overload, each) for each in make()], run_call)
     assert found is not None
     assert (found.rule, found.way) == (rule, way)
+
+
+def test_bins_have_the_types_that_sources_decide() -> None:
+    runs = [run(aten.bincount.default, each) for each in bins()]
+    found = find_map(runs, run_call)
+    assert found is not None
+    assert {str(each.torch) for each in found.dtypes} == {"int64", "float32"}
+    assert {each.torch for each in found.index_dtypes} == {"int64", "int32", "int16", "int8", "uint8"}
 
 
 def test_one_call_with_another_result_leaves_none() -> None:

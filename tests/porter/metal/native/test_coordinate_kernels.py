@@ -72,7 +72,9 @@ def launch(
             "index stride": lambda: narrow(tensor.stride(0)), "dim": lambda: numbers([dim]),
             "reversed": lambda: numbers([sum(1 << d for d in listed)]), "padding": lambda: numbers(listed),
             "multiplies": lambda: torch.tensor([multiplies]), "value": lambda: torch.tensor([9.5]),
-            "factor": lambda: torch.tensor([2.0]),
+            "factor": lambda: torch.tensor([2.0]), "first stride": lambda: narrow(tensor.stride(0)),
+            "flag": lambda: torch.tensor([argument.tensor in tensors]),
+            "optional tensor": lambda: tensor, "optional stride": lambda: narrow(tensor.stride(0)),
         }  # fmt: skip
         return made[argument.kind]()
 
@@ -136,6 +138,18 @@ def test_rows_are_added_whole(shape: tuple[int, ...], row: tuple[int, ...]) -> N
     inside = ((index >= 0) & (index < 7)).reshape(-1)
     rows = source.reshape(-1, *row).double()[inside]
     expected = torch.zeros(7, *row, dtype=torch.float64).index_add(0, index.reshape(-1)[inside], rows)
+    torch.testing.assert_close(made, expected.float())
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_bins(is_weighted: bool) -> None:
+    index = with_gaps(torch.randint(-2, 9, (40,)))
+    weights = with_gaps(torch.randn(40))
+    found = CoordinateMap(Rule.BIN, Way.ADD, index="self", source="weights", index_dtypes=INDEX)
+    made = launch(found, {"self": index, **({"weights": weights} if is_weighted else {})}, with_gaps(torch.zeros(7)))
+    inside = (index >= 0) & (index < 7)
+    elements = weights[inside].double() if is_weighted else torch.ones(int(inside.sum()), dtype=torch.float64)
+    expected = torch.zeros(7, dtype=torch.float64).index_add(0, index[inside], elements)
     torch.testing.assert_close(made, expected.float())
 
 

@@ -28,6 +28,11 @@ ROWS = """
   dispatch:
     CPU: added_at_out_cpu
     MPS: added_at_out_mps
+
+- func: binned(Tensor self, Tensor? weights=None, int least=0) -> Tensor
+  dispatch:
+    CPU: binned_cpu
+    MPS: binned_mps
 """
 HOST = """#include <ATen/native/mps/OperationUtils.h>
 
@@ -67,6 +72,44 @@ Tensor& added_at_out_mps(const Tensor& self, int64_t dim, const Tensor& index, c
 
 } // namespace at::native
 """
+BINS_HOST = """#include <ATen/native/mps/OperationUtils.h>
+
+namespace at::native {
+
+static Tensor& binned_impl(const Tensor& self, const Tensor& weights, Tensor& output) {
+  using namespace mps;
+  bool has_weights = weights.defined();
+  auto graph = makeMPSGraph(self, has_weights);
+  // Run the graph
+  runMPSGraph(getCurrentMPSStream(), graph, feeds, output);
+  return output;
+}
+
+Tensor binned_mps(const Tensor& self, const std::optional<Tensor>& weights_opt, int64_t least) {
+  c10::MaybeOwned<Tensor> weights_maybe_owned = at::borrow_from_optional_tensor(weights_opt);
+  const Tensor& weights = *weights_maybe_owned;
+  if (self.dim() == 1 && self.numel() == 0) {
+    return at::zeros({least}, kLong, std::nullopt, kMPS);
+  }
+  const int64_t count = std::max(self.max().item<int64_t>() + 1L, least);
+  Tensor output;
+  Tensor weights_ = weights;
+  if (weights.defined()) {
+    if (weights.scalar_type() != ScalarType::Float) {
+      weights_ = weights.to(kInt);
+    }
+    output = at::zeros({count}, weights_.options());
+  } else {
+    output = at::zeros({count}, kLong, std::nullopt, kMPS);
+  }
+  return binned_impl(self, weights_, output);
+}
+
+} // namespace at::native
+"""
+BINS = CoordinateMap(
+    Rule.BIN, Way.ADD, index="self", source="weights", dtypes=(FLOAT, LONG, INT), index_dtypes=(INT, LONG)
+)
 MIRRORED = CoordinateMap(Rule.REVERSED, Way.READ, "dims", source="self", dtypes=(FLOAT, HALF))
 ADDED = CoordinateMap(
     Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self", dtypes=(FLOAT, HALF), index_dtypes=(INT, LONG)
@@ -499,6 +542,131 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
  
 """,
     )
+
+
+def test_bins(tmp_path: Path) -> None:
+    """The result is of zeros already, some elements are there, and the source may be left out."""
+    atomic = f"{ATOMIC}template <> struct AtomicType<int> {{}};\ntemplate <> struct AtomicType<long> {{}};\n"
+    assert_expected_inline(
+        plan(tmp_path, "binned", BINS, atomic, BINS_HOST).changes.diff(),
+        """\
+diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/mps/kernels/Puts.metal
+new file mode 100644
+--- /dev/null
++++ b/aten/src/ATen/native/mps/kernels/Puts.metal
+@@ -0,0 +1,47 @@
++#include <c10/metal/atomic.h>
++#include <c10/metal/utils.h>
++#include <metal_stdlib>
++
++using namespace metal;
++
++template <typename T, typename I, typename index_t>
++kernel void binned(
++    device c10::metal::AtomicType_t<T>* output,
++    constant I* input,
++    constant T* weights,
++    constant index_t& output_size,
++    constant index_t& output_stride,
++    constant index_t& input_stride,
++    constant index_t& weights_stride,
++    constant bool& has_weights,
++    uint tid [[thread_position_in_grid]]) {
++  const index_t at = input[tid * input_stride];
++  if (at >= 0 && at < output_size) {
++    const T value = has_weights ? weights[tid * weights_stride] : T(1);
++    c10::metal::AtomicType<T>::atomic_add(output, at * output_stride, value);
++  }
++}
++
++#define REGISTER_BINNED_(DTYPE, DTYPE1, INDEX)                                \\
++  template [[host_name("binned_" #DTYPE "_" #DTYPE1 "_" #INDEX)]] kernel void \\
++  binned<DTYPE, DTYPE1, INDEX>(                                               \\
++      device c10::metal::AtomicType_t<DTYPE> * output,                        \\
++      constant DTYPE1 * input,                                                \\
++      constant DTYPE * weights,                                               \\
++      constant INDEX & output_size,                                           \\
++      constant INDEX & output_stride,                                         \\
++      constant INDEX & input_stride,                                          \\
++      constant INDEX & weights_stride,                                        \\
++      constant bool& has_weights,                                             \\
++      uint tid [[thread_position_in_grid]])
++
++#define REGISTER_BINNED(DTYPE, DTYPE1)  \\
++  REGISTER_BINNED_(DTYPE, DTYPE1, int); \\
++  REGISTER_BINNED_(DTYPE, DTYPE1, long)
++
++REGISTER_BINNED(float, int);
++REGISTER_BINNED(float, long);
++REGISTER_BINNED(long, int);
++REGISTER_BINNED(long, long);
++REGISTER_BINNED(int, int);
++REGISTER_BINNED(int, long);
+diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/mps/operations/Puts.mm
+--- a/aten/src/ATen/native/mps/operations/Puts.mm
++++ b/aten/src/ATen/native/mps/operations/Puts.mm
+@@ -1,13 +1,49 @@
++#include <ATen/Context.h>
++#include <ATen/mps/MPSProfiler.h>
++#include <ATen/native/CanUse32BitIndexMath.h>
+ #include <ATen/native/mps/OperationUtils.h>
+ 
+ namespace at::native {
++
++#ifndef PYTORCH_JIT_COMPILE_SHADERS
++static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
++#else
++#include <ATen/native/mps/Puts_metallib.h>
++#endif
+ 
+ static Tensor& binned_impl(const Tensor& self, const Tensor& weights, Tensor& output) {
+   using namespace mps;
+-  bool has_weights = weights.defined();
+-  auto graph = makeMPSGraph(self, has_weights);
+-  // Run the graph
+-  runMPSGraph(getCurrentMPSStream(), graph, feeds, output);
++  const bool has_weights = weights.defined();
++  if (has_weights) {
++    at::globalContext().alertNotDeterministic("binned_mps");
++  }
++  MPSStream* stream = getCurrentMPSStream();
++  const std::string index_type =
++      canUse32BitIndexMath(output) && canUse32BitIndexMath(self) && (!has_weights || canUse32BitIndexMath(weights))
++      ? "int"
++      : "long";
++  dispatch_sync_with_rethrow(stream->queue(), ^() {
++    @autoreleasepool {
++      auto computeEncoder = stream->commandEncoder();
++      auto PSO = lib.getPipelineStateForFunc("binned_" + scalarToMetalTypeString(output) + "_" +
++                                             scalarToMetalTypeString(self) + "_" + index_type);
++      // this function call is a no-op if MPS Profiler is not enabled
++      getMPSProfiler().beginProfileKernel(PSO, "binned", {self});
++      [computeEncoder setComputePipelineState:PSO];
++      mtl_setArgs(computeEncoder,
++                  output,
++                  self,
++                  has_weights ? weights : self,
++                  output.size(0),
++                  output.stride(0),
++                  self.stride(0),
++                  has_weights ? weights.stride(0) : 0,
++                  has_weights);
++      mtl_dispatch1DJob(computeEncoder, PSO, self.numel());
++      getMPSProfiler().endProfileKernel(PSO);
++    }
++  });
++
+   return output;
+ }
+ 
+""",
+    )
+
+
+def test_bins_that_are_not_zeros_yet(tmp_path: Path) -> None:
+    host = BINS_HOST.replace("at::zeros({count}, weights_", "at::empty({count}, weights_")
+    diff = plan(tmp_path, "binned", BINS, ATOMIC, host).changes.diff()
+    assert "+  output.zero_();" in diff
 
 
 def test_a_library_is_declared_before_its_first_use(tmp_path: Path) -> None:
