@@ -6,9 +6,10 @@ Source: ATen/native/mps/OperationUtils.h (`mtl_setArgs`, `mtl_dispatch1DJob`), A
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from porter.core.dtypes import DType
 from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
 from porter.loops.host_values import Given, HostValue, Named, Number, Scalar, list_scalars, substitute
@@ -18,7 +19,7 @@ from porter.metal.native.given_results import find_given, write_aliases, write_t
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
-from porter.metal.native.result_types import Conversion, find_conversion, write_conversion
+from porter.metal.native.result_types import Conversion, find_conversion, find_fixed_results, write_conversion
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
 from porter.metal.native.type_agreement import list_converted, write_type_checks
@@ -57,7 +58,7 @@ def write_launch(
     With `has_long`, a case of the function has 64-bit integers.
     """
     numbers = tuple(dict.fromkeys(number for kernel in kernels for number in kernel.numbers))
-    writer = _Writer(program, names, body, numbers, has_long)
+    writer = _Writer(program, names, body, numbers, has_long, fixed=dict(find_fixed_results(program, kernels, names)))
     conversion = find_conversion(program, kernels, names)
     if conversion:
         writer = replace(writer, conversion=conversion)
@@ -84,6 +85,7 @@ class _Writer:
     taken: tuple[Named, ...]
     has_long: bool
     conversion: Conversion | None = None
+    fixed: Mapping[str, DType] = field(default_factory=dict)
 
     def flags(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         """Variables for whether tensors are given, and results asked for."""
@@ -134,13 +136,13 @@ class _Writer:
         roles = [self.program.roles[buffer] for kernel in kernels for buffer in kernel.buffers]
         return list(dict.fromkeys(f"result{role.index}" for role in roles if isinstance(role, ResultBuffer)))
 
-    def _may_be_strided(self, result: str) -> bool:
-        """Whether a result may have other strides than contiguous ones: not if it is allocated here without them.
+    def _may_differ(self, result: str) -> bool:
+        """Whether a result may not be as kernels write it: of another type, or of other strides than contiguous ones.
 
-        Nor does it matter for one that is written by its strides.
+        It has these if it is allocated here without others. Nor do they matter for one that is written by its strides.
         """
-        if is_uniform(self.program):
-            return False
+        if result in self.fixed or is_uniform(self.program):
+            return not is_uniform(self.program)
         variable = self._variable(result)
         declared = re.search(rf"\b(?:auto|Tensor) {variable}\b\s*[=;]", self.body)
         made = re.findall(rf"\b{variable}\b\s*=(?!=)[^;]*;", self.body)
@@ -163,12 +165,14 @@ class _Writer:
         for result in self._written(kernels):
             if result in given:
                 yield write_type_check(self.program, result, self.names)
-            if self._may_be_strided(result):
+            if self._may_differ(result):
                 variable, flag = self._variable(result), self._flag(result)
                 test = f"!{flag} ? {self._spare()} : " if flag else ""
-                fresh = f"at::empty({variable}.sizes(), {variable}.options())"
+                type_ = f"ScalarType::{self.fixed[result].aten}" if result in self.fixed else ""
+                fresh = f"at::empty({variable}.sizes(), {variable}.options(){f'.dtype({type_})' if type_ else ''})"
                 alone = write_aliases(self.program, kernels, result, self.names, self._given) if result in given else ""
-                whole = f"{variable}.is_contiguous(){alone}"
+                alike = f" && {variable}.scalar_type() == {type_}" if type_ else ""
+                whole = f"{variable}.is_contiguous(){alike}{alone}"
                 yield f"const auto {self._plain(result)} = {test}{whole} ? {variable} : {fresh};"
         for buffer in dict.fromkeys(buffer for kernel in kernels for buffer in kernel.buffers):
             role = self.program.roles[buffer]
@@ -363,7 +367,7 @@ class _Writer:
                 return self._plain(name)
             case ResultBuffer(index):
                 result = f"result{index}"
-                if self._may_be_strided(result):
+                if self._may_differ(result):
                     return self._plain(result)
                 flag, variable = self._flag(result), self._variable(result)
                 return f"{flag} ? {variable} : {self._spare()}" if flag else variable
@@ -371,7 +375,7 @@ class _Writer:
 
     def copy_back(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         for result in self._written(kernels):
-            if self._may_be_strided(result):
+            if self._may_differ(result):
                 yield from self._copy(result)
         changed = {store.buffer for nest in self.program.nests for store in nest.nest.stores}
         for tensor in self._read(kernels):

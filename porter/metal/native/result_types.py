@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from porter.core.dtypes import LONG, DType, Kind
+from porter.core.dtypes import BY_METAL, LONG, DType, Kind
 from porter.loops.program import ResultBuffer, SymbolicProgram
 from porter.metal.native.elements import KEY, Elements
 from porter.metal.native.host_values import Names
@@ -40,6 +40,16 @@ def find_conversion(program: SymbolicProgram, kernels: Sequence[NativeKernel], n
             is_floating = not any(made.kind in _WHOLE for _, made in pairs)
             return Conversion(program.key, "result0", bool(differing), is_floating)
     return None
+
+
+def find_fixed_results(
+    program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names
+) -> Iterator[tuple[str, DType]]:
+    """The results, as `result0`, that a kernel stores in one type where callers may choose another; and this type."""
+    buffers = [(kernel.elements.types[each], program.roles[each]) for kernel in kernels for each in kernel.buffers]
+    for spelled, role in buffers if _CHOICE in names.types else ():
+        if isinstance(role, ResultBuffer) and spelled in BY_METAL:
+            yield f"result{role.index}", BY_METAL[spelled]
 
 
 def _list_pairs(elements: Elements, type_: str) -> list[tuple[DType, DType]]:
