@@ -70,7 +70,8 @@ class SymbolicProgram:
 
     `when` holds for the calls of the case and no others; `dtypes` are the element types of `key`, the first tensor
     argument, that share the program, of which the nests have the first. `calls` were all foretold. `conversions` are
-    the types that a tensor of 64-bit integers may have instead.
+    the types that a tensor of 64-bit integers may have instead. `required` are optional tensors without which the old
+    code raises.
     """
 
     name: str  # of the overload
@@ -83,6 +84,7 @@ class SymbolicProgram:
     example: Arguments
     calls: tuple[Arguments, ...]
     conversions: Mapping[str, tuple[DType, ...]] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,12 @@ class Programs:
     def calls(self) -> tuple[Arguments, ...]:
         """The recorded calls that are computed."""
         return (*self.seen, *(call for case in self.cases for call in case.calls))
+
+
+def list_loaded(program: SymbolicProgram) -> frozenset[str]:
+    """The tensor arguments whose elements kernels read."""
+    roles = (program.roles[buffer] for nest in program.nests for buffer in nest.nest.reads())
+    return frozenset(role.name for role in roles if isinstance(role, ArgumentBuffer))
 
 
 def list_read(programs: Programs) -> frozenset[str]:

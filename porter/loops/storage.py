@@ -67,6 +67,7 @@ class _StoredProgram:
     example: Arguments
     calls: tuple[Arguments, ...]
     conversions: Mapping[str, tuple[DType, ...]]
+    required: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ def _store_program(program: SymbolicProgram) -> _StoredProgram:
         program.example,
         program.calls,
         program.conversions,
+        program.required,
     )
 
 
@@ -141,6 +143,7 @@ def _load_program(stored: _StoredProgram) -> SymbolicProgram:
         stored.example,
         stored.calls,
         stored.conversions,
+        stored.required,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, combinations, product
 from typing import Any
@@ -42,19 +42,43 @@ def _turn_all(switches: Sequence[_Switch], call: OpCall) -> OpCall:
     return call
 
 
-def _list_tensors(call: OpCall) -> Iterator[partial[OpCall]]:
+def list_optional(call: OpCall) -> Iterator[str]:
+    """The tensors of a call that its schema allows to leave out."""
     for argument in call.overload._schema.arguments:
         if str(argument.type) == "Optional[Tensor]" and isinstance(call.arguments.get(argument.name), torch.Tensor):
-            yield partial(_leave_out, argument.name)
+            yield argument.name
+
+
+def leave_out_tensors(call: OpCall, names: Iterable[str]) -> OpCall:
+    """The call without some tensors."""
+    return OpCall(call.overload, {**call.arguments, **dict.fromkeys(names)})
+
+
+def ask_alone(call: OpCall) -> Iterator[OpCall]:
+    """The call for each of its results alone, if a mask says which it asks for."""
+    for name, value in _list_masks(call):
+        for at in range(len(value)):
+            yield call.with_argument(name, [i == at for i in range(len(value))])
+
+
+def _list_tensors(call: OpCall) -> Iterator[partial[OpCall]]:
+    for name in list_optional(call):
+        yield partial(_leave_out, name)
 
 
 def _list_results(call: OpCall) -> Iterator[_Switch]:
-    """What turns off results that a mask asks for: a list of as many flags as there are results."""
+    """What turns off results that a mask asks for."""
+    for name, value in _list_masks(call):
+        for i in (i for i, each in enumerate(value) if each):
+            yield partial(_turn_off, name, i)
+
+
+def _list_masks(call: OpCall) -> Iterator[tuple[str, Sequence[bool]]]:
+    """The arguments that say which results a call asks for: lists of as many flags as there are results."""
     count = len(call.overload._schema.returns)
     for name, value in call.arguments.items():
         if isinstance(value, (list, tuple)) and len(value) == count > 1 and all(map(_is_flag, value)):
-            for i in (i for i, each in enumerate(value) if each):
-                yield partial(_turn_off, name, i)
+            yield name, value
 
 
 def _is_flag(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -104,18 +104,22 @@ def _pick_samples(
 ) -> tuple[Sequence[Any], SeenValues]:
     """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
 
-    Those that call the operator on the CPU, if any does: an OpInfo may serve others by some ranks of its samples. With
-    them comes what the arguments of their calls are. Besides the first come those with what no other has: a string, an
-    option, zero, an infinite number.
+    Those that call the operator on the CPU, if any does, or else on the device: an OpInfo may serve others by some
+    ranks of its samples, or by some flags. With them comes what the arguments of their calls are. Besides the first
+    come those with what no other has: a rank, a string, an option, zero, an infinite number.
     """
     torch_dtype = getattr(torch, dtype.torch)
     try:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return [], SeenValues.of(())
-    until = process_time() + seconds
-    asked = takewhile(lambda _: process_time() < until, samples)
-    calls = [capture_calls_in_place(op, base, sample, differentiable) for sample in asked]
+    captures: tuple[Callable[..., Iterable[OpCall]], ...] = (capture_calls_in_place, capture_sample_calls)
+    for capture in captures:
+        until = process_time() + seconds
+        asked = takewhile(lambda _, until=until: process_time() < until, samples)
+        calls = [list(capture(op, base, sample, differentiable)) for sample in asked]
+        if any(calls):
+            break
     calling = [sample for sample, made in zip(samples, calls, strict=False) if made] or samples
     found: dict[str, Any] = {}
     for sample in calling:
@@ -127,8 +131,19 @@ def _pick_samples(
         if not seen.issuperset(_list_kinds(sample)):
             kept.append(sample)
             seen.update(_list_kinds(sample))
-    kept += _list_other_flags(op, kept)
-    return kept, SeenValues.of(call for made in calls for call in made)
+    for sample in _list_other_flags(op, kept):
+        if not any(calls) or any(True for _ in capture(op, base, sample, differentiable)):
+            kept.append(sample)
+    return _put_ranks_first(kept), SeenValues.of(call for made in calls for call in made)
+
+
+def _put_ranks_first(samples: Sequence[Any]) -> list[Any]:
+    """The samples with the first of each rank before the others: time may end before all have had their sizes."""
+    firsts: dict[int, Any] = {}
+    for sample in samples:
+        firsts.setdefault(Template.of(sample).rank, sample)
+    chosen = [id(each) for each in firsts.values()]
+    return [*firsts.values(), *(each for each in samples if id(each) not in chosen)]
 
 
 def _list_other_flags(op: Any, samples: Sequence[Any]) -> Iterator[Any]:
@@ -160,9 +175,10 @@ def _is_taken(run: Callable[[], object]) -> bool:
 
 
 def _list_kinds(sample: Any) -> set[tuple[int, Any]]:
-    """What the arguments of a sample that are no tensors are, each with its place."""
-    leaves = enumerate(Template.of(sample).leaves)
-    return {(at, _kind(leaf)) for at, leaf in leaves if not isinstance(leaf, torch.Tensor)}
+    """The rank of a sample, and what the arguments of it that are no tensors are, each with its place."""
+    template = Template.of(sample)
+    others = {(at, _kind(leaf)) for at, leaf in enumerate(template.leaves) if not isinstance(leaf, torch.Tensor)}
+    return {(-1, template.rank), *others}
 
 
 def _kind(leaf: Any) -> Any:

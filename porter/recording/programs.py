@@ -36,6 +36,7 @@ from porter.recording.other_types import with_conversions
 from porter.recording.own_calls import OwnCall
 from porter.recording.places import find_places
 from porter.recording.record import RecordedRun, find_opinfos
+from porter.recording.required import Run, cover_left_out
 from porter.recording.resampling import find_resampling
 from porter.recording.running import MORE_SECONDS, Near, run_calls, run_with_type
 from porter.recording.windows import find_window
@@ -85,7 +86,7 @@ def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: Near, lo
     elif places := find_places(runs):
         known = replace(known, places=places)
     else:
-        return find_programs(name, runs, more.run_near, lost)
+        return find_programs(name, runs, more.run_near, lost, more.run_again)
     return replace(known, seen=tuple(read_call_arguments(each.call, each.made) for each in runs))
 
 
@@ -93,12 +94,16 @@ More = Callable[[RecordedRun], Iterable[RecordedRun]]  # calls like one
 
 
 def find_programs(
-    name: str, runs: Iterable[RecordedRun], more: More = lambda ran: (), lost: Losses | None = None
+    name: str,
+    runs: Iterable[RecordedRun],
+    more: More = lambda ran: (),
+    lost: Losses | None = None,
+    run: Run | None = None,
 ) -> Programs:
     """The cases of an overload; the most general program first, which others are tried with.
 
     A case of few calls gets those of `more` that are like its own. Calls of one element that no case computes are
-    `lost`.
+    `lost`. By `run`, calls without optional tensors are tried that all calls of a case give.
     """
     lost = Losses() if lost is None else lost
     observed, left = _read_runs(runs, lost)
@@ -121,7 +126,8 @@ def find_programs(
     lost.add_all(name, (call for case in dropped for call in case.program.calls), "its graph is one of single elements")
     failed = [each for each in failed if not _is_beside(each[0], ranks)]
     for case in cases:
-        case.program = join_flags(case.program)
+        required = cover_left_out(case, run) if run else ()
+        case.program = join_flags(replace(case.program, required=required))
     left += [error for _, error in failed]
     unexplained = [each for group, _ in failed for each in group]
     programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from time import process_time
 from typing import Any
 
@@ -32,6 +33,10 @@ class Near:
         """Yields calls that differ from one in few sizes."""
         if process_time() < self.deadline and id(ran) in self.origins:
             yield from run_all(self.origins[id(ran)].capture_near(self.deadline), self.deadline, self.lost)
+
+    def run_again(self, call: OpCall) -> Iterator[RecordedRun]:
+        """Runs a call that was made of one; nothing of one that raises."""
+        yield from run_all((call,), inf, Losses())
 
 
 def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[RecordedRun, OwnCall | None]]:

@@ -19,6 +19,7 @@ from porter.metal.native.given_results import find_given, write_aliases, write_t
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
+from porter.metal.native.required import write_required_checks
 from porter.metal.native.result_types import Conversion, find_conversion, find_fixed_results, write_conversion
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
@@ -65,7 +66,7 @@ def write_launch(
     strides = find_strided(program)
     if strides:
         writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
-    lines = [*writer.flags(kernels), *writer.tensors(kernels), *writer.strides()]
+    lines = [*writer.required(), *writer.flags(kernels), *writer.tensors(kernels), *writer.strides()]
     chosen = [list(writer.numbers(kernels)), list(writer.threads(kernels, rows))]
     for each in reversed(chosen) if strides else chosen:  # the length of a row is among the strides, or the numbers
         lines += each
@@ -86,6 +87,10 @@ class _Writer:
     has_long: bool
     conversion: Conversion | None = None
     fixed: Mapping[str, DType] = field(default_factory=dict)
+
+    def required(self) -> Iterator[str]:
+        """Checks of optional tensors that kernels read in every call."""
+        yield from write_required_checks(self.program, self.names, self.body, self._value)
 
     def flags(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         """Variables for whether tensors are given, and results asked for."""

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import Place, PorterError
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
-from porter.loops.program import Programs, Table
+from porter.loops.program import Programs, SymbolicProgram, Table, list_loaded
 from porter.plan.native.body import LAUNCH
 
 
@@ -29,12 +29,25 @@ def refuse_searches(programs: Programs) -> None:
 
 
 def refuse_unseen(programs: Programs, function: NativeFunction) -> None:
-    """Raises PTR361 for a tensor that may be left out, and that no recorded call gives."""
+    """Raises PTR361 for a tensor that may be left out, and that no recorded call gives.
+
+    Also for one that kernels of a case read in every call, though the old code is not known to raise without it.
+    """
     calls = [call for case in programs.cases for call in case.calls]
-    for argument in function.arguments:
-        if argument.type == "Tensor?" and not any(argument.name in call.tensors for call in calls):
+    for argument in (each for each in function.arguments if each.type == "Tensor?"):
+        if not any(argument.name in call.tensors for call in calls):
             what = f"no recorded call of {programs.name} gives `{argument.name}`"
             raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
+        for case in programs.cases:
+            if argument.name not in case.required and _is_always_given(argument.name, case):
+                where = " and ".join(map(str, case.when))
+                of_case = f" where {where}" if where else ""
+                what = f"no recorded call of {programs.name}{of_case} leaves out `{argument.name}`"
+                raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
+
+
+def _is_always_given(tensor: str, case: SymbolicProgram) -> bool:
+    return tensor in list_loaded(case) and all(tensor in call.tensors for call in case.calls)
 
 
 def _searches(reduction: Expr) -> bool:

@@ -154,11 +154,14 @@ def _has_other_rank(lost: LostCall, tensor: str, ranks: Collection[int]) -> bool
 
 
 def _asks_rank(programs: Programs, tensor: str) -> bool:
-    """Whether cases are chosen by how many dimensions a tensor has, and the last one was recorded with one number."""
+    """Whether cases are chosen by how many dimensions a tensor has, and the last one was recorded with one number.
+
+    Those that a list names are counted from the last, in a tensor of any number.
+    """
     conditions = (each.text for case in programs.cases for each in case.when)
     last = programs.cases[-1].calls if programs.cases else ()
     ranks = {len(call.tensors[tensor].shape) for call in last if tensor in call.tensors}
-    return len(ranks) == 1 and any(f"{tensor}.dim()" in each for each in conditions)
+    return len(ranks) == 1 and any(each.startswith(f"{tensor}.dim() ") for each in conditions)
 
 
 def _counts_dimensions(programs: Programs, tensor: str) -> bool:

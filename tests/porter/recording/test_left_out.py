@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ import torch
 from aten_overlay.apple.mpsgraph.objects import Ref
 from porter.loops.program_printing import program_lines
 from porter.recording.calls import OpCall
-from porter.recording.left_out import drop_empty, vary_given
+from porter.recording.left_out import ask_alone, drop_empty, leave_out_tensors, list_optional, vary_given
 from porter.recording.programs import find_programs
 from porter.recording.record import RecordedRun
 from porter.recording.seen_values import SeenValues
@@ -55,10 +56,11 @@ def weigh(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, A
     return made
 
 
-def run_weighted(shape: tuple[int, ...], weighted: bool) -> RecordedRun:
+def run_weighted(shape: tuple[int, ...], weighted: bool, target: float = 1.0) -> RecordedRun:
     weight = torch.rand(shape) if weighted else None
-    arguments = {"self": torch.rand(shape), "target": torch.rand(shape), "weight": weight, "reduction": 0}
-    return run_graph(torch.ops.aten.binary_cross_entropy.default, arguments, weigh)
+    others = {"weight": weight, "pos_weight": None, "reduction": 0}
+    arguments = {"self": torch.rand(shape), "target": target * torch.rand(shape), **others}
+    return run_graph(torch.ops.aten.binary_cross_entropy_with_logits.default, arguments, weigh)
 
 
 def test_calls_with_and_without_a_tensor_have_one_program() -> None:
@@ -89,3 +91,46 @@ def test_a_flag_is_not_changed_where_tensors_are_missing_that_it_may_need() -> N
     assert seen.change(lacking) == {}
     empty = {"running_mean": torch.zeros(0), "running_var": torch.ones(0)}
     assert seen.change(OpCall(NORM, {**rest, **vectors, **empty, "training": True})) == {}
+
+
+WEIGHTED = [run_weighted(shape, True) for shape in SHAPES]
+
+
+def run_without(call: OpCall) -> list[RecordedRun]:
+    return [run_graph(call.overload, call.arguments, weigh)]
+
+
+def test_calls_of_a_case_are_tried_without_what_all_give() -> None:
+    [program] = find_programs("binary_cross_entropy", WEIGHTED, run=run_without).cases
+    assert not program.required and len(program.calls) > len(WEIGHTED)
+    assert "(has_weight ? weight[i0] : 1)" in list(program_lines(program))[-1]
+
+
+def test_a_call_of_numbers_is_tried_rather_than_one_of_nan() -> None:
+    """Of NaN alone, no number stands for the weight: any seems to."""
+    calls = [run_weighted((9, 9), True, nan), *WEIGHTED]
+    [program] = find_programs("binary_cross_entropy", calls, run=run_without).cases
+    assert "(has_weight ? weight[i0] : 1)" in list(program_lines(program))[-1]
+
+
+def test_a_tensor_without_which_calls_raise_is_required() -> None:
+    [program] = find_programs("binary_cross_entropy", WEIGHTED, run=lambda call: []).cases
+    assert program.required == ("weight",) and len(program.calls) == len(WEIGHTED)
+
+
+def test_a_tensor_is_not_required_where_something_else_is_computed_without_it() -> None:
+    def negate(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        return builder.send("negativeWithTensor", refs["self"])
+
+    def run(call: OpCall) -> list[RecordedRun]:
+        return [run_graph(call.overload, call.arguments, negate)]
+
+    [program] = find_programs("binary_cross_entropy", WEIGHTED, run=run).cases
+    assert not program.required and len(program.calls) == len(WEIGHTED)
+
+
+def test_a_call_is_made_for_each_result_alone() -> None:
+    call = OpCall(SLOPES, {"weight": torch.rand(3), "bias": None, "output_mask": [True, False, True]})
+    without = leave_out_tensors(call, list_optional(call))
+    assert [describe(each) for each in ask_alone(without)] == ["--x..", "--.x.", "--..x"]
+    assert not list(ask_alone(OpCall(NORM, {"weight": torch.rand(3), "bias": None})))

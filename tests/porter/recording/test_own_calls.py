@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 
 import pytest
 import torch
@@ -10,7 +11,10 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.core.dtypes import FLOAT
+from porter.recording import own_calls
+from porter.recording.calls import OpCall
 from porter.recording.own_calls import SECONDS, _pick_samples
+from porter.recording.seen_values import SeenValues
 from porter.recording.templates import Template
 
 [LOSS] = [op for op in op_db if op.full_name == "nn.functional.nll_loss"]
@@ -53,3 +57,37 @@ def test_flags_that_no_sample_has_together_are_combined() -> None:
     picked, _ = _pick_samples(pool, "max_pool2d_backward", FLOAT, True, 0.0)
     flags = {(each.kwargs["ceil_mode"], each.kwargs["return_indices"]) for each in picked}
     assert flags == {(False, False), (False, True), (True, False), (True, True)}
+
+
+class Listed:
+    """An OpInfo of given samples, as far as samples are picked."""
+
+    def __init__(self, samples: Sequence[SampleInput]) -> None:
+        self._samples = samples
+
+    def sample_inputs(self, *_args: object, **_options: object) -> Iterator[SampleInput]:
+        return iter(self._samples)
+
+    def __call__(self, sample: torch.Tensor, *args: int, **_flags: bool) -> torch.Tensor:
+        return torch.add(sample, sum(args))
+
+
+def test_a_rank_that_few_samples_have_is_among_the_first() -> None:
+    many = [SampleInput(torch.rand(2, 2, 2), args=args) for args in product((0, 1, 2), repeat=3)]
+    picked, _ = _pick_samples(
+        Listed([*many, SampleInput(torch.rand(2, 2), args=(0, 0, 0))]), "add", FLOAT, False, SECONDS
+    )
+    assert [each.input.ndim for each in picked][:3] == [3, 2, 3]
+
+
+def test_samples_call_an_operator_that_only_the_device_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def capture(_op: object, _base: str, sample: SampleInput, _differentiable: bool) -> Iterator[OpCall]:
+        if not sample.kwargs["indices"]:
+            yield OpCall(torch.ops.aten.add.Tensor, {})
+
+    monkeypatch.setattr(own_calls, "capture_sample_calls", capture)
+    monkeypatch.setattr(SeenValues, "of", lambda calls: calls)
+    flags = product((False, True), repeat=2)
+    samples = [SampleInput(torch.rand(2), kwargs={"indices": one, "ceil": other}) for one, other in flags]
+    picked, _ = _pick_samples(Listed(samples[1:]), "mps_only", FLOAT, False, SECONDS)
+    assert [each.kwargs for each in picked] == [{"indices": False, "ceil": flag} for flag in (True, False)]

@@ -135,7 +135,7 @@ def _evaluation() -> SymbolicProgram:
     when = (Condition("training", False),)
     made = SymbolicProgram(NAME, when, "self", fork.TYPES, (nest,), roles, (width,), calls[0], calls)
     made = allow_left_out(made, ["weight"], {"weight": 1})
-    return replace(made, calls=(*calls, _call(FLOAT, "weight", training=False)))
+    return replace(made, calls=(*calls, _call(FLOAT, "weight", training=False)), required=("total",))
 
 
 def port(checkout: Checkout) -> ChangeSet:

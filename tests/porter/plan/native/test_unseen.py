@@ -25,9 +25,9 @@ from porter.loops.host_values import (
 )  # fmt: skip
 from porter.loops.orders import Kept, RowOrder
 from porter.loops.program import LostCall, Programs
-from porter.plan.native.unseen import Edited, _counts_dimensions, refuse_unseen_types
+from porter.plan.native.unseen import Edited, _asks_rank, _counts_dimensions, refuse_unseen_types
 from porter.plan.planner import plan_operator
-from tests.porter.plan.native import fork
+from tests.porter.plan.native import fork, left_out
 
 
 def with_flag(programs: Programs, *values: bool) -> Programs:
@@ -169,3 +169,41 @@ def test_an_element_type_whose_calls_all_leave_a_tensor_out_is_refused(tmp_path:
     what = r"PTR361 no recorded call of largest.out on float16 has `weight.has_value\(\)` true"
     with pytest.raises(PorterError, match=what):
         refuse_unseen_types(Programs("largest.out", (weighted, plain)), function)
+
+
+def totaled(required: tuple[str, ...]) -> Programs:
+    """Programs that read a total which all calls of one case give."""
+    known = left_out.centered()
+    return replace(known, cases=tuple(replace(each, required=required) for each in known.cases))
+
+
+def test_a_tensor_that_no_call_of_a_case_leaves_out_is_refused(tmp_path: Path) -> None:
+    checkout = left_out.copy_fork(tmp_path)
+    what = r"PTR361 no recorded call of centered where !\(training\) leaves out `total`"
+    with pytest.raises(PorterError, match=what):
+        plan_operator(checkout, left_out.NAME, programs=lambda _: totaled(required=()))
+
+
+def test_a_tensor_without_which_calls_raise_is_checked(tmp_path: Path) -> None:
+    check = 'TORCH_CHECK(has_total, "centered: expected total to be given");'
+    for name, known, count in (("other", "training || has_total", 1), ("own", "has_total", 0)):
+        checkout = left_out.copy_fork(tmp_path / name)
+        host = checkout.root / OPERATIONS / "Centered.mm"
+        host.write_text(host.read_text().replace("TORCH_CHECK(training || has_total,", f"TORCH_CHECK({known},"))
+        plan = plan_operator(checkout, left_out.NAME, programs=lambda _: totaled(required=("total",)))
+        assert plan.complete and plan.changes.diff().count(f"+    {check}") == count
+
+
+@pytest.mark.parametrize(
+    ("condition", "asks"),
+    [
+        ("self.dim() == 2", True),
+        ("self.dim() < 3", True),
+        ("names_last_dims(dim, self.dim())", False),
+        ("maybe_wrap_dim(dim, self.dim()) == self.dim() - 1", False),
+    ],
+)
+def test_a_condition_on_named_dimensions_asks_for_no_number_of_them(condition: str, asks: bool) -> None:
+    known = fork.turned()
+    case = replace(known.cases[0], when=(Condition(condition, True),))
+    assert _asks_rank(replace(known, cases=(case,)), "self") is asks

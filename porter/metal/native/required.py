@@ -1,0 +1,29 @@
+"""Checks that optional tensors are given without which the old code raised, and which kernels read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from porter.loops.host_values import Given, HostValue
+from porter.loops.optional import find_flag_of
+from porter.loops.program import SymbolicProgram, list_loaded
+from porter.metal.native.host_values import Names
+
+
+def list_unguarded(program: SymbolicProgram, names: Names) -> Iterator[str]:
+    """The optional tensors that kernels read in every call."""
+    for tensor in sorted(list_loaded(program)):
+        if names.types.get(tensor) == "Tensor?" and find_flag_of(program, tensor) is None:
+            yield tensor
+
+
+def write_required_checks(
+    program: SymbolicProgram, names: Names, body: str, write: Callable[[HostValue], str]
+) -> Iterator[str]:
+    """Checks that the function's `body` does not have; `write` gives the C++ of whether a tensor is given."""
+    base = program.name.partition(".")[0]
+    for tensor in list_unguarded(program, names):
+        given = write(Given(tensor))
+        if not re.search(rf"TORCH_CHECK\(\s*{re.escape(given)}\s*[,)]", body):
+            yield f'TORCH_CHECK({given}, "{base}: expected {tensor} to be given");'
