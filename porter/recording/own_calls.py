@@ -115,8 +115,7 @@ def _pick_samples(
         return [], SeenValues.of(())
     captures: tuple[Callable[..., Iterable[OpCall]], ...] = (capture_calls_in_place, capture_sample_calls)
     for capture in captures:
-        until = process_time() + seconds
-        asked = takewhile(lambda _, until=until: process_time() < until, samples)
+        asked = _take_until(process_time() + seconds, samples)
         calls = [list(capture(op, base, sample, differentiable)) for sample in asked]
         if any(calls):
             break
@@ -135,6 +134,11 @@ def _pick_samples(
         if not any(calls) or any(True for _ in capture(op, base, sample, differentiable)):
             kept.append(sample)
     return _put_ranks_first(kept), SeenValues.of(call for made in calls for call in made)
+
+
+def _take_until(deadline: float, samples: Iterable[Any]) -> Iterator[Any]:
+    """Samples while there is time, in seconds of the process."""
+    yield from takewhile(lambda _: process_time() < deadline, samples)
 
 
 def _put_ranks_first(samples: Sequence[Any]) -> list[Any]:
