@@ -173,7 +173,7 @@ def recall(found: Operator, arguments: Sequence[object]) -> tuple[Call, Prepared
     """A call that ran on the mps device or on CUDA's, and what was prepared for it; None for one that ran elsewhere."""
     call = unpack(found.kernel, found.reference, arguments)
     device = device_of(call.inputs)
-    if device != DEVICE and not is_cuda(device):
+    if find_collector() is not None or (device != DEVICE and not is_cuda(device)):
         return None
     return call, find_prepared(found.prepared, found.kernel, found.reference, call)
 

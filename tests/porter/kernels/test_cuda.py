@@ -64,6 +64,20 @@ def test_a_script_is_compiled_without_a_device(compiled: list[str]) -> None:
     assert all("out[i] = 2 * x[i];" in source for source in compiled)
 
 
+def test_a_kernel_of_numbers_alone_is_compiled_without_a_device(compiled: list[str]) -> None:
+    filled = MetalKernel("filled", ["value"], ["out"], "out[thread_position_in_grid.x] = value;")
+    with cuda.compiling_ahead() as sources:
+        for value in (1.0, 2.0):  # the second call is like the first
+            found = filled(
+                inputs={"value": value},
+                grid=(4, 1, 1),
+                output_shapes={"out": (4,)},
+                output_dtypes={"out": torch.float32},
+            )
+            assert found["out"].tolist() == [0.0] * 4
+    assert sources == compiled and len(sources) == 1
+
+
 def test_a_call_in_an_order_is_launched_by_what_was_compiled_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
 
