@@ -21,9 +21,14 @@ def list_unguarded(program: SymbolicProgram, names: Names) -> Iterator[str]:
 def write_required_checks(
     program: SymbolicProgram, names: Names, body: str, write: Callable[[HostValue], str]
 ) -> Iterator[str]:
-    """Checks that the function's `body` does not have; `write` gives the C++ of whether a tensor is given."""
+    """Checks that the function's `body` does not have; `write` gives the C++ of whether a tensor is given.
+
+    It may have them for calls of the case alone: `training || has_total`, of one without training.
+    """
     base = program.name.partition(".")[0]
+    flags = (each.text for each in program.when if not each.holds and each.text in names.types)
+    unless = "".join(rf"(?:{re.escape(names.variable(each))} \|\| )?" for each in flags)
     for tensor in list_unguarded(program, names):
         given = write(Given(tensor))
-        if not re.search(rf"TORCH_CHECK\(\s*{re.escape(given)}\s*[,)]", body):
+        if not re.search(rf"TORCH_CHECK\(\s*{unless}{re.escape(given)}\s*[,)]", body):
             yield f'TORCH_CHECK({given}, "{base}: expected {tensor} to be given");'
