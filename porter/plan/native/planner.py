@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
@@ -51,7 +52,7 @@ from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_ta
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, list_leads
-from porter.plan.native.type_checks import check_result_type
+from porter.plan.native.type_checks import check_complex, check_result_type
 from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_types, refuse_unseen_values
 from porter.plan.removal import find_orphans
 
@@ -190,6 +191,8 @@ def _port_row(
     body = create_results(make_results(fork, target, programs, names), programs, names)
     body = replace_graph(body, target.place, set(names.variables.values()))
     body = check_result_type(fork, row.function, programs, names, body)
+    if style.complex_numbers is not Complex.REFUSES and not any(each.elements.has_complex for each in chain(*cases)):
+        body = check_complex(fork, row.function, programs, names, body)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
     launches = [

@@ -1,4 +1,5 @@
-"""The check that a result has the type of what is computed, where the row's meta function takes results of any type.
+"""Checks of types that a row does not make: of a result, where its meta function takes results of any type; and that no
+elements are complex, where the CPU takes these and no kernel does.
 
 Source: ATen/native/ReduceOpsUtils.h (`get_result_or_self_value_dtype`), ATen/native/LinearAlgebra.cpp, whose message
 this check has.
@@ -10,7 +11,9 @@ import re
 
 from porter.aten.meta import find_meta_function
 from porter.aten.native_functions import NativeFunction, NativeFunctions, functional_variant
+from porter.aten.opinfo import find_opinfos
 from porter.core.checkout import Checkout
+from porter.core.dtypes import FLOAT2
 from porter.loops.program import Programs
 from porter.metal.native.host_values import Names
 from porter.plan.native.body import LAUNCH
@@ -31,6 +34,17 @@ def check_result_type(checkout: Checkout, function: NativeFunction, programs: Pr
     message = f'"Expected out tensor to have dtype ", {given}, ", but got ", {made}, " instead"'
     check = f"TORCH_CHECK({made} == {given}, {message});"
     return body.replace(LAUNCH, f"{check}\n{LAUNCH}")
+
+
+def check_complex(checkout: Checkout, function: NativeFunction, programs: Programs, names: Names, body: str) -> str:
+    """A body that refuses complex elements before the launch, if the operator's OpInfos have them on the CPU."""
+    calls = find_opinfos(checkout, function.base)
+    if not any(call.dtypes and FLOAT2.torch in call.dtypes for call in calls):
+        return body
+    chosen = ["result0"] if _CHOICE in names.types else sorted({case.key for case in programs.cases})
+    message = f'"{function.base}: complex dtypes are not supported"'
+    checks = (f"TORCH_CHECK_NOT_IMPLEMENTED(!{names.member(each)}is_complex(), {message});\n" for each in chosen)
+    return body.replace(LAUNCH, f"{''.join(checks)}{LAUNCH}")
 
 
 def _takes_any_result(checkout: Checkout, function: NativeFunction) -> bool:

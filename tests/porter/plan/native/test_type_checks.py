@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from porter.core.dtypes import INT, LONG, DType
-from porter.core.layout import NATIVE, NATIVE_FUNCTIONS
+from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS, OPINFOS
 from porter.loops.host_values import TensorValue
 from porter.loops.program import Programs
 from porter.plan.planner import plan_operator
@@ -58,3 +58,25 @@ def diff(folder: Path, others: tuple[DType, ...]) -> str:
         cases.append(replace(case, calls=calls, conversions={"weight": others} if others else {}))
     programs = Programs(left_out.NAME, tuple(cases))
     return plan_operator(left_out.copy_fork(folder), left_out.NAME, programs=lambda served: programs).changes.diff()
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "check", "is_refused"),
+    [
+        ("floating_and_complex_types()", "", True),
+        ("floating_types()", "", False),
+        ("floating_and_complex_types()", 'TORCH_CHECK(!self.is_complex(), "not complex");', False),
+    ],
+)
+def test_complex_elements_that_the_cpu_takes_are_refused(
+    tmp_path: Path, dtypes: str, check: str, is_refused: bool
+) -> None:
+    """Without a check, a launch looks for a kernel that does not exist."""
+    checkout = left_out.copy_fork(tmp_path)
+    with (checkout.root / OPINFOS).open("a") as file:
+        file.write(f'more = [\n    OpInfo("{left_out.NAME}", dtypes={dtypes}),\n]\n')
+    host = checkout.root / OPERATIONS / "Centered.mm"
+    host.write_text(host.read_text().replace("  const bool has_weight", f"  {check}\n  const bool has_weight"))
+    made = " ".join(left_out.port(checkout).diff().replace("\n+", " ").split())
+    refused = 'TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "centered: complex dtypes are not supported");'
+    assert (refused in made) is is_refused
