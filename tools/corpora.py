@@ -1,14 +1,14 @@
 """Public Metal code, as it stands: how many of its kernels compile, and how many run once on generated arguments.
 
-    python tools/corpora.py FOLDER [--include DIR]... [--define NAME[=VALUE]]... [--sample N] [--only GLOB]
-        [--skip GLOB] [--seconds N]
+    python tools/corpora.py FOLDER [--include DIR]... [--define NAME[=VALUE]]... [--link FILE]... [--sample N]
+        [--only GLOB] [--skip GLOB] [--seconds N]
 
-FOLDER is searched for `.metal` files, which may include headers of their own folders and the `--include` folders. Each
-file gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
-failed with the first error. `--sample N` takes every Nth kernel of a file. Function constants get the first of a few
-sets of values with which the kernel compiles, and a call the first of a few sets of arguments with which it ends:
-results are not looked at. A kernel whose calls fail is compiled once more, with every optimization. Times are of
-compiling. Ends with 1 where a kernel failed.
+FOLDER is searched for `.metal` files, which may include headers of their own folders and the `--include` folders, and
+call functions of the `--link` files, as the files of one Xcode target may. Each file gets a process of its own, and so
+does what follows a crash. Prints a row for each file, then each kernel that failed with the first error. `--sample N`
+takes every Nth kernel of a file. Function constants get the first of a few sets of values with which the kernel
+compiles, and a call the first of a few sets of arguments with which it ends: results are not looked at. A kernel whose
+calls fail is compiled once more, with every optimization. Times are of compiling. Ends with 1 where a kernel failed.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ def main() -> int:
     given.add_argument("folder", type=Path, help="searched for .metal files")
     given.add_argument("--include", type=Path, action="append", default=[], help="a folder of headers")
     given.add_argument("--define", action="append", default=[], help="a macro: NAME, or NAME=VALUE")
+    given.add_argument("--link", type=Path, action="append", default=[], help="a file whose functions others call")
     given.add_argument("--sample", type=int, default=1, help="take every Nth kernel")
     given.add_argument("--only", default="*", help="files to take, by a pattern of their path")
     given.add_argument("--skip", default="", help="files to leave out, likewise")
@@ -102,7 +103,7 @@ def main() -> int:
     for path in chosen:
         include, defines = (path.parent, *options.include), tuple(options.define)
         how = Options(include=include, defines=defines, optimization=QUICK)
-        summaries.append(try_file(path, how, options.sample, options.seconds))
+        summaries.append(try_file(path, how, options.sample, options.seconds, tuple(options.link)))
         print(_row(path.name, summaries[-1]), flush=True)
     outcomes = [o for s in summaries for o in s.outcomes]
     print(_row("total", _add(summaries)))
@@ -126,18 +127,18 @@ def _add(summaries: Sequence[Summary]) -> Summary:
     return Summary(Path(), tuple(o for s in summaries for o in s.outcomes), elapsed, worked)
 
 
-def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summary:
+def try_file(path: Path, options: Options, sample: int, seconds: float, link: Sequence[Path] = ()) -> Summary:
     """Compiles and calls the kernels of one file, in a process that may crash."""
     start, before = time.perf_counter(), _worked()
     crashed: Compiled = (Outcome("", False, False, "crashed while compiling, or took too long"), None)
-    compiled = list(run_isolated(partial(_compile_all, path, options, sample), crashed, seconds))
+    compiled = list(run_isolated(partial(_compile_all, path, options, sample, link), crashed, seconds))
     elapsed, worked = ((n * 1000 / max(len(compiled), 1)) for n in (time.perf_counter() - start, _worked() - before))
     outcomes = _call_each(compiled, seconds)
     failed = frozenset(o.name for o in outcomes if o.compiled and not o.called)
     if failed:
         # What a kernel does without need, such as to read through a null pointer, may be gone once it is optimized.
         optimized = replace(options, optimization=DEFAULT.optimization)
-        compiled = list(run_isolated(partial(_compile_all, path, optimized, sample, failed), crashed, seconds))
+        compiled = list(run_isolated(partial(_compile_all, path, optimized, sample, link, failed), crashed, seconds))
         again = {o.name: o for o in _call_each(compiled, seconds)}
         unknown = f"{again[''].error} with every optimization" if "" in again else ""
         outcomes = [again.get(o.name) or _explain(o, unknown if o.name in failed else "") for o in outcomes]
@@ -178,11 +179,20 @@ def _call_in_processes(waiting: Sequence[tuple[Outcome, Path]], given: Arguments
         waiting = waiting[len(results) :]
 
 
-def _compile_all(path: Path, options: Options, sample: int, only: frozenset[str] = frozenset()) -> Iterator[Compiled]:
+def _join(path: Path, link: Sequence[Path]) -> Path | str:
+    """The source of a file, after those whose functions it calls."""
+    others = [other.resolve() for other in link if other.resolve() != path.resolve()]
+    return "".join(f'#include "{each}"\n' for each in (*others, path.resolve())) if others else path
+
+
+def _compile_all(
+    path: Path, options: Options, sample: int, link: Sequence[Path] = (), only: frozenset[str] = frozenset()
+) -> Iterator[Compiled]:
     """Compiles every `sample`th kernel of a file, of those in `only` where it is given."""
+    source = _join(path, link)
     try:
         names = [n for n in host_names(path, options)[::sample] if not only or n in only]
-        constants = function_constants(path, options)
+        constants = function_constants(source, options)
         unit = UNIT if options.optimization == QUICK else UNIT_OF_OPTIMIZED
     except OverlayError as error:
         yield Outcome("", False, False, str(error)), None
@@ -190,7 +200,7 @@ def _compile_all(path: Path, options: Options, sample: int, only: frozenset[str]
     errors: dict[str, str] = {}
     for number, truth in CONSTANTS if constants else CONSTANTS[:1]:
         values = tuple((c.index, truth if c.type == "bool" else number) for c in constants)
-        for name, result in compile_many(path, names, replace(options, constants=values), unit):
+        for name, result in compile_many(source, names, replace(options, constants=values), unit):
             if isinstance(result, Path):
                 errors.pop(name, None)
                 yield Outcome(name, True, False), result

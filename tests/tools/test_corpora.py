@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
@@ -58,6 +58,17 @@ def test_macros_are_defined_as_asked(tmp_path: Path) -> None:
     assert outcome.called
 
 
+def test_functions_of_a_linked_file_are_called_and_its_kernels_are_its_own(tmp_path: Path) -> None:
+    caller, called = tmp_path / "caller.metal", tmp_path / "called.metal"
+    caller.write_text("int twice(int);\nkernel void f(device int* x [[buffer(0)]]) { x[0] = twice(x[1]); }\n")
+    called.write_text("int twice(int x) { return 2 * x; }\nkernel void g(device int* x [[buffer(0)]]) { x[0] = 1; }\n")
+    (alone,) = try_file(caller, Options(), 1, 60).outcomes
+    assert "PTR348" in alone.error
+    for file, name in ((caller, "f"), (called, "g")):
+        (outcome,) = try_file(file, Options(), 1, 60, [called]).outcomes
+        assert (outcome.name, outcome.called) == (name, True), outcome.error
+
+
 def test_what_only_the_optimizer_drops_is_called_in_the_end(tmp_path: Path) -> None:
     """A value read through a null pointer and never used, as sort kernels without indices have it."""
     file = tmp_path / "some.metal"
@@ -86,8 +97,8 @@ def test_why_the_second_try_failed_is_said(tmp_path: Path) -> None:
 
 
 def _lose_optimized(
-    path: Path, options: Options, sample: int, only: frozenset[str] = frozenset()
+    path: Path, options: Options, sample: int, link: Sequence[Path] = (), only: frozenset[str] = frozenset()
 ) -> Iterator[Compiled]:
     if options.optimization != QUICK:
         os.abort()
-    yield from _compile_all(path, options, sample, only)
+    yield from _compile_all(path, options, sample, link, only)
