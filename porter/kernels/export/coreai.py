@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import linecache
 import re
 import textwrap
 from collections.abc import Collection, Mapping
@@ -191,10 +193,10 @@ def read(text: str) -> TorchMetalKernel:
     Raises PTR229 and PTR230.
     """
     found = find_call(text, ("TorchMetalKernel",), _PARAMETERS, ("torch_defn",))
-    return TorchMetalKernel(**found.arguments, torch_defn=_definition(found))
+    return TorchMetalKernel(**found.arguments, torch_defn=_definition(found, text))
 
 
-def _definition(found: FoundCall) -> Reference:
+def _definition(found: FoundCall, text: str) -> Reference:
     """The function that `torch_defn` names: one of torch, or one that the file defines with nothing but torch."""
     expression = found.functions.get("torch_defn")
     if expression is None:
@@ -202,7 +204,9 @@ def _definition(found: FoundCall) -> Reference:
     imports = [n for n in found.module.body if isinstance(n, (ast.Import, ast.ImportFrom)) and _is_torch(n)]
     functions = [n for n in found.module.body if isinstance(n, ast.FunctionDef)]
     scope: dict[str, Any] = {"torch": torch}
-    exec(compile(ast.Module([*imports, *functions], []), "<torch_defn>", "exec"), scope)
+    name = f"<torch_defn {hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()[:8]}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)  # for inspect.getsource
+    exec(compile(ast.Module([*imports, *functions], []), name, "exec"), scope)
     try:
         reference: Reference = eval(compile(ast.Expression(expression), "<torch_defn>", "eval"), scope)
     except (NameError, AttributeError) as error:

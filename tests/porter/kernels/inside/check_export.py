@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -152,6 +153,19 @@ def test_a_script_of_porter(kernel: Any) -> None:
     scope: dict[str, Any] = {}
     exec(compile(text, "script", "exec"), scope)
     assert scope["kernel"].kernel == kernel.kernel
+
+
+def test_a_definition_of_a_file_of_core_ai_is_taken_along_with_what_it_calls() -> None:
+    (text,) = export(TRIPLE, "coreai", [X]).values()
+    call = re.search(r"torch_defn=([\w.]+)", text)
+    assert call
+    functions = "def thrice(x):\n    return 3 * x\n\n\ndef defined(x):\n    return thrice(x)\n\n\n"
+    text = text.replace("kernel = Torch", f"{functions}kernel = Torch").replace(call[0], "torch_defn=defined")
+    (script,) = export(read_back(text, "coreai"), "porter").values()
+    assert functions.rstrip() in script
+    scope: dict[str, Any] = {}
+    exec(compile(script, "script", "exec"), scope)
+    assert torch.equal(scope["defined"](X), 3 * X)
 
 
 def test_the_form_of_mlx() -> None:
