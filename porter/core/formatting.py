@@ -30,9 +30,9 @@ def format_block(checkout: Checkout, file: str, block: str) -> str:
     return _run_clang_format(str((checkout.root / CLANG_FORMAT).resolve()), text, _choose_file_name(file), block)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _run_clang_format(style: str, _style_text: str, name: str, text: str) -> str:
-    """Formats a text. Cached by content: planning many operators formats the same block more than once."""
+    """Formats a text. Cached by content: planning many operators formats the same blocks more than once."""
     ends = len(text) - len(text.rstrip("\r\n"))
     command = [_find_clang_format(), f"--style=file:{style}", f"--assume-filename={name}"]
     data = text.encode("utf-8", "surrogateescape")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -15,7 +16,7 @@ from porter.plan.plan import Plan
 from porter.verdict import prove as prove_room
 from porter.verdict.messages import Answer, BuildAnswer, BuildRequest, ErrorAnswer, VerdictAnswer, VerifyRequest
 from porter.verdict.result import Failure, Verdict, VerifyTarget
-from porter.workflows import together
+from porter.workflows import preparation, together
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
 from porter.workflows.proof import Proof
 from porter.workflows.stacking import read_recorded, stack_plans
@@ -48,6 +49,7 @@ class Server:
         monkeypatch.setattr(together, "request_build", self._build)
         monkeypatch.setattr(together, "request_verdict", self._alone)
         monkeypatch.setattr(together, "ask_many", self._ask_many)
+        monkeypatch.setattr(preparation, "start_preparation", lambda _checkout, _backend: Event())
 
     def _build(self, request: BuildRequest) -> BuildAnswer:
         self.builds.append(request)
