@@ -247,10 +247,7 @@ def _build_and_test(
         )
     context = make_context(tree, target, backend.select_opinfos(target.base))
     if options.library:
-        library = Path(options.library)
-        host.load_built(library, tree, target, options.arithmetic, options.checked, fast=options.large)
-    elif options.large:
-        host.load_operator(tree, target, options.arithmetic, options.checked, fast=True)
+        host.load_built(Path(options.library), tree, target, options.arithmetic, options.checked)
     else:
         backend.load_operator(tree, target, options.arithmetic, options.checked)
     return _run_tests(tree, context, target, options, progress, started)

@@ -126,13 +126,10 @@ def select_opinfos(base: str) -> Selection:
     return selection.select_opinfos(base)
 
 
-def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool, fast: bool = False) -> None:
-    """Builds and loads the operator's host code, and compiles its kernels, to be `fast` or to be ready soon.
-
-    Raises what building raises.
-    """
+def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
+    """Builds and loads the operator's host code, and compiles its kernels. Raises what building raises."""
     built = build(tree, _with_called([target]), recipe(tree.root), cache.root())
-    _load_tested(built.library, tree, target, arithmetic, checked, fast)
+    _load_tested(built.library, tree, target, arithmetic, checked)
     counters.install(kernel_calls, fallbacks)
 
 
@@ -152,11 +149,9 @@ def _with_called(targets: Sequence[VerifyTarget]) -> list[VerifyTarget]:
     return list({each.base: each for each in (*called, *targets)}.values())
 
 
-def load_built(
-    library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False, fast: bool = False
-) -> None:
+def load_built(library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False) -> None:
     """`load_operator` with the library that `build_many` built: the rows of the other operators stay unregistered."""
-    _load_tested(library, tree, target, arithmetic, checked, fast)
+    _load_tested(library, tree, target, arithmetic, checked)
     for base in dict.fromkeys(
         (*target.through, target.base, *list_companions(tree.read(NATIVE_FUNCTIONS), target.base))
     ):
@@ -177,15 +172,15 @@ def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str, library: Pa
     counters.install(kernel_calls, fallbacks)
 
 
-def _load_tested(
-    library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool, fast: bool = False
-) -> None:
-    """Loads host code whose kernels are run a few times, on small tensors unless they have to be `fast`."""
+def _load_tested(library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
+    """Loads host code whose kernels run a few times on small tensors: to compile them takes longer.
+
+    The sanitizer names what it finds from optimized code, and only the optimizer contracts across expressions.
+    """
     from aten_overlay.metal.build import QUICK
 
     prefixes = [f"{functor}_" for functor in target.kernels]
-    # Only the optimizer contracts across expressions, which kernels that are ready soon go without.
-    optimization = FULL if fast or arithmetic == FUSED else QUICK
+    optimization = FULL if checked or arithmetic == FUSED else QUICK
     load(library, tree.root, prefixes, arithmetic, checked, find_checks(checked), optimization)
 
 

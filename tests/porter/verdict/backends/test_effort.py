@@ -39,8 +39,8 @@ def test_kernels_are_compiled_soon_unless_the_optimizer_is_what_contracts(levels
     assert levels == [host.FULL if arithmetic == FUSED else SOON]
 
 
-def test_kernels_that_run_on_large_tensors_are_fast(levels: list[str]) -> None:
-    host.load_built(Path("built.so"), TREE, TARGET, DEFAULT, checked=True, fast=True)
+def test_kernels_that_are_watched_are_optimized(levels: list[str]) -> None:
+    host.load_built(Path("built.so"), TREE, TARGET, DEFAULT, checked=True)
     assert levels == [host.FULL]
 
 
