@@ -127,22 +127,21 @@ def _compile_each(
     tree: Tree, files: Iterable[str], include: Path, recipe: Recipe, cache: Path
 ) -> tuple[list[Path], dict[str, PorterError]]:
     """The objects of those files that compile, and the errors of the others."""
-    made, broken = [], {}
-    nothing = registration.Registration((), include, (), ())
-
-    def compile_one(path: str) -> list[Path] | PorterError:
+    found = registration.Registration((), include, (), ())
+    left, made, broken = [], [], {}
+    for path in files:  # before any is compiled: what one is compiled with does not depend on which others are
         try:
-            return [each for each, _ in _compile_files(tree, [path], nothing, recipe, cache).values()]
+            _write_headers(tree, [path], found)
+            left.append(path)
         except PorterError as error:
-            return error
-
-    wanted = tuple(files)
+            broken[path] = error
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, found in zip(wanted, pool.map(compile_one, wanted), strict=True):
-            if isinstance(found, PorterError):
-                broken[path] = found
-            else:
-                made += found
+        started = {path: pool.submit(_objects, tree, [path], found, recipe, cache) for path in left}
+        for path, compiling in started.items():
+            try:
+                made += [each for each, _ in compiling.result().values()]
+            except PorterError as error:
+                broken[path] = error
     return made, broken
 
 
@@ -199,11 +198,15 @@ def _compile_files(
     tree: Tree, files: Sequence[str], found: registration.Registration, recipe: Recipe, cache: Path
 ) -> dict[str, tuple[Path, bool]]:
     """The objects of some host files and of the registrations, after the headers that they include are written."""
+    _write_headers(tree, files, found)
+    return _objects(tree, files, found, recipe, cache)
+
+
+def _write_headers(tree: Tree, files: Sequence[str], found: registration.Registration) -> None:
     generated = "\n".join(path.read_text() for path in found.sources)
     included = sources.native_headers(tree, files) | sources.native_headers_in(generated)
     registration.native_headers(tree.read(NATIVE_FUNCTIONS), included, found.include)
     registration.dispatch_headers(sources.dispatch_headers(tree, files), found.include)
-    return _objects(tree, files, found, recipe, cache)
 
 
 def _objects(
