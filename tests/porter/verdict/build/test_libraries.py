@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -15,7 +17,7 @@ from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build import libraries as build
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.registration import Kernel, Registration
-from porter.verdict.build.tree import materialise
+from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.result import VerifyTarget
 
 # torchgen's template of a registration includes this row's header.
@@ -128,6 +130,30 @@ def test_every_header_is_written_before_the_first_file_is_compiled(
     tree = materialise(EMBEDDED_FORK, {NATIVE_FUNCTIONS: text}, tmp_path)
     build.build(tree, [VerifyTarget("copysign", stubs=("copysign_stub",))], recipe, tmp_path)
     assert {"copysign_native.h", "as_strided_native.h"} <= written
+
+
+def test_bystanders_compile_side_by_side_with_the_headers_of_all(
+    tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, both = ("one.mm", "two.mm", "wrong.mm"), Barrier(2)
+    steps: list[str] = []
+
+    def write_headers(_tree: object, paths: Sequence[str], _found: object) -> None:
+        steps.append(f"headers of {paths[0]}")
+
+    def compile_objects(_tree: object, paths: Sequence[str], *_: object) -> dict[str, tuple[Path, bool]]:
+        steps.append("compilation")
+        if paths[0] == "wrong.mm":
+            raise PorterError("PTR166", "it does not compile")
+        both.wait(20)
+        return {paths[0]: (Path(paths[0]).with_suffix(".o"), True)}
+
+    monkeypatch.setattr(build, "_write_headers", write_headers)
+    monkeypatch.setattr(build, "_objects", compile_objects)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    made, broken = build._compile_each(Tree(tmp_path, tmp_path, {}), files, tmp_path, recipe, tmp_path)
+    assert made == [Path("one.o"), Path("two.o")] and [*broken] == ["wrong.mm"]
+    assert steps == [*(f"headers of {path}" for path in files), *["compilation"] * 3]
 
 
 @pytest.mark.parametrize("kind", ["objects/*/*.o", "objects/*/*.json", "libraries/*.so"])
