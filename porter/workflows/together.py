@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -131,31 +130,36 @@ class _Rounds:
         if not self._builds:
             return ""
         self._progress(Step("building all ports"))
-        with ThreadPoolExecutor(1) as pool:
-            building_old = pool.submit(self._build_old, [each.old() for each in self._targets.values()])
-            while True:
-                answer = self._request_build(len(self._planned()))
-                if not answer.broken:
-                    break
-                self._leave_out(self._find_broken())
-            building_old.result()
+        answer = self._request_build(len(self._planned())) if self._old else self._build_both()
+        while answer.broken:
+            self._leave_out(self._find_broken())
+            answer = self._request_build(len(self._planned()))
         return answer.libraries[0] if answer.libraries else ""
 
-    def _request_build(self, count: int) -> BuildAnswer:
-        """Builds the first plans together; those that have no target are part of the fork alone."""
-        steps = self._planned()[:count]
-        targets = tuple(self._targets[step.op] for step in steps if step.op in self._targets)
+    def _build_both(self) -> BuildAnswer:
+        """Builds all ports, and beside them the libraries of the old code: no choice of candidates changes those."""
+        targets = tuple(each.old() for each in self._targets.values())
         if not targets:
             return BuildAnswer(())
-        texts = steps[-1].after.changes.apply()
-        return request_build(BuildRequest(self._checkout.root.resolve(), texts, targets))
+        requests = [self._make_build(len(self._planned())), BuildRequest(self._checkout.root.resolve(), {}, targets)]
+        answers = dict(ask_many(requests, len(requests)))
+        for each in answers.values():
+            if isinstance(each, ErrorAnswer):
+                raise error_of_answer(each)
+        new, old = answers[0], answers[1]
+        assert isinstance(new, BuildAnswer) and isinstance(old, BuildAnswer)
+        self._old = {target.base: library for target, library in zip(targets, old.libraries, strict=False)}
+        return new
 
-    def _build_old(self, targets: Sequence[VerifyTarget]) -> None:
-        """The libraries of the old code, once: no choice of candidates changes it."""
-        if self._old or not targets:
-            return
-        answer = request_build(BuildRequest(self._checkout.root.resolve(), {}, tuple(targets)))
-        self._old = {target.base: library for target, library in zip(targets, answer.libraries, strict=False)}
+    def _request_build(self, count: int) -> BuildAnswer:
+        request = self._make_build(count)
+        return request_build(request) if request.targets else BuildAnswer(())
+
+    def _make_build(self, count: int) -> BuildRequest:
+        """Asks for the first plans together; those that have no target are part of the fork alone."""
+        steps = self._planned()[:count]
+        targets = tuple(self._targets[step.op] for step in steps if step.op in self._targets)
+        return BuildRequest(self._checkout.root.resolve(), steps[-1].after.changes.apply() if steps else {}, targets)
 
     def _find_broken(self) -> StackedPlan:
         """The first port with which the fork does not build, by halves."""

@@ -61,9 +61,14 @@ class Server:
         assert not request.libraries.ported
         return replace(passed(request), passed=0, failed=1, failures=(Failure("build", "PTR166 it does not compile"),))
 
-    def _ask_many(self, requests: Sequence[VerifyRequest], jobs: int, _report: object) -> Iterator[tuple[int, Answer]]:
-        self.jobs.append(jobs)
+    def _ask_many(
+        self, requests: Sequence[BuildRequest | VerifyRequest], jobs: int, _report: object = None
+    ) -> Iterator[tuple[int, Answer]]:
+        self.jobs += [jobs for each in requests[:1] if isinstance(each, VerifyRequest)]
         for at, request in reversed(list(enumerate(requests))):
+            if isinstance(request, BuildRequest):
+                yield at, self._build(request)
+                continue
             self.asked.append(request)
             try:
                 yield at, VerdictAnswer(self._judge(request))
