@@ -20,6 +20,7 @@ from porter.recording.seen_values import SeenValues, with_arguments
 from porter.recording.size_sets import SETS, Place, SizeSets
 from porter.recording.templates import Template
 from porter.verdict.suite.children import survives
+from porter.verdict.suite.made_opinfos import is_made
 
 SECONDS = 12.0  # of this process, to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
@@ -86,10 +87,15 @@ def _list_walks(
 def _capture(
     op: Any, base: str, made: Any, sets: SizeSets, place: Place, seen: SeenValues, begun: set[str]
 ) -> Iterator[OwnCall]:
-    """The calls of a sample of some sizes, and those with other values of an argument."""
+    """The calls of a sample of some sizes, and those with other values of an argument.
+
+    An OpInfo that is made has samples with all values, and operands that may fit no others.
+    """
     for call in capture_sample_calls(op, base, made, place.requires_grad):
         own = OwnCall(call, op, base, sets, place)
         yield own
+        if is_made(op):
+            continue
         changes = [seen.change(call)] if call.name in begun else seen.list_changes(call)
         begun.add(call.name)
         yield from (_change(own, each) for each in changes if each)

@@ -67,6 +67,11 @@ def make_opinfo(base: str) -> OpInfo | None:
     )
 
 
+def is_made(op: OpInfo) -> bool:
+    """Whether an OpInfo is made from a schema."""
+    return isinstance(op.op, FittedCall)
+
+
 @dataclass(frozen=True)
 class FittedCall:
     """Calls an overload with tensors that are all given in the shape of the first.
@@ -112,19 +117,20 @@ def find_dims(overload: _Overload, rank: int, numbers: tuple[int, ...]) -> tuple
 
     None if it refuses tensors that are all of one shape, or there are no such dimensions.
     """
-    found = ask_child(partial(_find_dims, overload, rank, numbers))
+    shape = next((each for each in _SHAPES if len(each) == rank), tuple(range(2, 2 + rank)))
+    given = _list_given(overload, shape, numbers)
+    found = ask_child(partial(_find_dims, overload, given)) if _takes(overload, given) else None
     return tuple(map(tuple, found)) if found else None
 
 
-def _find_dims(overload: _Overload, rank: int, numbers: tuple[int, ...]) -> list[_Dims] | None:
+def _find_dims(overload: _Overload, given: Sequence[Any]) -> list[_Dims] | None:
     """As `find_dims`. The most elements come first: with too few, a kernel may write beyond what it allocates.
 
     Memory that it does not write to has NaN, in deterministic mode.
     """
     torch.use_deterministic_algorithms(True, warn_only=True)
-    shape = next((each for each in _SHAPES if len(each) == rank), tuple(range(2, 2 + rank)))
-    given = _list_given(overload, shape, numbers)
-    whole = tuple(range(rank))
+    shape = given[0].shape
+    whole = tuple(range(len(shape)))
     found = [whole for each in given if isinstance(each, torch.Tensor)]
     if not _is_taken(overload, given, found, 1):
         return None
@@ -206,8 +212,8 @@ def _make_samples(
             yield SampleInput(first, args=tuple(others))
 
 
-def _takes(call: FittedCall, given: Sequence[Any]) -> bool:
-    """Whether the CPU takes a call in these element types, of shapes that it needs."""
+def _takes(call: Callable[..., Any], given: Sequence[Any]) -> bool:
+    """Whether the CPU takes a call with these operands, wherever they are."""
     try:
         with torch.no_grad():
             call(*(each.cpu() if isinstance(each, torch.Tensor) else each for each in given))

@@ -12,10 +12,11 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.core.dtypes import FLOAT
 from porter.recording import own_calls
-from porter.recording.calls import OpCall
-from porter.recording.own_calls import SECONDS, _pick_samples
+from porter.recording.calls import OpCall, capture_calls_in_place
+from porter.recording.own_calls import SECONDS, _pick_samples, capture_own_calls
 from porter.recording.seen_values import SeenValues
 from porter.recording.templates import Template
+from porter.verdict.suite.made_opinfos import make_opinfo
 
 [LOSS] = [op for op in op_db if op.full_name == "nn.functional.nll_loss"]
 
@@ -91,3 +92,21 @@ def test_samples_call_an_operator_that_only_the_device_has(monkeypatch: pytest.M
     samples = [SampleInput(torch.rand(2), kwargs={"indices": one, "ceil": other}) for one, other in flags]
     picked, _ = _pick_samples(Listed(samples[1:]), "mps_only", FLOAT, False, SECONDS)
     assert [each.kwargs for each in picked] == [{"indices": False, "ceil": flag} for flag in (True, False)]
+
+
+def test_calls_of_a_made_opinfo_keep_operands_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No argument of a call is changed alone: its operands may fit no other number."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    monkeypatch.setattr(own_calls, "capture_sample_calls", lambda *given: iter(capture_calls_in_place(*given)))
+    base = "_weight_norm_interface"
+    seen = set()
+    for own in capture_own_calls(make_opinfo(base), base):
+        first, second, dim = own.call.arguments.values()
+        assert second.shape == torch.Size(size if d == dim else 1 for d, size in enumerate(first.shape))
+        seen.add((first.dtype, first.ndim, dim))
+    torch.set_num_threads(threads)
+    assert {
+        (torch.float32, rank, dim) for rank, dim in ((1, 0), (2, 0), (2, 1), (3, 0), (3, 2), (4, 0), (4, 3))
+    } <= seen
+    assert {dtype for dtype, _, _ in seen} == {torch.float32, torch.float16, torch.bfloat16}
