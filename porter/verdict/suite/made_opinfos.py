@@ -61,6 +61,7 @@ def make_opinfo(base: str) -> OpInfo | None:
         op=call,
         aten_name=base,
         dtypes=_dispatch_dtypes(supported),
+        backward_dtypes=_dispatch_dtypes([dtype for dtype in supported if _keeps_type(call, dtype)]),
         supports_out=False,
         supports_autograd=any(base == name for name, _ in read_derivatives()),
         sample_inputs_func=_sample_inputs,
@@ -210,6 +211,13 @@ def _make_samples(
                 each.requires_grad_(requires_grad) if isinstance(each, torch.Tensor) else each for each in given
             )
             yield SampleInput(first, args=tuple(others))
+
+
+def _keeps_type(call: FittedCall, dtype: torch.dtype) -> bool:
+    """Whether all results have the type of the operands, in which a device has them: others' gradients may not fit."""
+    sample = next(_make_samples(call, dtype))
+    results = pytree.tree_leaves(call(sample.input, *sample.args))
+    return all(each.dtype == dtype for each in results if isinstance(each, torch.Tensor))
 
 
 def _takes(call: Callable[..., Any], given: Sequence[Any]) -> bool:

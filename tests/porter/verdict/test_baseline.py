@@ -118,6 +118,7 @@ TYPE = Finding("torch.int32 != torch.float64", 3, sample=1, is_type=True)
         (TYPE, True),
         (replace(TYPE, is_type=False), False),
         (replace(TYPE, what="torch.int64 != torch.float64"), False),
+        (replace(TYPE, what="torch.int32 != torch.float64\ninput: another draw"), True),
         (replace(TYPE, sample=2), False),
     ],
 )
