@@ -32,8 +32,8 @@ def test_samples_agree_with_their_meaning() -> None:
     op = make_opinfo("_weight_norm_interface")
     assert op is not None
     assert op.supports_autograd
-    assert op.dtypes == {torch.float32, torch.float16, torch.bfloat16}
-    assert op.backward_dtypes == {torch.float32}  # beside others, the CPU's norms are float32
+    assert set(op.dtypes) == {torch.float32, torch.float16, torch.bfloat16}
+    assert set(op.backward_dtypes) == {torch.float32}  # beside others, the CPU's norms are float32
     samples = list(op.sample_inputs("cpu", torch.float32))
     assert {(each.input.ndim, each.args[-1]) for each in samples} >= {(3, 0), (3, 2), (2, 1), (1, 0)}
     for sample in samples:
