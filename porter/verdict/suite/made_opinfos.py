@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from porter.core.dtypes import TESTED, Kind
 from porter.verdict.derivatives import read_derivatives
 from porter.verdict.suite.children import ask_child
+from porter.verdict.suite.compare import HALVES
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.margins import Margins
 
@@ -78,6 +79,7 @@ class FittedCall:
     """Calls an overload with tensors that are all given in the shape of the first.
 
     Each has that shape in a call only in the dimensions in which the CPU needs it to, and one element in the others.
+    What the CPU refuses in 16 bits it computes in float32.
     """
 
     overload: _Overload
@@ -89,7 +91,18 @@ class FittedCall:
         dims = find_dims(self.overload, len(given[0].shape), numbers) if len(shapes) == 1 else None
         if dims is None:
             raise ValueError("no operands of these shapes")
-        return self.overload(*_fit(given, dims))
+        fitted = list(_fit(given, dims))
+        if given[0].device.type != "cpu" or given[0].dtype not in HALVES:
+            return self.overload(*fitted)
+        try:
+            return self.overload(*fitted)
+        except RuntimeError:
+            made = self.overload(*(_convert(each, torch.float32) for each in fitted))
+            return pytree.tree_map(lambda each: _convert(each, given[0].dtype), made)
+
+
+def _convert(value: Any, dtype: torch.dtype) -> Any:
+    return value.to(dtype) if isinstance(value, torch.Tensor) else value
 
 
 def _read_call(overload: _Overload) -> FittedCall | None:

@@ -69,3 +69,16 @@ def test_only_where_torch_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [op.name for op in list_opinfos(("_weight_norm_interface",), ("atan2",), ())] == ["atan2"]
     assert list_opinfos(("_weight_norm_interface",), (), ("atan2",)) == []
     assert len(list_opinfos((), (), ())) > 500
+
+
+def test_types_that_the_cpu_refuses() -> None:
+    """Its norms are of float32 beside operands in 16 bits, but a device may have norms in these."""
+    op = make_opinfo("_weight_norm_interface_backward")
+    assert op is not None
+    assert set(op.dtypes) == {torch.float32, torch.float16, torch.bfloat16}
+    sample = next(iter(op.sample_inputs("cpu", torch.float16)))
+    found = op(sample.input, *sample.args)
+    wide = [each.float() if isinstance(each, torch.Tensor) else each for each in (sample.input, *sample.args)]
+    for mine, exact in zip(found, op(*wide), strict=True):
+        assert mine.dtype is torch.float16
+        assert mine.equal(exact.half())
