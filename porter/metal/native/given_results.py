@@ -11,11 +11,11 @@ from porter.metal.native.kernel import NativeKernel
 
 
 def find_given(program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names) -> Iterator[str]:
-    """The results of maps, as `result0`, that callers give in the type that kernels have from another tensor."""
+    """The results, as `result0`, that callers give in the type that kernels have from another tensor."""
     for kernel in kernels:
         for buffer in kernel.buffers:
             role = program.roles[buffer]
-            if isinstance(role, ResultBuffer) and kernel.is_map and kernel.elements.types[buffer] == KEY:
+            if isinstance(role, ResultBuffer) and kernel.elements.types[buffer] == KEY:
                 result = f"result{role.index}"
                 if names.variable(result) in names.given and program.key != result:
                     yield result

@@ -17,6 +17,7 @@ from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
 from porter.metal.native.given_results import find_given, write_aliases, write_type_check
 from porter.metal.native.host_values import Names, list_headers, write_value
+from porter.metal.native.index_type import list_chosen, write_fits
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
 from porter.metal.native.required import write_required_checks
@@ -303,8 +304,10 @@ class _Writer:
         written = [self._tensor(each) for each in self._written(kernels)]
         read = [self._given(each) if self._flag(each) else self._tensor(each) for each in self._read(kernels)]
         tensors = (*written, *read)
-        largest = f", {LARGEST}" if any(each.partials for each in kernels) else ""
-        return " && ".join(f"canUse32BitIndexMath({each}{largest})" for each in dict.fromkeys(tensors))
+        largest = LARGEST if any(each.partials for each in kernels) else ""
+        typed = frozenset[Named]().union(*(kernel.scalars.numbers for kernel in kernels))
+        chosen = list_chosen([each for each in self.taken if each not in typed], self.names.types)
+        return write_fits(tensors, [self._number(each) for each in chosen], largest)
 
     def _tensor(self, tensor: str) -> str:
         """A tensor as an argument of a call, in the type that kernels read it in."""

@@ -77,7 +77,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -19,7 +27,33 @@
+@@ -19,7 +27,36 @@
  }
  
  Tensor turned_mps(const Tensor& self, int64_t times) {
@@ -94,7 +94,10 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  const auto self_ = self.contiguous();
 +  const int64_t width = self.size(-1);
 +  MPSStream* stream = getCurrentMPSStream();
-+  const std::string index_type = canUse32BitIndexMath(output) && canUse32BitIndexMath(self) ? "int" : "long";
++  const std::string index_type =
++      canUse32BitIndexMath(output) && canUse32BitIndexMath(self) && times >= INT_MIN / 2 && times <= INT_MAX / 2
++      ? "int"
++      : "long";
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
@@ -262,7 +265,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -33,13 +75,49 @@
+@@ -33,13 +75,55 @@
  }
  
  Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {
@@ -280,7 +283,13 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  }
 +
 +  const auto self_ = self.contiguous();
-+  const auto out_ = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
++  TORCH_CHECK(out.scalar_type() == self.scalar_type(),
++              "Expected out tensor to have dtype ",
++              self.scalar_type(),
++              ", but got ",
++              out.scalar_type(),
++              " instead");
++  const auto out_ = out.is_contiguous() && !out.is_alias_of(self_) ? out : at::empty(out.sizes(), out.options());
 +  const int64_t numel = self.numel();
 +  const auto threads = share_rows(1, numel);
 +  const auto partials = threads.slices > 1 ? at::empty({threads.slices}, out_.options().dtype(kFloat)) : out_;
