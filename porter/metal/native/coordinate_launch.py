@@ -14,6 +14,7 @@ from porter.loops.coordinates import INDEXED, CoordinateMap, Rule, Way
 from porter.metal.native.coordinate_kernel import RESULT, Argument, MapKernel, find_walked, name_tensor
 from porter.metal.native.host_values import NON_EMPTY, WRAP_DIM, Names, write_given
 from porter.metal.native.launch import DIMS, INDEX_MATH, PROFILER, REDUCE_UTILS, Launch
+from porter.metal.native.type_agreement import write_agreement
 
 CONTEXT = "ATen/Context.h"
 
@@ -70,6 +71,8 @@ class _Writer:
         if self._is_converted(found.source):
             expanded = self.views[found.source]
             yield f"const auto {self._tensor(found.source)} = {expanded}.to({result}.scalar_type());"
+        elif found.rule is not Rule.BIN and found.source and (found.source != "self" or result in self.names.given):
+            yield from write_agreement(self.names.variable(found.source), result, self.body)  # others have self's type
         if found.rule is Rule.BIN:
             yield from self._start_bins()
         elif found.way is Way.ADD:

@@ -74,6 +74,17 @@ def _check_integer(names: Names, tensor: str, others: Collection[DType], flag: s
     return f'TORCH_CHECK({unless}{accepted}, "Expected {variable} to have {words}, but got ", {given});'
 
 
+def write_agreement(given: str, made: str, body: str) -> Iterator[str]:
+    """The check that an operand has the type that a kernel is chosen by, that of another tensor, `made`.
+
+    None is needed if the body has it, or makes that tensor of the operand's type.
+    """
+    expected = f"{made}.scalar_type()"
+    is_made = re.search(rf"\b{made}\s*=[^;=]*\b{re.escape(given)}\.(?:scalar_type|options)\(\)", body)
+    if not is_made and not _SAME_TYPES.search(body) and not _compares(body, given, expected):
+        yield _check(given, given, expected)
+
+
 def _check(given: str, what: str, expected: str, unless: str = "") -> str:
     words = f'"Expected {what} to have dtype ", {expected}, ", but got ", {given}.scalar_type()'
     return f"TORCH_CHECK({unless}{given}.scalar_type() == {expected}, {words});"

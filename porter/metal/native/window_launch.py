@@ -13,6 +13,7 @@ from porter.metal.native.coordinate_kernel import RESULT, Argument, MapKernel
 from porter.metal.native.coordinate_launch import CONTEXT
 from porter.metal.native.host_values import Names
 from porter.metal.native.launch import INDEX_MATH, PROFILER, Launch
+from porter.metal.native.type_agreement import write_agreement
 from porter.metal.native.window_kernel import find_threads
 
 
@@ -31,7 +32,10 @@ class _Writer:
     body: str
 
     def start(self) -> Iterator[str]:
-        """What the result has where nothing is added, and the strides of windows where they may be left out."""
+        """What has to hold of types, what the result has where nothing is added, and strides that may be left out."""
+        if self.found.gradient:
+            source = self.names.variable(self.found.source)
+            yield from write_agreement(self.names.variable(self.found.gradient), source, self.body)
         if self.found.adds:
             yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
             yield f"{self.names.variable(RESULT)}.zero_();"

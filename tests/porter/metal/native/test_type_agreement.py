@@ -12,7 +12,7 @@ from porter.loops.program import ArgumentBuffer
 from porter.metal.native.elements import TypeParameter
 from porter.metal.native.host_values import Names
 from porter.metal.native.reduced import StridedArgument
-from porter.metal.native.type_agreement import write_type_checks
+from porter.metal.native.type_agreement import write_agreement, write_type_checks
 
 TYPES = {"self": "T", "weight": "T", "bias": "T", "target": "long"}
 
@@ -98,3 +98,14 @@ def test_a_tensor_of_other_integers_is_one_of_those_that_the_old_code_took() -> 
 def test_what_stands_for_a_tensor_that_is_left_out_has_the_first_ones_type() -> None:
     assert check("self", "weight", left_out="weight") == check("self", "weight")
     assert check("self", "target", left_out="target").startswith("TORCH_CHECK(!has_target || target_.scalar_type() ==")
+
+
+def test_an_operand_whose_elements_move_has_the_type_of_the_kernel() -> None:
+    [check] = write_agreement("grad_output", "grad_input", "grad_input.resize_as_(input);")
+    assert check.startswith("TORCH_CHECK(grad_output.scalar_type() == grad_input.scalar_type(), ")
+
+
+def test_it_needs_no_check_that_the_function_has() -> None:
+    assert not list(write_agreement("src", "output", "TORCH_CHECK(output.scalar_type() == src.scalar_type());"))
+    assert not list(write_agreement("src", "output", "checkAllSameType(c, {output, src});"))
+    assert not list(write_agreement("grad_", "made", "Tensor made = at::empty({n, d}, grad_.scalar_type());"))

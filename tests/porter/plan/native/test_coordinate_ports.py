@@ -496,7 +496,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
  
  Tensor mirrored_mps(const Tensor& self, IntArrayRef dims) {
    using namespace mps;
-@@ -30,7 +40,42 @@
+@@ -30,7 +40,47 @@
    using namespace mps;
    TORCH_CHECK(!self.is_complex(), "added_at: no complex numbers");
    dim = maybe_wrap_dim(dim, self.dim());
@@ -505,6 +505,11 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +    return out;
 +  }
 +
++  TORCH_CHECK(src.scalar_type() == out.scalar_type(),
++              "Expected src to have dtype ",
++              out.scalar_type(),
++              ", but got ",
++              src.scalar_type());
 +  at::globalContext().alertNotDeterministic("added_at_mps");
 +  out.copy_(self);
 +  MPSStream* stream = getCurrentMPSStream();

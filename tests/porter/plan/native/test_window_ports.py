@@ -179,7 +179,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
  
  TORCH_IMPL_FUNC(mean_windows_out_mps)
  (const Tensor& input,
-@@ -29,7 +38,44 @@
+@@ -29,7 +38,49 @@
    const int kW = kernel_size.size() == 1 ? kH : safe_downcast<int, int64_t>(kernel_size[1]);
    TORCH_CHECK(kH > 0 && kW > 0, "top_windows: no window");
    Tensor grad_input = at::empty(input.sizes(), input.options());
@@ -188,6 +188,11 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
 +    return grad_input;
 +  }
 +
++  TORCH_CHECK(grad_output.scalar_type() == input.scalar_type(),
++              "Expected grad_output to have dtype ",
++              input.scalar_type(),
++              ", but got ",
++              grad_output.scalar_type());
 +  at::globalContext().alertNotDeterministic("top_windows_backward_mps");
 +  grad_input.zero_();
 +  const std::array<int64_t, 2> window_stride{stride.empty() ? kH : stride[0], stride.empty() ? kW : stride.back()};
