@@ -8,10 +8,16 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram
 from porter.metal.native.elements import KEY
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import NativeKernel
+from porter.metal.native.reduced import find_strided
 
 
 def find_given(program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names) -> Iterator[str]:
-    """The results, as `result0`, that callers give in the type that kernels have from another tensor."""
+    """The results, as `result0`, that callers give in the type that kernels have from another tensor.
+
+    Those of reductions over dimensions, which are resized first, are checked where that is done.
+    """
+    if find_strided(program) is not None:
+        return
     for kernel in kernels:
         for buffer in kernel.buffers:
             role = program.roles[buffer]

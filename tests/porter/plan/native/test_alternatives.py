@@ -92,20 +92,8 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
   if (high.numel() == 0) {
     return std::tuple<Tensor&, Tensor&>{low, high};
   }
-  TORCH_CHECK(low.scalar_type() == self.scalar_type(),
-              "Expected out tensor to have dtype ",
-              self.scalar_type(),
-              ", but got ",
-              low.scalar_type(),
-              " instead");
-  const auto low_ = low.is_contiguous() && !low.is_alias_of(self) ? low : at::empty(low.sizes(), low.options());
-  TORCH_CHECK(high.scalar_type() == self.scalar_type(),
-              "Expected out tensor to have dtype ",
-              self.scalar_type(),
-              ", but got ",
-              high.scalar_type(),
-              " instead");
-  const auto high_ = high.is_contiguous() && !high.is_alias_of(self) ? high : at::empty(high.sizes(), high.options());
+  const auto low_ = low.is_contiguous() ? low : at::empty(low.sizes(), low.options());
+  const auto high_ = high.is_contiguous() ? high : at::empty(high.sizes(), high.options());
   const auto mask = make_dim_mask(dim, self.dim());
   const auto kept = merge_dims(self, ~mask);
   const auto reduced = merge_dims(self, mask);

@@ -203,13 +203,7 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
     return out;
   }
 
-  TORCH_CHECK(out.scalar_type() == self.scalar_type(),
-              "Expected out tensor to have dtype ",
-              self.scalar_type(),
-              ", but got ",
-              out.scalar_type(),
-              " instead");
-  const auto out_ = out.is_contiguous() && !out.is_alias_of(self) ? out : at::empty(out.sizes(), out.options());
+  const auto out_ = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
   const auto mask = make_dim_mask(dim, self.dim());
   const auto kept = merge_dims(self, ~mask);
   const auto reduced = merge_dims(self, mask);
