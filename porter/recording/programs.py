@@ -128,6 +128,7 @@ def find_programs(
     for case in cases:
         required = cover_left_out(case, run) if run else ()
         case.program = join_flags(replace(case.program, required=required))
+    cases = join_cases(cases)  # what leaves out tensors that a case needs no more
     left += [error for _, error in failed]
     unexplained = [each for group, _ in failed for each in group]
     programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)
