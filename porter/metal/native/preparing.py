@@ -71,6 +71,8 @@ def _simplify(value: Expr) -> Expr:
         return intern(value.op, value.args, value.dtype, Reduction(kind, value.reduction.loops))
     if value.op is Op.CALL and value.attribute == "logarithm" and (more := _find_one_more(value.args[0])):
         return intern(value.op, (more,), value.dtype, "log1p")
+    if value.op is Op.CALL and value.attribute == "select" and (condition := _find_condition(value.args[0])):
+        return intern(Op.SELECT, (condition, *value.args[1:]), value.dtype)
     if value.op is Op.CAST and value.args[0].op is Op.INDEX_VALUE:  # also of indices that no int holds
         return intern(Op.INDEX_VALUE, value.args[0].args, value.dtype)
     return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else simplify_call(value)
@@ -82,6 +84,15 @@ def _find_one_more(value: Expr) -> Expr | None:
         return None
     ones = [each.op is Op.NUMBER and each.attribute == 1 for each in value.args]
     return value.args[ones.index(False)] if ones.count(True) == 1 else None
+
+
+def _find_condition(value: Expr) -> Expr | None:
+    """The condition on indices that a mask is one where it holds, and zero elsewhere."""
+    if value.op is not Op.SELECT:
+        return None
+    condition, *chosen = value.args
+    numbers = [each.attribute for each in chosen if each.op is Op.NUMBER]
+    return condition if numbers == [1, 0] else None
 
 
 def _is_needless_cast(value: Expr) -> bool:
