@@ -60,6 +60,7 @@ def _find_included(text: str) -> tuple[str, ...]:
 
 def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:
     """A file, the operator headers that it includes, directly or not, and the files beside those headers."""
+    known = frozenset(checkout.list(OPERATIONS, ".h", ".mm"))
     found, pending, named = [path], [path], set[str]()
     while pending:
         for name in _find_included(checkout.read(pending.pop())):
@@ -67,7 +68,7 @@ def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:
                 continue
             named.add(name)
             siblings = (f"{OPERATIONS}/{name}{suffix}" for suffix in (".h", ".mm"))
-            new = [reachable for reachable in siblings if reachable != path and checkout.exists(reachable)]
+            new = [reachable for reachable in siblings if reachable != path and reachable in known]
             found += new
             pending += new
     return found
