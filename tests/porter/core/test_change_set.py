@@ -53,7 +53,9 @@ def change_sets_of(draw: st.DrawFn, texts: dict[str, str]) -> ChangeSet:
 
 
 def after(changes: ChangeSet) -> dict[str, str]:
-    return {f: t for f, t in {**changes.base, **changes.apply()}.items() if f not in changes.deleted}
+    """The files afterwards: without those that edits leave empty."""
+    texts = {**changes.base, **changes.apply()}
+    return {f: t for f, t in texts.items() if f not in changes.deleted and (t or not changes.base.get(f))}
 
 
 @given(change_sets(), st.integers(0, 4))
