@@ -217,7 +217,9 @@ class NestWriter(ExpressionWriter):
     def _share(self, expr: Expr, store: Store) -> Shared:
         assert expr.dtype is not None
         name, type_ = self.name(name_reduction(expr.reduction)), self.find_accumulator(expr, store)
-        return Shared(expr, name, type_, self.spelling.join(expr.reduction.kind, expr.dtype, name, type_) or ())
+        joined = self.spelling.join(expr.reduction.kind, expr.dtype, name, type_)
+        assert joined is not None, "only what is_shared has threads that share it"
+        return Shared(expr, name, type_, joined)
 
     def find_accumulator(self, expr: Expr, store: Store) -> str:
         """The type that a reduction is made in: that of the result, if a sum is all that the store converts."""
