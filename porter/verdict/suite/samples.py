@@ -272,13 +272,14 @@ def with_other_scalars(sample: SampleInput, literals: Iterable[float] = ()) -> I
     """
     beside = [each for literal in islice(literals, LITERALS) for each in values_beside(literal, torch.float32)]
     for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
-        for other in _other_scalars(value, beside):
+        for other in list_other_scalars(value, beside):
             args = tuple(other if i == place else each for i, each in enumerate(sample.args))
             kwargs = {name: other if name == place else each for name, each in sample.kwargs.items()}
             yield f"with {other} for {value}", SampleInput(sample.input, args=args, kwargs=kwargs)
 
 
-def _other_scalars(value: Any, literals: Iterable[float]) -> tuple[Any, ...]:
+def list_other_scalars(value: Any, literals: Iterable[float] = ()) -> tuple[Any, ...]:
+    """Numbers that kernels treat apart, in the place of a number or None; none for anything else."""
     if value is None or isinstance(value, float):
         every = dict.fromkeys((None, 0.0, 0.25, 0.5, 1.0, -1.0, *literals))
         return tuple(each for each in every if each != value)

@@ -1,0 +1,45 @@
+"""`TestArgumentsMPS.test_arguments_<op>_mps_<dtype>`: OpInfo samples with their other arguments varied, one at a time.
+
+Arguments of elementwise operators are numbers, which the tests of edge values vary.
+"""
+
+# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+
+from __future__ import annotations
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo
+
+from porter.verdict.suite.arguments import vary_arguments
+from porter.verdict.suite.consistency import Consistency, instantiate
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.opinfos import MPS_DTYPES, is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.samples import copy_sample
+
+OPINFOS = opinfos(get_context())
+TAKING = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
+
+
+def varies(op: OpInfo, dtype: torch.dtype) -> bool:
+    """Whether there is an argument to vary; where the OpInfo raises an error, its test is to tell."""
+    try:
+        return any(any(True for _ in vary_arguments(op, each, MPS_DTYPES)) for each in OPINFOS.pick_samples(op, dtype))
+    except Exception:
+        return True
+
+
+class TestArguments(Consistency):
+    """Values of arguments that no OpInfo sample gives make what the CPU makes of them."""
+
+    opinfos = OPINFOS
+
+    @parametrize_over(TAKING, applies=varies, allowed_dtypes=OPINFOS.dtypes)
+    def test_arguments(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.count_calls(dtype, op):
+            for sample in OPINFOS.pick_samples(op, dtype):
+                varied = vary_arguments(op, sample, MPS_DTYPES)
+                copied = ((label, copy_sample(each)) for label, each in varied)  # a flag may have it written to
+                self.match_all(op, dtype, copied, device, self.same_or_as_near)
+
+
+instantiate(TestArguments, globals())

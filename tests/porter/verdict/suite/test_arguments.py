@@ -1,0 +1,52 @@
+"""Samples with one argument of a call varied: which there are."""
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.arguments import vary_arguments
+
+
+def _find(name: str) -> OpInfo:
+    return next(op for op in op_db if op.name == name and not op.variant_test_name)
+
+
+def _list_labels(name: str, sample: SampleInput, *dtypes: torch.dtype) -> list[str]:
+    return [label for label, _ in vary_arguments(_find(name), sample, dtypes)]
+
+
+def test_flags_and_result_types_that_a_schema_names_are_varied_though_a_call_gives_none() -> None:
+    labels = _list_labels("sum", SampleInput(torch.ones(2, 3, dtype=torch.bool)), torch.int64, torch.float16)
+    assert labels == ["with keepdim=True", "with dtype=torch.int64", "with dtype=torch.float16"]
+
+
+def test_flags_of_a_call_are_turned_over_wherever_they_stand() -> None:
+    sample = SampleInput(torch.ones(2, 3), args=(0, True), kwargs={"dtype": torch.float32})
+    labels = _list_labels("sum", sample)
+    assert labels == ["with 0=1", "with 0=-1", "with 1=False", "with keepdim=True"]
+
+
+def test_the_arguments_of_a_python_function_are_those_of_its_signature() -> None:
+    sample = SampleInput(torch.ones(2, 3), args=(1,))
+    assert "with dtype=torch.float16" in _list_labels("softmax", sample, torch.float16)
+    labels = _list_labels("nn.functional.gaussian_nll_loss", SampleInput(torch.ones(2)))
+    assert "with full=True" in labels and "with eps=1.0" in labels
+
+
+def test_results_in_any_order_are_not_asked_for() -> None:
+    labels = _list_labels("topk", SampleInput(torch.ones(2, 3), args=(1,)))
+    assert "with largest=False" in labels and "with sorted=False" not in labels
+
+
+def test_whole_numbers_go_beyond_32_bits_where_that_changes_no_shape() -> None:
+    matrix = SampleInput(torch.ones(2, 3), args=(1,))
+    assert "with 0=4294967297" in _list_labels("tril", matrix) and "with 0=-4294967295" in _list_labels("tril", matrix)
+    assert "with 0=4294967297" not in _list_labels("topk", matrix)  # which has as many columns
+
+
+def test_a_varied_call_is_the_sample_but_for_one_argument() -> None:
+    sample = SampleInput(torch.ones(2, 3), args=(1,), kwargs={"keepdim": True})
+    for _, changed in vary_arguments(_find("sum"), sample, [torch.int32]):
+        same = [changed.args == sample.args, all(changed.kwargs.get(k) == v for k, v in sample.kwargs.items())]
+        added = set(changed.kwargs) - set(sample.kwargs)
+        assert changed.input is sample.input and same.count(False) + len(added) == 1
