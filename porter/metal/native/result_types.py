@@ -20,18 +20,34 @@ _WHOLE = (Kind.INTEGRAL, Kind.BOOL)
 
 @dataclass(frozen=True)
 class Conversion:
-    """The tensor that becomes of the type of `result`; with `as_long`, not where its integers give 64-bit ones."""
+    """The tensor that becomes of the type of `result`; with `as_long`, not where its integers give 64-bit ones.
+
+    With `is_bool` it becomes bool: kernels of bools serve results of that type, whatever the tensor's.
+    """
 
     tensor: str
     result: str
-    as_long: bool
-    is_floating: bool  # the result, in every kernel
+    as_long: bool = False
+    is_floating: bool = False  # the result, in every kernel
+    is_bool: bool = False
+
+
+def chooses_type(names: Names) -> bool:
+    """Whether the caller chooses the result's type."""
+    return _CHOICE in names.types
+
+
+def takes_bools_alone(program: SymbolicProgram) -> bool:
+    """Whether bools are all that a program reads of its first tensor."""
+    return {dtype.kind for dtype in program.dtypes} == {Kind.BOOL}
 
 
 def find_conversion(program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names) -> Conversion | None:
     """The conversion that an operator needs whose caller chooses the result's type; None if its kernels convert."""
-    if _CHOICE not in names.types:
+    if not chooses_type(names):
         return None
+    if takes_bools_alone(program) and any(find_fixed_results(program, kernels, names)):
+        return Conversion(program.key, "result0", is_bool=True)
     for kernel in kernels:
         result = next((each for each in kernel.buffers if program.roles[each] == ResultBuffer(0)), None)
         pairs = _list_pairs(kernel.elements, kernel.elements.types[result]) if result else []
@@ -47,7 +63,7 @@ def find_fixed_results(
 ) -> Iterator[tuple[str, DType]]:
     """The results, as `result0`, that a kernel stores in one type where callers may choose another; and this type."""
     buffers = [(kernel.elements.types[each], program.roles[each]) for kernel in kernels for each in kernel.buffers]
-    for spelled, role in buffers if _CHOICE in names.types else ():
+    for spelled, role in buffers if chooses_type(names) else ():
         if isinstance(role, ResultBuffer) and spelled in BY_METAL:
             yield f"result{role.index}", BY_METAL[spelled]
 
@@ -61,6 +77,9 @@ def _list_pairs(elements: Elements, type_: str) -> list[tuple[DType, DType]]:
 
 def write_conversion(conversion: Conversion, name: str, tensor: str, result: str) -> Iterator[str]:
     """A variable called `name` for the variable of a tensor, in the type of that of a result."""
+    if conversion.is_bool:
+        yield f"const auto {name} = {tensor}.to(kBool);"
+        return
     given, made = f"{tensor}.scalar_type()", f"{result}.scalar_type()"
     if conversion.is_floating:
         words = f'"result type ", {given}, " can\'t be cast to the desired output type ", {made}'

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby, takewhile, zip_longest
 
 from porter.aten.condition import Condition
-from porter.core.dtypes import INT, Kind
+from porter.core.dtypes import BY_METAL, INT, Kind
 from porter.core.errors import PorterError
 from porter.languages.identifiers import contains_identifier
 from porter.languages.liveness import list_declared
@@ -19,6 +19,7 @@ from porter.metal.native.cases import UNKNOWN_CONDITION
 from porter.metal.native.elements import NARROW
 from porter.metal.native.host_values import Names, write_given, write_value
 from porter.metal.native.launch import Launch, find_locals
+from porter.metal.native.result_types import chooses_type, takes_bools_alone
 from porter.mpsgraph.conditions import holds
 
 _GIVEN = ".has_value()"
@@ -42,8 +43,14 @@ def list_suffixes(programs: Programs) -> tuple[str, ...]:
     kinds = [{dtype.kind for dtype in case.dtypes} for case in programs.cases]
     of_kind = [next(iter(each)).name.lower() if len(each) == 1 and kinds.count(each) == 1 else "" for each in kinds]
     named = [kind or _name_condition(case) for kind, case in zip(of_kind, programs.cases, strict=True)]
+    named = [_keep_from_types(name) for name in named]
     made = [f"_{name}" if name and named.count(name) == 1 else f"_case{i + 1}" for i, name in enumerate(named)]
     return (*made[:-1], "")
+
+
+def _keep_from_types(name: str) -> str:
+    """A part of a name that begins with no type: types follow a kernel's name, and distinguish its instances."""
+    return f"of_{name}" if name.partition("_")[0] in BY_METAL else name
 
 
 def _name_condition(case: SymbolicProgram) -> str:
@@ -112,7 +119,7 @@ def _write_test(programs: Programs, at: int, names: Names, body: str) -> str:
     tests = [*_write_types(programs, at, names), *conditions]
     if not tests:
         raise _refuse("two cases hold for the same calls")
-    return " && ".join(tests)
+    return " && ".join(f"({each})" if " || " in each and len(tests) > 1 else each for each in tests)
 
 
 def _refuse(what: str) -> PorterError:
@@ -176,7 +183,10 @@ def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
         known = {dtype for each in programs.cases for dtype in each.dtypes}
         narrow = [dtype for dtype in NARROW if INT in case.dtypes and dtype not in known]  # as int is
         listed = (f"{tensor}scalar_type() == ScalarType::{each.aten}" for each in (*case.dtypes, *narrow))
-        yield f"({' || '.join(listed)})"
+        yield " || ".join(listed)
+    elif takes_bools_alone(case) and chooses_type(names):
+        result = names.member("result0")
+        yield f"{tensor}scalar_type() == kBool || {result}scalar_type() == kBool"
     else:
         yield _OF_KIND[next(iter(kinds))].format(f"{tensor}scalar_type()")
 

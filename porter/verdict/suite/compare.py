@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.core.dtypes import ALL
 
@@ -35,6 +36,19 @@ def widen(value: Any) -> Any:
     if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
         return value
     return value.to(torch.complex128 if value.is_complex() else torch.float64)
+
+
+def widen_call(sample: SampleInput) -> SampleInput:
+    """A call in double precision: its tensors, and the result's type if that is an argument.
+
+    ATen converts the input to that type before it computes, so it keeps only what that leaves of it.
+    """
+    chosen = sample.kwargs.get("dtype")
+    wide: SampleInput = sample.transform(widen)  # type: ignore[no-untyped-call]
+    if not isinstance(chosen, torch.dtype) or not (chosen.is_floating_point or chosen.is_complex):
+        return wide
+    result = torch.complex128 if chosen.is_complex else torch.float64
+    return SampleInput(widen(sample.input.to(chosen)), args=wide.args, kwargs={**wide.kwargs, "dtype": result})
 
 
 def less_precise(one: torch.dtype, other: torch.dtype) -> torch.dtype:

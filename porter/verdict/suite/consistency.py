@@ -197,7 +197,7 @@ class Consistency(TestCase):
                 return
             plain = isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor)
             if plain and want.dtype in compare.HALVES:
-                exact = self.cpu(op, sample.transform(compare.widen))
+                exact = self.cpu(op, compare.widen_call(sample))
                 if not compare.find_disagreement(to_cpu(got), want.detach(), exact.detach(), []):
                     return
             kind = OtherType if self.differs_in_type(got, want, **tolerance) else AssertionError
@@ -234,7 +234,7 @@ class Consistency(TestCase):
     def is_as_near(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, mine: Any, theirs: Any) -> bool:
         """Whether a float32 result is within the bound that the CPU's errors set for operands and those beside them."""
         near = [(sample, theirs), *((each, self.cpu(op, each)) for each in samples.list_neighbors(sample))]
-        known = [(to_cpu(cpu), to_cpu(self.cpu(op, each.transform(compare.widen)))) for each, cpu in near]
+        known = [(to_cpu(cpu), to_cpu(self.cpu(op, compare.widen_call(each)))) for each, cpu in near]
         if not all(are_alike(mine, cpu, exact) for cpu, exact in known):
             return False
         tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)

@@ -1,10 +1,16 @@
 """Samples with one argument of a call varied: which there are."""
 
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import vary_arguments
+from porter.verdict.suite.arguments import leave_out_crashes, vary_arguments
 
 
 def _find(name: str) -> OpInfo:
@@ -50,3 +56,14 @@ def test_a_varied_call_is_the_sample_but_for_one_argument() -> None:
         same = [changed.args == sample.args, all(changed.kwargs.get(k) == v for k, v in sample.kwargs.items())]
         added = set(changed.kwargs) - set(sample.kwargs)
         assert changed.input is sample.input and same.count(False) + len(added) == 1
+
+
+def test_calls_that_end_the_process_are_left_out() -> None:
+    def crash(value: torch.Tensor, how: str) -> Any:
+        if how == "crashes":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise RuntimeError(how)
+
+    calls = [(how, SampleInput(torch.ones(1), args=(how,))) for how in ("a", "crashes", "b", "c", "crashes")]
+    op: Any = crash
+    assert [label for label, _ in leave_out_crashes(op, calls)] == ["a", "b", "c"]

@@ -1,6 +1,7 @@
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite import compare
 
@@ -117,3 +118,12 @@ def test_the_type_that_values_of_two_are_compared_in() -> None:
     assert compare.less_precise(torch.float16, torch.float64) is torch.float16
     assert compare.less_precise(torch.int32, torch.float64) is torch.float64
     assert compare.less_precise(torch.int32, torch.int64) is torch.int64
+
+
+def test_a_call_in_double_precision_begins_with_what_the_result_s_type_leaves() -> None:
+    third = SampleInput(torch.tensor([1 / 3]), kwargs={"dtype": torch.float16, "dim": 0})
+    wide = compare.widen_call(third)
+    assert wide.input.dtype == wide.kwargs["dtype"] == torch.float64 and wide.kwargs["dim"] == 0
+    assert wide.input.item() == torch.tensor(1 / 3).half().item() != compare.widen(third.input).item()
+    plain = compare.widen_call(SampleInput(torch.tensor([1 / 3]), kwargs={"dtype": torch.int32}))
+    assert plain.input.dtype == torch.float64 and plain.kwargs["dtype"] == torch.int32
