@@ -44,7 +44,7 @@ def widen_call(sample: SampleInput) -> SampleInput:
     ATen converts the input to that type before it computes, so it keeps only what that leaves of it.
     """
     chosen = sample.kwargs.get("dtype")
-    wide: SampleInput = sample.transform(widen)  # type: ignore[no-untyped-call]
+    wide: SampleInput = sample.transform(widen)
     if not isinstance(chosen, torch.dtype) or not (chosen.is_floating_point or chosen.is_complex):
         return wide
     result = torch.complex128 if chosen.is_complex else torch.float64
