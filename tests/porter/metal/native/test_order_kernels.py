@@ -107,5 +107,29 @@ def test_a_median_is_the_lower_one_or_the_first_nan(rows: list[list[float]]) -> 
     torch.testing.assert_close(values, source.median(1, keepdim=True).values, rtol=0, atol=0, equal_nan=True)
 
 
+_RAMPS = """
+// Even numbers in the first run, odd ones in the second
+struct Ramps {
+  long operator[](int i) const { return i < WIDTH ? 2 * long(i) : 2 * (long(i) - WIDTH) + 1; }
+};
+
+kernel void ramps(device long* places, constant long* at, uint tid [[thread_position_in_grid]]) {
+  places[tid] = merged_position(Ramps(), int(at[tid]), WIDTH, SIZE, false);
+}
+"""
+
+
+@pytest.mark.parametrize("second", [1, 5, 2**30 - 1])
+def test_runs_of_2_to_the_30_are_merged_in_32_bits(second: int) -> None:
+    width = 2**30
+    text = _RAMPS.replace("WIDTH", str(width)).replace("SIZE", str(width + second))
+    tested = Library(compile_kernels(f"#include <metal_stdlib>\nusing namespace metal;\n{HELPERS}{text}", ["ramps"]))
+    evens, odds = (0, 1, 2, 7, width // 2, width - 1), (0, second // 2, second - 1)
+    at = longs(*evens, *(width + k for k in odds))
+    places = torch.full_like(at, -1)
+    tested.run("ramps", [places, at], (len(at),), (1,))
+    assert places.tolist() == [*(k + min(k, second) for k in evens), *(2 * k + 1 for k in odds)]
+
+
 def test_types() -> None:
     assert {BOOL, LONG, FLOAT} <= set(list_types(MEDIAN)) and FLOAT2 not in list_types(MEDIAN)

@@ -88,7 +88,7 @@ new file mode 100644
 +}
 +
 +// Where element i of a row goes when its runs of this width are merged in
-+// pairs; equal elements keep their order
++// pairs; equal elements keep their order, and no sum is larger than the row
 +template <typename P, typename index_t>
 +inline index_t merged_position(
 +    P values,
@@ -96,11 +96,11 @@ new file mode 100644
 +    index_t width,
 +    index_t size,
 +    bool descending) {
-+  const index_t start = i / (2 * width) * (2 * width);
-+  const index_t middle = min(start + width, size);
++  const index_t start = i / width / 2 * 2 * width;
++  const index_t middle = start + min(width, size - start);
 +  const bool is_left = i < middle;
 +  index_t low = is_left ? middle : start;
-+  index_t high = is_left ? min(middle + width, size) : middle;
++  index_t high = is_left ? middle + min(width, size - middle) : middle;
 +  while (low < high) {
 +    const index_t at = low + (high - low) / 2;
 +    const bool is_before = is_left
@@ -109,7 +109,7 @@ new file mode 100644
 +    low = is_before ? at + 1 : low;
 +    high = is_before ? high : at;
 +  }
-+  return i + low - middle;
++  return i - middle + low;
 +}
 +
 +template <typename T, typename index_t>
