@@ -45,7 +45,8 @@ class CoordinateMap:
 
     Elements are those of the tensor `source`, or the number `value`, which is also what is read outside of the source.
     What is not written stays as in the tensor `start`, or is zero. Elements are multiplied by the number `factor`.
-    `dtypes` are those of the recorded calls, `index_dtypes` those of the tensor `index`.
+    `dtypes` are those of the recorded calls, `index_dtypes` those of the tensor `index`, whose elements below zero
+    count from the end if it `wraps`.
     """
 
     rule: Rule
@@ -59,6 +60,7 @@ class CoordinateMap:
     combine: str = ""
     dtypes: tuple[DType, ...] = ()
     index_dtypes: tuple[DType, ...] = ()
+    wraps: bool = False
 
     @property
     def writes(self) -> bool:
@@ -68,7 +70,8 @@ class CoordinateMap:
 
 def map_lines(found: CoordinateMap) -> Iterator[str]:
     """What a map computes, as `porter explain` prints it."""
-    at = found.rule.value.format(argument=found.argument, index=found.index)
+    index = f"{found.index} (from the end below 0)" if found.wraps else found.index
+    at = found.rule.value.format(argument=found.argument, index=index)
     element = f"{found.source} (1 if left out)" if found.rule is Rule.BIN else found.source or found.value
     if found.way is Way.READ:
         yield f"output[i, ...] = {element}[...], at {at}"

@@ -44,7 +44,21 @@ def find_map(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] =
     of_index: tuple[dtypes.DType, ...] = (INT, LONG) if found.index else ()  # ATen takes both, samples have but one
     if found.rule is Rule.BIN:
         of_index = tuple(dict.fromkeys(_dtype(each.given[found.index]) for each in runs))
-    return replace(found, dtypes=tuple(types), index_dtypes=of_index)
+    return replace(found, dtypes=tuple(types), index_dtypes=of_index, wraps=_wraps(found, runs))
+
+
+def _wraps(found: CoordinateMap, runs: Sequence[RecordedRun]) -> bool:
+    """Whether the CPU counts indices below zero from the end, which no sample has and MPSGraph skips."""
+    indexed = (each for each in runs if found.rule in INDEXED and each.given[found.index].numel())
+    run = next(indexed, None)
+    if run is None:
+        return False
+    other = _with_dimension(run.results[0] if found.writes else run.given[found.source])
+    index, size = run.given[found.index], other.shape[int(str(run.call.arguments[found.argument]))]
+    below = replace(run, given={**run.given, found.index: index - size})
+    none = torch.empty(0)
+    usual, counted = _run_on_cpu(run, none), _run_on_cpu(below, none)
+    return counted is not none and torch.allclose(usual, counted, equal_nan=True)
 
 
 def _convert(
@@ -130,7 +144,7 @@ def _run_on_cpu(run: RecordedRun, otherwise: torch.Tensor) -> torch.Tensor:
     given = {name: run.given[name].clone() for name in run.given if name in run.call.arguments}
     try:
         made = OpCall(run.call.overload, {**run.call.arguments, **given}).run()
-    except (RuntimeError, NotImplementedError):
+    except (RuntimeError, NotImplementedError, IndexError):
         return otherwise
     return made if isinstance(made, torch.Tensor) else otherwise
 

@@ -194,7 +194,7 @@ def _write_body(found: CoordinateMap) -> Iterator[str]:
         yield "  }"
     yield "  const index_t i = rest % index_t(sizes[d]);"
     yield "  rest /= index_t(sizes[d]);"
-    for line in _AT.get(found.rule, ()):
+    for line in _write_at(found):
         yield f"  {line.format(to=to)}"
     if inside:
         yield f"  is_inside = is_inside && at >= 0 && at < index_t({to}_sizes[d]);"
@@ -211,6 +211,15 @@ def _write_body(found: CoordinateMap) -> Iterator[str]:
     yield from _write_end(found, source, to, inside)
 
 
+def _write_at(found: CoordinateMap) -> Sequence[str]:
+    """The coordinate of the other tensor in a dimension, as `at`."""
+    lines = _AT.get(found.rule, ())
+    if found.rule is not Rule.POSITION or not found.wraps:
+        return lines
+    counted = "const index_t at = counted < 0 ? counted + index_t({to}_sizes[d]) : counted;"
+    return (*(each.replace("index_t at", "index_t counted") for each in lines), counted)
+
+
 def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iterator[str]:
     """What is done with the element at the offsets."""
     element = f"{source}[{source}_offset]" if source else "value"
@@ -219,7 +228,7 @@ def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iter
         return
     is_element = found.rule is Rule.ELEMENT
     if is_element:
-        yield "const index_t at = index[index_offset];"
+        yield from _read_index(found, "index[index_offset]", f"{to}_size")
     test = f"at >= 0 && at < {to}_size" if is_element else "is_inside"
     checked = inside or is_element
     if found.way is Way.READ:
@@ -236,6 +245,15 @@ def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iter
         yield from (f"if ({test}) {{", f"  {write}", "}")
     else:
         yield write
+
+
+def _read_index(found: CoordinateMap, element: str, size: str) -> Iterator[str]:
+    """An element of the index, as `at`."""
+    if found.wraps:
+        yield f"const index_t counted = {element};"
+        yield f"const index_t at = counted < 0 ? counted + {size} : counted;"
+    else:
+        yield f"const index_t at = {element};"
 
 
 def _write_rows(found: CoordinateMap) -> Iterator[str]:
@@ -274,7 +292,7 @@ def _write_combined(found: CoordinateMap, source: str) -> Iterator[str]:
     """The elements of a row one after the other: two of them may go to one place, which no atomic can multiply."""
     element = f"{source}[{source}_offset + j * {source}_stride]" if source else "value"
     yield "for (index_t j = 0; j < index_size; j++) {"
-    yield "  const index_t at = index[index_offset + j * index_stride];"
+    yield from (f"  {line}" for line in _read_index(found, "index[index_offset + j * index_stride]", "output_size"))
     yield "  if (at >= 0 && at < output_size) {"
     yield f"    const {KEY} element = {element};"
     yield f"    device {KEY}& combined = output[output_offset + at * output_stride];"

@@ -97,6 +97,7 @@ CASES: dict[str, tuple[Any, Callable[[], Iterator[Arguments]], Rule, Way]] = {
     "scatter_add": (aten.scatter_add.default, lambda: along("src"), Rule.ELEMENT, Way.ADD),
     "scatter.reduce": (aten.scatter.reduce, lambda: along("src", reduce="add"), Rule.ELEMENT, Way.COMBINE),
 }  # fmt: skip
+WRAPPING = ("index_fill",)  # the CPU refuses indices below zero of all others
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -105,6 +106,7 @@ def test_the_map_of_an_operator(name: str) -> None:
     found = find_map([run(overload, each) for each in make()], run_call)
     assert found is not None
     assert (found.rule, found.way) == (rule, way)
+    assert found.wraps == (name in WRAPPING)
 
 
 def test_bins_have_the_types_that_sources_decide() -> None:
@@ -144,5 +146,7 @@ def test_a_map_is_printed() -> None:
     assert [*map_lines(added)] == [
         "output = self; each element of src is added to output[...], at the element of index in the dimension dim"
     ]
+    put = CoordinateMap(Rule.POSITION, Way.PUT, "dim", "index", "value", start="self", wraps=True)
+    assert next(map_lines(put)).endswith("at index (from the end below 0)[i] in the dimension dim")
     padded = CoordinateMap(Rule.CLAMPED, Way.READ, "padding", source="self")
     assert [*map_lines(padded)] == ["output[i, ...] = self[...], at i - padding, clamped to 0 and n - 1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -191,6 +192,26 @@ def test_slices_by_their_index(shape: tuple[int, ...]) -> None:
     )
     found = launch(add, {"source": taken, "index": index}, start.clone(), dim)
     torch.testing.assert_close(found, start.index_add(dim, index, taken, alpha=2))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_indices_below_zero_count_from_the_end(shape: tuple[int, ...]) -> None:
+    dim, source, start = len(shape) // 2, with_gaps(torch.randn(shape)), with_gaps(torch.randn(shape))
+    index = torch.arange(shape[dim]) - torch.tensor([0, shape[dim]]).repeat(shape[dim])[: shape[dim]]
+    put = CoordinateMap(Rule.POSITION, Way.PUT, "dim", "index", "value", "", "self", index_dtypes=INDEX, wraps=True)
+    found = launch(put, {"value": source, "index": index}, start.clone(), dim)
+    assert found.equal(start.index_copy(dim, index.where(index >= 0, index + shape[dim]), source))
+    whole = index.reshape([-1 if d == dim else 1 for d in range(len(shape))]).expand(shape).contiguous()
+    wrapped, given = whole.where(whole >= 0, whole + shape[dim]), {"self": source, "src": source, "index": whole}
+    read = CoordinateMap(Rule.ELEMENT, Way.READ, "dim", "index", "self", index_dtypes=INDEX, wraps=True)
+    assert launch(read, given, fresh(shape), dim).equal(source.gather(dim, wrapped))
+    both = CoordinateMap(
+        Rule.ELEMENT, Way.COMBINE, "dim", "index", "src", "", "self", combine="reduce", index_dtypes=INDEX, wraps=True
+    )
+    torch.testing.assert_close(launch(both, given, start.clone(), dim), start.scatter_add(dim, wrapped, source))
+    beyond = torch.tensor([-1, 2, -3, -2])  # the second and the third are still outside
+    few = launch(replace(read, rule=Rule.POSITION), {"self": source[:2], "index": beyond}, fresh((4, *shape[1:])))
+    assert few[1:3].eq(0).all() and few[0].equal(source[1]) and few[3].equal(source[0])
 
 
 def test_an_index_outside_reads_zero_and_writes_nothing() -> None:
