@@ -45,6 +45,7 @@ class CoordinateMap:
 
     Elements are those of the tensor `source`, or the number `value`, which is also what is read outside of the source.
     What is not written stays as in the tensor `start`, or is zero. Elements are multiplied by the number `factor`.
+    What has the number `skipped` as its index is not written.
     `dtypes` are those of the recorded calls, `index_dtypes` those of the tensor `index`, whose elements below zero
     count from the end if it `wraps`.
     """
@@ -61,6 +62,7 @@ class CoordinateMap:
     dtypes: tuple[DType, ...] = ()
     index_dtypes: tuple[DType, ...] = ()
     wraps: bool = False
+    skipped: str = ""
 
     @property
     def writes(self) -> bool:
@@ -77,4 +79,5 @@ def map_lines(found: CoordinateMap) -> Iterator[str]:
         yield f"output[i, ...] = {element}[...], at {at}"
     else:
         start = found.start or "zeros"
-        yield f"output = {start}; each element of {element} {found.way.value} output[...], at {at}"
+        unless = f", unless that is {found.skipped}" if found.skipped else ""
+        yield f"output = {start}; each element of {element} {found.way.value} output[...], at {at}{unless}"

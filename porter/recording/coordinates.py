@@ -44,7 +44,23 @@ def find_map(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] =
     of_index: tuple[dtypes.DType, ...] = (INT, LONG) if found.index else ()  # ATen takes both, samples have but one
     if found.rule is Rule.BIN:
         of_index = tuple(dict.fromkeys(_dtype(each.given[found.index]) for each in runs))
-    return replace(found, dtypes=tuple(types), index_dtypes=of_index, wraps=_wraps(found, runs))
+    found = replace(found, dtypes=tuple(types), index_dtypes=of_index)
+    return replace(found, wraps=_wraps(found, runs), skipped=_find_skipped(found, runs))
+
+
+def _find_skipped(found: CoordinateMap, runs: Sequence[RecordedRun]) -> str:
+    """The number whose index the CPU skips, if the old code ignores it; nothing if there is none."""
+    run = next((each for each in runs if found.rule is Rule.ROW and each.given[found.index].numel()), None)
+    if run is None:
+        return ""
+    index = int(run.given[found.index].flatten()[0])
+    types = {each.name: str(each.type) for each in run.call.overload._schema.arguments}
+    for name in (each for each, type_ in types.items() if type_ in ("int", "SymInt")):
+        given = replace(run, call=run.call.with_argument(name, index))
+        made = _run_on_cpu(given, run.results[0])
+        if _computes(replace(found, skipped=name), given, made) and not _computes(found, given, made):
+            return name
+    return ""
 
 
 def _wraps(found: CoordinateMap, runs: Sequence[RecordedRun]) -> bool:
@@ -191,7 +207,8 @@ def _compute(
     if found.rule is Rule.BIN:
         return _add_to_bins(given.get(found.source), given[found.index], type_, result.shape)
     if found.rule is Rule.ROW:
-        return _add_rows(_wide(given[found.source]).to(type_), given[found.index], result.shape)
+        rows = _wide(given[found.source]).to(type_)
+        return _add_rows(rows, given[found.index], result.shape, arguments.get(found.skipped))
     start = given[found.start].to(type_) if found.start else torch.zeros(result.shape, dtype=type_)
     walked = _find_walked(found, given, arguments, result)
     own = _grid(walked)
@@ -207,10 +224,12 @@ def _compute(
     return made.reshape(result.shape)
 
 
-def _add_rows(source: torch.Tensor, index: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """The sums of the rows of each index."""
+def _add_rows(source: torch.Tensor, index: torch.Tensor, shape: Sequence[int], skipped: object) -> torch.Tensor:
+    """The sums of the rows of each index but one."""
     rows, index = source.reshape(index.numel(), *shape[1:]), index.reshape(-1)
     inside = (index >= 0) & (index < shape[0])
+    if isinstance(skipped, int):
+        inside &= index != skipped
     return torch.zeros(tuple(shape), dtype=source.dtype).index_add_(0, index[inside], rows[inside])
 
 

@@ -141,6 +141,8 @@ def _list_arguments(found: CoordinateMap) -> Iterator[Argument]:
         yield Argument(f"constant {KEY}& value", "value")
     if found.factor:
         yield Argument(f"constant {KEY}& {found.factor}", "factor")
+    if found.skipped:
+        yield Argument(f"constant long& {found.skipped}", "number", found.skipped)
 
 
 def _list_bin_arguments(found: CoordinateMap) -> Iterator[Argument]:
@@ -271,8 +273,9 @@ def _write_rows(found: CoordinateMap) -> Iterator[str]:
     yield "    output_offset += i * index_t(output_strides[d - index_ndim + 1]);"
     yield "  }"
     yield "}"
+    unless = f" && at != {found.skipped}" if found.skipped else ""
     yield "const index_t at = index[index_offset];"
-    yield "if (at >= 0 && at < output_size) {"
+    yield f"if (at >= 0 && at < output_size{unless}) {{"
     yield "  output_offset += at * index_t(output_strides[0]);"
     yield f"  c10::metal::AtomicType<{KEY}>::atomic_add(output, output_offset, {source}[{source}_offset]);"
     yield "}"

@@ -128,7 +128,7 @@ class _Writer:
             "rows": f"{tensor}.size(0)", "index stride": f"ensure_nonempty_stride({tensor}, 0)", "dim": dim,
             "reversed": "reversed", "padding": "left_padding",
             "multiplies": f'{self._variable(self.found.combine)} == "multiply"', "first stride": f"{tensor}.stride(0)",
-            "value": self._scalar(self.found.value), "factor": self._scalar(self.found.factor),
+            "number": tensor, "value": self._scalar(self.found.value), "factor": self._scalar(self.found.factor),
         }  # fmt: skip
         if self.found.rule is Rule.BIN:
             flag, spare = self._flag(), self._tensor(self.found.index)

@@ -107,6 +107,7 @@ def test_the_map_of_an_operator(name: str) -> None:
     assert found is not None
     assert (found.rule, found.way) == (rule, way)
     assert found.wraps == (name in WRAPPING)
+    assert found.skipped == ("padding_idx" if name == "embedding" else "")
 
 
 def test_bins_have_the_types_that_sources_decide() -> None:
@@ -148,5 +149,7 @@ def test_a_map_is_printed() -> None:
     ]
     put = CoordinateMap(Rule.POSITION, Way.PUT, "dim", "index", "value", start="self", wraps=True)
     assert next(map_lines(put)).endswith("at index (from the end below 0)[i] in the dimension dim")
+    rows_added = CoordinateMap(Rule.ROW, Way.ADD, index="indices", source="grad_output", skipped="padding_idx")
+    assert next(map_lines(rows_added)).endswith("for the whole row, unless that is padding_idx")
     padded = CoordinateMap(Rule.CLAMPED, Way.READ, "padding", source="self")
     assert [*map_lines(padded)] == ["output[i, ...] = self[...], at i - padding, clamped to 0 and n - 1"]

@@ -51,6 +51,7 @@ def launch(
     dim: int = 0,
     listed: Sequence[int] = (),
     multiplies: bool = False,
+    spare: int = 0,
 ) -> torch.Tensor:
     """The result that a kernel writes to."""
     suffix = "_".join(("float", *(("long",) if found.index else ()), "int"))
@@ -69,6 +70,7 @@ def launch(
         made: dict[str, Callable[[], torch.Tensor]] = {
             "tensor": lambda: tensor, "sizes": lambda: numbers(tensor.shape),
             "strides": lambda: numbers(tensor.stride()), "rows": lambda: narrow(tensor.size(0)), "rank": lambda: numbers([tensor.ndim]),
+            "number": lambda: numbers([spare]),
             "size": lambda: narrow(tensor.size(dim)), "stride": lambda: narrow(tensor.stride(dim)),
             "index stride": lambda: narrow(tensor.stride(0)), "dim": lambda: numbers([dim]),
             "reversed": lambda: numbers([sum(1 << d for d in listed)]), "padding": lambda: numbers(listed),
@@ -130,13 +132,15 @@ def test_pads_and_their_gradients(rule: Rule) -> None:
 @pytest.mark.parametrize(
     ("shape", "row"), [((), (4,)), ((5,), (4,)), ((3, 4), (4,)), ((), (2, 3)), ((3, 4), (2, 3)), ((5,), ())]
 )
-def test_rows_are_added_whole(shape: tuple[int, ...], row: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("skipped", ["", "spare"])
+def test_rows_are_added_whole(shape: tuple[int, ...], row: tuple[int, ...], skipped: str) -> None:
     index = torch.randint(-2, 9, shape)
     source = with_gaps(torch.randn(shape + row))
-    found = CoordinateMap(Rule.ROW, Way.ADD, index="indices", source="grad_output", index_dtypes=INDEX)
+    found = CoordinateMap(Rule.ROW, Way.ADD, index="indices", source="grad_output", index_dtypes=INDEX, skipped=skipped)
     given = {"indices": with_gaps(index) if shape else index, "grad_output": source}
-    made = launch(found, given, with_gaps(torch.zeros(7, *row)))
-    inside = ((index >= 0) & (index < 7)).reshape(-1)
+    spare = int(index.flatten()[0])
+    made = launch(found, given, with_gaps(torch.zeros(7, *row)), spare=spare)
+    inside = ((index >= 0) & (index < 7) & ((index != spare) | (not skipped))).reshape(-1)
     rows = source.reshape(-1, *row).double()[inside]
     expected = torch.zeros(7, *row, dtype=torch.float64).index_add(0, index.reshape(-1)[inside], rows)
     torch.testing.assert_close(made, expected.float())

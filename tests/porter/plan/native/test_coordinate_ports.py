@@ -1,5 +1,7 @@
 """Ports of coordinate maps: whole diffs of one that reads and one that adds, on a copy of the embedded fork."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 from expecttest import assert_expected_inline
@@ -400,6 +402,13 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
  
 """,
     )
+
+
+def test_a_row_that_is_skipped(tmp_path: Path) -> None:
+    """The kernel is passed the number of the index that has no row."""
+    diff = plan(tmp_path, "rows_backward", replace(ROWS_ADDED, skipped="count")).changes.diff()
+    assert "if (at >= 0 && at < output_size && at != count) {" in diff
+    assert re.search(r"indices\.dim\(\),\n\+ +count\);", diff)
 
 
 def test_a_map_that_adds(tmp_path: Path) -> None:
