@@ -45,7 +45,8 @@ class CoordinateMap:
 
     Elements are those of the tensor `source`, or the number `value`, which is also what is read outside of the source.
     What is not written stays as in the tensor `start`, or is zero. Elements are multiplied by the number `factor`.
-    What has the number `skipped` as its index is not written.
+    What has the number `skipped` as its index is not written. If the flag `averaged` is true, an element is divided by
+    the number of those with its index.
     `dtypes` are those of the recorded calls, `index_dtypes` those of the tensor `index`, whose elements below zero
     count from the end if it `wraps`.
     """
@@ -63,6 +64,7 @@ class CoordinateMap:
     index_dtypes: tuple[DType, ...] = ()
     wraps: bool = False
     skipped: str = ""
+    averaged: str = ""
 
     @property
     def writes(self) -> bool:
@@ -80,4 +82,5 @@ def map_lines(found: CoordinateMap) -> Iterator[str]:
     else:
         start = found.start or "zeros"
         unless = f", unless that is {found.skipped}" if found.skipped else ""
-        yield f"output = {start}; each element of {element} {found.way.value} output[...], at {at}{unless}"
+        share = f", divided by how many go there if {found.averaged}" if found.averaged else ""
+        yield f"output = {start}; each element of {element} {found.way.value} output[...], at {at}{unless}{share}"

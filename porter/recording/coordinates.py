@@ -44,23 +44,30 @@ def find_map(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] =
     of_index: tuple[dtypes.DType, ...] = (INT, LONG) if found.index else ()  # ATen takes both, samples have but one
     if found.rule is Rule.BIN:
         of_index = tuple(dict.fromkeys(_dtype(each.given[found.index]) for each in runs))
-    found = replace(found, dtypes=tuple(types), index_dtypes=of_index)
-    return replace(found, wraps=_wraps(found, runs), skipped=_find_skipped(found, runs))
+    found = replace(found, dtypes=tuple(types), index_dtypes=of_index, wraps=_wraps(found, runs))
+    return _read_ignored(found, runs)
 
 
-def _find_skipped(found: CoordinateMap, runs: Sequence[RecordedRun]) -> str:
-    """The number whose index the CPU skips, if the old code ignores it; nothing if there is none."""
+def _read_ignored(found: CoordinateMap, runs: Sequence[RecordedRun]) -> CoordinateMap:
+    """The map with what the CPU does by a number and a flag that the old code ignores: skips an index, averages."""
     run = next((each for each in runs if found.rule is Rule.ROW and each.given[found.index].numel()), None)
     if run is None:
-        return ""
+        return found
     index = int(run.given[found.index].flatten()[0])
-    types = {each.name: str(each.type) for each in run.call.overload._schema.arguments}
-    for name in (each for each, type_ in types.items() if type_ in ("int", "SymInt")):
-        given = replace(run, call=run.call.with_argument(name, index))
-        made = _run_on_cpu(given, run.results[0])
-        if _computes(replace(found, skipped=name), given, made) and not _computes(found, given, made):
-            return name
-    return ""
+    for each in run.call.overload._schema.arguments:
+        if str(each.type) in ("int", "SymInt"):
+            found = _pick(found, replace(found, skipped=each.name), run, each.name, index)
+        elif str(each.type) == "bool":
+            twice = replace(run, given={**run.given, found.index: torch.full_like(run.given[found.index], index)})
+            found = _pick(found, replace(found, averaged=each.name), twice, each.name, True)
+    return found
+
+
+def _pick(found: CoordinateMap, other: CoordinateMap, run: RecordedRun, name: str, value: object) -> CoordinateMap:
+    """The other map, if it alone computes what the CPU makes of a call with another value of an argument."""
+    given = replace(run, call=run.call.with_argument(name, value))
+    made = _run_on_cpu(given, run.results[0])
+    return other if _computes(other, given, made) and not _computes(found, given, made) else found
 
 
 def _wraps(found: CoordinateMap, runs: Sequence[RecordedRun]) -> bool:
@@ -208,6 +215,8 @@ def _compute(
         return _add_to_bins(given.get(found.source), given[found.index], type_, result.shape)
     if found.rule is Rule.ROW:
         rows = _wide(given[found.source]).to(type_)
+        if arguments.get(found.averaged) is True:
+            rows = _average(rows, given[found.index])
         return _add_rows(rows, given[found.index], result.shape, arguments.get(found.skipped))
     start = given[found.start].to(type_) if found.start else torch.zeros(result.shape, dtype=type_)
     walked = _find_walked(found, given, arguments, result)
@@ -231,6 +240,13 @@ def _add_rows(source: torch.Tensor, index: torch.Tensor, shape: Sequence[int], s
     if isinstance(skipped, int):
         inside &= index != skipped
     return torch.zeros(tuple(shape), dtype=source.dtype).index_add_(0, index[inside], rows[inside])
+
+
+def _average(source: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """The rows, each divided by how many have its index."""
+    _, at, counts = index.unique(return_inverse=True, return_counts=True)
+    shared: torch.Tensor = counts[at]
+    return source / shared.reshape([*index.shape, *[1] * (source.ndim - index.ndim)])
 
 
 def _add_to_bins(

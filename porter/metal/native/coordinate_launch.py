@@ -17,6 +17,7 @@ from porter.metal.native.launch import DIMS, INDEX_MATH, PROFILER, REDUCE_UTILS,
 from porter.metal.native.type_agreement import write_agreement
 
 CONTEXT = "ATen/Context.h"
+_AVERAGED = "averaged"  # the variable of a source that may be divided
 
 
 def write_map_launch(
@@ -50,6 +51,8 @@ class _Writer:
             yield DIMS
 
     def _tensor(self, tensor: str) -> str:
+        if self.found.averaged and tensor == self.found.source:
+            return _AVERAGED
         found = self.views.get(tensor) or self.names.variable(tensor)
         return f"{found}_" if self._is_converted(tensor) else found
 
@@ -77,6 +80,8 @@ class _Writer:
             yield from self._start_bins()
         elif found.way is Way.ADD:
             yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
+        if found.averaged:
+            yield from self._average()
         if found.writes and not found.start and not self._is_zeroed():
             yield f"{result}.zero_();"
         elif found.start and self.names.variable(found.start) != result:
@@ -89,6 +94,17 @@ class _Writer:
             yield f"const bool {self._flag()} = {given};"
         yield f"if ({self._flag()}) {{"
         yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
+        yield "}"
+
+    def _average(self) -> Iterator[str]:
+        """A variable for the source, divided by how many of its rows have the same index if the flag says so."""
+        source, index = self.names.variable(self.found.source), self.names.variable(self.found.index)
+        yield f"Tensor {_AVERAGED} = {source};"
+        yield f"if ({self.names.variable(self.found.averaged)} && {source}.numel() > 0) {{"
+        yield f"const auto rows = {index}.flatten();"
+        yield f"const auto counts = rows.bincount({{}}, {self.names.variable(RESULT)}.size(0)).index_select(0, rows);"
+        divided = f"{source}.reshape({{rows.numel(), -1}}).div(counts.unsqueeze(-1))"
+        yield f"{_AVERAGED} = {divided}.view({source}.sizes());"
         yield "}"
 
     def _flag(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,7 +108,8 @@ def test_the_map_of_an_operator(name: str) -> None:
     assert found is not None
     assert (found.rule, found.way) == (rule, way)
     assert found.wraps == (name in WRAPPING)
-    assert found.skipped == ("padding_idx" if name == "embedding" else "")
+    ignored = ("padding_idx", "scale_grad_by_freq") if name == "embedding" else ("", "")
+    assert (found.skipped, found.averaged) == ignored
 
 
 def test_bins_have_the_types_that_sources_decide() -> None:
@@ -151,5 +153,7 @@ def test_a_map_is_printed() -> None:
     assert next(map_lines(put)).endswith("at index (from the end below 0)[i] in the dimension dim")
     rows_added = CoordinateMap(Rule.ROW, Way.ADD, index="indices", source="grad_output", skipped="padding_idx")
     assert next(map_lines(rows_added)).endswith("for the whole row, unless that is padding_idx")
+    [line] = map_lines(replace(rows_added, averaged="by_freq"))
+    assert line.endswith("divided by how many go there if by_freq")
     padded = CoordinateMap(Rule.CLAMPED, Way.READ, "padding", source="self")
     assert [*map_lines(padded)] == ["output[i, ...] = self[...], at i - padding, clamped to 0 and n - 1"]

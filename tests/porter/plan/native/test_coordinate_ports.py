@@ -411,6 +411,30 @@ def test_a_row_that_is_skipped(tmp_path: Path) -> None:
     assert re.search(r"indices\.dim\(\),\n\+ +count\);", diff)
 
 
+def test_rows_that_are_averaged(tmp_path: Path) -> None:
+    """The kernel reads what host code has divided."""
+    diff = plan(tmp_path, "rows_backward", replace(ROWS_ADDED, averaged="count")).changes.diff()
+    assert_expected_inline(
+        _read_between(diff, "Tensor averaged", "grad_weight.zero_"),
+        """\
+  Tensor averaged = grad_;
+  if (count && grad_.numel() > 0) {
+    const auto rows = indices.flatten();
+    const auto counts = rows.bincount({}, grad_weight.size(0)).index_select(0, rows);
+    averaged = grad_.reshape({rows.numel(), -1}).div(counts.unsqueeze(-1)).view(grad_.sizes());
+  }
+""",
+    )
+    assert re.search(r"grad_weight,\n\+ +averaged,\n\+ +indices,\n\+ +averaged.sizes\(\),", diff)
+
+
+def _read_between(diff: str, first: str, after: str) -> str:
+    """The lines that are added from one that has some text to one that has another."""
+    lines = [line.removeprefix("+") for line in diff.splitlines()]
+    begin = next(i for i, line in enumerate(lines) if first in line)
+    return "".join(f"{line}\n" for line in lines[begin:][: next(i for i, x in enumerate(lines[begin:]) if after in x)])
+
+
 def test_a_map_that_adds(tmp_path: Path) -> None:
     assert_expected_inline(
         plan(tmp_path, "added_at", ADDED).changes.diff(),
