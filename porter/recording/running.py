@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import inf
 from time import process_time
 from typing import Any
@@ -19,6 +20,8 @@ from porter.recording.record import RecordedRun, run_call
 SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
 MORE_SECONDS = 10.0  # to record more calls of cases that have few
 _VARIED = 4  # calls that tensors are left out of, of each choice of tensors
+_TRIED = 12  # calls of other sizes, where the first one of its ranks raises
+_FOUND = 2  # of these that run
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,11 @@ class Near:
 def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[RecordedRun, OwnCall | None]]:
     """Runs calls of all OpInfos until time is up, and some of them without tensors that may be left out.
 
-    Those that raise are `lost`.
+    Those that raise are `lost`. The first call of its ranks that raises, for which sizes may be the reason, is followed
+    by calls of other sizes.
     """
     varied: Counter[str] = Counter()
+    begun: set[str] = set()
     deadline = process_time() + SECONDS
     for i, op in enumerate(ops):
         until = process_time() + (deadline - process_time()) / (len(ops) - i)
@@ -52,6 +57,11 @@ def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[Rec
             if process_time() > until:
                 break
             runs = list(run_all((own.call,), until, lost)) or list(run_all(drop_empty(own.call), until, lost))
+            ranks = _describe_ranks(own.call)
+            if not runs and ranks not in begun:
+                near = run_all(islice(own.capture_near(until), _TRIED), until, lost)
+                runs = list(islice(near, _FOUND))
+            begun.add(ranks)
             yield from ((ran, own) for ran in runs)
             for ran in runs:
                 given = _describe_given(ran.call)
@@ -66,6 +76,10 @@ def run_with_type(calls: Sequence[OpCall], overloads: Collection[str], lost: Los
     adapted = {name: [made for call in calls if (made := adapt_with_type(call, name))] for name in sorted(overloads)}
     ran = {name: list(run_all(each, deadline, lost)) for name, each in adapted.items() if each}
     return {name: runs for name, runs in ran.items() if runs}
+
+
+def _describe_ranks(call: OpCall) -> str:
+    return f"{call.name} {[tensor.ndim for tensor in call.tensors().values()]}"
 
 
 def _describe_given(call: OpCall) -> str:

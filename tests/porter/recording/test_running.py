@@ -1,0 +1,66 @@
+"""Calls are run until some of each ranks of tensors have run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from porter.recording import running
+from porter.recording.calls import OpCall
+from porter.recording.lost import Losses
+from porter.recording.own_calls import OwnCall
+from porter.recording.record import RecordedRun
+from porter.recording.running import run_calls
+from porter.recording.size_sets import Place, SizeSets
+from porter.recording.templates import Template
+
+
+def _call(*shape: int) -> OpCall:
+    return OpCall(torch.ops.aten.neg.default, {"self": torch.ones(shape)})
+
+
+class _OwnCall(OwnCall):
+    """A call whose near ones have the first size doubled, one time after the other."""
+
+    def capture_near(self, deadline: float) -> Iterator[OpCall]:
+        size, *others = self.call.tensors()["self"].shape
+        yield from (_call(size * 2**i, *others) for i in range(1, 60))
+
+
+def _own(*shape: int) -> _OwnCall:
+    template = Template.of(torch.testing._internal.opinfo.core.SampleInput(torch.ones(shape)))
+    return _OwnCall(_call(*shape), None, "neg", SizeSets(lambda sample: None, 0), Place(template, (), {}, False))
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, least: int, made: Sequence[OwnCall]) -> tuple[list[tuple[int, ...]], int]:
+    """The shapes of the calls that run, where the first size must not be less, and how many were tried."""
+    tried = 0
+
+    def run(call: OpCall) -> RecordedRun:
+        nonlocal tried
+        tried += 1
+        given = call.tensors()["self"]
+        if given.shape[0] < least:
+            raise RuntimeError("too small")
+        graph: Any = None
+        return RecordedRun(call, {"self": given}, (graph,), (given,), False)
+
+    monkeypatch.setattr(running, "run_call", run)
+    monkeypatch.setattr(running, "capture_own_calls", lambda op, base, seconds: iter(made))
+    ran = [each.call.tensors()["self"].shape for each, _ in run_calls([None], "neg", Losses())]
+    return [tuple(each) for each in ran], tried
+
+
+def test_a_rank_whose_first_call_raises_has_calls_of_other_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes, tried = _run(monkeypatch, 8, [_own(2, 3, 4), _own(2, 3, 4), _own(9, 2), _own(2, 2)])
+    assert shapes == [(8, 3, 4), (16, 3, 4), (9, 2)]  # those of two dimensions have run: another that raises is lost
+    assert tried == 1 + 3 + 1 + 2
+
+
+def test_a_rank_that_never_runs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes, tried = _run(monkeypatch, 2**30, [_own(2, 3)] * 3)
+    assert not shapes
+    assert tried == 12 + 3
