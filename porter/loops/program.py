@@ -70,8 +70,8 @@ class SymbolicProgram:
 
     `when` holds for the calls of the case and no others; `dtypes` are the element types of `key`, the first tensor
     argument, that share the program, of which the nests have the first. `calls` were all foretold. `conversions` are
-    the types that a tensor of 64-bit integers may have instead. `required` are optional tensors without which the old
-    code raises.
+    the types that a tensor of 64-bit integers may have instead, or a floating one besides that of `key`. `required` are
+    optional tensors without which the old code raises.
     """
 
     name: str  # of the overload

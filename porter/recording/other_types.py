@@ -17,6 +17,7 @@ from porter.core import dtypes
 from porter.core.dtypes import LONG, DType, Kind
 from porter.loops.program import ArgumentBuffer, Programs, SymbolicProgram
 from porter.recording.calls import OpCall
+from porter.recording.cast_types import find_cast_types
 from porter.recording.record import RecordedRun
 
 _OTHERS = tuple(each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each != LONG)
@@ -24,8 +25,9 @@ _TRIED = 3  # calls with another type
 
 
 def with_conversions(programs: Programs, runs: Sequence[RecordedRun]) -> Programs:
-    """The programs of an overload with the types that its tensors of 64-bit integers may have instead."""
+    """The programs of an overload with the types that its tensors may have instead, as recorded calls do not show."""
     found = {name: types for name in _list_long(programs) if (types := find_other_types(name, runs))}
+    found |= find_cast_types(programs, runs)
     return replace(programs, cases=tuple(replace(each, conversions=found) for each in programs.cases))
 
 

@@ -24,7 +24,7 @@ from porter.metal.native.required import write_required_checks
 from porter.metal.native.result_types import Conversion, find_conversion, find_fixed_results, write_conversion
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
-from porter.metal.native.type_agreement import list_converted, write_type_checks
+from porter.metal.native.type_agreement import list_converted, write_conversion_of, write_type_checks
 from porter.metal.native.typed_scalars import ACCUMULATE_TYPE, write_typed
 from porter.metal.native.uniform import PASSED, is_uniform, write_dims
 
@@ -161,7 +161,8 @@ class _Writer:
                 yield from self._convert()
             if strided is None or tensor != strided.name:
                 member = f"{self._tensor(tensor)}." if self._is_converted(tensor) else self.names.member(tensor)
-                member += "to(kLong)." if tensor in list_converted(self.program, kernels) else ""
+                if tensor in list_converted(self.program, kernels):
+                    member += f"{write_conversion_of(self.program, tensor, self.names)}."
                 flag = self._flag(tensor)
                 value = f"{flag} ? {member}contiguous() : {self._spare()}" if flag else f"{member}contiguous()"
                 yield f"const auto {self._plain(tensor)} = {value};"

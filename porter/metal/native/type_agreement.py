@@ -12,11 +12,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from porter.core import dtypes
 from porter.core.dtypes import LONG, DType, Kind
 from porter.loops.program import ArgumentBuffer, SymbolicProgram
+from porter.metal.native.elements import KEY
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import find_strided
 
 _ALL_OTHERS = {each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each != LONG}
+_ALL_FLOATING = {each for each in dtypes.ALL if each.kind is Kind.FLOATING}
 _SAME_TYPES = re.compile(r"\bcheck(?:All)?SameType\(")
 
 
@@ -35,8 +37,8 @@ def write_type_checks(
     None is needed of a tensor that is `converted`, or that the function's `body` compares.
     """
     for tensor in list_converted(program, kernels):
-        if not _compares(body, names.variable(tensor), _name_type(LONG.metal)):
-            yield _check_integer(names, tensor, program.conversions[tensor], find_flag(tensor))
+        if not _compares(body, names.variable(tensor), _name_conversion(program, tensor, names)):
+            yield _check_converted(names, tensor, program.conversions[tensor], find_flag(tensor))
     if _SAME_TYPES.search(body):
         return
     for expected, tensors in _group(program, kernels, names, converted).items():
@@ -53,22 +55,45 @@ def write_type_checks(
 
 
 def list_converted(program: SymbolicProgram, kernels: Sequence[NativeKernel]) -> list[str]:
-    """The tensors that kernels read as 64-bit integers and that callers may give as others; none read by strides."""
-    buffers = ((buffer, kernel.elements.types[buffer]) for kernel in kernels for buffer in kernel.buffers)
-    roles = [program.roles[buffer] for buffer, type_ in buffers if type_ == LONG.metal]
+    """The tensors that kernels read as one type and that callers may give as others; none read by strides."""
+    buffers = [
+        (program.roles[buffer], kernel.elements.types[buffer]) for kernel in kernels for buffer in kernel.buffers
+    ]
     strided = find_strided(program)
-    read = [role.name for role in roles if isinstance(role, ArgumentBuffer) and role is not strided]
-    return [name for name in dict.fromkeys(read) if name in program.conversions]
+    read = [(role.name, type_) for role, type_ in buffers if isinstance(role, ArgumentBuffer) and role is not strided]
+    return [name for name, type_ in dict.fromkeys(read) if type_ in _list_spelled(program.conversions.get(name, ()))]
 
 
-def _check_integer(names: Names, tensor: str, others: Collection[DType], flag: str) -> str:
-    """The check of a tensor that is converted to 64-bit integers."""
+def _list_spelled(others: Collection[DType]) -> tuple[str, ...]:
+    """How kernels spell the type that is converted to."""
+    return () if not others else (KEY,) if _are_floating(others) else (LONG.metal,)
+
+
+def write_conversion_of(program: SymbolicProgram, tensor: str, names: Names) -> str:
+    """The call that converts a tensor to the type that kernels read it as."""
+    return f"to({_name_conversion(program, tensor, names).replace('ScalarType::', 'k')})"
+
+
+def _name_conversion(program: SymbolicProgram, tensor: str, names: Names) -> str:
+    """The type that a tensor is converted to."""
+    is_of_key = _are_floating(program.conversions[tensor])
+    return f"{names.member(program.key)}scalar_type()" if is_of_key else _name_type(LONG.metal)
+
+
+def _are_floating(others: Collection[DType]) -> bool:
+    return all(each.kind is Kind.FLOATING for each in others)
+
+
+def _check_converted(names: Names, tensor: str, others: Collection[DType], flag: str) -> str:
+    """The check of a tensor that is converted to 64-bit integers, or to the floating type of another."""
     variable, given = names.variable(tensor), f"{names.member(tensor)}scalar_type()"
     unless = f"!{flag} || " if flag else ""
     if _ALL_OTHERS.issubset(others):
         accepted, words = f"isIntegralType({given}, /*includeBool=*/false)", "an integral dtype"
+    elif _ALL_FLOATING.issubset(others):
+        accepted, words = f"isFloatingType({given})", "a floating point dtype"
     else:
-        types = [dtype.aten for dtype in (LONG, *others)]
+        types = [dtype.aten for dtype in (others if _are_floating(others) else (LONG, *others))]
         accepted = " || ".join(f"{given} == ScalarType::{each}" for each in types)
         accepted, words = (f"({accepted})" if unless else accepted), f"dtype {' or '.join(types)}"
     return f'TORCH_CHECK({unless}{accepted}, "Expected {variable} to have {words}, but got ", {given});'

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.core.dtypes import CHAR, INT, SHORT, UCHAR, DType
+from porter.core.dtypes import BFLOAT, CHAR, FLOAT, HALF, INT, SHORT, UCHAR, DType
 from porter.loops.expressions import Buffer
 from porter.loops.program import ArgumentBuffer
 from porter.metal.native.elements import TypeParameter
 from porter.metal.native.host_values import Names
 from porter.metal.native.reduced import StridedArgument
-from porter.metal.native.type_agreement import write_agreement, write_type_checks
+from porter.metal.native.type_agreement import write_agreement, write_conversion_of, write_type_checks
 
 TYPES = {"self": "T", "weight": "T", "bias": "T", "target": "long"}
 
@@ -24,6 +24,7 @@ def check(
     left_out: str = "",
     others: tuple[DType, ...] = (),
     strided: str = "",
+    cast: tuple[DType, ...] = (),
 ) -> str:
     buffers = {name: Buffer(i) for i, name in enumerate(tensors)}
     elements = SimpleNamespace(
@@ -31,7 +32,8 @@ def check(
     )
     roles = {buffer: ArgumentBuffer(name) for name, buffer in buffers.items()}
     roles |= {buffer: StridedArgument(name, "dim") for name, buffer in buffers.items() if name == strided}
-    program: Any = SimpleNamespace(roles=roles, key="self", conversions={"target": others} if others else {})
+    program: Any = SimpleNamespace(roles=roles, key="self", conversions={})
+    program.conversions |= ({"target": others} if others else {}) | ({"weight": cast} if cast else {})
     kernel: Any = SimpleNamespace(elements=elements, buffers=tuple(buffers.values()))
     names = Names({name: name for name in tensors}, dict.fromkeys(tensors, "Tensor"), frozenset(), frozenset())
 
@@ -93,6 +95,25 @@ def test_a_tensor_of_other_integers_is_one_of_those_that_the_old_code_took() -> 
     )
     assert check("self", "target", others=(UCHAR,), strided="target") == check("self", "target")
     assert not check("self", "target", others=(UCHAR,), body="TORCH_CHECK(target.scalar_type() == kLong);")
+
+
+def test_a_tensor_that_graphs_cast_has_a_floating_type() -> None:
+    assert_expected_inline(
+        check("self", "weight", cast=(FLOAT, HALF, BFLOAT), left_out="weight"),
+        """TORCH_CHECK(!has_weight || isFloatingType(weight.scalar_type()), "Expected weight to have a floating point dtype, but got ", weight.scalar_type());""",
+    )
+    assert_expected_inline(
+        check("self", "weight", cast=(FLOAT, HALF)),
+        """TORCH_CHECK(weight.scalar_type() == ScalarType::Float || weight.scalar_type() == ScalarType::Half, "Expected weight to have dtype Float or Half, but got ", weight.scalar_type());""",
+    )
+    assert not check("self", "weight", cast=(FLOAT, HALF), body="TORCH_CHECK(self.dtype() == weight.dtype());")
+
+
+def test_conversions_are_to_the_type_that_kernels_read() -> None:
+    program: Any = SimpleNamespace(key="self", conversions={"target": (INT,), "weight": (FLOAT, HALF)})
+    names = Names({each: each for each in TYPES}, dict.fromkeys(TYPES, "Tensor"), frozenset(), frozenset())
+    assert write_conversion_of(program, "target", names) == "to(kLong)"
+    assert write_conversion_of(program, "weight", names) == "to(self.scalar_type())"
 
 
 def test_what_stands_for_a_tensor_that_is_left_out_has_the_first_ones_type() -> None:
