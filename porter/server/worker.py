@@ -58,6 +58,9 @@ def preload(backend: str) -> None:
     torch.set_num_threads(1)  # a thread pool does not survive a fork
     for module in PRELOADED:
         importlib.import_module(module)
+    from porter.verdict.suite import torch_tools
+
+    torch_tools.make_quick()
     if BACKENDS[backend].RUNS_HOST_CODE:
         host.recipe(EMBEDDED_FORK)  # reads large headers, which then no worker has to read
     gc.collect()

@@ -1,0 +1,90 @@
+"""Torch's test tools as porter runs them, beside torch's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import unittest
+from collections.abc import Callable
+from typing import Any
+
+from torch.testing._internal import common_utils
+
+from porter.verdict.suite.torch_tools import find_test
+
+# A process of its own, because the tools of a process stay replaced.
+SAMPLES = """
+import sys, traceback
+import torch
+from torch.testing._internal.common_utils import TestCase
+from torch.testing._internal.common_methods_invocations import op_db
+from porter.verdict.suite import torch_tools
+
+seen = []
+
+class TestSamples(TestCase):
+    def test_drawn(self):
+        op = next(each for each in op_db if each.name == "atan2")
+        for sample in op.sample_inputs("cpu", torch.float32, set_seed=True):
+            seen.append(float(sample.input.sum() + sample.args[0].sum() + torch.rand(())))
+
+if sys.argv[1] == "quick":
+    torch_tools.make_quick()
+format_stack = traceback.format_stack
+stacks = []
+traceback.format_stack = lambda *given: stacks.append(1) or format_stack(*given)
+TestSamples("test_drawn").debug()
+print(bool(stacks), seen)
+"""
+
+
+Tool = Callable[[], Any]
+
+
+class Case(unittest.TestCase):
+    """A test that asks for itself, from a function and from a method of something else."""
+
+    __test__ = False
+    asked: list[object]
+
+    def test_asking(self) -> None:
+        type(self).asked = [call(tool) for tool in TOOLS for call in (call_directly, Other().call)]
+
+    def helper(self) -> None:
+        self.test_asking()
+
+
+class Other:
+    def call(self, tool: Tool) -> Any:
+        return tool()
+
+
+def call_directly(tool: Tool) -> Any:
+    return tool()
+
+
+TOOLS: tuple[Tool, ...] = (find_test, common_utils.extract_test_fn)
+
+
+def test_the_test_that_runs_is_found_as_torch_finds_it() -> None:
+    Case("test_asking").debug()
+    assert Case.asked == [Case.test_asking] * 4
+    Case("helper").debug()
+    assert Case.asked == [None] * 4
+
+
+def test_outside_of_tests_there_is_none() -> None:
+    assert find_test() is None
+    assert common_utils.extract_test_fn() is None
+
+
+def test_samples_are_drawn_from_the_same_seeds_without_a_stack() -> None:
+    (own_stacks, _, own), (quick_stacks, _, quick) = (draw_samples(tools).partition(" ") for tools in ("own", "quick"))
+    assert (own_stacks, quick_stacks) == ("True", "False")
+    assert own == quick
+    assert len(own) > 100
+
+
+def draw_samples(tools: str) -> str:
+    command = [sys.executable, "-c", SAMPLES, tools]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
