@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ from aten_overlay import toolchain
 from aten_overlay.cache import is_intact, make_folder, seal
 from porter.core.cache import digest, get, put
 from porter.core.layout import INCLUDE_ROOTS
+
+_FAILED = ".failed"  # of the file with the compiler's message, beside the record of what it had read
+# What is wrong in a file that was read; a full disk, or a header that is missing, is no such error.
+_IN_SOURCE = re.compile(r"^[^\s:]+:\d+:\d+: error: ", re.M)
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,14 @@ def compile_object(
 
 
 def _find(folder: Path, roots: Mapping[str, Path]) -> Path | None:
+    """The object of an earlier compilation. Raises CompileError where that failed."""
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else ():
         text, found = get(record), record.with_suffix(".o")
-        if text is not None and _is_current(json.loads(text), roots) and is_intact(found):
-            return found
+        if text is not None and _is_current(json.loads(text), roots):
+            if (message := get(record.with_suffix(_FAILED))) is not None:
+                raise CompileError(message)
+            if is_intact(found):
+                return found
     return None
 
 
@@ -73,16 +82,19 @@ def _compile(source: Path, include: Sequence[str], roots: Mapping[str, Path], re
         str(listed), "-c", str(source), "-o", str(part),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # A compiler that crashed, or missed a header, lists nothing.
+    record = json.dumps(_record(listed.read_text(), roots)) if listed.is_file() else ""
+    listed.unlink(missing_ok=True)
+    target = folder / f"{digest(record)}.o"
     if done.returncode:
         part.unlink(missing_ok=True)
-        listed.unlink(missing_ok=True)
+        if record and _IN_SOURCE.search(done.stderr):
+            put(target.with_suffix(_FAILED), done.stderr)
+            put(target.with_suffix(".json"), record)
         raise CompileError(done.stderr)
-    record = _record(listed.read_text(), roots)
-    listed.unlink()
-    target = folder / f"{digest(json.dumps(record))}.o"
     part.replace(target)
     seal(target)
-    put(target.with_suffix(".json"), json.dumps(record))
+    put(target.with_suffix(".json"), record)
     return target
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pytest
 
@@ -90,7 +92,48 @@ def test_an_error_points_to_the_fork_and_leaves_no_object(tmp_path: Path, recipe
     assert refused.value.code == "PTR166"
     assert refused.value.place == Place(NAME.replace(".mm", ".cpp"), 2)
     assert "undeclared identifier 'z' (and 1 more errors)" in refused.value.what
-    assert [p for p in (tmp_path / "objects").rglob("*") if p.is_file() and p.suffix != ".lock"] == []
+    left = {p.suffix for p in (tmp_path / "objects").rglob("*") if p.is_file()}
+    assert left == {".lock", ".failed", ".json"}
+
+
+def test_what_does_not_compile_is_compiled_again_only_when_what_it_read_changes(
+    tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = source(tmp_path, '#include "value.h"\nextern "C" int value() { return VALUE; }\n')
+    header = path.with_name("value.h")
+    header.write_text("#define VALUE missing\n")
+    runs: list[object] = []
+    run = subprocess.run
+
+    def count(command: Sequence[str], **given: Any) -> subprocess.CompletedProcess[str]:
+        runs.append(command)
+        return run(command, **given)
+
+    monkeypatch.setattr(subprocess, "run", count)
+
+    def fail() -> str:
+        with pytest.raises(PorterError) as caught:
+            build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
+        return caught.value.what
+
+    said = fail()
+    assert "use of undeclared identifier 'missing'" in said
+    assert (fail(), len(runs)) == (said, 1)
+    header.write_text("#define VALUE 1\n")
+    assert build._object(path, NAME, roots(tmp_path), recipe, tmp_path)[1]
+    header.write_text("#define VALUE missing\n")
+    assert (fail(), len(runs)) == (said, 2)
+
+
+def test_a_compiler_that_finds_no_error_in_what_it_reads_runs_again(tmp_path: Path, recipe: Recipe) -> None:
+    path = source(tmp_path, '#include "later.h"\nextern "C" int value() { return VALUE; }\n')
+    with pytest.raises(PorterError, match=r"'later\.h' file not found"):
+        build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
+    refused = replace(recipe, flags=(*recipe.flags, "-fno-such-flag"))
+    with pytest.raises(PorterError, match="no-such-flag"):
+        build._object(path, NAME, roots(tmp_path), refused, tmp_path)
+    path.with_name("later.h").write_text("#define VALUE 1\n")
+    assert build._object(path, NAME, roots(tmp_path), recipe, tmp_path)[1]
 
 
 def test_concurrent_requests_compile_once(tmp_path: Path, recipe: Recipe) -> None:
