@@ -41,8 +41,15 @@ def list_opinfos(bases: Collection[str], full_names: Collection[str], backward: 
 
     Where torch has none, not even one whose `backward` (full names) calls them, those made from their schemas.
     """
-    named = [op for op in op_db if not bases or not aten_names(op).isdisjoint(bases) or op.full_name in full_names]
+    every = name_opinfos()
+    named = [op for op, full, names in every if not bases or not names.isdisjoint(bases) or full in full_names]
     return named if named or backward else [op for base in bases if (op := make_opinfo(base))]
+
+
+@lru_cache(maxsize=1)
+def name_opinfos() -> tuple[tuple[OpInfo, str, frozenset[str]], ...]:
+    """Every OpInfo with its full name and the names of its operator: to read them of each takes long."""
+    return tuple((op, op.full_name, aten_names(op)) for op in op_db)
 
 
 @lru_cache
