@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 import yaml
 
+from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CLANG_FORMAT
@@ -27,14 +29,36 @@ def format_block(checkout: Checkout, file: str, block: str) -> str:
         return block
     text = checkout.read(CLANG_FORMAT)
     _refuse_inheritance(text)
-    return _run_clang_format(str((checkout.root / CLANG_FORMAT).resolve()), text, _choose_file_name(file), block)
+    return _format(str((checkout.root / CLANG_FORMAT).resolve()), text, _choose_file_name(file), block)
 
 
 @lru_cache(maxsize=1024)
-def _run_clang_format(style: str, _style_text: str, name: str, text: str) -> str:
-    """Formats a text. Cached by content: planning many operators formats the same blocks more than once."""
+def _format(style: str, style_text: str, name: str, text: str) -> str:
+    """Formats a text. Cached by content, on disk too: planning many operators formats hundreds of blocks."""
+    program = _find_clang_format()
+    known = _find_cached(program, style_text, name, text)
+    with suppress(OSError):
+        if known and (found := cache.get(known)) is not None:
+            return found
+    made = _run_clang_format(program, style, name, text)
+    with suppress(OSError):  # a plan needs no cache
+        if known:
+            cache.put(known, made)
+    return made
+
+
+def _find_cached(program: str, *parts: str) -> Path | None:
+    """The file with what the program makes of these parts; None where the cache is not this user's alone."""
+    try:
+        stat = Path(program).stat()
+        return cache.key("formatted", "", program, f"{stat.st_size} {stat.st_mtime_ns}", *parts)
+    except (OSError, PorterError):
+        return None
+
+
+def _run_clang_format(program: str, style: str, name: str, text: str) -> str:
     ends = len(text) - len(text.rstrip("\r\n"))
-    command = [_find_clang_format(), f"--style=file:{style}", f"--assume-filename={name}"]
+    command = [program, f"--style=file:{style}", f"--assume-filename={name}"]
     data = text.encode("utf-8", "surrogateescape")
     done = subprocess.run(command, input=data, capture_output=True, check=False, cwd="/")  # no style of where we are
     if done.returncode:

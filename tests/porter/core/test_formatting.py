@@ -1,5 +1,8 @@
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +30,43 @@ def test_a_blocks_objective_c_is_read_as_such(fork: Checkout) -> None:
     block = "void f() {\n  @autoreleasepool { [g  add : x]; }\n}\n"
     expected = "void f() {\n  @autoreleasepool {\n    [g add:x];\n  }\n}\n"
     assert formatting.format_block(fork, "X.mm", block) == expected
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What is run; in this process nothing is known yet."""
+    found: list[object] = []
+    run = subprocess.run
+
+    def count(command: Sequence[str], **given: Any) -> subprocess.CompletedProcess[bytes]:
+        found.append(command)
+        return run(command, **given)
+
+    monkeypatch.setattr(subprocess, "run", count)
+    formatting._format.cache_clear()
+    return found
+
+
+def test_a_block_is_formatted_once_for_a_style(
+    fork: Checkout, tmp_path: Path, runs: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
+    for _ in range(2):
+        formatting._format.cache_clear()  # as in another process
+        assert formatting.format_block(fork, "X.mm", UGLY) == NICE
+    assert len(runs) == 1
+    (tmp_path / ".clang-format").write_text("IndentWidth: 8\n")
+    other = formatting.format_block(Checkout(tmp_path, "a test"), "X.mm", UGLY)
+    assert (other, len(runs)) == (NICE.replace("  lib", "        lib").replace("Base& ", "Base &"), 2)
+
+
+def test_a_block_is_formatted_where_nothing_can_be_cached(
+    fork: Checkout, tmp_path: Path, runs: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "file" / "cache"))
+    assert formatting.format_block(fork, "X.mm", UGLY) == NICE
+    assert len(runs) == 1
 
 
 def test_a_fork_without_a_style_keeps_blocks_as_they_are(tmp_path: Path) -> None:
