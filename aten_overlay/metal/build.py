@@ -255,7 +255,9 @@ def _flags_for_plain_code(options: Options) -> list[str]:
 
 def _flags_for_second_step(options: Options) -> list[str]:
     contraction, _ = ARITHMETICS[options.arithmetic]
-    passes = ["-Xclang", "-disable-llvm-passes", *_PLAIN] if _is_quick(options) else _INLINED
+    # Watched code is optimized before it is watched.
+    is_ready = _is_quick(options) or watches_accesses(options.sanitize)
+    passes = ["-Xclang", "-disable-llvm-passes", *_PLAIN] if is_ready else _INLINED
     return ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction, *passes]
 
 

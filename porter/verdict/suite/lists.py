@@ -9,7 +9,7 @@ import ast
 import re
 import types
 import unittest.mock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
@@ -37,7 +37,8 @@ product_version = MACOS_VERSION
 Modifier = Callable[[Sequence[Any]], Sequence[Any]]
 
 
-def modifiers(file: str, text: str) -> dict[str, Modifier]:
+@lru_cache(maxsize=4)
+def modifiers(file: str, text: str) -> Mapping[str, Modifier]:
     """The modifier functions of a list file, by name; a fork without one of them leaves the OpInfos as they are.
 
     Gradients are of OpInfos that the forward list has decorated already, as upstream's second test copies the first's.
