@@ -14,6 +14,14 @@ from porter.metal.native.kernel import KernelStyle, register
 RESULT = "result0"
 _USUAL = {"self": "input", RESULT: "output"}
 _INDEX_TYPE = "I"
+_SUM = f"sum_t<{KEY}>"
+# What kernels that add use.
+SUM_HELPER = """\
+// The type that elements are added up in: of 32 bits for floating-point ones of 16
+template <typename T>
+using sum_t = ::metal::conditional_t<::metal::is_integral_v<T>, T, c10::metal::opmath_t<T>>;
+
+"""
 _PADS = (Rule.PADDED, Rule.CLAMPED, Rule.REFLECTED)
 _AT = {
     Rule.REVERSED: ("const index_t at = reversed >> d & 1 ? index_t(sizes[d]) - 1 - i : i;",),
@@ -64,15 +72,20 @@ def list_types(found: CoordinateMap, atomic: Sequence[str], refuses_complex: boo
     The type of bins is what host code makes of the source's: one of those recorded.
     """
     if found.rule is Rule.BIN:
-        return [dtype for dtype in dtypes.ALL if dtype in found.dtypes and dtype.metal in atomic]
+        return [dtype for dtype in dtypes.ALL if dtype in found.dtypes and _find_sum(dtype).metal in atomic]
     kinds = {dtype.kind for dtype in found.dtypes}
     kinds |= {Kind.COMPLEX} if Kind.FLOATING in kinds else set()
     made = [dtype for dtype in dtypes.ALL if dtype.kind in kinds or found.way is not Way.ADD]
     if found.way is Way.ADD:
-        made = [dtype for dtype in made if dtype.metal in atomic]
+        made = [dtype for dtype in made if _find_sum(dtype).metal in atomic]
     if refuses_complex or found.way is Way.COMBINE:
         made = [dtype for dtype in made if dtype.kind is not Kind.COMPLEX]
     return made
+
+
+def _find_sum(dtype: DType) -> DType:
+    """The type that elements are added up in."""
+    return dtype.opmath if dtype.kind is Kind.FLOATING else dtype
 
 
 def _list_elements(found: CoordinateMap, instances: Sequence[DType]) -> Elements:
@@ -100,7 +113,7 @@ def _list_arguments(found: CoordinateMap) -> Iterator[Argument]:
         return
     source, to = name_tensor(found.source), name_tensor(_to(found))
     is_atomic = found.way is Way.ADD
-    yield Argument(f"device {f'c10::metal::AtomicType_t<{KEY}>' if is_atomic else KEY}* output", "tensor", RESULT)
+    yield Argument(f"device {f'c10::metal::AtomicType_t<{_SUM}>' if is_atomic else KEY}* output", "tensor", RESULT)
     if found.source:
         yield Argument(f"constant {KEY}* {source}", "tensor", found.source)
     if found.index:
@@ -148,7 +161,7 @@ def _list_arguments(found: CoordinateMap) -> Iterator[Argument]:
 def _list_bin_arguments(found: CoordinateMap) -> Iterator[Argument]:
     index, source = name_tensor(found.index), name_tensor(found.source)
     type_ = _INDEX_TYPE if len(found.index_dtypes) > 1 else found.index_dtypes[0].metal
-    yield Argument(f"device c10::metal::AtomicType_t<{KEY}>* output", "tensor", RESULT)
+    yield Argument(f"device c10::metal::AtomicType_t<{_SUM}>* output", "tensor", RESULT)
     yield Argument(f"constant {type_}* {index}", "tensor", found.index)
     yield Argument(f"constant {KEY}* {source}", "optional tensor", found.source)
     yield Argument("constant index_t& output_size", "rows", RESULT)
@@ -240,8 +253,9 @@ def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iter
         yield f"output[output_offset] = {f'{test} ? {value} : {outside}' if checked else value};"
         return
     offset = "output_offset + at * output_stride" if is_element else "output_offset"
-    value = f"static_cast<{KEY}>(c10::metal::mul({element}, {found.factor}))" if found.factor else element
-    write = f"c10::metal::AtomicType<{KEY}>::atomic_add(output, {offset}, {value});"
+    type_ = _SUM if found.way is Way.ADD else KEY
+    value = f"static_cast<{type_}>(c10::metal::mul({element}, {found.factor}))" if found.factor else element
+    write = f"c10::metal::AtomicType<{_SUM}>::atomic_add(output, {offset}, {value});"
     write = write if found.way is Way.ADD else f"output[{offset}] = {value};"
     if checked:
         yield from (f"if ({test}) {{", f"  {write}", "}")
@@ -277,7 +291,7 @@ def _write_rows(found: CoordinateMap) -> Iterator[str]:
     yield "const index_t at = index[index_offset];"
     yield f"if (at >= 0 && at < output_size{unless}) {{"
     yield "  output_offset += at * index_t(output_strides[0]);"
-    yield f"  c10::metal::AtomicType<{KEY}>::atomic_add(output, output_offset, {source}[{source}_offset]);"
+    yield f"  c10::metal::AtomicType<{_SUM}>::atomic_add(output, output_offset, {source}[{source}_offset]);"
     yield "}"
 
 
@@ -287,7 +301,7 @@ def _write_bins(found: CoordinateMap) -> Iterator[str]:
     yield f"const index_t at = {index}[tid * {index}_stride];"
     yield "if (at >= 0 && at < output_size) {"
     yield f"  const {KEY} value = has_{source} ? {source}[tid * {source}_stride] : {KEY}(1);"
-    yield f"  c10::metal::AtomicType<{KEY}>::atomic_add(output, at * output_stride, value);"
+    yield f"  c10::metal::AtomicType<{_SUM}>::atomic_add(output, at * output_stride, value);"
     yield "}"
 
 

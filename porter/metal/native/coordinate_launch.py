@@ -16,8 +16,9 @@ from porter.metal.native.host_values import NON_EMPTY, WRAP_DIM, Names, write_gi
 from porter.metal.native.launch import DIMS, INDEX_MATH, PROFILER, REDUCE_UTILS, Launch
 from porter.metal.native.type_agreement import write_agreement
 
-CONTEXT = "ATen/Context.h"
+CONTEXT, OP_MATH = "ATen/Context.h", "ATen/OpMathType.h"
 _AVERAGED = "averaged"  # the variable of a source that may be divided
+_SUMS = "sums"  # of a result whose elements are of 16 bits, in 32
 
 
 def write_map_launch(
@@ -41,6 +42,8 @@ class _Writer:
         yield from (PROFILER, INDEX_MATH)
         if self.found.way is Way.ADD:
             yield CONTEXT
+        if self._sums():
+            yield OP_MATH
         if self.found.rule in INDEXED:
             yield NON_EMPTY
             if not self._is_wrapped():
@@ -53,12 +56,20 @@ class _Writer:
     def _tensor(self, tensor: str) -> str:
         if self.found.averaged and tensor == self.found.source:
             return _AVERAGED
+        if tensor == RESULT and self._sums():
+            return self._sums()
         found = self.views.get(tensor) or self.names.variable(tensor)
         return f"{found}_" if self._is_converted(tensor) else found
 
     def _is_converted(self, tensor: str) -> bool:
         """Whether a tensor is a value to write, which may be of another type than the result."""
         return self.found.writes and tensor in self.views and tensor == self.found.source
+
+    def _sums(self) -> str:
+        """The variable that kernels add to instead of the result; nothing if they add to that."""
+        is_narrow = any(each[0].opmath != each[0] for each in self.kernel.elements.instances)
+        name = _SUMS if self._is_free(_SUMS) else f"{_SUMS}_"
+        return name if self.found.way is Way.ADD and is_narrow else ""
 
     def _is_free(self, name: str) -> bool:
         return name not in {token.text for token in name_tokens(self.body)}
@@ -86,6 +97,8 @@ class _Writer:
             yield f"{result}.zero_();"
         elif found.start and self.names.variable(found.start) != result:
             yield f"{result}.copy_({self.names.variable(found.start)});"
+        if self._sums():
+            yield f"const auto {self._sums()} = {result}.to(toOpMathType({result}.scalar_type()));"
 
     def _start_bins(self) -> Iterator[str]:
         """The order in which elements are counted does not matter, that in which they are added up may."""
@@ -158,7 +171,7 @@ class _Writer:
         return self.names.variable(name) if name else ""
 
     def _scalar(self, name: str) -> str:
-        return f"getMPSScalar({self._variable(name)}, {self._tensor(RESULT)}.scalar_type())"
+        return f"getMPSScalar({self._variable(name)}, {self.names.variable(RESULT)}.scalar_type())"
 
     def _dim(self) -> str:
         return self.names.variable(self.found.argument) if self._is_wrapped() else "wrapped_dim"
@@ -175,7 +188,9 @@ class _Writer:
         yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"
         yield "@autoreleasepool {"
         yield "auto computeEncoder = stream->commandEncoder();"
-        types = [f"scalarToMetalTypeString({self._tensor(each.tensor)})" for each in self.kernel.elements.parameters]
+        keys = [each.tensor for each in self.kernel.elements.parameters]
+        named = [self.names.variable(each) if each == RESULT else self._tensor(each) for each in keys]
+        types = [f"scalarToMetalTypeString({each})" for each in named]
         name = f'"{self.kernel.name}_" + ' + ' + "_" + '.join([*types, "index_type"])
         yield f"auto PSO = lib.getPipelineStateForFunc({name});"
         yield "// this function call is a no-op if MPS Profiler is not enabled"
@@ -188,6 +203,11 @@ class _Writer:
         yield "}"
         yield "});"
         if guarded:
+            yield "}"
+        if sums := self._sums():
+            result = self.names.variable(RESULT)
+            yield f"if (!{sums}.is_same({result})) {{"
+            yield f"{result}.copy_({sums});"
             yield "}"
 
     def _optional_fits(self) -> Iterator[str]:

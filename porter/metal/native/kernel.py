@@ -313,7 +313,7 @@ def register(
     chosen = (*types, "INDEX") if has_index else types
     made = "\n".join(arguments)
     for old, new in zip((*(each.name for each in elements.parameters), _INDEX), (*types, "INDEX"), strict=True):
-        made = re.sub(rf"\b{old}(>?)([*&]) ", rf"{new}\1 \2 ", made)
+        made = re.sub(rf"\b{old}(>*)([*&]) ", rf"{new}\1 \2 ", made)
     spelled = '"'.join(f'_" #{each} ' for each in chosen)
     inner, listed = f"{macro}_" if has_index else macro, made.replace("\n", ", ")
     text = (

@@ -15,6 +15,7 @@ from porter.core.formatting import format_block
 from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
 from porter.languages.source import Source
 from porter.metal.insertion import insert_includes
+from porter.metal.native.coordinate_kernel import SUM_HELPER
 from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
@@ -95,6 +96,7 @@ inline index_t strided_offset(
 _HELPERS = (
     ("strided_offset(", "strided_offset(", KERNEL_HELPER),
     ("acc_t<", "using acc_t =", ACCUMULATION_HELPER),
+    ("sum_t<", "using sum_t =", SUM_HELPER),
 )
 
 

@@ -12,10 +12,11 @@ from expecttest import assert_expected_inline
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
-from porter.core.dtypes import BOOL, FLOAT, HALF, INT, LONG
+from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, INT, LONG, SHORT, DType, Kind
 from porter.loops.coordinates import CoordinateMap, Rule, Way
 from porter.metal.native.coordinate_kernel import (
     RESULT,
+    SUM_HELPER,
     Argument,
     MapKernel,
     find_walked,
@@ -24,7 +25,7 @@ from porter.metal.native.coordinate_kernel import (
 )
 from porter.metal.native.kernel import KernelStyle
 
-HEADS = "#include <c10/metal/atomic.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
+HEADS = f"#include <c10/metal/atomic.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n{SUM_HELPER}"
 STYLE = KernelStyle(True, False)
 INDEX = (INT, LONG)
 ATOMIC = ("float", "half", "long", "int")
@@ -218,6 +219,26 @@ def test_indices_below_zero_count_from_the_end(shape: tuple[int, ...]) -> None:
     assert few[1:3].eq(0).all() and few[0].equal(source[1]) and few[3].equal(source[0])
 
 
+@pytest.mark.parametrize("dtype", [HALF, BFLOAT, SHORT])
+@pytest.mark.parametrize("rule", [Rule.ROW, Rule.BIN])
+def test_many_16_bit_elements_are_added_up_in_32_bits(rule: Rule, dtype: DType) -> None:
+    found = CoordinateMap(rule, Way.ADD, index="index", source="src", dtypes=(dtype,), index_dtypes=(LONG,))
+    kernel = write_map_kernel(found, "tested", (dtype,), STYLE)
+    options = Options(include=(torch_root() / "include",))
+    library = Library(compile_kernels(HEADS + kernel.source, [f"tested_{dtype.metal}_int"], options))
+    source = torch.full((6147,), 1.5, dtype=getattr(torch, dtype.torch))
+    sums = torch.zeros(2, dtype=torch.float32 if dtype.kind is Kind.FLOATING else source.dtype)
+    given = {RESULT: sums, "src": source, "index": torch.ones(6147, dtype=torch.int64)}
+    whole = {"sizes": [6147], "strides": [1], "rank": [1]}
+    narrow = {"rows": 2, "first stride": 1, "optional stride": 1}
+    numbers = {name: torch.tensor(each) for name, each in whole.items()}
+    numbers |= {name: torch.tensor([each], dtype=torch.int32) for name, each in narrow.items()}
+    values = [numbers.get(each.kind, given[each.tensor]) for each in kernel.arguments if each.kind != "flag"]
+    values += [torch.tensor([True])] if rule is Rule.BIN else []
+    library.run(f"tested_{dtype.metal}_int", values, (6147,), (32,))
+    assert sums.tolist() == [0, source.double().sum().item()]
+
+
 def test_an_index_outside_reads_zero_and_writes_nothing() -> None:
     index = torch.tensor([0, 9, -1])
     source = torch.tensor([1.0, 2.0, 3.0])
@@ -232,7 +253,7 @@ def test_element_types() -> None:
     assert {"bool", "long", "float2"} <= {dtype.metal for dtype in list_types(moved, (), False)}
     assert "float2" not in {dtype.metal for dtype in list_types(moved, (), True)}
     added = CoordinateMap(Rule.CLAMPED, Way.ADD, "padding", source="self", dtypes=(FLOAT, HALF))
-    assert [dtype.metal for dtype in list_types(added, ATOMIC, False)] == ["float", "half"]
+    assert [dtype.metal for dtype in list_types(added, ATOMIC, False)] == ["float", "half", "bfloat"]
     whole = CoordinateMap(Rule.CLAMPED, Way.ADD, "padding", source="self", dtypes=(INT, BOOL))
     assert [dtype.metal for dtype in list_types(whole, ATOMIC, False)] == ["long", "int"]
 
@@ -244,7 +265,7 @@ def test_the_text_of_a_scatter() -> None:
         body,
         """\
 template <typename T, typename index_t>
-kernel void scatter_add(device c10::metal::AtomicType_t<T>* output, constant T* src, constant long* index, constant long* sizes, constant long* output_strides, constant long* src_strides, constant long* index_strides, constant index_t& output_size, constant index_t& output_stride, constant long& ndim, constant long& dim, uint tid [[thread_position_in_grid]]) {
+kernel void scatter_add(device c10::metal::AtomicType_t<sum_t<T>>* output, constant T* src, constant long* index, constant long* sizes, constant long* output_strides, constant long* src_strides, constant long* index_strides, constant index_t& output_size, constant index_t& output_stride, constant long& ndim, constant long& dim, uint tid [[thread_position_in_grid]]) {
   index_t rest = tid;
   index_t output_offset = 0;
   index_t src_offset = 0;
@@ -260,7 +281,7 @@ kernel void scatter_add(device c10::metal::AtomicType_t<T>* output, constant T* 
   }
   const index_t at = index[index_offset];
   if (at >= 0 && at < output_size) {
-    c10::metal::AtomicType<T>::atomic_add(output, output_offset + at * output_stride, src[src_offset]);
+    c10::metal::AtomicType<sum_t<T>>::atomic_add(output, output_offset + at * output_stride, src[src_offset]);
   }
 }
 

@@ -275,16 +275,22 @@ diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Puts.metal
-@@ -0,0 +1,65 @@
+@@ -0,0 +1,73 @@
 +#include <c10/metal/atomic.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
 +
 +using namespace metal;
 +
++// The type that elements are added up in: of 32 bits for floating-point ones of
++// 16
++template <typename T>
++using sum_t = ::metal::
++    conditional_t<::metal::is_integral_v<T>, T, c10::metal::opmath_t<T>>;
++
 +template <typename T, typename I, typename index_t>
 +kernel void rows_backward(
-+    device c10::metal::AtomicType_t<T>* output,
++    device c10::metal::AtomicType_t<sum_t<T>>* output,
 +    constant T* grad_output,
 +    constant I* index,
 +    constant long* sizes,
@@ -312,7 +318,7 @@ new file mode 100644
 +  const index_t at = index[index_offset];
 +  if (at >= 0 && at < output_size) {
 +    output_offset += at * index_t(output_strides[0]);
-+    c10::metal::AtomicType<T>::atomic_add(
++    c10::metal::AtomicType<sum_t<T>>::atomic_add(
 +        output, output_offset, grad_output[grad_output_offset]);
 +  }
 +}
@@ -321,7 +327,7 @@ new file mode 100644
 +  template [[host_name(                                             \\
 +      "rows_backward_" #DTYPE "_" #DTYPE1 "_" #INDEX)]] kernel void \\
 +  rows_backward<DTYPE, DTYPE1, INDEX>(                              \\
-+      device c10::metal::AtomicType_t<DTYPE> * output,              \\
++      device c10::metal::AtomicType_t<sum_t<DTYPE>> * output,       \\
 +      constant DTYPE * grad_output,                                 \\
 +      constant DTYPE1 * index,                                      \\
 +      constant long* sizes,                                         \\
@@ -341,11 +347,14 @@ new file mode 100644
 +REGISTER_ROWS_BACKWARD(float, long);
 +REGISTER_ROWS_BACKWARD(half, int);
 +REGISTER_ROWS_BACKWARD(half, long);
++REGISTER_ROWS_BACKWARD(bfloat, int);
++REGISTER_ROWS_BACKWARD(bfloat, long);
 diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/mps/operations/Puts.mm
 --- a/aten/src/ATen/native/mps/operations/Puts.mm
 +++ b/aten/src/ATen/native/mps/operations/Puts.mm
-@@ -1,6 +1,15 @@
+@@ -1,6 +1,16 @@
 +#include <ATen/Context.h>
++#include <ATen/OpMathType.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
  #include <ATen/native/mps/OperationUtils.h>
@@ -360,17 +369,17 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
  
  Tensor mirrored_mps(const Tensor& self, IntArrayRef dims) {
    using namespace mps;
-@@ -22,7 +31,38 @@
+@@ -22,7 +32,41 @@
    if (grad_weight.numel() == 0) {
      return grad_weight;
    }
 -  runMPSGraph(getCurrentMPSStream(), makeGraph(count), feeds, grad_weight);
 +  at::globalContext().alertNotDeterministic("rows_backward_mps");
 +  grad_weight.zero_();
++  const auto sums = grad_weight.to(toOpMathType(grad_weight.scalar_type()));
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type =
-+      canUse32BitIndexMath(grad_weight) && canUse32BitIndexMath(grad_) && canUse32BitIndexMath(indices) ? "int"
-+                                                                                                        : "long";
++      canUse32BitIndexMath(sums) && canUse32BitIndexMath(grad_) && canUse32BitIndexMath(indices) ? "int" : "long";
 +  if (grad_.numel() > 0) {
 +    dispatch_sync_with_rethrow(stream->queue(), ^() {
 +      @autoreleasepool {
@@ -381,20 +390,23 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +        getMPSProfiler().beginProfileKernel(PSO, "rows_backward", {grad_, indices});
 +        [computeEncoder setComputePipelineState:PSO];
 +        mtl_setArgs(computeEncoder,
-+                    grad_weight,
++                    sums,
 +                    grad_,
 +                    indices,
 +                    grad_.sizes(),
-+                    grad_weight.strides(),
++                    sums.strides(),
 +                    grad_.strides(),
 +                    indices.strides(),
-+                    grad_weight.size(0),
++                    sums.size(0),
 +                    grad_.dim(),
 +                    indices.dim());
 +        mtl_dispatch1DJob(computeEncoder, PSO, grad_.numel());
 +        getMPSProfiler().endProfileKernel(PSO);
 +      }
 +    });
++  }
++  if (!sums.is_same(grad_weight)) {
++    grad_weight.copy_(sums);
 +  }
 +
    return grad_weight;
@@ -425,7 +437,7 @@ def test_rows_that_are_averaged(tmp_path: Path) -> None:
   }
 """,
     )
-    assert re.search(r"grad_weight,\n\+ +averaged,\n\+ +indices,\n\+ +averaged.sizes\(\),", diff)
+    assert re.search(r"sums,\n\+ +averaged,\n\+ +indices,\n\+ +averaged.sizes\(\),", diff)
 
 
 def _read_between(diff: str, first: str, after: str) -> str:
@@ -443,16 +455,22 @@ diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Puts.metal
-@@ -0,0 +1,65 @@
+@@ -0,0 +1,73 @@
 +#include <c10/metal/atomic.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
 +
 +using namespace metal;
 +
++// The type that elements are added up in: of 32 bits for floating-point ones of
++// 16
++template <typename T>
++using sum_t = ::metal::
++    conditional_t<::metal::is_integral_v<T>, T, c10::metal::opmath_t<T>>;
++
 +template <typename T, typename I, typename index_t>
 +kernel void added_at(
-+    device c10::metal::AtomicType_t<T>* output,
++    device c10::metal::AtomicType_t<sum_t<T>>* output,
 +    constant T* src,
 +    constant I* index,
 +    constant long* sizes,
@@ -479,7 +497,7 @@ new file mode 100644
 +  }
 +  const index_t at = index[index_offset];
 +  if (at >= 0 && at < output_size) {
-+    c10::metal::AtomicType<T>::atomic_add(
++    c10::metal::AtomicType<sum_t<T>>::atomic_add(
 +        output, output_offset + at * output_stride, src[src_offset]);
 +  }
 +}
@@ -488,7 +506,7 @@ new file mode 100644
 +  template                                                                 \\
 +      [[host_name("added_at_" #DTYPE "_" #DTYPE1 "_" #INDEX)]] kernel void \\
 +      added_at<DTYPE, DTYPE1, INDEX>(                                      \\
-+          device c10::metal::AtomicType_t<DTYPE> * output,                 \\
++          device c10::metal::AtomicType_t<sum_t<DTYPE>> * output,          \\
 +          constant DTYPE * src,                                            \\
 +          constant DTYPE1 * index,                                         \\
 +          constant long* sizes,                                            \\
@@ -509,11 +527,14 @@ new file mode 100644
 +REGISTER_ADDED_AT(float, long);
 +REGISTER_ADDED_AT(half, int);
 +REGISTER_ADDED_AT(half, long);
++REGISTER_ADDED_AT(bfloat, int);
++REGISTER_ADDED_AT(bfloat, long);
 diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/mps/operations/Puts.mm
 --- a/aten/src/ATen/native/mps/operations/Puts.mm
 +++ b/aten/src/ATen/native/mps/operations/Puts.mm
-@@ -1,6 +1,16 @@
+@@ -1,6 +1,17 @@
 +#include <ATen/Context.h>
++#include <ATen/OpMathType.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
 +#include <ATen/native/NonEmptyUtils.h>
@@ -529,7 +550,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
  
  Tensor mirrored_mps(const Tensor& self, IntArrayRef dims) {
    using namespace mps;
-@@ -30,7 +40,47 @@
+@@ -30,7 +41,51 @@
    using namespace mps;
    TORCH_CHECK(!self.is_complex(), "added_at: no complex numbers");
    dim = maybe_wrap_dim(dim, self.dim());
@@ -545,9 +566,10 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +              src.scalar_type());
 +  at::globalContext().alertNotDeterministic("added_at_mps");
 +  out.copy_(self);
++  const auto sums = out.to(toOpMathType(out.scalar_type()));
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type =
-+      canUse32BitIndexMath(out) && canUse32BitIndexMath(src) && canUse32BitIndexMath(index) ? "int" : "long";
++      canUse32BitIndexMath(sums) && canUse32BitIndexMath(src) && canUse32BitIndexMath(index) ? "int" : "long";
 +  if (index.numel() > 0) {
 +    dispatch_sync_with_rethrow(stream->queue(), ^() {
 +      @autoreleasepool {
@@ -558,21 +580,24 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +        getMPSProfiler().beginProfileKernel(PSO, "added_at", {src, index});
 +        [computeEncoder setComputePipelineState:PSO];
 +        mtl_setArgs(computeEncoder,
-+                    out,
++                    sums,
 +                    src,
 +                    index,
 +                    index.sizes(),
-+                    out.strides(),
++                    sums.strides(),
 +                    src.strides(),
 +                    index.strides(),
-+                    ensure_nonempty_size(out, dim),
-+                    ensure_nonempty_stride(out, dim),
++                    ensure_nonempty_size(sums, dim),
++                    ensure_nonempty_stride(sums, dim),
 +                    index.dim(),
 +                    dim);
 +        mtl_dispatch1DJob(computeEncoder, PSO, index.numel());
 +        getMPSProfiler().endProfileKernel(PSO);
 +      }
 +    });
++  }
++  if (!sums.is_same(out)) {
++    out.copy_(sums);
 +  }
 +
    return out;
@@ -592,16 +617,22 @@ diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Puts.metal
-@@ -0,0 +1,47 @@
+@@ -0,0 +1,54 @@
 +#include <c10/metal/atomic.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
 +
 +using namespace metal;
 +
++// The type that elements are added up in: of 32 bits for floating-point ones of
++// 16
++template <typename T>
++using sum_t = ::metal::
++    conditional_t<::metal::is_integral_v<T>, T, c10::metal::opmath_t<T>>;
++
 +template <typename T, typename I, typename index_t>
 +kernel void binned(
-+    device c10::metal::AtomicType_t<T>* output,
++    device c10::metal::AtomicType_t<sum_t<T>>* output,
 +    constant I* input,
 +    constant T* weights,
 +    constant index_t& output_size,
@@ -613,14 +644,15 @@ new file mode 100644
 +  const index_t at = input[tid * input_stride];
 +  if (at >= 0 && at < output_size) {
 +    const T value = has_weights ? weights[tid * weights_stride] : T(1);
-+    c10::metal::AtomicType<T>::atomic_add(output, at * output_stride, value);
++    c10::metal::AtomicType<sum_t<T>>::atomic_add(
++        output, at * output_stride, value);
 +  }
 +}
 +
 +#define REGISTER_BINNED_(DTYPE, DTYPE1, INDEX)                                \\
 +  template [[host_name("binned_" #DTYPE "_" #DTYPE1 "_" #INDEX)]] kernel void \\
 +  binned<DTYPE, DTYPE1, INDEX>(                                               \\
-+      device c10::metal::AtomicType_t<DTYPE> * output,                        \\
++      device c10::metal::AtomicType_t<sum_t<DTYPE>> * output,                 \\
 +      constant DTYPE1 * input,                                                \\
 +      constant DTYPE * weights,                                               \\
 +      constant INDEX & output_size,                                           \\
