@@ -50,8 +50,10 @@ def find_map(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] =
 
 def _read_ignored(found: CoordinateMap, runs: Sequence[RecordedRun]) -> CoordinateMap:
     """The map with what the CPU does by a number and a flag that the old code ignores: skips an index, averages."""
-    run = next((each for each in runs if found.rule is Rule.ROW and each.given[found.index].numel()), None)
-    if run is None:
+    if found.rule is not Rule.ROW:
+        return found
+    run = max(runs, key=lambda each: each.given[found.index].numel())  # of one index there is no average
+    if run.given[found.index].numel() == 0:
         return found
     index = int(run.given[found.index].flatten()[0])
     for each in run.call.overload._schema.arguments:

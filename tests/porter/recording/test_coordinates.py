@@ -63,7 +63,7 @@ def rows(**others: Any) -> Iterator[Arguments]:
 
 
 def whole_rows() -> Iterator[Arguments]:
-    for shape in ((5,), (2, 3), (), (3, 1, 4), (6,)):
+    for shape in ((), (5,), (2, 3), (3, 1, 4), (6,)):
         given = {"grad_output": torch.randn(*shape, 4), "indices": index_like(shape, 7)}
         yield {**given, "num_weights": 9, "padding_idx": -1, "scale_grad_by_freq": False}
 
