@@ -26,6 +26,7 @@ from porter.verdict.derivatives import read_derivatives
 from porter.verdict.suite.children import ask_child
 from porter.verdict.suite.compare import HALVES
 from porter.verdict.suite.context import aten_names
+from porter.verdict.suite.made_factories import make_factory_opinfo
 from porter.verdict.suite.margins import Margins
 
 _SHAPES = ((5, 3, 4), (4, 6), (7,), (3, 2, 5, 4))  # of the first tensor: all sizes differ
@@ -43,7 +44,9 @@ def list_opinfos(bases: Collection[str], full_names: Collection[str], backward: 
     """
     every = name_opinfos()
     named = [op for op, full, names in every if not bases or not names.isdisjoint(bases) or full in full_names]
-    return named if named or backward else [op for base in bases if (op := make_opinfo(base))]
+    if named or backward:
+        return named
+    return [op for base in bases if (op := make_opinfo(base) or make_factory_opinfo(base))]
 
 
 @lru_cache(maxsize=1)
