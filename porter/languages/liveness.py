@@ -131,10 +131,11 @@ class _Pruner:
     needed: frozenset[str]
 
     def removed(self, statements: Sequence[Statement]) -> Iterator[Statement]:
-        """The statements that go, outermost first."""
+        """The statements that go, outermost first, without the labels of a switch that stays."""
         for each in statements:
-            if not self._stays(each) and (each in self._gone or not self._is_labeled(each)):
-                yield each
+            label = None if each.keyword else _LABEL.match(self.text, each.start)
+            if not self._stays(each) and (each in self._gone or not label):
+                yield replace(each, start=label.end()) if label else each
             else:
                 yield from self.removed((*each.body, *each.otherwise))
 
@@ -144,10 +145,6 @@ class _Pruner:
             within = (*statement.body, *statement.otherwise)
             return any(self._stays(each) and not self._is_assertion(each) for each in within)
         return statement in self._live
-
-    def _is_labeled(self, statement: Statement) -> bool:
-        """Whether a statement is behind a label of a switch, which stays with it."""
-        return not statement.keyword and _LABEL.match(self.text, statement.start) is not None
 
     def _is_assertion(self, statement: Statement) -> bool:
         return not statement.keyword and self._code(statement).startswith("assert(")

@@ -128,6 +128,15 @@ def test_a_switch_of_what_the_graph_needed_goes_with_its_labels() -> None:
     assert "case at::A:" in kept and "check();" in kept and "auto format" in kept and "break;" in kept
 
 
+def test_a_switch_that_stays_keeps_its_labels() -> None:
+    body = (
+        "\n  switch (mode) {\n    case Mode::A:\n      Graph graph;\n      break;\n    case Mode::B:\n"
+        "      TORCH_CHECK(false);\n      break;\n    default: Graph other;\n      break;\n  }\n  stop();\n"
+    )
+    kept = "".join(prune(body, GRAPH).split())
+    assert kept == "switch(mode){caseMode::A:break;caseMode::B:TORCH_CHECK(false);break;default:break;}stop();"
+
+
 def test_an_else_goes_with_what_follows_it() -> None:
     body = "\n  if (is_flat) {\n    check();\n  } else if (is_deep) {\n    Graph graph;\n  }\n  stop();\n"
     assert prune(body, GRAPH) == "\n  if (is_flat) {\n    check();\n  }\n  stop();\n"
