@@ -115,7 +115,7 @@ def inline_call(
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
     body = _fill_optionals(body, [each for each, value in zip(parameters, arguments, strict=True) if value in given])
     known, declarations = _bind(arguments, parameters, body)
-    passed = {token.text for value in known.values() for token in name_tokens(value)}
+    passed = {token.text for value in arguments for token in name_tokens(value)}
     hidden = _find_hidden(body, passed | list_locals(text))
     body = rename(body, {name: find_free_name(name, body) for name in hidden})
     made = _CHARACTERS.sub(r"\1", _LITERALS.sub("", rename(body, known)))

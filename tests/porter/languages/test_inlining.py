@@ -89,6 +89,12 @@ def test_a_variable_that_the_caller_has_too_gets_a_name_of_its_own() -> None:
     assert made == "\n  auto shape = self.sizes();\n  auto shape_ = makeShape(self);\n  run(self, shape_);\n"
 
 
+def test_a_variable_that_is_named_as_an_argument_within_a_larger_one_gets_a_name_of_its_own() -> None:
+    helper = "void norm(const Tensor& input, const Opt& opt) {\n  auto p = opt.get();\n  run(input, p);\n}\n"
+    made = inline("\n  norm(self, Opt(p));\n", helper)
+    assert made == "\n  const Opt& opt = Opt(p);\n  auto p_ = opt.get();\n  run(self, p_);\n"
+
+
 def test_a_call_that_more_follows_stays() -> None:
     assert inline("\n  loss_template(a, b, c, d, e, f);\n  more();\n") is None
 
