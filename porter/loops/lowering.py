@@ -44,6 +44,7 @@ _MEANINGS = (
     "normalizations",
     "reductions",
     "resizing",
+    "sampling",
     "scans",
     "views",
     "windows",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from porter.core.dtypes import INT
 from porter.loops.expressions import Expr, index_value, select
 from porter.loops.graph import Argument
@@ -139,13 +141,14 @@ def concatenate(element: Element, tensors: tuple[Argument, ...], dimension: Argu
         inner = replace(element.indices, axis, divide(index, len(tensors)))
         return _choose(modulo(index, len(tensors)), [element.read(each, inner) for each in tensors])
     made, start = None, element.shape[axis]
-    for each in reversed(tensors):
+    parts = [(each, len(list(group))) for each, group in groupby(tensors)]  # copies of one tensor are a tiling
+    for each, count in reversed(parts):
         size = element.of(each).shape[axis]
-        start -= size
+        start -= count * size
         if size:
-            place = replace(element.indices, axis, clamp(add(index, -start), 0, size - 1))
-            value = element.read(each, place)
-            made = value if made is None else select(less(index, start + size), value, made)
+            place = modulo(clamp(add(index, -start), 0, count * size - 1), size)
+            value = element.read(each, replace(element.indices, axis, place))
+            made = value if made is None else select(less(index, start + count * size), value, made)
     return made if made is not None else element.number(0)
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
 from aten_overlay.apple.mpsgraph.types import MPS
 from aten_overlay.toolchain import torch_root
+from porter.metal.loop_kernel import join_simdgroup
+from porter.metal.loop_spelling import Spelling
+from porter.metal.loop_text import write_nest
+from porter.recording.loop_check import check_loop_form
 from porter.recording.loop_kernels import check_loop_kernels
 from tests.porter.recording.graphs import GraphBuilder
 from tests.porter.recording.test_loop_meanings import (
     ARITHMETIC,
+    GRID,
+    GRIDS,
     INDEXED,
     PADS,
     RESIZES,
@@ -24,7 +32,7 @@ from tests.porter.recording.test_loop_meanings import (
 INCLUDE = torch_root() / "include"
 FAMILIES = {
     "views": VIEWS, "pads": PADS, "rows": ROWS, "indexed": INDEXED, "windows": WINDOWS, "resizes": RESIZES,
-    "arithmetic": ARITHMETIC,
+    "grids": GRIDS, "arithmetic": ARITHMETIC,
 }  # fmt: skip
 HALF = MPS[torch.float16]
 
@@ -53,6 +61,19 @@ def test_halves_are_computed_in_float_and_rounded_once() -> None:
     source, differences = check_loop_kernels(builder.run(scaled), INCLUDE)
     assert differences == []
     assert source.count("static_cast<half>") == 1
+
+
+def test_coordinates_of_elements_that_are_moved_are_computed_in_float() -> None:
+    builder = GraphBuilder()
+    images, grid = builder.feed(torch.randn(1, 2, 4, 5)), builder.feed(torch.rand(1, 3, 2, 2) * 2 - 1)
+    made = builder.send(f"{GRID}:nearestRoundingMode:constantValue", images, grid, 0, True, False, False, 4, 4, 0.0)
+    [nest], _ = check_loop_form(builder.run(made))
+    buffers = [nest.stores[0].buffer, *nest.reads()]
+    names = {buffer: f"b{i}" for i, buffer in enumerate(buffers)}
+    spelling = Spelling(names, dict.fromkeys(buffers, "T"), lambda dtype: dtype.metal, join_simdgroup)
+    text = "\n".join(write_nest(nest, spelling))
+    assert text.count("static_cast<float>(b") == 2
+    assert re.findall(r"\bT\(.*?\)", text) == ["T(0)"]  # outside of the image
 
 
 def test_rows_longer_and_shorter_than_a_simdgroup() -> None:

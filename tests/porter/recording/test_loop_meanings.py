@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,10 @@ import torch
 
 from aten_overlay.apple.mpsgraph.objects import Descriptor, Ref
 from aten_overlay.apple.mpsgraph.types import MPS
+from porter.core.errors import PorterError
+from porter.loops.expressions import Op, walk
+from porter.loops.graph import Node, Tensor
+from porter.loops.meanings.sampling import sample_grid
 from porter.recording.loop_check import TOLERANCE, check_loop_form
 from tests.porter.recording.graphs import GraphBuilder
 
@@ -46,7 +51,7 @@ def check(selector: str, *arguments: Any, output: int = 0) -> None:
 
 
 def expect_agreement(builder: GraphBuilder, result: Ref) -> None:
-    is_image = any(node.selector.startswith("resize") for node in builder.graph.nodes)
+    is_image = any(node.selector.startswith(("resize", "sample")) for node in builder.graph.nodes)
     _, differences = check_loop_form(builder.run(result), TOLERANCE if is_image else 1e-9)
     assert differences == []
 
@@ -155,6 +160,12 @@ RESIZES: list[Case] = [
     (f"resizeTensor:size:mode:{ALIGN}", floats(2, 3, 4, 5), [7, 9], 1, False, True, 0),
     *((f"resizeWithGradientTensor:input:mode:{ALIGN}", floats(2, 3, 7, 3), floats(2, 3, 4, 5), mode, True, False, 0) for mode in (0, 1)),
 ]  # fmt: skip
+GRID = "sampleGridWithSourceTensor:coordinateTensor:layout:normalizeCoordinates:relativeCoordinates:alignCorners:paddingMode"
+GRIDS: list[Case] = [
+    (f"{GRID}:{mode}:constantValue", floats(2, 3, 4, 5), floats(2, 6, 7, 2) * 3, 0, True, False, align, padding, number, 0.0)
+    for mode, number in (("samplingMode", 1), ("nearestRoundingMode", 4))
+    for align, padding in ((True, 4), (False, 4), (True, 0), (True, 3), (False, 3), (True, 1), (False, 2))
+]  # fmt: skip
 ARITHMETIC: list[Case] = [
     *((f"{name}{BINARY}", floats(3, 4), floats(3, 4)) for name in ("floorModulo", "modulo", "atan2", "divisionNoNaN")),
     *((f"bitwise{name}{BINARY}", valid(99, 3, 4), valid(99, 3, 4)) for name in ("AND", "OR", "XOR")),
@@ -173,10 +184,48 @@ ARITHMETIC: list[Case] = [
 
 
 @pytest.mark.parametrize(
-    "case", [*VIEWS, *PADS, *ROWS, *INDEXED, *WINDOWS, *RESIZES, *ARITHMETIC], ids=lambda case: case[0].split(":")[0]
+    "case",
+    [*VIEWS, *PADS, *ROWS, *INDEXED, *WINDOWS, *RESIZES, *GRIDS, *ARITHMETIC],
+    ids=lambda case: case[0].split(":")[0],
 )
 def test_an_operation_agrees_with_its_loop_form(case: Case) -> None:
     check(*case)
+
+
+def test_copies_of_a_tensor_that_are_joined_are_a_tiling() -> None:
+    builder = GraphBuilder()
+    ours, theirs = builder.feed(floats(2, 3)), builder.feed(floats(4, 3))
+    made = builder.send("concatTensors:dimension", [ours, ours, theirs, theirs, theirs, ours], 0)
+    expect_agreement(builder, made)
+    builder = GraphBuilder()
+    tiled = builder.send("concatTensors:dimension", [builder.feed(floats(4, 3))] * 5, 1)
+    [nest], _ = check_loop_form(builder.run(builder.send("reshapeTensor:withShape", tiled, [4, 5, 3])), 1e-9)
+    assert not any(each.op in (Op.SELECT, Op.REMAINDER) for store in nest.stores for each in walk(store.value))
+
+
+def test_a_grid_samples_one_pixel_and_channels_behind() -> None:
+    for align, padding in ((True, 1), (False, 2), (True, 3), (False, 4)):
+        options = (True, False, align, padding, 1, 0.0)
+        check(f"{GRID}:samplingMode:constantValue", floats(1, 2, 1, 1), floats(1, 3, 4, 2), 0, *options)
+        check(f"{GRID}:samplingMode:constantValue", floats(1, 5, 4, 2), floats(1, 3, 4, 2), 1, *options)
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("samplingMode", (False, False, True, 4, 1, 0.0)),
+        ("samplingMode", (True, True, True, 4, 1, 0.0)),
+        ("samplingMode", (True, False, True, 4, 0, 0.0)),
+        ("nearestRoundingMode", (True, False, True, 4, 3, 0.0)),
+        ("samplingMode", (True, False, True, 0, 1, 2.0)),
+    ],
+    ids=["pixels", "relative", "no rounding mode", "another rounding mode", "a constant around"],
+)
+def test_other_grids_are_refused(mode: str, options: tuple[Any, ...]) -> None:
+    images, grid = Tensor(0), Tensor(1)
+    node = Node(f"{GRID}:{mode}:constantValue", (images, grid, 0, *options), ())
+    with pytest.raises(PorterError, match="PTR345"):
+        sample_grid(SimpleNamespace(node=node), images, grid, 0, *options)  # type: ignore[arg-type]
 
 
 def test_the_positions_of_pooled_maxima_agree() -> None:
