@@ -225,7 +225,7 @@ def test_other_grids_are_refused(mode: str, options: tuple[Any, ...]) -> None:
     images, grid = Tensor(0), Tensor(1)
     node = Node(f"{GRID}:{mode}:constantValue", (images, grid, 0, *options), ())
     with pytest.raises(PorterError, match="PTR345"):
-        sample_grid(SimpleNamespace(node=node), images, grid, 0, *options)  # type: ignore[arg-type]
+        sample_grid(SimpleNamespace(node=node), images, grid, 0, *options)
 
 
 def test_the_positions_of_pooled_maxima_agree() -> None:
