@@ -253,8 +253,9 @@ def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iter
         yield f"output[output_offset] = {f'{test} ? {value} : {outside}' if checked else value};"
         return
     offset = "output_offset + at * output_stride" if is_element else "output_offset"
-    type_ = _SUM if found.way is Way.ADD else KEY
-    value = f"static_cast<{type_}>(c10::metal::mul({element}, {found.factor}))" if found.factor else element
+    value = f"c10::metal::mul({element}, {found.factor})" if found.factor else element
+    if found.way is Way.ADD or found.factor:
+        value = f"static_cast<{_SUM if found.way is Way.ADD else KEY}>({value})"
     write = f"c10::metal::AtomicType<{_SUM}>::atomic_add(output, {offset}, {value});"
     write = write if found.way is Way.ADD else f"output[{offset}] = {value};"
     if checked:
@@ -291,7 +292,8 @@ def _write_rows(found: CoordinateMap) -> Iterator[str]:
     yield "const index_t at = index[index_offset];"
     yield f"if (at >= 0 && at < output_size{unless}) {{"
     yield "  output_offset += at * index_t(output_strides[0]);"
-    yield f"  c10::metal::AtomicType<{_SUM}>::atomic_add(output, output_offset, {source}[{source}_offset]);"
+    element = f"static_cast<{_SUM}>({source}[{source}_offset])"
+    yield f"  c10::metal::AtomicType<{_SUM}>::atomic_add(output, output_offset, {element});"
     yield "}"
 
 
@@ -300,7 +302,8 @@ def _write_bins(found: CoordinateMap) -> Iterator[str]:
     index, source = name_tensor(found.index), name_tensor(found.source)
     yield f"const index_t at = {index}[tid * {index}_stride];"
     yield "if (at >= 0 && at < output_size) {"
-    yield f"  const {KEY} value = has_{source} ? {source}[tid * {source}_stride] : {KEY}(1);"
+    element = f"{source}[tid * {source}_stride]"
+    yield f"  const {_SUM} value = has_{source} ? static_cast<{_SUM}>({element}) : {_SUM}(1);"
     yield f"  c10::metal::AtomicType<{_SUM}>::atomic_add(output, at * output_stride, value);"
     yield "}"
 

@@ -12,7 +12,7 @@ from expecttest import assert_expected_inline
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
-from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, INT, LONG, SHORT, DType, Kind
+from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, HALF2, INT, LONG, SHORT, DType, Kind
 from porter.loops.coordinates import CoordinateMap, Rule, Way
 from porter.metal.native.coordinate_kernel import (
     RESULT,
@@ -239,6 +239,17 @@ def test_many_16_bit_elements_are_added_up_in_32_bits(rule: Rule, dtype: DType) 
     assert sums.tolist() == [0, source.double().sum().item()]
 
 
+@pytest.mark.parametrize("rule", [Rule.ROW, Rule.ELEMENT, Rule.CLAMPED])
+def test_kernels_that_add_compile_for_complex_elements_of_16_bits(rule: Rule) -> None:
+    """These convert to what they are added up in by casts alone."""
+    found = CoordinateMap(
+        rule, Way.ADD, "dim", "index" if rule is not Rule.CLAMPED else "", "src", index_dtypes=(LONG,)
+    )
+    kernel = write_map_kernel(found, "tested", (HALF2,), STYLE)
+    options = Options(include=(torch_root() / "include",))
+    assert compile_kernels(HEADS + kernel.source, ["tested_half2_int"], options).exists()
+
+
 def test_an_index_outside_reads_zero_and_writes_nothing() -> None:
     index = torch.tensor([0, 9, -1])
     source = torch.tensor([1.0, 2.0, 3.0])
@@ -281,7 +292,7 @@ kernel void scatter_add(device c10::metal::AtomicType_t<sum_t<T>>* output, const
   }
   const index_t at = index[index_offset];
   if (at >= 0 && at < output_size) {
-    c10::metal::AtomicType<sum_t<T>>::atomic_add(output, output_offset + at * output_stride, src[src_offset]);
+    c10::metal::AtomicType<sum_t<T>>::atomic_add(output, output_offset + at * output_stride, static_cast<sum_t<T>>(src[src_offset]));
   }
 }
 

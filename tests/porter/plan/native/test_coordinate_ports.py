@@ -275,7 +275,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Puts.metal
-@@ -0,0 +1,73 @@
+@@ -0,0 +1,75 @@
 +#include <c10/metal/atomic.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
@@ -319,7 +319,9 @@ new file mode 100644
 +  if (at >= 0 && at < output_size) {
 +    output_offset += at * index_t(output_strides[0]);
 +    c10::metal::AtomicType<sum_t<T>>::atomic_add(
-+        output, output_offset, grad_output[grad_output_offset]);
++        output,
++        output_offset,
++        static_cast<sum_t<T>>(grad_output[grad_output_offset]));
 +  }
 +}
 +
@@ -455,7 +457,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Puts.metal
-@@ -0,0 +1,73 @@
+@@ -0,0 +1,75 @@
 +#include <c10/metal/atomic.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
@@ -498,7 +500,9 @@ new file mode 100644
 +  const index_t at = index[index_offset];
 +  if (at >= 0 && at < output_size) {
 +    c10::metal::AtomicType<sum_t<T>>::atomic_add(
-+        output, output_offset + at * output_stride, src[src_offset]);
++        output,
++        output_offset + at * output_stride,
++        static_cast<sum_t<T>>(src[src_offset]));
 +  }
 +}
 +
@@ -617,7 +621,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Puts.metal
-@@ -0,0 +1,54 @@
+@@ -0,0 +1,56 @@
 +#include <c10/metal/atomic.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
@@ -643,7 +647,9 @@ new file mode 100644
 +    uint tid [[thread_position_in_grid]]) {
 +  const index_t at = input[tid * input_stride];
 +  if (at >= 0 && at < output_size) {
-+    const T value = has_weights ? weights[tid * weights_stride] : T(1);
++    const sum_t<T> value = has_weights
++        ? static_cast<sum_t<T>>(weights[tid * weights_stride])
++        : sum_t<T>(1);
 +    c10::metal::AtomicType<sum_t<T>>::atomic_add(
 +        output, at * output_stride, value);
 +  }
