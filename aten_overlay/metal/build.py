@@ -171,7 +171,8 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     )
     shared = watched or any(shares_state(unit, instance) for instance in instances)
     module = _lower_either(key, code, wanted, options, shared)
-    completed = _complete(key, module, options) if shared else module
+    is_checked_soon = _is_quick(options) and options.checked  # before plain code is made, which adds no checks
+    completed = _complete(key, module, options) if shared or is_checked_soon else module
     rest = ["-x", "none", str(runtime), "-lm"]
     if _is_quick(options):
         plain = [*_flags_for_plain_code(options), *_WHOLE]
@@ -181,7 +182,7 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
             if compiler.TOO_LARGE not in error.what:
                 raise
     build = _flags_for_second_step(options) if shared else _flags_for_module(options)
-    return compiler.build_cached(key, ".so", [*build, *_WHOLE], [str(completed), *rest])
+    return compiler.build_cached(key, ".so", [*build, *_WHOLE], [str(completed if shared else module), *rest])
 
 
 def has_tensors(text: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,12 @@ def test_instances_of_a_template_are_described_once() -> None:
     library.run("twice_int", [whole], [2])
     library.run("once", [None, ones], [2])
     assert (numbers.tolist(), whole.tolist(), ones.tolist()) == ([3, -4], [6, -8], [1, 1])
+
+
+def test_what_is_compiled_soon_is_checked_too() -> None:
+    library = Library(compile_kernels(SAME, ["twice_float"], replace(HOW, checked=True)))
+    with pytest.raises(OverlayError, match="out of bounds"):
+        library.run("twice_float", [np.zeros(2, np.float32)], [3])
 
 
 def _run(library: Library) -> np.ndarray:
