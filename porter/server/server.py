@@ -153,9 +153,8 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
     Each arithmetic runs in its own worker, and so does a short run with bounds checks, all in parallel. On hardware
     there is one run, in this process, because Metal does not survive a fork.
     """
-    case = worker.Case(request.root, request.texts, request.target, request.backend)
     if BACKENDS[request.backend].ON_HARDWARE:
-        alone = act_here(partial(_run, case, _options(request, request.arithmetic)), progress)
+        alone = act_here(partial(_run, request, _options(request, request.arithmetic)), progress)
         return replace(alone, samples=()) if isinstance(alone, VerdictAnswer) else alone
     began = time.monotonic()
     arithmetics = ARITHMETICS if request.arithmetic == ALL else (request.arithmetic,)
@@ -164,8 +163,7 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
     if request.large:
         runs.append(replace(_options(request, arithmetics[0], checked=True), large=True))
     old = _OldPath(request, limits)
-    case.read_ahead()
-    started = [Process(partial(_run, case, options), partial(_fail, request, options), limits) for options in runs]
+    started = [Process(partial(_run, request, options), partial(_fail, request, options), limits) for options in runs]
     answers = wait([*started, *old.processes], progress, link)[: len(runs)]
     found = [each for each in answers if isinstance(each, VerdictAnswer)]
     if len(found) < len(answers):
@@ -219,8 +217,8 @@ class _OldPath:
         return replace(whole, old_path=compare_paths(self._found, samples))
 
 
-def _run(case: worker.Case, options: RunOptions, progress: Progress) -> Answer:
-    return worker.verify(case, options, progress)
+def _run(request: VerifyRequest, options: RunOptions, progress: Progress) -> Answer:
+    return worker.verify(request.root, request.texts, request.target, options, progress)
 
 
 def _run_old_path(request: VerifyRequest, progress: Progress) -> Answer:

@@ -7,9 +7,7 @@ import importlib
 import re
 import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,41 +85,6 @@ class RunOptions:
     library: str = ""
 
 
-@dataclass(frozen=True)
-class Case:
-    """A target in the tree that some texts make of a checkout, and what every run of its verdict reads there, once."""
-
-    root: Path
-    texts: Mapping[str, str]
-    target: VerifyTarget
-    backend: str
-
-    def read_ahead(self) -> None:
-        """Reads what takes no compiler, before the runs are forked, which have a time limit. What is wrong is for a
-        run to tell.
-        """
-        with suppress(Exception):
-            if not self.lint:
-                assert self.context
-
-    @cached_property
-    def tree(self) -> Tree:
-        return materialise(self.root, self.texts, cache.root())
-
-    @cached_property
-    def lint(self) -> list[Failure]:
-        return find_lint(self.tree)
-
-    @cached_property
-    def unregistered(self) -> list[Failure]:
-        return find_unregistered(self.tree, self.target)
-
-    @cached_property
-    def context(self) -> Context:
-        """Asked for before code of the fork is loaded: it has the OpInfos that the dispatcher of the wheel knows."""
-        return make_context(self.tree, self.target, BACKENDS[self.backend].select_opinfos(self.target.base))
-
-
 def run_old_path(root: Path, target: VerifyTarget, progress: Progress, library: str = "") -> list[SampleResult]:
     """The results of all samples on the unmodified checkout, by a `library` of its old code if one was built."""
     from porter.verdict.suite.sample_results import run_samples
@@ -152,23 +115,25 @@ def run_baseline(
     return [EarlierResult(each.test, each.status, each.findings) for each in outcomes if each.test in tests]
 
 
-def verify(case: Case, options: RunOptions, progress: Progress) -> VerdictAnswer:
+def verify(
+    root: Path, texts: Mapping[str, str], target: VerifyTarget, options: RunOptions, progress: Progress
+) -> VerdictAnswer:
     """The verdict of one run, with the result of every sample. Raises NoVerdict.
 
     Reports steps to `progress`, which name the failure if the process dies.
     """
     started = time.monotonic()
+    tree = materialise(root, texts, cache.root())
     progress("lint")
-    found = case.lint
+    found = find_lint(tree)
     try:
         with raising_porter_errors():
-            return _build_and_test(case, options, found, progress, started)
+            return _build_and_test(tree, target, options, found, progress, started)
     except NoVerdict:
         raise
     except PorterError as error:
         spent = time.monotonic() - started
-        base = case.target.base
-        return VerdictAnswer(judge.verdict_of_error(base, error, spent, options.backend, options.arithmetic))
+        return VerdictAnswer(judge.verdict_of_error(target.base, error, spent, options.backend, options.arithmetic))
 
 
 def _path(library: str) -> Path | None:
@@ -269,22 +234,22 @@ def _find_unserved_dtypes(tree: Tree, target: VerifyTarget) -> list[Failure]:
 
 
 def _build_and_test(
-    case: Case, options: RunOptions, found: list[Failure], progress: Progress, started: float
+    tree: Tree, target: VerifyTarget, options: RunOptions, found: list[Failure], progress: Progress, started: float
 ) -> VerdictAnswer:
     """The verdict, where `found` are the lint failures."""
-    backend, tree, target = BACKENDS[options.backend], case.tree, case.target
+    backend = BACKENDS[options.backend]
     if not found:
         progress("build")
         if options.backend != CUDA:  # which may find what another machine compiled, and asks for the kernels
             if target.pairs or not backend.ON_HARDWARE:
                 _require_compiler()
-            found = case.unregistered
+            found = find_unregistered(tree, target)
     if found:
         spent = time.monotonic() - started
         return VerdictAnswer(
             judge.verdict_without_tests(target.base, found, spent, options.backend, options.arithmetic)
         )
-    context = case.context
+    context = make_context(tree, target, backend.select_opinfos(target.base))
     if options.library:
         host.load_built(Path(options.library), tree, target, options.arithmetic, options.checked)
     else:

@@ -36,13 +36,15 @@ def select_opinfos(base: str) -> Selection:
 
     Asked before the fork's own code is loaded: the table, made once for each torch, is of what falls back to the CPU.
     """
-    from porter.verdict.suite.made_opinfos import name_opinfos
+    from torch.testing._internal.common_methods_invocations import op_db
 
-    if any(base in names for _, _, names in name_opinfos()):
+    from porter.verdict.suite.context import aten_names
+
+    if any(base in aten_names(op) for op in op_db):
         return Selection()
     forward = tuple(name for name, (names, _) in table().items() if base in names)
     functions = list_derived_with(base)
-    derived = {full for op, full, _ in name_opinfos() if op.supports_autograd and functions & _differentiated(op)}
+    derived = {op.full_name for op in op_db if op.supports_autograd and functions & _differentiated(op)}
     backward = (name for name, (_, names) in table().items() if base in names or name in derived)
     return Selection(forward, tuple(name for name in backward if name not in forward))
 
