@@ -11,7 +11,7 @@ from __future__ import annotations
 import faulthandler
 import inspect
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -41,7 +41,9 @@ def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype
             yield f"with {_RESULT_TYPE}={dtype}", _replace(sample, _RESULT_TYPE, dtype)
 
 
-def leave_out_crashes(op: OpInfo, varied: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str, SampleInput]]:
+def leave_out_crashes(
+    op: Callable[..., Any], varied: Iterable[tuple[str, SampleInput]]
+) -> Iterator[tuple[str, SampleInput]]:
     """Those that end no process on the CPU, whose kernels do not check all that they are given."""
     left = list(varied)
     while left:
@@ -50,7 +52,7 @@ def leave_out_crashes(op: OpInfo, varied: Iterable[tuple[str, SampleInput]]) -> 
         left = left[survived + 1 :]
 
 
-def _count_survived(op: OpInfo, varied: Sequence[SampleInput]) -> int:
+def _count_survived(op: Callable[..., Any], varied: Sequence[SampleInput]) -> int:
     """How many calls a child process makes before one ends it."""
     reader, writer = os.pipe()
     child = os.fork()

@@ -75,12 +75,12 @@ class OpInfos:
             self._made[key] = [samples.keep_on_cpu(op, sample) for sample in made]
         return [samples.copy_sample(sample) for sample in self._made[key]]
 
-    def pick_samples(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+    def pick_samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
         """A few samples with a tensor input, with dimensions where there are any; operands of one shape come first.
 
         Of an OpInfo of several operators, those that call one under test.
         """
-        found = [s for s in self.samples(op, dtype) if isinstance(s.input, torch.Tensor)]
+        found = [s for s in self.samples(op, dtype, requires_grad) if isinstance(s.input, torch.Tensor)]
         if op.full_name in self.context.through:
             found = [s for s in found if self._calls_tested(op, s)] or found
         large = [s for s in found if s.input.ndim > 1 and s.input.numel()] or found

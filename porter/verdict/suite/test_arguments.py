@@ -1,4 +1,4 @@
-"""`TestArgumentsMPS.test_arguments_<op>_mps_<dtype>`: OpInfo samples with their other arguments varied, one at a time.
+"""`TestArgumentsMPS.test_arguments_<op>_mps_<dtype>` and `test_slopes_by_arguments`: samples with an argument varied.
 
 Arguments of elementwise operators are numbers, which the tests of edge values vary.
 """
@@ -7,17 +7,24 @@ Arguments of elementwise operators are numbers, which the tests of edge values v
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+
 import torch
+from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import OpInfo
 
 from porter.verdict.suite.arguments import leave_out_crashes, vary_arguments
-from porter.verdict.suite.consistency import Consistency, instantiate
+from porter.verdict.suite.consistency import Refused, instantiate
 from porter.verdict.suite.context import get_context
+from porter.verdict.suite.gradients import Gradients, differentiate
 from porter.verdict.suite.opinfos import MPS_DTYPES, is_pointwise, opinfos, parametrize_over
 from porter.verdict.suite.samples import copy_sample
 
 OPINFOS = opinfos(get_context())
-TAKING = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
+FORWARD = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
+SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+BACKWARD = [each for each in SLOPES if not is_pointwise(each)]
 
 
 def varies(op: OpInfo, dtype: torch.dtype) -> bool:
@@ -28,18 +35,30 @@ def varies(op: OpInfo, dtype: torch.dtype) -> bool:
         return True
 
 
-class TestArguments(Consistency):
+class TestArguments(Gradients):
     """Values of arguments that no OpInfo sample gives make what the CPU makes of them."""
 
     opinfos = OPINFOS
 
-    @parametrize_over(TAKING, applies=varies, allowed_dtypes=OPINFOS.dtypes)
+    @parametrize_over(FORWARD, applies=varies, allowed_dtypes=OPINFOS.dtypes)
     def test_arguments(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype):
                 varied = leave_out_crashes(op, vary_arguments(op, sample, MPS_DTYPES))
                 copied = ((label, copy_sample(each)) for label, each in varied)  # a flag may have it written to
                 self.match_all(op, dtype, copied, device, self.same_or_as_near)
+
+    @parametrize_over(BACKWARD, applies=varies, dtypes=OpDTypes.supported_backward, allowed_dtypes=OPINFOS.grad_dtypes)
+    def test_slopes_by_arguments(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        computed = partial(differentiate, op)
+        with self.count_calls(dtype, op, slopes=True):
+            for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
+                varied = vary_arguments(op, sample, OPINFOS.grad_dtypes)
+                for label, each in leave_out_crashes(computed, varied):
+                    with suppress(Refused):
+                        self.cpu(computed, copy_sample(each))
+                        with self.asking():
+                            self.match_slopes(op, dtype, each, device, f"{label}: ")
 
 
 instantiate(TestArguments, globals())

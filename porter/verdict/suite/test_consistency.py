@@ -9,7 +9,6 @@ The module is imported once for each run: what it tests is that run's context.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -18,9 +17,10 @@ from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import beyond, bounds, compare, counters, execution, results, samples
-from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, to_cpu
+from porter.verdict.suite import beyond, bounds, compare, counters, results, samples
+from porter.verdict.suite.consistency import Refused, instantiate, to_cpu
 from porter.verdict.suite.context import get_context
+from porter.verdict.suite.gradients import Gradients
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
@@ -28,7 +28,7 @@ FORWARD = OPINFOS.select("mps_ops_modifier")
 PLANNED_COMPLEX = [torch.complex64] if OPINFOS.plans(torch.complex64) else []
 
 
-class TestConsistency(Consistency):
+class TestConsistency(Gradients):
     """Upstream's two tests, and tests of the same samples with other layouts, dtypes and values."""
 
     opinfos = OPINFOS
@@ -58,31 +58,7 @@ class TestConsistency(Consistency):
     def match_gradients(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op, slopes=True):
             for sample in OPINFOS.samples(op, dtype, requires_grad=True):
-                want, wanted_from = _outputs(op, sample)
-                mirrored = _mirrored(sample, device)
-                before = counters.read_kernels()
-                with execution.device_context():
-                    got, got_from = _outputs(op, mirrored)
-                self.elements += count_computed_elements(got, got_from)
-                with self.noting(before):
-                    for mine, theirs in zip(got, want, strict=True):
-                        self.same(op, dtype, sample, mine, theirs)
-                if want:
-                    tolerance = OPINFOS.tolerances(op, dtype, sample.kwargs)
-                    seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
-                    slopes = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
-                    with self.noting():
-                        with execution.device_context():
-                            ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
-                        self.same_slopes(ours, slopes, lambda s=sample, d=seeds: _exact_slopes(op, s, d), **tolerance)
-
-    def same_slopes(self, ours: Any, theirs: Any, exact: Callable[[], Any], **tolerance: Any) -> None:
-        """Asserts that gradients match the CPU's or those in float64, in case the CPU's own rounding is off."""
-        try:
-            self.assertEqual(ours, theirs, **tolerance, exact_device=False)
-        except AssertionError:
-            precise = [e if e is None else e.to(t.dtype) for e, t in zip(exact(), theirs, strict=True)]
-            self.assertEqual(ours, precise, **tolerance, exact_device=False)
+                self.match_slopes(op, dtype, sample, device)
 
     @parametrize_over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
     def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
@@ -219,32 +195,6 @@ class TestConsistency(Consistency):
             beyond = found.beyond or beyond
         if beyond:
             self.fail(beyond)
-
-
-def _exact_slopes(op: OpInfo, sample: SampleInput, seeds: list[torch.Tensor]) -> Any:
-    """The gradients of a sample's inputs on the CPU in float64 or complex128."""
-    outputs, inputs = _outputs(op, sample.transform(_to_double_leaf))
-    return torch.autograd.grad(outputs, inputs, [compare.widen(seed) for seed in seeds], allow_unused=True)
-
-
-def _mirrored(sample: SampleInput, device: str) -> SampleInput:
-    args, kwargs = samples.mirror(sample.args, device), samples.mirror(sample.kwargs, device)
-    return SampleInput(samples.mirror(sample.input, device), args=args, kwargs=kwargs)
-
-
-def _outputs(op: OpInfo, sample: SampleInput) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """The differentiable outputs of a call, and the inputs to differentiate by."""
-    result = op(sample.input, *sample.args, **sample.kwargs)
-    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return _differentiable(pytree.tree_leaves(result)), _differentiable(leaves)
-
-
-def _differentiable(values: list[Any]) -> list[torch.Tensor]:
-    return [v for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
-
-
-def _to_double_leaf(value: Any) -> Any:
-    return compare.widen(value).requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 
 instantiate(TestConsistency, globals())

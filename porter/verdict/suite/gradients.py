@@ -1,0 +1,81 @@
+"""Compares gradients on mps with the CPU's, or with those in float64 in case the CPU's own rounding is off."""
+
+# mypy: disable-error-code="no-untyped-call, no-any-return"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite import compare, counters, execution, samples
+from porter.verdict.suite.consistency import Consistency, count_computed_elements
+
+
+class Gradients(Consistency):
+    """Runs samples forward and backward on both devices."""
+
+    def match_slopes(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, label: str = "") -> None:
+        """Notes where results or gradients differ."""
+        want, wanted_from = run_forward(op, sample)
+        mirrored = _mirror(sample, device)
+        before = counters.read_kernels()
+        with execution.device_context():
+            got, got_from = run_forward(op, mirrored)
+        self.elements += count_computed_elements(got, got_from)
+        with self.noting(before):
+            for mine, theirs in zip(got, want, strict=True):
+                self.same(op, dtype, sample, mine, theirs, label)
+        if want:
+            tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)
+            seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
+            slopes = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
+            with self.noting():
+                with execution.device_context():
+                    ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
+                self.same_slopes(ours, slopes, lambda: _exact_slopes(op, sample, seeds), label, **tolerance)
+
+    def same_slopes(self, ours: Any, theirs: Any, exact: Callable[[], Any], label: str = "", **tolerance: Any) -> None:
+        """Asserts that gradients match the CPU's, or those in float64."""
+        try:
+            self.assertEqual(ours, theirs, **tolerance, exact_device=False)
+        except AssertionError:
+            precise = [e if e is None else e.to(t.dtype) for e, t in zip(exact(), theirs, strict=True)]
+            self.assertEqual(ours, precise, f"{label}gradients: " if label else None, **tolerance, exact_device=False)
+
+
+def differentiate(op: OpInfo, *args: Any, **kwargs: Any) -> Any:
+    """The gradients of a call by what it differentiates; None where no result has one."""
+    outputs, inputs = run_forward(op, SampleInput(args[0], args=args[1:], kwargs=kwargs))
+    if not outputs:
+        return None
+    return torch.autograd.grad(outputs, inputs, list(map(torch.ones_like, outputs)), allow_unused=True)
+
+
+def run_forward(op: OpInfo, sample: SampleInput) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The differentiable outputs of a call, and the inputs to differentiate by."""
+    result = op(sample.input, *sample.args, **sample.kwargs)
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return _differentiable(pytree.tree_leaves(result)), _differentiable(leaves)
+
+
+def _exact_slopes(op: OpInfo, sample: SampleInput, seeds: list[torch.Tensor]) -> Any:
+    """The gradients of a sample's inputs on the CPU in float64 or complex128."""
+    outputs, inputs = run_forward(op, sample.transform(_to_double_leaf))
+    return torch.autograd.grad(outputs, inputs, [compare.widen(seed) for seed in seeds], allow_unused=True)
+
+
+def _mirror(sample: SampleInput, device: str) -> SampleInput:
+    args, kwargs = samples.mirror(sample.args, device), samples.mirror(sample.kwargs, device)
+    return SampleInput(samples.mirror(sample.input, device), args=args, kwargs=kwargs)
+
+
+def _differentiable(values: list[Any]) -> list[torch.Tensor]:
+    return [v for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
+
+
+def _to_double_leaf(value: Any) -> Any:
+    return compare.widen(value).requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
