@@ -12,7 +12,6 @@ import faulthandler
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -20,9 +19,11 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite import samples
+from porter.verdict.suite.context import aten_names
 
 _FAR = 1 << 32  # what nothing is left of in 32 bits
 _RESULT_TYPE = "dtype"
+_REFUSED, _COMPUTED = 0, 1
 _ORDER = "sorted"  # a flag without which results may be in any order
 
 
@@ -41,35 +42,43 @@ def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype
             yield f"with {_RESULT_TYPE}={dtype}", _replace(sample, _RESULT_TYPE, dtype)
 
 
-def leave_out_crashes(
+def keep_computed(
     op: Callable[..., Any], varied: Iterable[tuple[str, SampleInput]]
 ) -> Iterator[tuple[str, SampleInput]]:
-    """Those that end no process on the CPU, whose kernels do not check all that they are given."""
+    """Those that the CPU computes: it raises an error for some and, not checking all that it is given, ends its process
+    for others.
+    """
     left = list(varied)
     while left:
-        survived = _count_survived(op, [sample for _, sample in left])
-        yield from left[:survived]
-        left = left[survived + 1 :]
+        outcomes = _run_in_child(op, [sample for _, sample in left])
+        yield from (each for each, outcome in zip(left, outcomes, strict=False) if outcome == _COMPUTED)
+        left = left[len(outcomes) + 1 :]
 
 
-def _count_survived(op: Callable[..., Any], varied: Sequence[SampleInput]) -> int:
-    """How many calls a child process makes before one ends it."""
+def _run_in_child(op: Callable[..., Any], varied: Sequence[SampleInput]) -> bytes:
+    """What comes of each call in a child process; of fewer calls if one ends it."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         faulthandler.disable()
         try:
             for sample in map(samples.copy_sample, varied):
-                with suppress(Exception):
-                    op(sample.input, *sample.args, **sample.kwargs)
-                os.write(writer, b".")
+                os.write(writer, bytes([_run(op, sample)]))
         finally:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        survived = len(pipe.read())
+        outcomes = pipe.read()
     os.waitpid(child, 0)
-    return survived
+    return outcomes
+
+
+def _run(op: Callable[..., Any], sample: SampleInput) -> int:
+    try:
+        op(sample.input, *sample.args, **sample.kwargs)
+    except Exception:  # of any kind: the value may be none that the function is written for
+        return _REFUSED
+    return _COMPUTED
 
 
 def _list_others(op: OpInfo, sample: SampleInput, place: int | str, value: Any) -> Iterator[Any]:
@@ -78,19 +87,26 @@ def _list_others(op: OpInfo, sample: SampleInput, place: int | str, value: Any) 
             yield not value
         return
     yield from samples.list_other_scalars(value)
-    if isinstance(value, int):
-        for far in (value + _FAR, value - _FAR):
-            if _shapes(op, _replace(sample, place, far)) == _shapes(op, sample) is not None:
-                yield far
+    expected = _shapes(op, sample) if isinstance(value, int) else None
+    if expected is not None:
+        yield from (
+            far for far in (value + _FAR, value - _FAR) if _shapes(op, _replace(sample, place, far)) == expected
+        )
 
 
 def _list_defaults(op: OpInfo) -> list[tuple[str, Any]]:
     """Arguments of every overload that a call may leave out, and their defaults."""
     if inspect.isfunction(op.op):
         parameters = inspect.signature(op.op).parameters.values()
-        return [(each.name, each.default) for each in parameters if each.default is not each.empty]
-    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{op.aten_name}")
-    arguments = (each for schema in schemas for each in schema.arguments)
+        named = [(each.name, each.default) for each in parameters if each.default is not each.empty]
+        passes_others = any(each.kind is each.VAR_KEYWORD for each in parameters)
+        return [*(_list_schema_defaults(op) if passes_others else ()), *named]
+    return _list_schema_defaults(op)
+
+
+def _list_schema_defaults(op: OpInfo) -> list[tuple[str, Any]]:
+    found = (torch._C._jit_get_schemas_for_operator(f"aten::{name}") for name in sorted(aten_names(op)))
+    arguments = (each for schemas in found for schema in schemas for each in schema.arguments)
     return [(each.name, each.default_value) for each in arguments if each.has_default_value()]
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Any
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import leave_out_crashes, vary_arguments
+from porter.verdict.suite.arguments import keep_computed, vary_arguments
 
 
 def _find(name: str) -> OpInfo:
@@ -58,12 +57,18 @@ def test_a_varied_call_is_the_sample_but_for_one_argument() -> None:
         assert changed.input is sample.input and same.count(False) + len(added) == 1
 
 
-def test_calls_that_end_the_process_are_left_out() -> None:
-    def crash(value: torch.Tensor, how: str) -> Any:
+def test_calls_that_raise_or_end_the_process_are_left_out() -> None:
+    def compute(value: torch.Tensor, how: str) -> None:
         if how == "crashes":
             os.kill(os.getpid(), signal.SIGKILL)
-        raise RuntimeError(how)
+        if how == "raises":
+            raise AttributeError(how)
 
-    calls = [(how, SampleInput(torch.ones(1), args=(how,))) for how in ("a", "crashes", "b", "c", "crashes")]
-    op: Any = crash
-    assert [label for label, _ in leave_out_crashes(op, calls)] == ["a", "b", "c"]
+    calls = [(how, SampleInput(torch.ones(1), args=(how,))) for how in ("a", "crashes", "b", "raises", "c", "crashes")]
+    assert [label for label, _ in keep_computed(compute, calls)] == ["a", "b", "c"]
+
+
+def test_the_arguments_that_a_function_passes_on_are_those_of_the_schema() -> None:
+    sample = SampleInput(torch.ones(4, 2), args=(torch.tensor([1, 2]),))
+    labels = _list_labels("nn.functional.embedding", sample)
+    assert "with scale_grad_by_freq=True" in labels and "with padding_idx=1" in labels
