@@ -6,8 +6,8 @@
 The whole fork is built, which takes minutes the first time: its native operators launch their kernels, and what the
 others send to MPSGraph is evaluated node by node. One line a test that fails; then the counts. A test that its process
 dies in, or that takes more than N seconds, fails.
-With `--before`, what `--save` wrote for the fork as it was, prints the tests that passed then and fail now, and ends
-with 1 if there are any.
+`--save` writes each result as it comes, one JSON object a line. With `--before`, what it wrote for the fork as it was,
+prints the tests that passed then and fail now, and ends with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -61,15 +62,16 @@ def main() -> int:
     parser.add_argument("--before", type=Path, action="append", default=[])
     options = parser.parse_args()
     found = []
-    for each in _run(options):
-        found.append(each)
-        if each.status == "failed":
-            print(each, flush=True)
-    if options.save:
-        options.save.write_text(json.dumps([asdict(each) for each in found], indent=1))
+    with options.save.open("w") if options.save else nullcontext() as saved:
+        for each in _run(options):
+            found.append(each)
+            if each.status == "failed":
+                print(each, flush=True)
+            if saved:
+                print(json.dumps(asdict(each)), file=saved, flush=True)
     counts = Counter(each.status for each in found)
     print(", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "no test is selected")
-    before = [Result(**each) for file in options.before for each in json.loads(file.read_text())]
+    before = [Result(**json.loads(line)) for file in options.before for line in file.read_text().splitlines()]
     lost = list_lost(before, found)
     for each in lost:
         print(f"passed before: {each.test}")

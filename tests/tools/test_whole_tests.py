@@ -34,13 +34,13 @@ class TestMine(unittest.TestCase):
 
 def test_tests_that_passed_before_are_named(tmp_path: Path, python: Run) -> None:
     (tmp_path / "mine.py").write_text(FAILING)
-    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
     names = ("test_dies", "test_erf", "test_fails", "test_is_skipped")
-    before.write_text(json.dumps([{"test": f"TestMine.{name}", "status": "passed"} for name in names[:2]]))
+    before.write_text("".join(json.dumps({"test": f"TestMine.{name}", "status": "passed"}) + "\n" for name in names[:2]))
     options = ("--tests", str(tmp_path / "mine.py"), "--save", str(after), "--before", str(before))
     done = python("tools/whole_tests.py", str(EMBEDDED_FORK), *options)
     assert done.returncode == 1, done.stderr
-    status = {each["test"]: each["status"] for each in json.loads(after.read_text())}
+    status = {each["test"]: each["status"] for each in map(json.loads, after.read_text().splitlines())}
     assert [status[f"TestMine.{name}"] for name in names] == ["failed", "passed", "failed", "skipped"]
     assert done.stdout.splitlines() == [
         "TestMine.test_dies: failed: its process died, or took over 60 s",

@@ -35,7 +35,10 @@ def varies(op: OpInfo, dtype: torch.dtype) -> bool:
 
 
 class TestArguments(Gradients):
-    """Values of arguments that no OpInfo sample gives make what the CPU makes of them."""
+    """Values of arguments that no OpInfo sample gives make what the CPU makes of them.
+
+    Some values need no kernel (a factor of 1): the sample as given, which comes first, is to reach it.
+    """
 
     opinfos = OPINFOS
 
@@ -44,7 +47,8 @@ class TestArguments(Gradients):
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype):
                 varied = keep_computed(op, vary_arguments(op, sample, MPS_DTYPES))
-                copied = ((label, copy_sample(each)) for label, each in varied)  # a flag may have it written to
+                # A flag may have a sample written to.
+                copied = ((label, copy_sample(each)) for label, each in (("as given", sample), *varied))
                 self.match_all(op, dtype, copied, device, self.same_or_as_near)
 
     @parametrize_over(BACKWARD, applies=varies, dtypes=OpDTypes.supported_backward, allowed_dtypes=OPINFOS.grad_dtypes)
@@ -53,7 +57,7 @@ class TestArguments(Gradients):
         with self.count_calls(dtype, op, slopes=True):
             for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
                 varied = vary_arguments(op, sample, OPINFOS.grad_dtypes)
-                for label, each in keep_computed(computed, varied):
+                for label, each in (("as given", sample), *keep_computed(computed, varied)):
                     with self.asking():
                         self.match_slopes(op, dtype, each, device, f"{label}: ")
 
