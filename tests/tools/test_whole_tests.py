@@ -36,7 +36,9 @@ def test_tests_that_passed_before_are_named(tmp_path: Path, python: Run) -> None
     (tmp_path / "mine.py").write_text(FAILING)
     before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
     names = ("test_dies", "test_erf", "test_fails", "test_is_skipped")
-    before.write_text("".join(json.dumps({"test": f"TestMine.{name}", "status": "passed"}) + "\n" for name in names[:2]))
+    before.write_text(
+        "".join(json.dumps({"test": f"TestMine.{name}", "status": "passed"}) + "\n" for name in names[:2])
+    )
     options = ("--tests", str(tmp_path / "mine.py"), "--save", str(after), "--before", str(before))
     done = python("tools/whole_tests.py", str(EMBEDDED_FORK), *options)
     assert done.returncode == 1, done.stderr
