@@ -28,6 +28,7 @@ _EQUAL = re.compile(r"(?P<name>[a-z]\w*) == (?P<number>-?inf|\d+(?:\.0)?)")
 _REDUCTIONS = {"0": "none", "1": "mean", "2": "sum"}  # ATen/core/Reduction.h
 _NUMBERS = {"inf": "inf", "-inf": "negative_inf", "0": "zero", "0.0": "zero"}
 _NAMED_DIMS = re.compile(r"names_\w+_dims\(")  # by which recordings differ; ATen has no such function
+_NUMBER_TYPES = ("float", "int", "SymInt")
 _INFINITY = "std::numeric_limits<double>::infinity()"
 _OF_KIND: Mapping[Kind, str] = {
     Kind.FLOATING: "at::isFloatingType({})", Kind.INTEGRAL: "at::isIntegralType({}, /*includeBool=*/false)",
@@ -115,11 +116,22 @@ def _with_name(launch: str, kernel: str) -> str:
 
 def _write_test(programs: Programs, at: int, names: Names, body: str) -> str:
     """The condition of a case that is not the last."""
-    conditions = (_write_condition(each, names, body) for each in programs.cases[at].when)
+    case = programs.cases[at]
+    left = [each for each in case.when if not _is_excluded(each, programs, at, names)]
+    conditions = (_write_condition(each, names, body) for each in left or case.when)
     tests = [*_write_types(programs, at, names), *conditions]
     if not tests:
         raise _refuse("two cases hold for the same calls")
     return " && ".join(f"({each})" if " || " in each and len(tests) > 1 else each for each in tests)
+
+
+def _is_excluded(condition: Condition, programs: Programs, at: int, names: Names) -> bool:
+    """Whether an earlier case, which alone asks for the opposite, has taken the calls that do not meet a condition."""
+    opposite = (Condition(condition.text, not condition.holds),)
+    return any(
+        tuple(each.when) == opposite and not list(_write_types(programs, i, names))
+        for i, each in enumerate(programs.cases[:at])
+    )
 
 
 def _refuse(what: str) -> PorterError:
@@ -139,7 +151,8 @@ def _join_branches(branches: Sequence[_Branch]) -> Iterator[str]:
         end = 0
     yield from texts[0][:begin]
     for i, branch in enumerate(branches):
-        head = f"if ({' || '.join(map(_parenthesize, branch.tests))}) {{" if branch.tests else "{"
+        tests = branch.tests if len(branch.tests) == 1 else map(_parenthesize, branch.tests)
+        head = f"if ({' || '.join(tests)}) {{" if branch.tests else "{"
         yield f"{'} else ' if i else ''}{head}"
         yield from (*branch.chosen, *branch.lines[begin : len(branch.lines) - end])
     yield "}"
@@ -200,6 +213,8 @@ def _write_condition(condition: Condition, names: Names, body: str) -> str:
     compared = _COMPARED.fullmatch(condition.text)
     if compared and names.types.get(compared["name"], "").startswith("Scalar"):
         return _write_comparison(compared, condition.holds, names, body)
+    if compared and names.types.get(compared["name"]) in _NUMBER_TYPES:
+        return _compare(names.variable(compared["name"]), compared, condition.holds)
     parts, last = [], 0
     for token in name_tokens(condition.text):
         if names.types.get(token.text) == "Tensor?" and condition.text.startswith(_GIVEN, token.end):
@@ -225,9 +240,15 @@ def _write_comparison(compared: re.Match[str], is_met: bool, names: Names, body:
     for local, default in find_locals(body, value):
         if default is None or holds(f"{name} {sign} {number}", {name: default}) is False:
             value, is_given = local, True
-    text = f"{value} {sign} {number.replace('inf', _INFINITY)}"
-    if not is_given:
-        text = f"{variable}.has_value() && {text}"
-    if is_met:
-        return text
-    return text.replace(" == ", " != ") if is_given and sign == "==" else f"!({text})"
+    if is_given:
+        return _compare(value, compared, is_met)
+    text = f"{variable}.has_value() && {_compare(value, compared, True)}"
+    return text if is_met else f"!({text})"
+
+
+def _compare(value: str, compared: re.Match[str], is_met: bool) -> str:
+    """Whether a number in C++ compares as it is to, or does not; NaN is not less and not greater."""
+    sign, number = compared["sign"], compared["number"].replace("inf", _INFINITY)
+    if is_met or sign == "==":
+        return f"{value} {sign if is_met else '!='} {number}"
+    return f"!({value} {sign} {number})"

@@ -130,7 +130,7 @@ def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]
             text = format_block(checkout, file, helper) + text
     named = (header for pattern, header in _DECLARED_IN if pattern.search(text))
     headers = tuple(header for header in dict.fromkeys(named) if checkout.exists(header))
-    text = define_missing(checkout, file, text) + text
+    text = f"{define_missing(checkout, file, text)}{text}".rstrip("\n") + "\n"
     if not checkout.exists(file):
         includes = "".join(f"#include <{header}>\n" for header in sorted((*headers, "metal_stdlib")))
         yield Edit(file, 0, 0, f"{includes}\nusing namespace metal;\n\n{text}")
