@@ -13,7 +13,7 @@ import torch
 from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import OpInfo
 
-from porter.verdict.suite.arguments import keep_computed, vary_arguments
+from porter.verdict.suite.arguments import keep_computed, list_result_types, vary_arguments
 from porter.verdict.suite.consistency import instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.gradients import Gradients, differentiate
@@ -46,7 +46,7 @@ class TestArguments(Gradients):
     def test_arguments(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype):
-                varied = keep_computed(op, vary_arguments(op, sample, MPS_DTYPES))
+                varied = keep_computed(op, vary_arguments(op, sample, list_result_types(op, MPS_DTYPES)))
                 # A flag may have a sample written to.
                 copied = ((label, copy_sample(each)) for label, each in (("as given", sample), *varied))
                 self.match_all(op, dtype, copied, device, self.same_or_as_near)
@@ -56,7 +56,7 @@ class TestArguments(Gradients):
         computed = partial(differentiate, op)
         with self.count_calls(dtype, op, slopes=True):
             for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
-                varied = vary_arguments(op, sample, OPINFOS.grad_dtypes)
+                varied = vary_arguments(op, sample, list_result_types(op, OPINFOS.grad_dtypes))
                 for label, each in (("as given", sample), *keep_computed(computed, varied)):
                     with self.asking():
                         self.match_slopes(op, dtype, each, device, f"{label}: ")

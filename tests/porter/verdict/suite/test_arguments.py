@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
+import unittest
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import keep_computed, vary_arguments
+from porter.verdict.suite.arguments import keep_computed, list_result_types, vary_arguments
 
 
 def _find(name: str) -> OpInfo:
@@ -23,6 +25,18 @@ def _list_labels(name: str, sample: SampleInput, *dtypes: torch.dtype) -> list[s
 def test_flags_and_result_types_that_a_schema_names_are_varied_though_a_call_gives_none() -> None:
     labels = _list_labels("sum", SampleInput(torch.ones(2, 3, dtype=torch.bool)), torch.int64, torch.float16)
     assert labels == ["with keepdim=True", "with dtype=torch.int64", "with dtype=torch.float16"]
+
+
+def test_results_are_of_no_type_that_the_lists_expect_to_fail() -> None:
+    op = copy.copy(_find("cumsum"))
+    op.decorators = (
+        DecorateInfo(unittest.expectedFailure, dtypes=[torch.complex64]),
+        DecorateInfo(unittest.expectedFailure, device_type="cuda", dtypes=[torch.float16]),
+        DecorateInfo(unittest.skip("slow"), "TestOther", dtypes=[torch.int8]),
+        unittest.skip("as a whole"),
+    )
+    given = [torch.float16, torch.int8, torch.complex64]
+    assert list_result_types(op, given) == [torch.float16, torch.int8]
 
 
 def test_flags_of_a_call_are_turned_over_wherever_they_stand() -> None:
