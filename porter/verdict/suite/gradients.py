@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,8 +28,8 @@ class Gradients(Consistency):
             got, got_from = run_forward(op, mirrored)
         self.elements += count_computed_elements(got, got_from)
         with self.noting(before):
-            for mine, theirs in zip(got, want, strict=True):
-                self.same(op, dtype, sample, mine, theirs, label)
+            for i, (mine, theirs) in enumerate(zip(got, want, strict=True)):
+                self.same(op, dtype, sample, mine, theirs, label, partial(_compute_output, op, sample, i))
         if want:
             tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)
             seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
@@ -58,8 +59,20 @@ def differentiate(op: OpInfo, *args: Any, **kwargs: Any) -> Any:
 def run_forward(op: OpInfo, sample: SampleInput) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """The differentiable outputs of a call, and the inputs to differentiate by."""
     result = op(sample.input, *sample.args, **sample.kwargs)
-    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return _differentiable(pytree.tree_leaves(result)), _differentiable(leaves)
+    return _differentiable(pytree.tree_leaves(result)), _differentiable(_list_leaves(sample))
+
+
+def _list_leaves(sample: SampleInput) -> list[Any]:
+    return pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+
+
+def _compute_output(op: OpInfo, given: SampleInput, at: int, sample: SampleInput) -> torch.Tensor:
+    """One of the differentiable outputs of a sample that is differentiated by what the given one is."""
+    for one, other in zip(_list_leaves(given), _list_leaves(sample), strict=True):
+        if isinstance(one, torch.Tensor) and one.requires_grad:
+            other.requires_grad_()
+    outputs, _ = run_forward(op, sample)
+    return outputs[at]
 
 
 def _exact_slopes(op: OpInfo, sample: SampleInput, seeds: list[torch.Tensor]) -> Any:

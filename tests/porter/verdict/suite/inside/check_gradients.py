@@ -1,0 +1,48 @@
+"""Results of an operator that has several, each compared as one alone is."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+import aten_overlay
+from porter.verdict.suite import counters, results
+from porter.verdict.suite.gradients import Gradients
+
+device = aten_overlay.start()
+
+
+class Suite(Gradients):
+    """One test, of which only what it notes is asked."""
+
+    opinfos: Any = SimpleNamespace(
+        tolerances=lambda *_: {"rtol": 1e-3, "atol": 1e-3}, context=SimpleNamespace(count_ported=lambda _: 0)
+    )
+    elements = 0
+
+    def test_results(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def counted() -> Any:
+    counters.install(dict, device.fallbacks)
+
+
+@pytest.mark.parametrize(("cpu", "mps", "is_wrong"), [(0.25, 0.0, False), (0.0, 0.25, True)])
+def test_a_result_in_half_is_right_that_matches_float64_where_the_cpu_does_not(
+    cpu: float, mps: float, is_wrong: bool
+) -> None:
+    def two(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        error = (mps if x.device.type == "mps" else cpu) if x.dtype == torch.float16 else 0.0
+        return x * 2, x * 3 + error
+
+    suite = Suite("test_results")  # type: ignore[no-untyped-call]
+    sample = SampleInput(torch.ones(2, 3, dtype=torch.float16, requires_grad=True))
+    suite.match_slopes(two, torch.float16, sample, "mps")  # type: ignore[arg-type]
+    found = results.get_record("test_results").findings
+    assert ["are not close" in each.what for each in found] == [True] * is_wrong
+    found.clear()
