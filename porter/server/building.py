@@ -36,7 +36,7 @@ def _build_many(request: BuildRequest, progress: Progress) -> BuildAnswer:
         return BuildAnswer((), f"{found[0].place}: {found[0].reason}")
     _compile_first_kernels(tree)
     library = str(host.build_many(tree, request.targets, missing_ok=False))
-    return BuildAnswer(tuple(library for _ in request.targets))
+    return BuildAnswer(tuple(library for _ in request.targets), fork=str(tree.root))
 
 
 def _build_parts(tree: Tree, targets: Sequence[VerifyTarget]) -> Iterator[tuple[str, str]]:

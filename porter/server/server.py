@@ -182,7 +182,8 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
 
 
 def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> RunOptions:
-    return RunOptions(request.expr, request.backend, arithmetic, checked, library=request.libraries.ported)
+    built = request.libraries
+    return RunOptions(request.expr, request.backend, arithmetic, checked, library=built.ported, fork=built.fork)
 
 
 class _OldPath:

@@ -73,7 +73,8 @@ class RunOptions:
     """How one worker runs the tests: a selection, a backend, an arithmetic, and bounds checks or not.
 
     With `first_failure`, it stops there: whether there is one is all that is asked. A `large` run has only the tests of
-    large tensors. A `library` of many operators is tested in place of one built for this operator alone.
+    large tensors. A `library` of many operators, which was built from a `fork`, is tested in place of one built for
+    this operator alone.
     """
 
     expr: str | None
@@ -83,6 +84,7 @@ class RunOptions:
     first_failure: bool = False
     large: bool = False
     library: str = ""
+    fork: str = ""
 
 
 def run_old_path(root: Path, target: VerifyTarget, progress: Progress, library: str = "") -> list[SampleResult]:
@@ -251,7 +253,8 @@ def _build_and_test(
         )
     context = make_context(tree, target, backend.select_opinfos(target.base))
     if options.library:
-        host.load_built(Path(options.library), tree, target, options.arithmetic, options.checked)
+        library, fork = Path(options.library), Path(options.fork)
+        host.load_built(library, fork, tree, target, options.arithmetic, options.checked)
     else:
         backend.load_operator(tree, target, options.arithmetic, options.checked)
     return _run_tests(tree, context, target, options, progress, started)

@@ -21,10 +21,14 @@ from porter.verdict.result import HOST, Verdict, VerifyTarget
 
 @dataclass(frozen=True)
 class Libraries:
-    """Libraries of many operators, the ported one among them, and of their old code; empty where none was built."""
+    """Libraries of many operators, the ported one among them, and of their old code; empty where none was built.
+
+    `fork` has the kernels that the ports launch: one may call others that are ported after it.
+    """
 
     ported: str = ""
     old: str = ""
+    fork: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,10 +131,14 @@ class PrepareAnswer:
 
 @dataclass(frozen=True)
 class BuildAnswer:
-    """The library for each target, in order; empty where there is none. `broken` says what does not build."""
+    """The library for each target, in order; empty where there is none. `broken` says what does not build.
+
+    `fork` is the folder that ports were built from.
+    """
 
     libraries: tuple[str, ...]
     broken: str = ""
+    fork: str = ""
 
 
 @dataclass(frozen=True)

@@ -125,16 +125,16 @@ class _Rounds:
     def _pending(self) -> list[StackedPlan]:
         return [step for step in self._planned() if step.op not in self.ended]
 
-    def _build(self) -> str:
-        """The library of all ports, without those with which the fork does not build; empty where none is built."""
+    def _build(self) -> BuildAnswer:
+        """Builds all ports but those with which the fork does not build; nothing on a backend without host code."""
         if not self._builds:
-            return ""
+            return BuildAnswer(())
         self._progress(Step("building all ports"))
         answer = self._request_build(len(self._planned())) if self._old else self._build_both()
         while answer.broken:
             self._leave_out(self._find_broken())
             answer = self._request_build(len(self._planned()))
-        return answer.libraries[0] if answer.libraries else ""
+        return answer
 
     def _build_both(self) -> BuildAnswer:
         """Builds all ports, and beside them the libraries of the old code: no choice of candidates changes those."""
@@ -185,9 +185,9 @@ class _Rounds:
         self._targets.pop(step.op, None)
         self._plan()
 
-    def _test(self, library: str) -> None:
+    def _test(self, built: BuildAnswer) -> None:
         steps = self._pending()
-        requests = [self._request(step, self._libraries(step, library)) for step in steps]
+        requests = [self._request(step, self._libraries(step, built)) for step in steps]
         done = 0
 
         def report(at: int, what: str) -> None:
@@ -202,8 +202,10 @@ class _Rounds:
                 assert isinstance(answer, VerdictAnswer)
                 self._take(step, answer.verdict)
 
-    def _libraries(self, step: StackedPlan, library: str) -> Libraries:
-        return Libraries(library, self._old.get(step.base, "")) if library else Libraries()
+    def _libraries(self, step: StackedPlan, built: BuildAnswer) -> Libraries:
+        if not built.libraries:
+            return Libraries()
+        return Libraries(built.libraries[0], self._old.get(step.base, ""), built.fork)
 
     def _request(self, step: StackedPlan, libraries: Libraries) -> VerifyRequest:
         """The request for the verdict on a plan in the fork as it leaves it, without the ports after it."""

@@ -129,7 +129,7 @@ def select_opinfos(base: str) -> Selection:
 def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     """Builds and loads the operator's host code, and compiles its kernels. Raises what building raises."""
     built = build(tree, _with_called([target]), recipe(tree.root), cache.root())
-    _load_tested(built.library, tree, target, arithmetic, checked)
+    _load_tested(built.library, tree.root, target, arithmetic, checked)
     counters.install(kernel_calls, fallbacks)
 
 
@@ -149,9 +149,11 @@ def _with_called(targets: Sequence[VerifyTarget]) -> list[VerifyTarget]:
     return list({each.base: each for each in (*called, *targets)}.values())
 
 
-def load_built(library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False) -> None:
-    """`load_operator` with the library that `build_many` built: the rows of the other operators stay unregistered."""
-    _load_tested(library, tree, target, arithmetic, checked)
+def load_built(
+    library: Path, fork: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False
+) -> None:
+    """`load_operator` with the library that `build_many` built from a fork: what else it has stays unregistered."""
+    _load_tested(library, fork, target, arithmetic, checked)
     for base in dict.fromkeys(
         (*target.through, target.base, *list_companions(tree.read(NATIVE_FUNCTIONS), target.base))
     ):
@@ -165,14 +167,14 @@ def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str, library: Pa
     Takes the `library` of many operators if one was built.
     """
     if library:
-        load_built(library, tree, target, arithmetic)
+        load_built(library, tree.root, tree, target, arithmetic)
         return
     built = build(tree, _with_called([target]), recipe(tree.root), cache.root(), missing_ok=True)
-    _load_tested(built.library, tree, target, arithmetic, checked=False)
+    _load_tested(built.library, tree.root, target, arithmetic, checked=False)
     counters.install(kernel_calls, fallbacks)
 
 
-def _load_tested(library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
+def _load_tested(library: Path, fork: Path, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     """Loads host code whose kernels run a few times on small tensors: to compile them takes longer.
 
     The sanitizer names what it finds from optimized code, and only the optimizer contracts across expressions.
@@ -181,7 +183,7 @@ def _load_tested(library: Path, tree: Tree, target: VerifyTarget, arithmetic: st
 
     prefixes = [f"{functor}_" for functor in target.kernels]
     optimization = FULL if checked or arithmetic == FUSED else QUICK
-    load(library, tree.root, prefixes, arithmetic, checked, find_checks(checked), optimization)
+    load(library, fork, prefixes, arithmetic, checked, find_checks(checked), optimization)
 
 
 def load(

@@ -14,7 +14,15 @@ from porter.core.errors import PorterError
 from porter.core.progress import Step
 from porter.plan.plan import Plan
 from porter.verdict import prove as prove_room
-from porter.verdict.messages import Answer, BuildAnswer, BuildRequest, ErrorAnswer, VerdictAnswer, VerifyRequest
+from porter.verdict.messages import (
+    Answer,
+    BuildAnswer,
+    BuildRequest,
+    ErrorAnswer,
+    Libraries,
+    VerdictAnswer,
+    VerifyRequest,
+)
 from porter.verdict.result import Failure, Verdict, VerifyTarget
 from porter.workflows import preparation, together
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
@@ -55,7 +63,9 @@ class Server:
         self.builds.append(request)
         if self._broken and any(target.base == self._broken for target in request.targets if request.texts):
             return BuildAnswer((), "PTR166 it does not compile")
-        return BuildAnswer(tuple("new.so" if request.texts else "old.so" for _ in request.targets))
+        if not request.texts:
+            return BuildAnswer(tuple("old.so" for _ in request.targets))
+        return BuildAnswer(tuple("new.so" for _ in request.targets), fork="built")
 
     def _alone(self, request: VerifyRequest) -> Verdict:
         assert not request.libraries.ported
@@ -88,7 +98,7 @@ def test_all_ports_are_built_once_and_their_old_code_once(monkeypatch: pytest.Mo
     old, new = sorted(server.builds, key=lambda each: bool(each.texts))
     assert [target.base for target in new.targets] == [target.base for target in old.targets] == list(OPS)
     assert new.texts and not old.texts
-    assert all((each.libraries.ported, each.libraries.old) == ("new.so", "old.so") for each in server.asked)
+    assert {each.libraries for each in server.asked} == {Libraries("new.so", "old.so", "built")}
     last, *others = server.asked
     assert last.target.base == OPS[-1] and last.texts == new.texts
     assert all(each.texts != new.texts for each in others), "each is tested without the ports after it"

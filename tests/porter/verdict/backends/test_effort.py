@@ -35,12 +35,12 @@ def levels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("arithmetic", ARITHMETICS)
 def test_kernels_are_compiled_soon_unless_the_optimizer_is_what_contracts(levels: list[str], arithmetic: str) -> None:
-    host.load_built(Path("built.so"), TREE, TARGET, arithmetic)
+    host.load_built(Path("built.so"), EMBEDDED_FORK, TREE, TARGET, arithmetic)
     assert levels == [host.FULL if arithmetic == FUSED else SOON]
 
 
 def test_kernels_that_are_watched_are_optimized(levels: list[str]) -> None:
-    host.load_built(Path("built.so"), TREE, TARGET, DEFAULT, checked=True)
+    host.load_built(Path("built.so"), EMBEDDED_FORK, TREE, TARGET, DEFAULT, checked=True)
     assert levels == [host.FULL]
 
 
