@@ -152,6 +152,8 @@ def write_start(kind: ReductionKind, dtype: DType, type_: str, spelling: Spellin
         value = spelling.value(dtype)
         if value == FLOAT.metal:
             return f"{'-' if kind in _LEAST else ''}INFINITY"
+        if value != dtype.metal:  # a type that instances choose, which may have infinities
+            return f"{'least' if kind in _LEAST else 'greatest'}_value<{value}>()"
         limits = f"::metal::numeric_limits<{value}>"
         return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
     return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"

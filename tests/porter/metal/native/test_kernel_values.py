@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -12,16 +12,19 @@ import torch
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
+from porter.core.dtypes import FLOAT, LONG
 from porter.loops.expressions import ReductionKind
 from porter.loops.program import Programs
 from porter.metal.native.cases import join_cases
+from porter.metal.native.elements import KEY
+from porter.metal.native.extremes import GREATEST_HELPER, LEAST_HELPER
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.preparing import prepare
 from porter.metal.native.typed_scalars import KERNEL_HELPER as ACCUMULATION_HELPER
 from porter.plan.native.files import KERNEL_HELPER
 from tests.porter.plan.native import fork
 
-HELPERS = KERNEL_HELPER + ACCUMULATION_HELPER
+HELPERS = KERNEL_HELPER + ACCUMULATION_HELPER + LEAST_HELPER + GREATEST_HELPER
 INCLUDES = "#include <c10/metal/reduction_utils.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
 STYLES = (KernelStyle(True, False), KernelStyle(False, False))
 SIZES = ((1, 1), (3, 7), (5, 33), (2, 2500))
@@ -62,6 +65,7 @@ def reduce_rows(
     assert kernel.combination is not None
     count, slices = max(1, output.numel()), torch.tensor([threads.slices], dtype=torch.int32)
     types = {"float": torch.float32, "int": torch.int32, "long": torch.int64, "float3": torch.complex128}
+    types[f"c10::metal::opmath_t<{KEY}>"] = types[suffix.partition("_")[0]]
     partials = [torch.full((count * threads.slices,), 77, dtype=types[each.type]) for each in kernel.partials]
     grid, group = (threads.slices * threads.lanes, count), (threads.lanes, threads.rows if threads.lanes == 1 else 1)
     library.run(f"tested_{suffix}", [output, *partials, *given, slices], grid, group)
@@ -159,6 +163,36 @@ def test_the_index_of_the_largest_is_the_first_one() -> None:
     given[:, 2] = -torch.inf
     assert reduce(fork.largest_index(), given, (0,), torch.int64).equal(given.argmax(0))
     assert reduce(fork.largest_index(), given.t(), (1,), torch.int64).equal(given.t().argmax(1))
+
+
+def with_integers(programs: Programs) -> Programs:
+    """Programs whose kernel is a template for integers too."""
+    cases = []
+    for case in programs.cases:
+        integral = [
+            replace(
+                call,
+                tensors={
+                    name: replace(each, dtype=LONG if each.dtype == FLOAT else each.dtype)
+                    for name, each in call.tensors.items()
+                },
+            )
+            for call in case.calls
+            if call.tensors["self"].dtype == FLOAT
+        ]
+        cases.append(replace(case, dtypes=(*case.dtypes, LONG), calls=(*case.calls, *integral)))
+    return replace(programs, cases=tuple(cases))
+
+
+@pytest.mark.parametrize("count", [3, 500])
+def test_extreme_values_that_are_infinite_are_found_in_kernels_for_integers_too(count: int) -> None:
+    """Threads that have no element of a row join in with what an extreme value starts from."""
+    for kind, infinity in ((ReductionKind.MAX_NAN, -torch.inf), (ReductionKind.MIN_NAN, torch.inf)):
+        given = torch.full((count, 2), infinity)
+        programs = with_integers(fork.largest(kind))
+        assert reduce(programs, given, (0,), torch.float32).tolist() == [infinity, infinity]
+    given[:, 1] = -torch.inf
+    assert reduce(with_integers(fork.largest_index()), given, (0,), torch.int64).tolist() == [0, 0]
 
 
 def test_any_and_all_take_fractions_and_nan_as_true() -> None:
