@@ -10,7 +10,7 @@ from porter.core.dtypes import BOOL, FLOAT
 from porter.loops.expressions import Buffer, Expr, Loop, Op
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
-from porter.metal.loop_forms import fill_form, find_form_of
+from porter.metal.loop_forms import fill_form, find_form_of, list_operands
 from porter.metal.loop_spelling import Spelling, flatten_sum, is_plain, name_loop
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
@@ -37,7 +37,7 @@ class ExpressionWriter:
             return self._read(expr)
         if expr.op is Op.SUM:
             return self._sum(expr.args)
-        args = [self.text(arg) for arg in expr.args]
+        args = [self.text(arg) for arg in list_operands(expr)]
         if expr.op is Op.PRODUCT:
             by = parenthesize(args[1]) if not args[1].startswith("-") else args[1]
             index = args[0] if is_product(args[0]) else parenthesize(args[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
 from porter.loops.expressions import Expr, Op
 from porter.metal.expression import parenthesize
@@ -45,9 +46,20 @@ def fill_form(form: str, args: Sequence[str]) -> str:
     return form.format(*(parenthesize(arg) if is_infix else arg for arg in args))
 
 
+def list_operands(expr: Expr) -> list[Expr]:
+    """The operands of an expression. Conditions have the value that an index is read from, which may be wider."""
+    if expr.op not in (Op.LESS, Op.EQUAL):
+        return list(expr.args)
+    return [each.args[0] if each.op is Op.READ_INDEX and _is_integral(each.args[0]) else each for each in expr.args]
+
+
+def _is_integral(value: Expr) -> bool:
+    return value.dtype is not None and value.dtype.kind is Kind.INTEGRAL
+
+
 def list_uses(expr: Expr) -> list[Expr]:
     """The operands of an expression, as often as its form has them."""
     if expr.op is not Op.CALL:
-        return list(expr.args)
+        return list_operands(expr)
     form = find_form(str(expr.attribute))
     return [arg for i, arg in enumerate(expr.args) for _ in range(form.count(f"{{{i}}}"))]

@@ -16,7 +16,7 @@ from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import parenthesize
 from porter.metal.expression_text import ExpressionWriter
-from porter.metal.loop_forms import list_uses
+from porter.metal.loop_forms import list_operands, list_uses
 from porter.metal.loop_spelling import (
     COMPARED,
     VALUES_OF,
@@ -363,5 +363,5 @@ class NestWriter(ExpressionWriter):
                 found[each] = None
             elif each not in found and not (each.op is Op.REDUCE and each not in self.bound):
                 stack.append((each, True))
-                stack += [(arg, False) for arg in reversed(() if each in self.bound else each.args)]
+                stack += [(arg, False) for arg in reversed(() if each in self.bound else list_operands(each))]
         return list(found)

@@ -32,8 +32,9 @@ _AT = {
         "const index_t last = index_t({to}_sizes[d]) - 1;",
         "const index_t at = last - abs(last - abs(i - index_t(padding[d])));",
     ),
-    Rule.POSITION: ("const index_t at = d == dim ? index_t(index[i * index_stride]) : i;",),
+    Rule.POSITION: ("const long at = d == dim ? long(index[i * index_stride]) : i;",),
 }
+_INDEXED_AT = "index_t(at)"  # what an index names is as wide as the index until it is known to be inside
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,8 @@ def _write_body(found: CoordinateMap) -> Iterator[str]:
     if inside:
         yield f"  is_inside = is_inside && at >= 0 && at < index_t({to}_sizes[d]);"
     for each in tensors:
-        at = "at" if each == to and found.rule is not Rule.ELEMENT else "i"
+        moved = _INDEXED_AT if found.rule is Rule.POSITION else "at"
+        at = moved if each == to and found.rule is not Rule.ELEMENT else "i"
         line = f"{each}_offset += {at} * index_t({each}_strides[d]);"
         if each == to and found.rule is Rule.ELEMENT and found.way is not Way.COMBINE:
             yield "  if (d != dim) {"
@@ -231,8 +233,8 @@ def _write_at(found: CoordinateMap) -> Sequence[str]:
     lines = _AT.get(found.rule, ())
     if found.rule is not Rule.POSITION or not found.wraps:
         return lines
-    counted = "const index_t at = counted < 0 ? counted + index_t({to}_sizes[d]) : counted;"
-    return (*(each.replace("index_t at", "index_t counted") for each in lines), counted)
+    counted = "const long at = counted < 0 ? counted + index_t({to}_sizes[d]) : counted;"
+    return (*(each.replace("long at", "long counted") for each in lines), counted)
 
 
 def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iterator[str]:
@@ -247,12 +249,12 @@ def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iter
     test = f"at >= 0 && at < {to}_size" if is_element else "is_inside"
     checked = inside or is_element
     if found.way is Way.READ:
-        offset = f"{source}_offset + at * {source}_stride" if is_element else f"{source}_offset"
+        offset = f"{source}_offset + {_INDEXED_AT} * {source}_stride" if is_element else f"{source}_offset"
         value = f"{source}[{offset}]"
         outside = "value" if found.value else f"{KEY}(0)"
         yield f"output[output_offset] = {f'{test} ? {value} : {outside}' if checked else value};"
         return
-    offset = "output_offset + at * output_stride" if is_element else "output_offset"
+    offset = f"output_offset + {_INDEXED_AT} * output_stride" if is_element else "output_offset"
     value = f"c10::metal::mul({element}, {found.factor})" if found.factor else element
     if found.way is Way.ADD or found.factor:
         value = f"static_cast<{_SUM if found.way is Way.ADD else KEY}>({value})"
@@ -267,10 +269,10 @@ def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iter
 def _read_index(found: CoordinateMap, element: str, size: str) -> Iterator[str]:
     """An element of the index, as `at`."""
     if found.wraps:
-        yield f"const index_t counted = {element};"
-        yield f"const index_t at = counted < 0 ? counted + {size} : counted;"
+        yield f"const long counted = {element};"
+        yield f"const long at = counted < 0 ? counted + {size} : counted;"
     else:
-        yield f"const index_t at = {element};"
+        yield f"const long at = {element};"
 
 
 def _write_rows(found: CoordinateMap) -> Iterator[str]:
@@ -289,9 +291,9 @@ def _write_rows(found: CoordinateMap) -> Iterator[str]:
     yield "  }"
     yield "}"
     unless = f" && at != {found.skipped}" if found.skipped else ""
-    yield "const index_t at = index[index_offset];"
+    yield "const long at = index[index_offset];"
     yield f"if (at >= 0 && at < output_size{unless}) {{"
-    yield "  output_offset += at * index_t(output_strides[0]);"
+    yield f"  output_offset += {_INDEXED_AT} * index_t(output_strides[0]);"
     element = f"static_cast<{_SUM}>({source}[{source}_offset])"
     yield f"  c10::metal::AtomicType<{_SUM}>::atomic_add(output, output_offset, {element});"
     yield "}"
@@ -300,11 +302,11 @@ def _write_rows(found: CoordinateMap) -> Iterator[str]:
 def _write_bins(found: CoordinateMap) -> Iterator[str]:
     """An element goes to the bin that the index names."""
     index, source = name_tensor(found.index), name_tensor(found.source)
-    yield f"const index_t at = {index}[tid * {index}_stride];"
+    yield f"const long at = {index}[tid * {index}_stride];"
     yield "if (at >= 0 && at < output_size) {"
     element = f"{source}[tid * {source}_stride]"
     yield f"  const {_SUM} value = has_{source} ? static_cast<{_SUM}>({element}) : {_SUM}(1);"
-    yield f"  c10::metal::AtomicType<{_SUM}>::atomic_add(output, at * output_stride, value);"
+    yield f"  c10::metal::AtomicType<{_SUM}>::atomic_add(output, {_INDEXED_AT} * output_stride, value);"
     yield "}"
 
 
@@ -315,7 +317,7 @@ def _write_combined(found: CoordinateMap, source: str) -> Iterator[str]:
     yield from (f"  {line}" for line in _read_index(found, "index[index_offset + j * index_stride]", "output_size"))
     yield "  if (at >= 0 && at < output_size) {"
     yield f"    const {KEY} element = {element};"
-    yield f"    device {KEY}& combined = output[output_offset + at * output_stride];"
+    yield f"    device {KEY}& combined = output[output_offset + {_INDEXED_AT} * output_stride];"
     yield f"    combined = static_cast<{KEY}>(multiplies ? combined * element : combined + element);"
     yield "  }"
     yield "}"

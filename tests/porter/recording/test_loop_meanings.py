@@ -31,6 +31,11 @@ def indices(top: int, *shape: int) -> torch.Tensor:
     return torch.randint(-1, top + 1, shape, dtype=torch.int32)
 
 
+def far(top: int, *shape: int) -> torch.Tensor:
+    """Indices, and what 32 bits of other indices are; these are out of bounds."""
+    return indices(top, *shape).long() + torch.randint(-1, 2, shape) * 2**32
+
+
 def valid(top: int, *shape: int) -> torch.Tensor:
     return torch.randint(0, top, shape, dtype=torch.int32)
 
@@ -106,6 +111,7 @@ ROWS: list[Case] = [
 ]  # fmt: skip
 INDEXED: list[Case] = [
     ("gatherAlongAxis:withUpdatesTensor:indicesTensor", 1, floats(3, 5), indices(5, 3, 4)),
+    ("gatherAlongAxis:withUpdatesTensor:indicesTensor", 1, floats(3, 5), far(5, 3, 4)),
     ("gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions", floats(3, 5, 2), indices(5, 4, 2), 1, 0),
     ("gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions", floats(3, 5, 2), indices(5, 3, 4), 1, 1),
     ("gatherNDWithUpdatesTensor:indicesTensor:batchDimensions", floats(3, 5, 2), valid(3, 4, 2), 0),
@@ -117,6 +123,8 @@ INDEXED: list[Case] = [
     ("scatterNDWithDataTensor:updatesTensor:indicesTensor:batchDimensions:mode", floats(3, 5, 2), floats(4, 2), indices(3, 4, 2), 0, 0),
     ("oneHotWithIndicesTensor:depth:axis:dataType:onValue:offValue", indices(4, 3, 2), 4, 1, FLOAT, 2.0, -1.0),
     ("oneHotWithIndicesTensor:depth:dataType", indices(4, 3, 2), 4, INT),
+    ("oneHotWithIndicesTensor:depth:dataType", far(4, 3, 2), 4, INT),
+    ("scatterWithDataTensor:updatesTensor:indicesTensor:axis:mode", floats(3, 5), floats(3, 4), far(5, 4), 1, 0),
 ]  # fmt: skip
 POOL = {
     "paddingStyle": 0,

@@ -250,13 +250,27 @@ def test_kernels_that_add_compile_for_complex_elements_of_16_bits(rule: Rule) ->
     assert compile_kernels(HEADS + kernel.source, ["tested_half2_int"], options).exists()
 
 
-def test_an_index_outside_reads_zero_and_writes_nothing() -> None:
-    index = torch.tensor([0, 9, -1])
+@pytest.mark.parametrize("outside", [(9, -1), (2**32, -(2**32) + 1), (2**31 + 1, -(2**63))])
+def test_an_index_outside_reads_zero_and_writes_nothing(outside: tuple[int, int]) -> None:
+    index = torch.tensor([0, *outside])
     source = torch.tensor([1.0, 2.0, 3.0])
     read = CoordinateMap(Rule.ELEMENT, Way.READ, "dim", "index", "self", index_dtypes=INDEX)
     assert launch(read, {"self": source, "index": index}, fresh((3,))).tolist() == [1, 0, 0]
     add = CoordinateMap(Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self", index_dtypes=INDEX)
     assert launch(add, {"src": source, "index": index}, torch.zeros(3)).tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("outside", [2**32, -(2**32) + 1, 2**33 - 1, -(2**63)])
+@pytest.mark.parametrize("wraps", [False, True])
+def test_rows_and_bins_that_no_index_of_32_bits_names_are_left_out(outside: int, wraps: bool) -> None:
+    index, source = torch.tensor([1, outside, 0]), torch.tensor([1.0, 2.0, 3.0])
+    rows = CoordinateMap(Rule.ROW, Way.ADD, index="index", source="src", index_dtypes=INDEX)
+    for each in (rows, replace(rows, rule=Rule.BIN)):
+        assert launch(each, {"src": source, "index": index}, torch.zeros(2)).tolist() == [3, 1]
+    read = CoordinateMap(Rule.POSITION, Way.READ, "dim", "index", "self", index_dtypes=INDEX, wraps=wraps)
+    assert launch(read, {"self": source, "index": index}, fresh((3,))).tolist() == [2, 0, 1]
+    both = replace(read, rule=Rule.ELEMENT, way=Way.COMBINE, source="src", combine="reduce")
+    assert launch(both, {"src": source, "index": index}, torch.zeros(2)).tolist() == [3, 1]
 
 
 def test_element_types() -> None:
@@ -290,9 +304,9 @@ kernel void scatter_add(device c10::metal::AtomicType_t<sum_t<T>>* output, const
     src_offset += i * index_t(src_strides[d]);
     index_offset += i * index_t(index_strides[d]);
   }
-  const index_t at = index[index_offset];
+  const long at = index[index_offset];
   if (at >= 0 && at < output_size) {
-    c10::metal::AtomicType<sum_t<T>>::atomic_add(output, output_offset + at * output_stride, static_cast<sum_t<T>>(src[src_offset]));
+    c10::metal::AtomicType<sum_t<T>>::atomic_add(output, output_offset + index_t(at) * output_stride, static_cast<sum_t<T>>(src[src_offset]));
   }
 }
 

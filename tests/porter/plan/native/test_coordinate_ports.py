@@ -315,9 +315,9 @@ new file mode 100644
 +      output_offset += i * index_t(output_strides[d - index_ndim + 1]);
 +    }
 +  }
-+  const index_t at = index[index_offset];
++  const long at = index[index_offset];
 +  if (at >= 0 && at < output_size) {
-+    output_offset += at * index_t(output_strides[0]);
++    output_offset += index_t(at) * index_t(output_strides[0]);
 +    c10::metal::AtomicType<sum_t<T>>::atomic_add(
 +        output,
 +        output_offset,
@@ -497,11 +497,11 @@ new file mode 100644
 +    src_offset += i * index_t(src_strides[d]);
 +    index_offset += i * index_t(index_strides[d]);
 +  }
-+  const index_t at = index[index_offset];
++  const long at = index[index_offset];
 +  if (at >= 0 && at < output_size) {
 +    c10::metal::AtomicType<sum_t<T>>::atomic_add(
 +        output,
-+        output_offset + at * output_stride,
++        output_offset + index_t(at) * output_stride,
 +        static_cast<sum_t<T>>(src[src_offset]));
 +  }
 +}
@@ -645,13 +645,13 @@ new file mode 100644
 +    constant index_t& weights_stride,
 +    constant bool& has_weights,
 +    uint tid [[thread_position_in_grid]]) {
-+  const index_t at = input[tid * input_stride];
++  const long at = input[tid * input_stride];
 +  if (at >= 0 && at < output_size) {
 +    const sum_t<T> value = has_weights
 +        ? static_cast<sum_t<T>>(weights[tid * weights_stride])
 +        : sum_t<T>(1);
 +    c10::metal::AtomicType<sum_t<T>>::atomic_add(
-+        output, at * output_stride, value);
++        output, index_t(at) * output_stride, value);
 +  }
 +}
 +
