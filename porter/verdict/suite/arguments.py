@@ -26,9 +26,10 @@ _FAR = 1 << 32  # what nothing is left of in 32 bits
 _RESULT_TYPE = "dtype"
 _REFUSED, _COMPUTED = 0, 1
 _ORDER = "sorted"  # a flag without which results may be in any order
+Varied = tuple[str, SampleInput]
 
 
-def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype]) -> Iterator[tuple[str, SampleInput]]:
+def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype]) -> Iterator[Varied]:
     """Yields the sample with one argument changed, with a name for messages; the CPU may refuse some of them.
 
     `dtypes` are the result types where the operator takes one.
@@ -43,16 +44,24 @@ def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype
             yield f"with {_RESULT_TYPE}={dtype}", _replace(sample, _RESULT_TYPE, dtype)
 
 
-def keep_computed(
-    op: Callable[..., Any], varied: Iterable[tuple[str, SampleInput]]
-) -> Iterator[tuple[str, SampleInput]]:
+def keep_computed(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[Varied]:
     """Those that the CPU computes: it raises an error for some and, not checking all that it is given, ends its process
     for others.
     """
+    yield from (each for each, outcome in _try_all(op, varied) if outcome == _COMPUTED)
+
+
+def keep_survived(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[Varied]:
+    """Those that end no process on the CPU."""
+    yield from (each for each, _ in _try_all(op, varied))
+
+
+def _try_all(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[tuple[Varied, int]]:
+    """What comes of each call that ends no process."""
     left = list(varied)
     while left:
         outcomes = _run_in_child(op, [sample for _, sample in left])
-        yield from (each for each, outcome in zip(left, outcomes, strict=False) if outcome == _COMPUTED)
+        yield from zip(left, outcomes, strict=False)
         left = left[len(outcomes) + 1 :]
 
 

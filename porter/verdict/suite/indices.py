@@ -1,0 +1,103 @@
+"""Samples whose index tensors are varied: below zero, far beyond 32 bits, none, and many that are equal.
+
+An index tensor is one of integers beside an input of another type, of which the CPU checks the values or ignores those
+that name nothing: a call with an index far outside ends no process.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+_TYPES = (torch.int64, torch.int32)
+FAR = 1 << 32  # what nothing is left of in 32 bits
+OUTSIDE = (1 << 40) + (1 << 30)  # beyond all memory, in 32 bits too
+EQUAL = 300  # more than some of 16 bits count up to
+Place = int | str
+
+
+def list_indices(sample: SampleInput) -> list[Place]:
+    """The arguments that may be index tensors, by position after the input or by name."""
+    if not isinstance(sample.input, torch.Tensor):
+        return []
+    return [place for place, value in _list_tensors(sample) if value.dtype in _TYPES and _may_index(value, sample)]
+
+
+def _may_index(value: torch.Tensor, sample: SampleInput) -> bool:
+    return value.dtype != sample.input.dtype and value.numel() > 0
+
+
+def _list_tensors(sample: SampleInput) -> list[tuple[Place, torch.Tensor]]:
+    every: Sequence[tuple[Place, object]] = (*enumerate(sample.args), *sample.kwargs.items())
+    return [(place, value) for place, value in every if isinstance(value, torch.Tensor)]
+
+
+def put_outside(sample: SampleInput, place: Place) -> SampleInput:
+    """The sample with one index that names nothing, of which a CPU that checks nothing ends the process."""
+    return _replace(sample, {place: _change_first(_read(sample, place).long(), OUTSIDE)})
+
+
+def vary_indices(sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:
+    """Yields the sample with one index tensor varied, with a name for messages; the CPU may refuse some of them."""
+    index = _read(sample, place)
+    for size, counted in ((size, _count_back(index, size)) for size in dict.fromkeys(sample.input.shape)):
+        if not counted.equal(index):
+            yield f"{place} counted from the end of {size}", _replace(sample, {place: counted})
+    if index.dtype == torch.int64:
+        yield f"{place} far outside", _replace(sample, {place: _change_first(index, FAR)})
+    if index.ndim:
+        yield from _resize(sample, place)
+
+
+def _count_back(index: torch.Tensor, size: int) -> torch.Tensor:
+    """Every second index from the end of a dimension of this size."""
+    back = torch.arange(index.numel()).reshape(index.shape) % 2 == 0
+    return torch.where(back & (index >= 0) & (index < size), index - size, index)
+
+
+def _change_first(index: torch.Tensor, by: int) -> torch.Tensor:
+    changed = index.clone(memory_format=torch.contiguous_format)
+    changed.view(-1)[0] += by
+    return changed
+
+
+def _resize(sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:
+    """No index, and many that are equal; so as to fit, other tensors have as many elements, in one dimension of each.
+
+    Elements that go to one place are all one, so that none has to be the last.
+    """
+    index = _read(sample, place)
+    others = {name: each for name, each in _list_tensors(sample) if name != place and each.ndim}
+    for dim in range(max(each.ndim for each in (index, *others.values()))):
+        with_others = {name: each for name, each in others.items() if _fits(each, index, dim)}
+        axis = min(dim, index.ndim - 1)
+        none = {name: each.narrow(min(dim, each.ndim - 1), 0, 0) for name, each in with_others.items()}
+        yield f"{place} empty, others in dimension {dim}", _replace(sample, {place: index.narrow(axis, 0, 0), **none})
+        same = index.flatten()[0].expand(_enlarge(index, axis))
+        many = {name: each.new_ones(_enlarge(each, min(dim, each.ndim - 1))) for name, each in with_others.items()}
+        yield f"{EQUAL} equal of {place}, others in dimension {dim}", _replace(sample, {place: same, **many})
+
+
+def _fits(other: torch.Tensor, index: torch.Tensor, dim: int) -> bool:
+    """Whether a tensor has as many elements in a dimension as there are indices."""
+    return other.shape[min(dim, other.ndim - 1)] == index.shape[min(dim, index.ndim - 1)]
+
+
+def _enlarge(tensor: torch.Tensor, dim: int) -> list[int]:
+    return [EQUAL if i == dim else size for i, size in enumerate(tensor.shape)]
+
+
+def _read(sample: SampleInput, place: Place) -> torch.Tensor:
+    value = sample.args[place] if isinstance(place, int) else sample.kwargs[place]
+    assert isinstance(value, torch.Tensor)
+    return value.detach()
+
+
+def _replace(sample: SampleInput, changed: dict[Place, torch.Tensor]) -> SampleInput:
+    args = tuple(changed.get(i, each) for i, each in enumerate(sample.args))
+    kwargs = {name: changed.get(name, each) for name, each in sample.kwargs.items()}
+    return SampleInput(sample.input, args=args, kwargs=kwargs)

@@ -1,0 +1,72 @@
+"""`TestIndicesMPS.test_indices_<op>_mps_<dtype>` and `test_slopes_by_indices`: samples with an index tensor varied."""
+
+# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch.testing._internal.common_device_type import OpDTypes
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.arguments import Varied, keep_computed, keep_survived
+from porter.verdict.suite.consistency import instantiate
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.gradients import Gradients, differentiate
+from porter.verdict.suite.indices import list_indices, put_outside, vary_indices
+from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+
+OPINFOS = opinfos(get_context())
+FORWARD = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
+SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+BACKWARD = [each for each in SLOPES if not is_pointwise(each)]
+SAMPLES = 6
+
+
+def takes_indices(op: OpInfo, dtype: torch.dtype) -> bool:
+    """Whether there is an index tensor to vary; where the OpInfo raises an error, its test is to tell."""
+    try:
+        return any(list_indices(each) for each in OPINFOS.pick_samples(op, dtype))
+    except Exception:
+        return True
+
+
+def list_varied(compute: Callable[..., Any], samples: list[SampleInput]) -> Iterator[Varied]:
+    """A few samples, and each with its index tensors varied whose values the CPU checks, where it computes that.
+
+    For some of what is varied no kernel runs; the samples as they are need one.
+    """
+    found = [(each, place) for each in samples for place in list_indices(each)]
+    few = found[:: len(found) // SAMPLES + 1]
+    outside = [(str(i), put_outside(each, place)) for i, (each, place) in enumerate(few)]
+    for label, _ in keep_survived(compute, outside):
+        sample, place = few[int(label)]
+        yield from keep_computed(compute, (("as it is", sample), *vary_indices(sample, place)))
+
+
+class TestIndices(Gradients):
+    """What indices name that no OpInfo sample gives is what it is on the CPU."""
+
+    opinfos = OPINFOS
+
+    @parametrize_over(FORWARD, applies=takes_indices, allowed_dtypes=OPINFOS.dtypes)
+    def test_indices(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.count_calls(dtype, op):
+            varied = list_varied(op, OPINFOS.pick_samples(op, dtype))
+            self.match_all(op, dtype, varied, device, self.same_or_as_near)
+
+    @parametrize_over(
+        BACKWARD, applies=takes_indices, dtypes=OpDTypes.supported_backward, allowed_dtypes=OPINFOS.grad_dtypes
+    )
+    def test_slopes_by_indices(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.count_calls(dtype, op, slopes=True):
+            found = OPINFOS.pick_samples(op, dtype, requires_grad=True)
+            for label, each in list_varied(partial(differentiate, op), found):
+                with self.asking():
+                    self.match_slopes(op, dtype, each, device, f"{label}: ")
+
+
+instantiate(TestIndices, globals())

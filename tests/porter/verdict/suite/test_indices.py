@@ -1,0 +1,85 @@
+"""Samples with an index tensor varied: which there are, and that a wrong kernel differs in one of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.verdict.suite.arguments import keep_computed, keep_survived
+from porter.verdict.suite.indices import FAR, list_indices, put_outside, vary_indices
+
+SELECT = SampleInput(torch.randn(3, 5), args=(1, torch.tensor([4, 0, 2])))
+ADD = SampleInput(torch.randn(3, 5), args=(1, torch.tensor([4, 0]), torch.randn(3, 2)), kwargs={"alpha": 2})
+
+
+def _list_labels(op: Callable[..., Any], sample: SampleInput) -> list[str]:
+    [place] = list_indices(sample)
+    return [label for label, _ in keep_computed(op, vary_indices(sample, place))]
+
+
+def test_index_tensors_are_integers_beside_an_input_of_another_type() -> None:
+    assert list_indices(ADD) == [1]
+    assert list_indices(SampleInput(torch.ones(2), kwargs={"index": torch.tensor([0])})) == ["index"]
+    assert list_indices(SampleInput(torch.tensor([1, 2]), args=(torch.tensor([0]),))) == []
+    assert list_indices(SampleInput(torch.ones(2), args=(torch.tensor([], dtype=torch.int64),))) == []
+
+
+def test_what_the_cpu_computes_of_varied_indices() -> None:
+    assert _list_labels(torch.index_select, SELECT) == [
+        "1 empty, others in dimension 0",
+        "300 equal of 1, others in dimension 0",
+    ]
+    assert _list_labels(torch.index_add, ADD) == [
+        "1 empty, others in dimension 1",
+        "300 equal of 1, others in dimension 1",
+    ]
+    labels = _list_labels(torch.index_fill, SampleInput(torch.randn(3, 5), args=(0, torch.tensor([2, 0]), 1.5)))
+    assert labels[0] == "1 counted from the end of 3"
+
+
+def test_an_index_far_outside_is_asked_for_where_the_cpu_ignores_it() -> None:
+    sample = SampleInput(torch.randn(3, 2), args=(torch.tensor([1, 0, 1]), 4, -1, False))
+    backward = torch.ops.aten.embedding_dense_backward
+    assert "0 far outside" in _list_labels(backward, sample)
+    assert "1 far outside" not in _list_labels(torch.index_select, SELECT)
+
+
+def test_elements_that_go_to_one_place_are_all_one() -> None:
+    many = dict(vary_indices(ADD, 1))["300 equal of 1, others in dimension 1"]
+    assert many.args[1].unique().tolist() == [4] and many.args[2].eq(1).all()
+    assert torch.index_add(torch.zeros(3, 5), *many.args)[:, 4].tolist() == [300.0] * 3
+
+
+def test_every_second_index_is_counted_from_the_end() -> None:
+    counted = dict(vary_indices(SELECT, 1))["1 counted from the end of 5"]
+    assert counted.args[1].tolist() == [-1, 0, -3] and counted.args[0] == 1
+
+
+def test_tensors_whose_values_the_cpu_does_not_check_are_left_out() -> None:
+    def read_unchecked(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        if int(index[0]) > FAR:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x[index]
+
+    sample = SampleInput(torch.ones(3), args=(torch.tensor([1]),))
+    assert not list(keep_survived(read_unchecked, [("", put_outside(sample, 0))]))
+    select = SampleInput(torch.ones(3), args=(0, torch.tensor([1])))
+    assert list(keep_survived(torch.index_select, [("", put_outside(select, 1))]))
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_a_kernel_that_reads_some_bits_of_an_index_differs(bits: int) -> None:
+    def add_rows(sample: SampleInput, bits: int) -> torch.Tensor:
+        kept = sample.args[0] % 2**bits if bits < 64 else sample.args[0]
+        inside = (kept >= 0) & (kept < 4)
+        return torch.zeros(4, 2).index_add(0, kept[inside], sample.input[inside])
+
+    sample = SampleInput(torch.randn(3, 2), args=(torch.tensor([1, 0, 1]),))
+    found = [each for _, each in vary_indices(sample, 0) if each.args[0].shape == (3,)]
+    assert any(not add_rows(each, bits).equal(add_rows(each, 64)) for each in found)
