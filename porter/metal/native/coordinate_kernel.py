@@ -15,7 +15,7 @@ RESULT = "result0"
 _USUAL = {"self": "input", RESULT: "output"}
 _INDEX_TYPE = "I"
 _SUM = f"sum_t<{KEY}>"
-# What kernels that add use.
+# What kernels that add or combine use.
 SUM_HELPER = """\
 // The type that elements are added up in: of 32 bits for floating-point ones of 16
 template <typename T>
@@ -113,8 +113,8 @@ def _list_arguments(found: CoordinateMap) -> Iterator[Argument]:
         yield from _list_bin_arguments(found)
         return
     source, to = name_tensor(found.source), name_tensor(_to(found))
-    is_atomic = found.way is Way.ADD
-    yield Argument(f"device {f'c10::metal::AtomicType_t<{_SUM}>' if is_atomic else KEY}* output", "tensor", RESULT)
+    written = {Way.ADD: f"c10::metal::AtomicType_t<{_SUM}>", Way.COMBINE: _SUM}.get(found.way, KEY)
+    yield Argument(f"device {written}* output", "tensor", RESULT)
     if found.source:
         yield Argument(f"constant {KEY}* {source}", "tensor", found.source)
     if found.index:
@@ -316,8 +316,8 @@ def _write_combined(found: CoordinateMap, source: str) -> Iterator[str]:
     yield "for (index_t j = 0; j < index_size; j++) {"
     yield from (f"  {line}" for line in _read_index(found, "index[index_offset + j * index_stride]", "output_size"))
     yield "  if (at >= 0 && at < output_size) {"
-    yield f"    const {KEY} element = {element};"
-    yield f"    device {KEY}& combined = output[output_offset + {_INDEXED_AT} * output_stride];"
-    yield f"    combined = static_cast<{KEY}>(multiplies ? combined * element : combined + element);"
+    yield f"    const {_SUM} element = static_cast<{_SUM}>({element});"
+    yield f"    device {_SUM}& combined = output[output_offset + {_INDEXED_AT} * output_stride];"
+    yield f"    combined = static_cast<{_SUM}>(multiplies ? combined * element : combined + element);"
     yield "  }"
     yield "}"

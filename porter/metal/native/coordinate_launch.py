@@ -66,10 +66,10 @@ class _Writer:
         return self.found.writes and tensor in self.views and tensor == self.found.source
 
     def _sums(self) -> str:
-        """The variable that kernels add to instead of the result; nothing if they add to that."""
+        """The variable that kernels add to, or combine in, instead of the result; nothing if they do so in that."""
         is_narrow = any(each[0].opmath != each[0] for each in self.kernel.elements.instances)
         name = _SUMS if self._is_free(_SUMS) else f"{_SUMS}_"
-        return name if self.found.way is Way.ADD and is_narrow else ""
+        return name if self.found.way in (Way.ADD, Way.COMBINE) and is_narrow else ""
 
     def _is_free(self, name: str) -> bool:
         return name not in {token.text for token in name_tokens(self.body)}

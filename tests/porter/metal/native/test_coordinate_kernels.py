@@ -39,8 +39,8 @@ def with_gaps(tensor: torch.Tensor) -> torch.Tensor:
     return torch.stack((moved, moved), -1)[..., 0].movedim(0, -1)
 
 
-def compile_one(found: CoordinateMap, suffix: str) -> tuple[MapKernel, Library]:
-    kernel = write_map_kernel(found, "tested", (FLOAT, INT), STYLE)
+def compile_one(found: CoordinateMap, suffix: str, dtype: DType = FLOAT) -> tuple[MapKernel, Library]:
+    kernel = write_map_kernel(found, "tested", tuple(dict.fromkeys((dtype, FLOAT, INT))), STYLE)
     options = Options(include=(torch_root() / "include",))
     return kernel, Library(compile_kernels(HEADS + kernel.source, [f"tested_{suffix}"], options))
 
@@ -53,10 +53,11 @@ def launch(
     listed: Sequence[int] = (),
     multiplies: bool = False,
     spare: int = 0,
+    dtype: DType = FLOAT,
 ) -> torch.Tensor:
-    """The result that a kernel writes to."""
-    suffix = "_".join(("float", *(("long",) if found.index else ()), "int"))
-    kernel, library = compile_one(found, suffix)
+    """The result that a kernel of elements of a type writes to."""
+    suffix = "_".join((dtype.metal, *(("long",) if found.index else ()), "int"))
+    kernel, library = compile_one(found, suffix, dtype)
     tensors = {**given, RESULT: result}
     walked = tensors[find_walked(found)]
 
@@ -237,6 +238,19 @@ def test_many_16_bit_elements_are_added_up_in_32_bits(rule: Rule, dtype: DType) 
     values += [torch.tensor([True])] if rule is Rule.BIN else []
     library.run(f"tested_{dtype.metal}_int", values, (6147,), (32,))
     assert sums.tolist() == [0, source.double().sum().item()]
+
+
+@pytest.mark.parametrize("dtype", [HALF, BFLOAT])
+@pytest.mark.parametrize("multiplies", [False, True])
+def test_many_16_bit_elements_are_combined_in_32_bits(dtype: DType, multiplies: bool) -> None:
+    both = CoordinateMap(
+        Rule.ELEMENT, Way.COMBINE, "dim", "index", "src", start="self", combine="reduce", index_dtypes=INDEX
+    )
+    source = (torch.arange(3000) % 3 * 2**-7 + 1 - 2**-7).to(getattr(torch, dtype.torch))
+    given = {"src": source, "index": torch.ones(3000, dtype=torch.int64)}
+    found = launch(both, given, torch.ones(2), multiplies=multiplies, dtype=dtype)
+    exact = source.double().prod() if multiplies else source.double().sum() + 1
+    torch.testing.assert_close(found.double(), torch.stack((torch.ones(()), exact)), rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("rule", [Rule.ROW, Rule.ELEMENT, Rule.CLAMPED])
