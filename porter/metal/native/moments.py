@@ -69,6 +69,11 @@ def _counts(count: Expr, loop: Loop) -> bool:
     return isinstance(count.attribute, Named) and count.attribute.value == loop.number.value
 
 
+def write_element(value: str) -> str:
+    """The moments of one element, of which an infinite one has no distance from any mean, wherever it is in its row."""
+    return f"{TYPE}({value}, isfinite({value}) ? 0.0f : NAN, 1)"
+
+
 def write_addition(name: str, moments: str) -> str:
     return f"{name} = c10::metal::welford_combine({name}, {moments});"
 

@@ -15,7 +15,7 @@ from porter.loops.fusion import LoopNest, Shape, Store
 from porter.metal.loop_spelling import Spelling, find_value, is_shared, name_loop, write_start, write_turn
 from porter.metal.loop_text import NestWriter, Shared
 from porter.metal.native.moments import TYPE as MOMENTS
-from porter.metal.native.moments import Moments, write_addition, write_sharing
+from porter.metal.native.moments import Moments, write_addition, write_element, write_sharing
 
 SLICES = "slices"
 POSITIONS = (
@@ -131,7 +131,9 @@ class SliceWriter(NestWriter):
 
         def body() -> None:
             self.bind_shared(value)
-            self.line(write_addition(name, f"{MOMENTS}({self.text(value)}, 0, 1)"))
+            if value not in self.bound:
+                self._bind(value)
+            self.line(write_addition(name, write_element(self.text(value))))
 
         self.write_strided(moments.total.reduction.loops, body)
         self.lines += _among_lanes(tuple(write_sharing(name, LANE, WIDTH)))

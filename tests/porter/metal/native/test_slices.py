@@ -96,9 +96,10 @@ def test_variances_around_a_large_mean(size: int, mean_too: bool) -> None:
 
 
 @pytest.mark.parametrize("value", [nan, inf, -inf])
-def test_a_variance_of_what_is_not_finite_is_not_a_number(value: float) -> None:
-    given = torch.randn(2500)
-    given[1700] = value
+@pytest.mark.parametrize(("size", "at"), [(2500, 1700), (2500, 0), (2500, 2499), (3, 1), (3, 2), (1, 0)])
+def test_a_variance_of_what_is_not_finite_is_not_a_number(value: float, size: int, at: int) -> None:
+    given = torch.randn(size)
+    given[at] = value
     assert all(found.isnan() for found in compute(variance(), given, WELFORD))
 
 
