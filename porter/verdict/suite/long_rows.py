@@ -1,10 +1,12 @@
-"""Samples with rows of so many elements that one threadgroup is too small for them."""
+"""Samples with rows of so many elements that one threadgroup is too small for them, or with an element not finite."""
 
 # mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import torch
@@ -41,6 +43,16 @@ def lengthen(
         shapes["long columns"] = (columns[0], *(1 for _ in range(rank - 2)), columns[1])
     for (label, shape), rest in ((each, rest) for each in shapes.items() for rest in (1, 0)):
         yield f"{label}, of {rest}s", sample.transform(lambda value, s=shape, r=rest: _enlarge(value, sample, s, r))
+
+
+def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with its first or its last element infinite or NaN, which it is of its row over any dimensions."""
+    if not sample.input.is_floating_point() or not sample.input.numel():
+        return
+    for value, (label, at) in product((math.inf, -math.inf, math.nan), (("first", 0), ("last", -1))):
+        changed = sample.input.detach().clone(memory_format=torch.contiguous_format)
+        changed.view(-1)[at] = value
+        yield f"{value} {label}", SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
 
 
 def _enlarge(value: Any, sample: SampleInput, shape: tuple[int, ...], rest: int) -> Any:

@@ -3,7 +3,7 @@
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.long_rows import SHORT, lengthen, reduces
+from porter.verdict.suite.long_rows import SHORT, lengthen, put_ends, reduces
 
 
 def test_each_end_of_a_long_row_has_elements_of_the_sample() -> None:
@@ -42,3 +42,15 @@ def test_a_reduction_has_one_result_for_a_row() -> None:
     assert reduces(sample.input.sum(), sample) and reduces((sample.input.max(0)), sample)
     assert not reduces(sample.input.cumsum(0), sample) and not reduces(torch.outer(sample.input, sample.input), sample)
     assert not reduces(sample.input.topk(3), sample) and not reduces(None, sample)
+
+
+def test_the_first_or_the_last_element_is_not_finite() -> None:
+    sample = SampleInput(torch.ones(2, 3).t(), args=(1,), kwargs={"keepdim": True})
+    found = dict(put_ends(sample))
+    assert list(found) == ["inf first", "inf last", "-inf first", "-inf last", "nan first", "nan last"]
+    for label, each in found.items():
+        flat = each.input.flatten()
+        end, rest = (flat[0], flat[1:]) if label.endswith("first") else (flat[-1], flat[:-1])
+        assert str(end.item()) == label.split()[0] and rest.eq(1).all()
+        assert each.input.shape == (3, 2) and each.args == (1,) and each.kwargs == {"keepdim": True}
+    assert sample.input.eq(1).all() and not list(put_ends(SampleInput(torch.ones(3).long())))
