@@ -70,8 +70,15 @@ def _counts(count: Expr, loop: Loop) -> bool:
 
 
 def write_element(value: str) -> str:
-    """The moments of one element, of which an infinite one has no distance from any mean, wherever it is in its row."""
-    return f"{TYPE}({value}, isfinite({value}) ? 0.0f : NAN, 1)"
+    """The moments of one element; one that is not finite counts nothing and is added to the squares."""
+    return f"isfinite({value}) ? {TYPE}({value}, 0, 1) : {TYPE}(0, {value}, 0)"
+
+
+def write_end(name: str, count: str) -> Iterator[str]:
+    """What moments are of all elements: those that are not finite decide the mean, and nothing is at a distance."""
+    yield f"if (!isfinite({name}.y) && {name}.z != {count}) {{"
+    yield f"  {name} = {TYPE}({name}.y, NAN, {name}.z);"
+    yield "}"
 
 
 def write_addition(name: str, moments: str) -> str:

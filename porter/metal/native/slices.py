@@ -15,7 +15,7 @@ from porter.loops.fusion import LoopNest, Shape, Store
 from porter.metal.loop_spelling import Spelling, find_value, is_shared, name_loop, write_start, write_turn
 from porter.metal.loop_text import NestWriter, Shared
 from porter.metal.native.moments import TYPE as MOMENTS
-from porter.metal.native.moments import Moments, write_addition, write_element, write_sharing
+from porter.metal.native.moments import Moments, write_addition, write_element, write_end, write_sharing
 
 SLICES = "slices"
 POSITIONS = (
@@ -166,7 +166,18 @@ class SliceWriter(NestWriter):
         self.line(f"if ({SLICES} > 1) {{")
         self.lines += [f"  {buffer}[{at}] = {each.name};" for each, buffer in name_buffers(self.partials).items()]
         self.line("} else {")
-        self.indented(lambda: self.write_stores(stores))
+        self.indented(lambda: self._write_results(stores))
+
+    def _write_results(self, stores: Sequence[Store]) -> None:
+        _end_moments(self, self.partials)
+        self.write_stores(stores)
+
+
+def _end_moments(writer: NestWriter, partials: Sequence[Partial]) -> None:
+    """Moments as results have them, where all threads and slices are combined."""
+    for each in partials:
+        if each.moments:
+            writer.lines += write_end(each.name, writer.text(each.moments.mean.args[1]))
 
 
 def find_slice(row: str, slice_: str) -> str:
@@ -202,6 +213,7 @@ def write_combination(nest: LoopNest, partials: Sequence[Partial], spelling: Spe
         _combine(writer, {each: stored[each] for each in group}, stored)
     for each in partials:
         writer.bound |= each.bound
+    _end_moments(writer, partials)
     writer.write_once(nest.stores)
     return writer.lines
 

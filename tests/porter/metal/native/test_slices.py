@@ -8,7 +8,7 @@ from math import inf, nan
 import pytest
 import torch
 
-from porter.core.dtypes import FLOAT
+from porter.core.dtypes import BOOL, FLOAT
 from porter.loops.expressions import Expr, Loop, Op, Reduction, ReductionKind, call, intern
 from porter.loops.fusion import Store
 from porter.loops.host_values import Constant, SizeProduct
@@ -40,8 +40,11 @@ def choose(length: int) -> list[Threads]:
     return [*ways, Threads(1024, 1), Threads(1024, 3)]
 
 
-def variance(mean_too: bool = False) -> Programs:
-    """The variance of all elements, or how far the mean is from it: of two sums, the second around the first."""
+def variance(mean_too: bool = False, or_mean: bool = False) -> Programs:
+    """The variance of all elements, or how far the mean is from it: of two sums, the second around the first.
+
+    With `or_mean`, the mean where the variance is NaN.
+    """
     count = fork.named("numel", SizeProduct("self"), 42)
     first, second = Loop("r1.0", 42, count), Loop("r2.0", 42, count)
     number = intern(Op.NUMBER, (), FLOAT, count)
@@ -53,6 +56,7 @@ def variance(mean_too: bool = False) -> Programs:
     difference = call("subtraction", (fork.read(fork.index(second)), mean), FLOAT)
     found = call("division", (add(call("square", (difference,), FLOAT), second), number), FLOAT)
     value = call("subtraction", (found, mean), FLOAT) if mean_too else found
+    value = intern(Op.SELECT, (call("isNaN", (found,), BOOL), mean, found), FLOAT) if or_mean else value
     return fork.program("variance", Store(fork.OUTPUT, FLOAT, 1, (), fork.integer(0), value), (), Constant(1), ())
 
 
@@ -95,12 +99,19 @@ def test_variances_around_a_large_mean(size: int, mean_too: bool) -> None:
         torch.testing.assert_close(found.double(), exact, rtol=2e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("value", [nan, inf, -inf])
-@pytest.mark.parametrize(("size", "at"), [(2500, 1700), (2500, 0), (2500, 2499), (3, 1), (3, 2), (1, 0)])
-def test_a_variance_of_what_is_not_finite_is_not_a_number(value: float, size: int, at: int) -> None:
+@pytest.mark.parametrize("values", [(nan,), (inf,), (-inf,), (inf, inf), (inf, -inf)])
+@pytest.mark.parametrize(("size", "at"), [(2500, 1700), (2500, 0), (2500, 2498), (3, 1), (3, 0), (2, 0)])
+def test_a_variance_of_what_is_not_finite_is_not_a_number(values: tuple[float, ...], size: int, at: int) -> None:
     given = torch.randn(size)
-    given[at] = value
+    given[at : at + len(values)] = torch.tensor(values)
     assert all(found.isnan() for found in compute(variance(), given, WELFORD))
+    for found in compute(variance(or_mean=True), given, WELFORD):
+        torch.testing.assert_close(found, given.mean(), rtol=0, atol=0, equal_nan=True)
+
+
+def test_the_mean_of_finite_elements_is_finite_though_their_squares_are_not() -> None:
+    given = torch.tensor([1e25, -1e25, 3.0]).repeat(70)
+    assert all(found.isfinite() for found in compute(variance(or_mean=True), given, WELFORD))
 
 
 def test_without_the_functions_of_a_fork_two_passes_go_over_a_row() -> None:
