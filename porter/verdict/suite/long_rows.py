@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
@@ -53,6 +53,26 @@ def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
         changed = sample.input.detach().clone(memory_format=torch.contiguous_format)
         changed.view(-1)[at] = value
         yield f"{value} {label}", SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
+
+
+def ignores_order(op: Callable[..., Any], sample: SampleInput) -> bool:
+    """Whether what is not finite of the CPU's results follows from elements, not from the order they are in.
+
+    A mean of one pass, as the CPU's beside a variance, is NaN or infinite by where an infinite element is.
+    """
+    turned = SampleInput(sample.input.flip(tuple(range(sample.input.ndim))), args=sample.args, kwargs=sample.kwargs)
+    return _list_kinds(op, sample) == _list_kinds(op, turned, turns=True)
+
+
+def _list_kinds(op: Callable[..., Any], sample: SampleInput, turns: bool = False) -> list[Any]:
+    """Which floating results are NaN, and which infinite, as the input has them or turned back; none if refused."""
+    try:
+        found = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
+    except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError):
+        return []
+    made = [each for each in found if isinstance(each, torch.Tensor) and each.is_floating_point()]
+    back = [each.flip(tuple(range(each.ndim))) if turns else each for each in made]
+    return [(each.isnan().tolist(), each.isinf().tolist()) for each in back]
 
 
 def _enlarge(value: Any, sample: SampleInput, shape: tuple[int, ...], rest: int) -> Any:

@@ -3,7 +3,7 @@
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.long_rows import SHORT, lengthen, put_ends, reduces
+from porter.verdict.suite.long_rows import SHORT, ignores_order, lengthen, put_ends, reduces
 
 
 def test_each_end_of_a_long_row_has_elements_of_the_sample() -> None:
@@ -54,3 +54,11 @@ def test_the_first_or_the_last_element_is_not_finite() -> None:
         assert str(end.item()) == label.split()[0] and rest.eq(1).all()
         assert each.input.shape == (3, 2) and each.args == (1,) and each.kwargs == {"keepdim": True}
     assert sample.input.eq(1).all() and not list(put_ends(SampleInput(torch.ones(3).long())))
+
+
+def test_what_is_not_finite_by_order_alone_is_not_compared() -> None:
+    sample = SampleInput(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, float("inf")]]))
+    assert ignores_order(torch.var, sample) and ignores_order(torch.amax, sample)
+    assert ignores_order(lambda x: x.sum(1), sample) and ignores_order(lambda x: x.argmax(), sample)
+    assert not ignores_order(lambda x: x.flatten()[0] * x.sum(), SampleInput(sample.input - 1))
+    assert not ignores_order(lambda x: x.cumsum(1), sample)
