@@ -1,5 +1,8 @@
 """Copies of structures and vectors, made copies of their values: what lies between those is never read.
 
+A copy of a union, or of bit-fields, reads none of its bytes: which of them have a value, only a member tells. Nor does
+a store to a bit-field read the others that it leaves as they are.
+
 Works on LLVM's intermediate representation as clang writes it, of code that aliases by type (`ALIASING`): a copy then
 says what it copies, but for structures in arrays, unions, and classes with bases (LLVM Language Reference,
 "tbaa.struct"). Those are known by the type of the variable or member that is copied.
@@ -12,11 +15,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, first_type, functions
-from aten_overlay.metal.sanitizer.layouts import PADDING, Layouts, Scalar, split_types
+from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, functions
+from aten_overlay.metal.sanitizer.bit_fields import ACCESS, find_bit_fields, mark_kept
+from aten_overlay.metal.sanitizer.layouts import OPEN, PADDING, Layouts, Scalar
+from aten_overlay.metal.sanitizer.objects import Objects
+from aten_overlay.metal.sanitizer.places import add_marked_locations, marked_location
 
 ALIASING = "-fstrict-aliasing"  # for what `copy_values` reads; it takes the marks out again
-UNREAD = "!pm.unread"  # marks a load of what is copied and never used
+UNREAD = "!pm.unread"  # marks a load of what is copied whether or not it has a value; its store has a marked location
 _COPY = re.compile(
     rf"^  call void @llvm\.memcpy\.p0\.p0\.i64\(ptr align (\d+) ({LOCAL.pattern}|{GLOBAL.pattern}), "
     rf"ptr align (\d+) ({LOCAL.pattern}|{GLOBAL.pattern}), i64 (\d+), i1 false\)(?!.*!annotation)(.*)$",
@@ -26,35 +32,38 @@ _MARK = re.compile(r", !tbaa(?:\.struct)? !\d+")
 _STRUCT = re.compile(r", !tbaa\.struct !(\d+)")
 _NODE = re.compile(r"^!(\d+) = !\{(i64 \d+, i64 \d+, !\d+(?:, i64 \d+, i64 \d+, !\d+)*)\}$", re.M)
 _FIELD = re.compile(r"i64 (\d+), i64 (\d+), !\d+")
-_ALLOCATED = re.compile(rf"^  ({LOCAL.pattern}) = alloca (.*), align \d+", re.M)
-_STEP = re.compile(rf"^  ({LOCAL.pattern}) = getelementptr (?:inbounds |nuw |nusw )*(.*)$", re.M)
-_PASSED = re.compile(rf"(?:sret|byval)\(({LOCAL.pattern}|\{{.*?\}})\)[^,]*? ({LOCAL.pattern})(?=[,)])")
+_LOCATION = re.compile(r"!dbg !(\d+)")
 _MOST_PARTS = 256  # of one copy
 _WORD, _LONG = 8, 64
+_LOADED = re.compile(rf"^  ({LOCAL.pattern}) = load .*, {UNREAD} ", re.M)
+_USE = re.compile(rf"^  (?:{LOCAL.pattern} = )?(?:tail )?(\w+) (.*)$", re.M)
+_MOVES = frozenset(["store", "phi", "select", "freeze", "bitcast", "trunc", "zext", "shl", "lshr", "and", "or"])
 
 Spans = list[tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class _Object:
-    """Byte `offset` of something of a type."""
-
-    kind: str
-    offset: int = 0
 
 
 def copy_values(module: str) -> str:
     """`module` with each copy of something with padding made one or more copies without it, and without the marks."""
     layouts = Layouts.read(module)
+    layouts = Layouts(layouts.types, layouts.addressed, find_bit_fields(module, layouts))
     nodes = {m[1]: [(int(a), int(b)) for a, b in _FIELD.findall(m[2])] for m in _NODE.finditer(module)}
     numbers = count()
     pieces, at = [], 0
     for start, end, _ in functions(module):
         text = module[start:end]
-        if _COPY.search(text):
+        if _COPY.search(text) or ACCESS in text:
             pieces += [module[at:start], _Copies(text, layouts, nodes, numbers).write()]
             at = end
-    return _MARK.sub("", "".join([*pieces, module[at:]]))
+    return add_marked_locations(_MARK.sub("", "".join([*pieces, module[at:]])))
+
+
+def find_copied(function: str) -> frozenset[str]:
+    """What marked loads of optimized code yield that is moved, whole or in parts, and not used otherwise."""
+    loaded = frozenset(_LOADED.findall(function))
+    if not loaded:
+        return loaded
+    uses = ((m[1], m[2]) for m in _USE.finditer(function) if m[1] not in _MOVES)
+    return loaded - {name for _, operands in uses for name in LOCAL.findall(operands)}
 
 
 @dataclass
@@ -67,11 +76,8 @@ class _Copies:
     numbers: Iterator[int]
 
     def write(self) -> str:
-        head = self.text[: self.text.index("\n")]
-        self.objects = {name: _Object(kind) for kind, name in _PASSED.findall(head)}
-        self.objects |= {name: _Object(kind) for name, kind in _ALLOCATED.findall(self.text)}
-        self.steps = dict(_STEP.findall(self.text))
-        return _COPY.sub(self._write_copy, self.text)
+        self.objects = Objects.read(self.text, self.layouts)
+        return _COPY.sub(self._write_copy, mark_kept(self.text, f"{UNREAD} !{{}}"))
 
     def _write_copy(self, copy: re.Match[str]) -> str:
         size, rest = int(copy[5]), copy[6]
@@ -96,15 +102,16 @@ class _Copies:
         yield f"  {source} = getelementptr i8, ptr {copy[4]}, i64 {offset}"
         if not is_value:
             yield f"  {name} = load i{8 * size}, ptr {source}, align {aligned[1]}, {UNREAD} !{{}}"
-            yield f"  store i{8 * size} {name}, ptr {to}, align {aligned[0]}"
+            location = f", !dbg !{marked_location(found[1])}" if (found := _LOCATION.search(copy[6])) else ""
+            yield f"  store i{8 * size} {name}, ptr {to}, align {aligned[0]}{location}"
             return
         operands = f"ptr align {aligned[0]} {to}, ptr align {aligned[1]} {source}, i64 {size}, i1 false"
         yield f"  call void @llvm.memcpy.p0.p0.i64({operands}){_STRUCT.sub('', copy[6])}"
 
     def _find_padding(self, copy: re.Match[str], size: int) -> Spans:
-        """Where there may be padding, of which only that it is copied is known."""
+        """Where there may be padding, or bytes without a value, of which only that they are copied is known."""
         scalars = next((found for name in (copy[2], copy[4]) if (found := self._find_scalars(name, size))), [])
-        return _merge((each.offset, each.size) for each in scalars if each.kind == PADDING)
+        return _merge((each.offset, each.size) for each in scalars if each.kind in (PADDING, OPEN))
 
     def _find_values(self, name: str, size: int) -> Spans:
         """Where `size` bytes from an address on hold values; [] where that is not known."""
@@ -114,39 +121,13 @@ class _Copies:
     def _find_scalars(self, name: str, size: int) -> list[Scalar]:
         """What lies in `size` bytes from an address on; [] where that is not known."""
         try:
-            found = self._find_object(name)
+            found = self.objects.find(name)
             layout = self.layouts.find(found.kind) if found else None
         except NotUnderstood:
             return []
         if found is None or layout is None or layout.size - found.offset < size:
             return []
         return [each.moved(-found.offset) for each in layout.scalars]
-
-    def _find_object(self, name: str) -> _Object | None:
-        """What an address is that of. Raises NotUnderstood."""
-        if name not in self.steps:
-            return self.objects.get(name)
-        kind = first_type(self.steps[name])
-        indices = self.steps[name][len(kind) :].split(", !")[0].split(", ")[3:]
-        found = _Object(kind)
-        for index in indices:
-            members = self.layouts.members(kind)
-            if members:
-                at, kind = members[int(index.split(" ")[1])]
-                found = _Object(found.kind, at) if index is indices[-1] else _Object(kind)
-            else:
-                kind = _element(self.layouts.types.get(kind, kind))
-                found = _Object(kind)
-        return found
-
-
-def _element(kind: str) -> str:
-    """Raises NotUnderstood for a type without elements."""
-    found = re.match(r"^\[\d+ x (.*)\]$", kind)
-    if not found:
-        raise NotUnderstood(kind)
-    [element] = split_types(found[1])
-    return element
 
 
 def _merge(fields: Iterable[tuple[int, int]]) -> Spans:

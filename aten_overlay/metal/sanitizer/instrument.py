@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, first_type, functions
 from aten_overlay.metal.lockstep import SOURCE
-from aten_overlay.metal.sanitizer.copies import UNREAD
+from aten_overlay.metal.sanitizer.copies import find_copied
 from aten_overlay.metal.sanitizer.places import Place, Places, without_places
 from aten_overlay.metal.sanitizer.roots import Kind, Root, Roots
 
@@ -72,18 +72,20 @@ class _Watched:
 
     def _function(self, text: str, name: str) -> str:
         roots = Roots.read(text, name.startswith(SOURCE))
+        copied = find_copied(text)
         place: Place | None = None
         lines = []
         for line in text.split("\n"):
             if found := _LOCATION.search(line):
                 place = self.places.find(found[1]) or place
+            if copied and any(line.startswith(f"  {name} = ") for name in copied):
+                lines.append(line)
+                continue
             lines += [*self._calls(line, roots, place or ("?", 0)), self._name_variable(line, roots)]
         return "\n".join(lines)
 
     def _calls(self, line: str, roots: Roots, place: Place) -> list[str]:
         if found := _ACCESS.match(line):
-            if UNREAD in line:
-                return []
             return self._call(*_read_access(found[1], found[2]), roots, place)
         if found := _RANGE.match(line):
             attributes, to, rest = found.groups()

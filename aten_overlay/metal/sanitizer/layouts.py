@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from aten_overlay.metal.ir import LOCAL, NotUnderstood, first_type
 
 _DEFINED = re.compile(rf"^({LOCAL.pattern}) = type (.*)$", re.M)
-_SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
+SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 _REPEATED = re.compile(r"^[\[<](\d+) x (.*)[\]>]$")
 _UNION = re.compile(r'^%"?union\.')
 _FILLING = re.compile(
@@ -20,6 +20,7 @@ _FILLING = re.compile(
 )  # what clang writes for padding, where the alignment does not make it
 _ADDRESSED = re.compile(rf"getelementptr (?:inbounds |nuw |nusw )*({LOCAL.pattern}), ptr \S+, i32 0, i32 (\d+)")
 PADDING = "padding"  # the kind of what may be padding, or bytes that nothing names
+OPEN = "open"  # the kind of bytes that may have no value where others beside them have: of unions, of bit-fields
 _ALIGNING = re.compile(r"^\[0 x <\d+ x i8>\]$")  # the first member of a vector (include/pm/vector.h)
 
 
@@ -46,10 +47,14 @@ class Layout:
 
 @dataclass
 class Layouts:
-    """The types of a module by name, and the layouts of those asked for; `addressed` are the members that it names."""
+    """The types of a module by name, and the layouts of those asked for.
+
+    `addressed` are the members that it names, `bit_fields` the bytes where those of a type are.
+    """
 
     types: dict[str, str]
     addressed: frozenset[tuple[str, str]] = frozenset()
+    bit_fields: frozenset[tuple[str, int]] = frozenset()
     _known: dict[str, Layout] = field(default_factory=dict)
 
     @classmethod
@@ -85,7 +90,7 @@ class Layouts:
             scalars = tuple(each.moved(k * one.size) for k in range(count) for each in one.scalars)
             size = count * one.size
             return Layout(size, size or 1, scalars) if body[0] == "<" else Layout(size, one.alignment, scalars)
-        size = _SIZES.get(body) or (int(body[1:]) + 7) // 8 if body in _SIZES or re.fullmatch(r"i\d+", body) else 0
+        size = SIZES.get(body) or (int(body[1:]) + 7) // 8 if body in SIZES or re.fullmatch(r"i\d+", body) else 0
         if not size:
             raise NotUnderstood(kind)
         return Layout(size, size, (Scalar(0, size, body),))
@@ -102,8 +107,14 @@ class Layouts:
             for number, (at, each) in enumerate(members)
             for s in self.find(each).scalars
         )
-        if _UNION.match(kind) and not is_vector:
-            scalars = (*scalars, *_between(scalars, end))
+        if is_vector:  # all of its names are those of all of its components
+            scalars = tuple(Scalar(s.offset, s.size, f"i{8 * s.size}") for s in scalars)
+        elif _UNION.match(kind):
+            scalars = tuple(Scalar(s.offset, s.size, OPEN) for s in (*scalars, *_between(scalars, end)))
+        else:
+            scalars = tuple(
+                Scalar(s.offset, s.size, OPEN) if (kind, s.offset) in self.bit_fields else s for s in scalars
+            )
         return Layout(_round_up(end, alignment), alignment, scalars)
 
     def _may_fill(self, kind: str, number: int, member: str) -> bool:

@@ -15,6 +15,10 @@ _FIELD = re.compile(r"(line|scope|inlinedAt|file): !?(\d+)")
 _FILE = re.compile(r'filename: "([^"]*)", directory: "([^"]*)"')
 _DEBUG = re.compile(r",? !dbg !\d+|^!llvm\.dbg\.cu = .*\n", re.M)
 
+_LOCATION = re.compile(r"^!(\d+) = (!DILocation\(line: \d+)(?:, column: \d+)?(.*)$", re.M)
+_COLUMN = 65535  # the last that there is: of a marked location. What else marks a store does not outlive optimization
+_FIRST = 1 << 24  # the number of a marked location, without that of the one it is made of
+
 Place = tuple[str, int]
 
 
@@ -41,6 +45,9 @@ class Places:
             location = found.get("inlinedAt", "")
         return None
 
+    def is_marked(self, location: str) -> bool:
+        return f"column: {_COLUMN}," in self.nodes.get(location, "")
+
     def _read(self, number: str) -> dict[str, str]:
         if number not in self._fields:
             self._fields[number] = dict(_FIELD.findall(self.nodes.get(number, "")))
@@ -53,6 +60,19 @@ class Places:
             ours = found is None or Path(found[2], found[1]).resolve().is_relative_to(compiler.INCLUDE)
             self._own[number] = "" if ours or found is None else found[1]
         return self._own[number]
+
+
+def marked_location(location: str) -> str:
+    """The number of a location that is marked, of the same line; `add_marked_locations` writes it."""
+    return str(_FIRST + int(location))
+
+
+def add_marked_locations(module: str) -> str:
+    """`module` with the marked locations that it names."""
+    named = {int(number) - _FIRST for number in re.findall(r"!dbg !(\d{8,})", module)}
+    found = ((int(m[1]), m) for m in _LOCATION.finditer(module))
+    added = [f"!{_FIRST + n} = {m[2]}, column: {_COLUMN}{m[3]}" for n, m in found if n in named]
+    return "\n".join([module, *added, ""]) if added else module
 
 
 def without_places(module: str) -> str:

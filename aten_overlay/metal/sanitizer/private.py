@@ -1,20 +1,22 @@
 """Private variables that are used before they have a value.
 
-What is left of the marks (see marks.py) is followed through the values computed from it, next to each of which a bit
-tells whether it is undefined. A call of the runtime comes where one decides a branch, is an address, or is stored where
-others see it.
+What is left of the marks (see marks.py) is followed through the values computed from it, next to each of which a shadow
+tells which of its bits are undefined. A call of the runtime comes where one decides a branch, or is stored where others
+see it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, first_type, functions
+from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, functions
 from aten_overlay.metal.sanitizer.marks import SCALAR, UNDEFINED
 from aten_overlay.metal.sanitizer.places import Place, Places
 from aten_overlay.metal.sanitizer.roots import Kind, Roots
+from aten_overlay.metal.sanitizer.shadows import Shadows, count_bytes, find_width, part_name, shadow_name
 
 _RESULT = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
 _USE = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?(store|br|switch|load) (.*)$")
@@ -26,9 +28,7 @@ _COPY = re.compile(
     rf"^  (?:tail )?call void @llvm\.mem(?:cpy|move)\.p0\.p0\.i64\(ptr [^%@,]*({LOCAL.pattern}), "
     rf"ptr [^%@,]*({LOCAL.pattern}|{GLOBAL.pattern}), (i64 \S+), .*$"
 )
-_PHI = re.compile(r"\[ (.+?), (%(?:\"[^\"]*\"|[-\w.$]+)) \]")
 _LOCATION = re.compile(r"!dbg !(\d+)")
-_SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 _NANS = {"half": "0xH7E00", "bfloat": "0xR7FC0", "float": "0x7FF8000000000000", "double": "0x7FF8000000000000"}
 _FUNCTION = re.compile(r"@(?!pm_)(?:llvm\.\w|[a-z]\w*\()")
 _OPERATIONS = """
@@ -66,21 +66,21 @@ def _table(file: str, number: int) -> str:
 
 @dataclass
 class _Function:
-    """A function whose values may be undefined; `bits` are the values that may, by name.
+    """A function whose values may be undefined; `bits` are the widths of those that may, by name.
 
-    `arrays` are the private variables that may hold one, and `loaded` what was loaded from one, with its bits' type.
+    `arrays` are the private variables that may hold one.
     """
 
     text: str
     places: Places
     files: dict[str, int]
-    bits: set[str] = field(default_factory=set)
+    bits: dict[str, int] = field(default_factory=dict)
     arrays: set[str] = field(default_factory=set)
-    loaded: dict[str, str] = field(default_factory=dict)
 
     def write(self) -> str:
         self.lines = self.text.split("\n")
         self.roots = Roots.read(self.text, False)
+        self.shadows = Shadows(self.bits)
         self.escaping = self._find_escaping()
         while self._grow():
             pass
@@ -137,9 +137,7 @@ class _Function:
                 self.arrays.add(array)
             found = _RESULT.match(line)
             if found and self._may_be_undefined(found[2], found[3]):
-                self.bits.add(found[1])
-                if found[2] == "load":
-                    self.loaded[found[1]] = _kept_type(found[3])[0]
+                self.bits[found[1]] = find_width(found[2], found[3].split(", !")[0])
         return len(self.bits) + len(self.arrays) > before
 
     def _may_be_undefined(self, opcode: str, rest: str) -> bool:
@@ -154,44 +152,29 @@ class _Function:
             and any(o in self.bits for o in LOCAL.findall(rest))
         )
 
-    def _bit(self, value: str) -> str:
-        return _bit_name(value) if value in self.bits else "false"
-
     def _bits_of(self, line: str) -> list[str]:
-        """The bit of the line's result, made before it."""
+        """The shadow of the line's result, made before it."""
         found = _RESULT.match(line)
         if not found or found[1] not in self.bits:
             return []
         name, opcode, rest = found[1], found[2], found[3].split(", !")[0]
-        bit, part = _bit_name(name), _part_name(name)
+        shadow, part, width = shadow_name(name), part_name(name), self.bits[name]
         if UNDEFINED in rest:
-            return [f"  {bit} = or i1 true, false"]
+            return [f"  {shadow} = sext i1 true to i{width}" if width > 1 else f"  {shadow} = or i1 true, false"]
         if opcode == "load":
             address = _ADDRESS.search(rest)
             assert address
-            kept, every = _kept_type(rest)
-            load = f"  {part}.all = load {kept}, ptr {part}.at, align 1"
-            return [*self._place_bit(part, address[1]), load, f"  {bit} = icmp eq {kept} {part}.all, {every}"]
-        if opcode == "phi":
-            ways = ", ".join(f"[ {self._bit(value)}, {label} ]" for value, label in _PHI.findall(rest))
-            return [f"  {bit} = phi i1 {ways}"]
-        if opcode == "select":
-            condition, yes, no = (part.rsplit(" ", 1)[-1] for part in rest.split(", "))
-            chosen = f"  {part}.of = select i1 {condition}, i1 {self._bit(yes)}, i1 {self._bit(no)}"
-            return [chosen, f"  {bit} = or i1 {part}.of, {self._bit(condition)}"]
-        operands = [o for o in LOCAL.findall(rest) if o in self.bits]
-        first, *others = operands
-        parts = [f"  {part}.{n} = or i1 {self._bit(each)}, {part}.{n - 1}" for n, each in enumerate(others, 1)]
-        return [f"  {part}.0 = or i1 {self._bit(first)}, false", *parts, f"  {bit} = or i1 {part}.{len(others)}, false"]
+            return [*self._place_bit(part, address[1]), f"  {shadow} = load i{width}, ptr {part}.at, align 1"]
+        return list(self.shadows.write(name, opcode, rest))
 
     def _place_bit(self, bit: str, address: str) -> list[str]:
-        """Where the bits of what is at an address of a private variable are kept: a byte for each of its bytes."""
+        """Where the shadow of what is at an address of a private variable is kept."""
         array = self._array(address)
         return [
             f"  {bit}.to = ptrtoint ptr {address} to i64",
             f"  {bit}.from = ptrtoint ptr {array} to i64",
             f"  {bit}.by = sub i64 {bit}.to, {bit}.from",
-            f"  {bit}.at = getelementptr i8, ptr {_bit_name(array)}, i64 {bit}.by",
+            f"  {bit}.at = getelementptr i8, ptr {shadow_name(array)}, i64 {bit}.by",
         ]
 
     def _after(self, line: str) -> list[str]:
@@ -200,7 +183,7 @@ class _Function:
         if found and found[2] == "alloca" and found[1] in self.arrays:
             kind = found[3].rsplit(", align", 1)[0]
             size = f"ptrtoint (ptr getelementptr ({kind}, ptr null, i32 1) to i64)"
-            bits = _bit_name(found[1])
+            bits = shadow_name(found[1])
             clear = f"  call void @llvm.memset.p0.i64(ptr {bits}, i8 0, i64 {size}, i1 false)"
             return [f"  {bits} = alloca {kind}, align 16", clear]
         if moved := _FILL.match(line) or _COPY.match(line):
@@ -212,12 +195,8 @@ class _Function:
             return []
         value = store[3][: to.start()].rsplit(" ", 1)[-1]
         bit = f"%pm.kept.{len(self.text)}.{next(_numbers)}"
-        kept, every = _kept_type(store[3])
-        if self.loaded.get(value) == kept:  # a copy, of which some bytes may be undefined
-            made, bits = [], f"{_part_name(value)}.all"
-        else:
-            made, bits = [f"  {bit}.all = select i1 {self._bit(value)}, {kept} {every}, {kept} 0"], f"{bit}.all"
-        return [*self._place_bit(bit, to[1]), *made, f"  store {kept} {bits}, ptr {bit}.at, align 1"]
+        kept = f"i{self.bits.get(value) or 8 * count_bytes(store[3])}"
+        return [*self._place_bit(bit, to[1]), f"  store {kept} {self.shadows.find(value)}, ptr {bit}.at, align 1"]
 
     def _keep_range(self, moved: re.Match[str]) -> list[str]:
         """Keeps the bits of what a private array is filled with, or copied from."""
@@ -227,8 +206,8 @@ class _Function:
         if moved.re is _COPY and self._array(value) in self.arrays:
             lines += self._place_bit(f"{bit}.of", value)
             return [*lines, f"  call void @llvm.memmove.p0.p0.i64(ptr {bit}.at, ptr {bit}.of.at, {size}, i1 false)"]
-        lines.append(f"  {bit}.all = select i1 {self._bit(value)}, i8 1, i8 0")
-        return [*lines, f"  call void @llvm.memset.p0.i64(ptr {bit}.at, i8 {bit}.all, {size}, i1 false)"]
+        filled = f"  call void @llvm.memset.p0.i64(ptr {bit}.at, i8 {self.shadows.find(value)}, {size}, i1 false)"
+        return [*lines, filled]
 
     def _checks(self, line: str, place: Place) -> list[str]:
         """Before what the program's course or others' memory comes to depend on."""
@@ -241,14 +220,17 @@ class _Function:
             used = LOCAL.findall(rest.split(",")[0])
         elif opcode == "store" and (to := _ADDRESS.search(rest)):
             root = self.roots.find(to[1])
-            if not (root and root.kind is Kind.PRIVATE):
+            location = _LOCATION.search(line)
+            is_open = location and self.places.is_marked(location[1])  # a copy of what may have no value
+            if not is_open and not (root and root.kind is Kind.PRIVATE):
                 used = [rest[: to.start()].rsplit(" ", 1)[-1]]
         named = f"@pm.private.{self.files.setdefault(place[0], len(self.files))}"
-        return [
-            f"  call void @pm_check_private(i1 {self._bit(value)}, ptr {named}, i32 {place[1]})"
-            for value in used
-            if value in self.bits
-        ]
+        return [text for value in used if value in self.bits for text in self._check(value, named, place[1])]
+
+    def _check(self, value: str, file: str, line: int) -> Iterator[str]:
+        is_open = f"%pm.open.{next(_numbers)}"
+        yield f"  {is_open} = icmp ne i{self.bits[value]} {shadow_name(value)}, 0"
+        yield f"  call void @pm_check_private(i1 {is_open}, ptr {file}, i32 {line})"
 
     def _without_mark(self, line: str) -> str:
         """The pattern itself is any value."""
@@ -264,36 +246,8 @@ def _plain_value(found: re.Match[str]) -> str:
     return f"select i1 true, {kind} {value}, {kind} {value}"
 
 
-def _bytes(access: str) -> int:
-    """The size of what a load or store accesses. Raises NotUnderstood for what has no plain size."""
-    kind = first_type(access.removeprefix("volatile "))
-    count, element = 1, kind
-    if vector := re.fullmatch(r"<(\d+) x (\w+)>", kind):
-        count, element = int(vector[1]), vector[2]
-    if found := re.fullmatch(r"i(\d+)", element):
-        return (count * int(found[1]) + 7) // 8
-    if element not in _SIZES:
-        raise NotUnderstood(access)
-    return count * _SIZES[element]
-
-
 def _has_size(access: str) -> bool:
     try:
-        return bool(_bytes(access))
+        return bool(count_bytes(access))
     except NotUnderstood:
         return False
-
-
-def _kept_type(access: str) -> tuple[str, int]:
-    """The type that holds the bits of what a load or store accesses, and its value where all are undefined."""
-    size = _bytes(access)
-    return f"i{8 * size}", int.from_bytes(b"\1" * size, "little")
-
-
-def _bit_name(name: str) -> str:
-    return "%pm.bit." + re.sub(r'[%"]', "", name)
-
-
-def _part_name(name: str) -> str:
-    """What the names of the steps to a bit start with: `x.1` may be a value of its own beside `x`."""
-    return "%pm.part." + re.sub(r'[%"]', "", name)

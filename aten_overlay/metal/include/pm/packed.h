@@ -7,6 +7,7 @@ namespace pm {
 #define PM_PACKED(N) \
   template <class T> struct packed<T, N> { \
     using vector = metal::vec<T, N>; \
+    aligned_to<1> alignment_[0]; \
     union { \
       PM_NAMES_##N \
       T v_[N]; \
