@@ -17,6 +17,7 @@ from aten_overlay.metal.swizzles import AS_VECTOR, find_deduced, find_nested, fi
 from aten_overlay.metal.syntax import Declaration, constructor_qualifiers
 from aten_overlay.metal.table import Row, Value, clean, make_row
 from aten_overlay.metal.targets import Target
+from aten_overlay.metal.unions import find_assignments
 
 _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorized
 # In Metal these are float. Clang's option for that is lost when a template is instantiated.
@@ -76,6 +77,7 @@ def generate(
     for entry in needed:
         ends = (source.ends[i] for i in find_deduced(source, entry.declaration, templates))
         edits += [Edit(end, end, AS_VECTOR) for end in ends]
+        edits += [Edit(at, at, text) for at, text in find_assignments(source, entry.declaration)]
     nested = find_nested(source, [entry.declaration for entry in needed])
     edits += [Edit(source.starts[first], source.ends[last], made) for first, last, made in nested]
     for entry in needed:

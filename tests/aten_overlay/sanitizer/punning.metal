@@ -146,3 +146,21 @@ kernel void bits(device uint* out [[buffer(0)]], constant uint* numbers [[buffer
   word = (word & ~kept) | (numbers[3] & kept);
   out[0] = ((word >> by) ^ numbers[3]) & read;
 }
+
+// Unions with vectors, which are assigned.
+union Ray {
+  float3 direction;
+  float2 plane;
+};
+PAIR(assigned, assigned_of) {
+  SHARED(Ray);
+  Ray own, other;
+  other.direction = float3(1);
+  own.plane = float2(in[i]);
+  if (i & 1) other = own;
+  shared[l] = other;
+  reinterpret_cast<device Ray*>(more)[i] = other;
+  MEET;
+  own = shared[127 - l];
+  out[i] = repaired ? own.plane.y : other.direction.z;  // assigned
+}

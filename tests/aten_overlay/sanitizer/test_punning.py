@@ -11,7 +11,7 @@ from aten_overlay.errors import OverlayError
 from tests.aten_overlay.sanitizer.test_findings import GRID, finding, run, values
 
 SHARED = ("shared_union", "other_member", "shared_copy", "shared_vector", "shared_fields")
-PRIVATE = ("private_byte", "private_union", "private_fields", "wide_fields", "word", "halves")
+PRIVATE = ("private_byte", "private_union", "private_fields", "wide_fields", "word", "halves", "assigned")
 FRESH = 0xCB  # what memory holds that nothing wrote since it was allocated
 
 
