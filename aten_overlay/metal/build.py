@@ -19,6 +19,7 @@ from aten_overlay import cache
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
+from aten_overlay.metal.bound_variables import pass_bound_variables
 from aten_overlay.metal.choices import AMBIGUOUS, convert_sides, wrap_literals
 from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
@@ -349,6 +350,8 @@ def _precompiled_header(options: Options) -> Path:
 def read_unit(text: str) -> Unit:
     """What preprocessed source declares. Raises PTR103 or PTR108."""
     unit = parse(read(text))
+    if (bound := pass_bound_variables(unit)) != text:
+        unit = parse(read(bound))
     seen: dict[str, Instance] = {}
     for instance in unit.instances:
         if instance.host_name in seen:

@@ -215,6 +215,8 @@ def _function(source: Source, declaration: Declaration) -> tuple[int, int, int]:
             i = max(skip_angles(source, i, declaration.end), i + 1)
         else:
             i = source.match[i] + 1 if token == "[" else i + 1
+    while source.tokens[end - 1] == "]" and is_attribute(source, source.match[end - 1]):
+        end = source.match[end - 1]  # attributes may follow the name
     start = name_start(source, end)
     if start == end:
         raise OverlayError(

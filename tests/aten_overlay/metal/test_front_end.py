@@ -34,12 +34,21 @@ template [[host_name("swapped")]] void kernel swapped<int, long>(device int*, de
   out[p.x] = 1;
 }
 [[host_name("renamed")]] kernel void named(device float* out) { out[0] = 1; }
+kernel void later [[host_name("after_the_name")]] [[maybe_unused]] (device float* out) { out[0] = 1; }
 kernel void unused_is_kept(device float* out) { out[0] = 1; }
 """
 
 
 def test_every_form_of_a_kernel_is_found() -> None:
-    assert host_names(FORMS) == ("by_list", "by_type", "swapped", "plain", "renamed", "unused_is_kept")
+    assert host_names(FORMS) == (
+        "by_list",
+        "by_type",
+        "swapped",
+        "plain",
+        "renamed",
+        "after_the_name",
+        "unused_is_kept",
+    )
     compile_kernels(FORMS, host_names(FORMS))
 
 

@@ -17,7 +17,7 @@ from aten_overlay.metal.sanitizer.checks import NAMES
 from aten_overlay.metal.unions import find_assignments
 
 SOURCE = Path(__file__).with_name("unions.metal")
-EXPECTED = {
+EXPECTED: dict[str, list[float]] = {
     "named": [7, 2, -1],
     "nameless": [12, 4, 2, 10.5, 3, 1],
     "templates": [3, 7, 6],
