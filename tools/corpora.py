@@ -3,12 +3,13 @@
     python tools/corpora.py FOLDER [--include DIR]... [--define NAME[=VALUE]]... [--link FILE]... [--sample N]
         [--only GLOB] [--skip GLOB] [--seconds N]
 
-FOLDER is searched for `.metal` files, which may include headers of their own folders and the `--include` folders, and
-call functions of the `--link` files, as the files of one Xcode target may. Each file gets a process of its own, and so
-does what follows a crash. Prints a row for each file, then each kernel that failed with the first error. `--sample N`
-takes every Nth kernel of a file. Function constants get the first of a few sets of values with which the kernel
-compiles, and a call the first of a few sets of arguments with which it ends: results are not looked at. A kernel whose
-calls fail is compiled once more, with every optimization. Times are of compiling. Ends with 1 where a kernel failed.
+FOLDER is searched for `.metal` files, which may include headers of their own folders, of the `--include` folders and
+of folders near them that hold what they include, and call functions of the `--link` files, as the files of one Xcode
+target may. Each file gets a process of its own, and so does what follows a crash. Prints a row for each file, then
+each kernel that failed with the first error. `--sample N` takes every Nth kernel of a file. Function constants get
+the first of a few sets of values with which the kernel compiles, and a call the first of a few sets of arguments with
+which it ends: results are not looked at. A kernel whose calls fail is compiled once more, with every optimization.
+Times are of compiling. Ends with 1 where a kernel failed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import numpy as np
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.batch import UNIT, compile_many
 from aten_overlay.metal.build import DEFAULT, QUICK, Options, function_constants, host_names
+from aten_overlay.metal.headers import find_include_folders
 from aten_overlay.metal.launch import Library
 from aten_overlay.metal.textures import Sampler, Texture
 from shared.arguments import parser
@@ -101,7 +103,8 @@ def main() -> int:
     summaries = []
     print(f"{'file':44} {'kernels':>8} {'compiled':>9} {'called':>7} {'ms each':>8} {'CPU ms':>7}", flush=True)
     for path in chosen:
-        include, defines = (path.parent, *options.include), tuple(options.define)
+        include = (path.parent, *options.include, *find_include_folders(path))
+        defines = tuple(options.define)
         how = Options(include=include, defines=defines, optimization=QUICK)
         summaries.append(try_file(path, how, options.sample, options.seconds, tuple(options.link)))
         print(_row(path.name, summaries[-1]), flush=True)

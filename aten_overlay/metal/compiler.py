@@ -15,6 +15,7 @@ from pathlib import Path
 from aten_overlay import cache
 from aten_overlay.errors import OverlayError, Place
 from aten_overlay.metal import zig
+from aten_overlay.metal.headers import find_include_folder
 
 INCLUDE = Path(__file__).resolve().parent / "include"
 RUNTIME = Path(__file__).resolve().parent / "runtime"
@@ -144,6 +145,9 @@ def _place_name(place: Place) -> str:
 
 
 def _hint(error: Message) -> str:
+    missing = _MISSING.match(error.text)
+    if missing and (folder := find_include_folder(Path(error.place.file), missing[1])):
+        return f"Name the folder that holds it as an include folder: {folder}"
     return next((hint for part, hint in _HINTS.items() if part in error.text), _HINT)
 
 
@@ -154,6 +158,7 @@ _HINTS = {
     "ambiguous": "Convert an argument, or name the namespace.",
     "undeclared identifier": "Declare it, include its header, or name its namespace, which may be metal::.",
 }
+_MISSING = re.compile(r"'([^']+)' file not found")
 _MOST_NOTES = 3
 
 
