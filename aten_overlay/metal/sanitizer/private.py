@@ -1,8 +1,8 @@
 """Private variables that are used before they have a value.
 
 What is left of the marks (see marks.py) is followed through the values computed from it, next to each of which a shadow
-tells which of its bits are undefined. A call of the runtime comes where one decides a branch, or is stored where others
-see it.
+tells which of its bits are undefined. A call of the runtime comes where one decides a branch, is an address, or is
+stored where others see it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from aten_overlay.metal.sanitizer.roots import Kind, Roots
 from aten_overlay.metal.sanitizer.shadows import Shadows, count_bytes, find_width, part_name, shadow_name
 
 _RESULT = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
-_USE = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?(store|br|switch|load) (.*)$")
+_USE = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?(store|br|switch|load|atomicrmw|cmpxchg) (.*)$")
 _ADDRESS = re.compile(rf", ptr ({LOCAL.pattern})(?=,|$)")
+_PLACE = re.compile(rf"\bptr ({LOCAL.pattern})")  # of an atomic access
 _FILL = re.compile(
     rf"^  (?:tail )?call void @llvm\.memset\.p0\.i64\(ptr [^%@,]*({LOCAL.pattern}), i8 (\S+), (i64 \S+), .*$"
 )
@@ -33,7 +34,8 @@ _NANS = {"half": "0xH7E00", "bfloat": "0xR7FC0", "float": "0x7FF8000000000000", 
 _FUNCTION = re.compile(r"@(?!pm_)(?:llvm\.\w|[a-z]\w*\()")
 _OPERATIONS = """
     add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem fneg freeze trunc zext sext
-    fptrunc fpext fptoui fptosi uitofp sitofp bitcast icmp fcmp select phi"""
+    fptrunc fpext fptoui fptosi uitofp sitofp bitcast icmp fcmp select phi getelementptr"""
+_ATOMIC = frozenset(("atomicrmw", "cmpxchg"))
 _STEPS = frozenset(("getelementptr", "phi", "select", "alloca"))
 _FOLLOWED = frozenset(_OPERATIONS.split())
 
@@ -148,7 +150,7 @@ class _Function:
             return bool(address and self._array(address[1]) in self.arrays) and not rest.startswith("<")
         return (
             (opcode in _FOLLOWED or opcode == "call")
-            and "<" not in rest.split(",")[0]
+            and ("<" not in rest.split(",")[0] or opcode == "getelementptr")
             and any(o in self.bits for o in LOCAL.findall(rest))
         )
 
@@ -215,17 +217,18 @@ class _Function:
         if not found:
             return []
         opcode, rest = found[2], found[3].split(", !")[0]
-        used = []
+        used = [address[1]] if (address := (_PLACE if opcode in _ATOMIC else _ADDRESS).search(rest)) else []
         if opcode in ("br", "switch"):
             used = LOCAL.findall(rest.split(",")[0])
-        elif opcode == "store" and (to := _ADDRESS.search(rest)):
-            root = self.roots.find(to[1])
-            location = _LOCATION.search(line)
-            is_open = location and self.places.is_marked(location[1])  # a copy of what may have no value
-            if not is_open and not (root and root.kind is Kind.PRIVATE):
-                used = [rest[: to.start()].rsplit(" ", 1)[-1]]
+        elif opcode == "store" and address and self._is_seen(address[1], line):
+            used.append(rest[: address.start()].rsplit(" ", 1)[-1])
         named = f"@pm.private.{self.files.setdefault(place[0], len(self.files))}"
         return [text for value in used if value in self.bits for text in self._check(value, named, place[1])]
+
+    def _is_seen(self, address: str, line: str) -> bool:
+        """Whether others may see what a line stores; of a copy of what may have no value, they see none."""
+        location = _LOCATION.search(line)
+        return not (self._is_private(address) or (location and self.places.is_marked(location[1])))
 
     def _check(self, value: str, file: str, line: int) -> Iterator[str]:
         is_open = f"%pm.open.{next(_numbers)}"

@@ -47,6 +47,8 @@ def find_width(opcode: str, rest: str) -> int:
         return 1
     if opcode == "select":
         return count_bits(first_type(rest.split(", ", 1)[1]))
+    if opcode == "getelementptr":
+        return count_bits("ptr")
     if " to " in rest:
         return count_bits(rest.rsplit(" to ", 1)[1])
     return count_bits(first_type(rest))

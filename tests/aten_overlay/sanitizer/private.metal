@@ -108,6 +108,54 @@ kernel void left_unwritten_repaired(ARGUMENTS) {
   out[i] = found;
 }
 
+// An index: of what is read, written, updated, and of a private array.
+kernel void read_at(ARGUMENTS) {
+  uint at;
+  for (uint k = 0; k < i % 4; ++k) at += k;
+  out[i] = in[at & 7];  // read_at
+}
+kernel void read_at_repaired(ARGUMENTS) {
+  uint at = 0;
+  for (uint k = 0; k < i % 4; ++k) at += k;
+  out[i] = in[at & 7];
+}
+kernel void written_at(ARGUMENTS) {
+  long to;
+  if (in[i] > 0) to = i;
+  out[to] = 1;  // written_at
+}
+kernel void written_at_repaired(ARGUMENTS) {
+  long to = i;
+  if (in[i] > 0) to = i;
+  out[to] = 1;
+}
+kernel void updated_at(ARGUMENTS) {
+  uint bin;
+  if (i > 0) bin = uint(abs(in[i])) & 3;
+  atomic_fetch_add_explicit(reinterpret_cast<device atomic_uint*>(out) + bin, 1u, memory_order_relaxed);  // updated_at
+}
+kernel void updated_at_repaired(ARGUMENTS) {
+  uint bin = 0;
+  if (i > 0) bin = uint(abs(in[i])) & 3;
+  atomic_fetch_add_explicit(reinterpret_cast<device atomic_uint*>(out) + bin, 1u, memory_order_relaxed);
+}
+kernel void own_at(ARGUMENTS) {
+  float own[8];
+  for (uint k = 0; k < 8; ++k) own[k] = in[i + k];
+  uint best;
+  for (uint k = 0; k < 8; ++k)
+    if (own[k] > 100) best = k;
+  out[i] = own[best];  // own_at
+}
+kernel void own_at_repaired(ARGUMENTS) {
+  float own[8];
+  for (uint k = 0; k < 8; ++k) own[k] = in[i + k];
+  uint best = 0;
+  for (uint k = 0; k < 8; ++k)
+    if (own[k] > 100) best = k;
+  out[i] = own[best];
+}
+
 // Nothing is wrong here: the value is there wherever it is used, or is not used.
 kernel void guarded(ARGUMENTS) {
   float x, three[3];

@@ -179,7 +179,7 @@ def test_a_pointer_that_may_come_of_several_places_stays_in_its_tensor() -> None
 
 PRIVATE = (
     "sums", "some_ways", "branch", "one_component", "member", "passed_on", "array", "copied", "kept_apart",
-    "left_unwritten",
+    "left_unwritten", "read_at", "written_at", "updated_at", "own_at",
 )  # fmt: skip
 
 
