@@ -54,14 +54,17 @@ def test_shuffles_of_any_type_by_templates_of_the_source(library: Library) -> No
 
 
 def test_packing(library: Library) -> None:
-    out, back = np.zeros(6, np.uint32), np.zeros(12, np.float32)
+    out, back = np.zeros(8, np.uint32), np.zeros(18, np.float32)
     library.run("packs", [out, back], [1])
     assert [hex(v) for v in out[:4]] == ["0x7f400081", "0xff800000", "0x4000ffff", "0x7fff8001"]
     assert int(out[4]) == 1023 | 512 << 20 | 3 << 30
     assert out[5].tobytes() == bytes((188, 188, 188, 128))
     np.testing.assert_allclose(back[:4], [-1, 0, 64 / 127, 1], rtol=1e-6)
     np.testing.assert_allclose(back[4:8], [1, 0, 512 / 1023, 1], rtol=1e-6)
-    np.testing.assert_allclose(back[8:], [0.5028864] * 3 + [128 / 255], rtol=1e-5)
+    np.testing.assert_allclose(back[8:12], [0.5028864] * 3 + [128 / 255], rtol=1e-5)
+    assert int(out[6]) == 31 | 32 << 5 | 31 << 11 | (63 << 5 | 8 << 11) << 16
+    np.testing.assert_allclose(back[12:], [1, 32 / 63, 1, 0, 1, 8 / 31], rtol=1e-3)
+    assert out[7].tobytes() == bytes((0, 127, 0, 0x81)), "what is not a number packs as 0"
 
 
 def test_integer_functions_of_vectors(library: Library) -> None:

@@ -51,10 +51,16 @@ kernel void packs(device uint* out [[buffer(0)]], device float* back [[buffer(1)
   out[3] = metal::pack_float_to_snorm2x16(float2(-1, 1));
   out[4] = metal::pack_float_to_unorm10a2(float4(1, 0, 0.5, 1));
   out[5] = metal::pack_float_to_srgb_unorm4x8(float4(0.5));
+  out[6] = metal::pack_float_to_unorm565(float3(1, 0.5, 2)) | uint(metal::pack_half_to_unorm565(half3(-1, 1, 0.25))) << 16;
+  out[7] = metal::pack_float_to_snorm4x8(float4(NAN, 1, NAN, -1));
   for (uint i = 0; i < 4; ++i) {
     back[i] = metal::unpack_snorm4x8_to_float(out[0])[i];
     back[4 + i] = metal::unpack_unorm10a2_to_float(out[4])[i];
     back[8 + i] = metal::unpack_unorm4x8_srgb_to_float(out[5])[i];
+  }
+  for (uint i = 0; i < 3; ++i) {
+    back[12 + i] = metal::unpack_unorm565_to_float(ushort(out[6]))[i];
+    back[15 + i] = metal::unpack_unorm565_to_half(ushort(out[6] >> 16))[i];
   }
 }
 

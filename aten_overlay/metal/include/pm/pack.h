@@ -4,8 +4,8 @@
 namespace pm {
 template <int Bits, bool Signed> constexpr float scale_of = float((1u << (Bits - Signed)) - 1);
 template <int Bits, bool Signed> PM_INLINE uint packed_part(float v) {
-  const float low = Signed ? -1.0f : 0.0f;
-  return uint(int(metal::rint(metal::clamp(v, low, 1.0f) * scale_of<Bits, Signed>))) & ((1u << Bits) - 1);
+  const float low = Signed ? -1.0f : 0.0f, known = v != v ? 0.0f : v;
+  return uint(int(metal::rint(metal::clamp(known, low, 1.0f) * scale_of<Bits, Signed>))) & ((1u << Bits) - 1);
 }
 template <int Bits, bool Signed> PM_INLINE float unpacked_part(uint word, int at) {
   const uint part = word >> at & ((1u << Bits) - 1);
@@ -48,6 +48,14 @@ namespace metal {
   } \
   PM_INLINE T##4 unpack_unorm10a2_to_##T(uint word) { \
     return T##4(pm::unpack<10, false, T, 3>(word), T(pm::unpacked_part<2, false>(word, 30))); \
+  } \
+  PM_INLINE ushort pack_##T##_to_unorm565(T##3 v) { \
+    const uint low = pm::packed_part<5, false>(float(v.x)), high = pm::packed_part<5, false>(float(v.z)); \
+    return ushort(low | pm::packed_part<6, false>(float(v.y)) << 5 | high << 11); \
+  } \
+  PM_INLINE T##3 unpack_unorm565_to_##T(ushort word) { \
+    return T##3(T(pm::unpacked_part<5, false>(word, 0)), T(pm::unpacked_part<6, false>(word, 5)), \
+                T(pm::unpacked_part<5, false>(word, 11))); \
   }
 PM_PACKS(float) PM_PACKS(half)
 #undef PM_PACKS
