@@ -21,7 +21,7 @@ _POSITION_NAMES = """
     quadgroups_per_threadgroup dispatch_quadgroups_per_threadgroup grid_origin grid_size"""
 POSITIONS = frozenset(_POSITION_NAMES.split())
 # Types that a buffer's place is given to, and what of a GPU they stand for.
-_GPU_ONLY = {
+GPU_ONLY = {
     **dict.fromkeys(
         ("acceleration_structure", "primitive_acceleration_structure", "instance_acceleration_structure",
          "intersection_function_table"), "ray tracing"),
@@ -130,8 +130,8 @@ def _argument(source: Source, start: int, end: int, integer: Integer) -> Argumen
     if "tensor" in source.tokens[start:type_end] and source.tokens[type_end - 1] == ">":
         what = f"a tensor is not supported as an argument: `{text} {name}`"
         raise OverlayError("PTR109", what, source.place(start), "Make it in the kernel, over a buffer: tensor_inline.")
-    if refused := _GPU_ONLY.keys() & set(source.tokens[start:type_end]):
-        what = f"the host has no {_GPU_ONLY[min(refused)]}: `{text} {name}`"
+    if refused := GPU_ONLY.keys() & set(source.tokens[start:type_end]):
+        what = f"the host has no {GPU_ONLY[min(refused)]}: `{text} {name}`"
         raise OverlayError("PTR352", what, source.place(start), "Run this kernel on a Mac; the others run here.")
     known = next((a for a in found if a.name in BOUND or a.name in POSITIONS), None)
     if known is not None:

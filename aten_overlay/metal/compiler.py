@@ -15,6 +15,7 @@ from pathlib import Path
 from aten_overlay import cache
 from aten_overlay.errors import OverlayError, Place
 from aten_overlay.metal import zig
+from aten_overlay.metal.arguments import GPU_ONLY
 from aten_overlay.metal.headers import find_include_folder
 
 INCLUDE = Path(__file__).resolve().parent / "include"
@@ -135,6 +136,10 @@ def _failure(stderr: str) -> OverlayError:
     place = own[0].place if own else error.place
     if coded := _CODED.search(error.text):
         return OverlayError(coded[1], coded[2], place, "Use what the family has, or name another family.")
+    lacking = _UNKNOWN_TYPE.match(error.text)
+    if lacking and lacking[1] in GPU_ONLY:
+        what = f"the host has no {GPU_ONLY[lacking[1]]}: `{lacking[1]}`"
+        return OverlayError("PTR352", what, place, "Run this kernel on a Mac; the others run here.")
     more = f" (and {len(starts) - 1} more)" if len(starts) > 1 else ""
     said = "".join(f"; {_place_name(n.place)}: {n.text}" for n in notes[:_MOST_NOTES] if n in own)
     return OverlayError("PTR101", f"the Metal source does not compile: {error.text}{said}{more}", place, _hint(error))
@@ -158,6 +163,7 @@ _HINTS = {
     "ambiguous": "Convert an argument, or name the namespace.",
     "undeclared identifier": "Declare it, include its header, or name its namespace, which may be metal::.",
 }
+_UNKNOWN_TYPE = re.compile(r"unknown type name '(\w+)'")
 _MISSING = re.compile(r"'([^']+)' file not found")
 _MOST_NOTES = 3
 

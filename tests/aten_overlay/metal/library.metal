@@ -73,4 +73,8 @@ kernel void commands(device MTLDispatchThreadgroupsIndirectArguments& dispatch, 
 
 kernel void traced(device float* out, instance_acceleration_structure scene [[buffer(1)]]) { out[0] = 0; }
 kernel void tabled(device float* out, visible_function_table<float(float)> table [[buffer(1)]]) { out[0] = table[0](1); }
+struct Commands {
+  command_buffer buffer [[id(0)]];
+};
+kernel void encoding_members(device Commands& commands [[buffer(0)]]) { (void)commands; }
 kernel void encoding(device float* out, command_buffer commands [[buffer(1)]]) { out[0] = 0; }

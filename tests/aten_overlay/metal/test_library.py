@@ -76,7 +76,13 @@ def test_structures_that_kernels_fill_for_commands(library: Library) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("traced", "ray tracing"), ("tabled", "tables of functions"), ("encoding", "commands")]
+    ("name", "what"),
+    [
+        ("traced", "ray tracing"),
+        ("tabled", "tables of functions"),
+        ("encoding", "commands"),
+        ("encoding_members", "commands that kernels encode: `command_buffer`"),
+    ],
 )
 def test_what_only_a_gpu_has_is_refused_by_name(name: str, what: str) -> None:
     with pytest.raises(OverlayError, match=what) as caught:
