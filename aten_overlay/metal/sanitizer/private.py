@@ -226,7 +226,7 @@ class _Function:
         return [text for value in used if value in self.bits for text in self._check(value, named, place[1])]
 
     def _is_seen(self, address: str, line: str) -> bool:
-        """Whether others may see what a line stores; of a copy of what may have no value, they see none."""
+        """Whether others may see what a line stores. A copy of bytes that may have no value uses none of them."""
         location = _LOCATION.search(line)
         return not (self._is_private(address) or (location and self.places.is_marked(location[1])))
 

@@ -15,7 +15,7 @@ from aten_overlay.metal.ir import LOCAL, NotUnderstood, first_type
 from aten_overlay.metal.sanitizer.layouts import SIZES
 
 _PHI = re.compile(r"\[ (.+?), (%(?:\"[^\"]*\"|[-\w.$]+)) \]")
-_UNITED = frozenset(("xor", "add", "sub"))
+_UNITED = frozenset(("xor", "add", "sub"))  # bit by bit: what a carry changes is left out
 _SHIFTS = frozenset(("shl", "lshr", "ashr"))
 _MOVED = frozenset(("bitcast", "freeze"))
 _RESIZED = frozenset(("trunc", "zext", "sext"))
