@@ -136,9 +136,9 @@ def _failure(stderr: str) -> OverlayError:
     place = own[0].place if own else error.place
     if coded := _CODED.search(error.text):
         return OverlayError(coded[1], coded[2], place, "Use what the family has, or name another family.")
-    lacking = _UNKNOWN_TYPE.match(error.text)
-    if lacking and lacking[1] in GPU_ONLY:
-        what = f"the host has no {GPU_ONLY[lacking[1]]}: `{lacking[1]}`"
+    unknown = _UNKNOWN_TYPE.match(error.text)
+    if unknown and unknown[1] in GPU_ONLY:
+        what = f"the host has no {GPU_ONLY[unknown[1]]}: `{unknown[1]}`"
         return OverlayError("PTR352", what, place, "Run this kernel on a Mac; the others run here.")
     more = f" (and {len(starts) - 1} more)" if len(starts) > 1 else ""
     said = "".join(f"; {_place_name(n.place)}: {n.text}" for n in notes[:_MOST_NOTES] if n in own)
