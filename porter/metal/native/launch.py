@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from porter.core.dtypes import DType
 from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
-from porter.loops.host_values import Given, HostValue, Named, Number, Scalar, list_scalars, substitute
+from porter.loops.host_values import Given, HostValue, Named, Scalar, list_scalars, substitute
 from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
+from porter.metal.native.body_locals import find_locals, is_contiguous, list_locals
 from porter.metal.native.given_results import find_given, write_aliases, write_type_check
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.index_type import list_chosen, write_fits
@@ -33,10 +34,8 @@ INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
 DIMS = "ATen/core/DimVector.h"
 REDUCE_UTILS = "ATen/native/ReduceOpsUtils.h"
 STRIDES = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "ndim")
-_LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto|bool)\s+(\w+)\s*=\s*([^;]+);", re.M)
 _REDUCED = "reduced_size"  # how many elements the rows of tensors have that are read by their strides
 _PASSED = ("int", "SymInt", "float")  # the types of arguments that a kernel is passed as they are
-_CONTIGUOUS = re.compile(r"=\s*(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ class _Writer:
         variable = self._variable(result)
         declared = re.search(rf"\b(?:auto|Tensor) {variable}\b\s*[=;]", self.body)
         made = re.findall(rf"\b{variable}\b\s*=(?!=)[^;]*;", self.body)
-        return declared is None or not made or not all(map(_is_contiguous, made))
+        return declared is None or not made or not all(map(is_contiguous, made))
 
     def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         strided = find_strided(self.program)
@@ -254,7 +253,7 @@ class _Writer:
         counts = list_reduced(self.program) if find_strided(self.program) else []
         names = replace(self.names, variables={**self.names.variables, _REDUCED: _REDUCED}) if counts else self.names
         text = write_value(substitute(value, dict.fromkeys(counts, Scalar(_REDUCED))), names)
-        for name, known in _list_locals(self.body):
+        for name, known in list_locals(self.body):
             known = re.sub(r"^\((.*)\)$", r"\1", known.strip(), flags=re.S)
             text = text.replace(known, name) if "(" in known else text
         for each in list_scalars(value):
@@ -397,32 +396,6 @@ class _Writer:
         yield f"if ({given}!{self._plain(tensor)}.is_same({self._tensor(tensor)})) {{"
         yield f"{self.names.member(tensor)}copy_({self._plain(tensor)});"
         yield "}"
-
-
-def _is_contiguous(assignment: str) -> bool:
-    """Whether a tensor is allocated without strides of another's."""
-    formats = re.findall(r"\b(?:\w*[fF]ormat\w*(?:::\w+)*)(?=\s*[,)])", assignment)
-    others = [each for each in formats if not each.endswith("::Contiguous")]
-    return _CONTIGUOUS.search(assignment) is not None and not others
-
-
-def _list_locals(body: str) -> Iterator[tuple[str, str]]:
-    """The variables of a body and what they are set to, without those that a resized tensor makes wrong."""
-    for match in _LOCAL.finditer(body):
-        resized = re.findall(r"\b(\w+)\.resize_\w*\(|\bresize_\w+\(\s*(\w+)\b", body[match.end() :])
-        used = {token.text for token in name_tokens(match[2])}
-        if used.isdisjoint(name for each in resized for name in each):
-            yield match[1], match[2]
-
-
-def find_locals(body: str, value: str) -> Iterator[tuple[str, Number | None]]:
-    """The variables of a body that have a value, and what they have instead where that is left out."""
-    number = r"(?:Scalar\()?(-?[\d.]+)(?:\)\.to<double>\(\))?"
-    given = re.compile(rf"(?:[\w.]+\.has_value\(\) \? )?{re.escape(value)}(?: : {number})?")
-    for name, known in _list_locals(body):
-        found = given.fullmatch(" ".join(known.split()))
-        if found:
-            yield name, float(found[1]) if found[1] else None
 
 
 def _camel(name: str) -> str:

@@ -15,10 +15,11 @@ from porter.languages.liveness import list_declared
 from porter.languages.statements import name_tokens
 from porter.loops.host_values import Scalar
 from porter.loops.program import Programs, SymbolicProgram
+from porter.metal.native.body_locals import find_locals
 from porter.metal.native.cases import UNKNOWN_CONDITION
 from porter.metal.native.elements import NARROW
 from porter.metal.native.host_values import Names, write_given, write_value
-from porter.metal.native.launch import Launch, find_locals
+from porter.metal.native.launch import Launch
 from porter.metal.native.result_types import chooses_type, takes_bools_alone
 from porter.mpsgraph.conditions import holds
 

@@ -27,7 +27,8 @@ from porter.loops.program import Programs
 from porter.metal.native.host_values import Names
 from porter.plan.native.allocations import create_results
 from porter.plan.native.body import LAUNCH, replace_graph
-from porter.plan.native.target import RUN, Target, list_enumerators, reaches_graph, read_body
+from porter.plan.native.body_text import list_enumerators
+from porter.plan.native.target import RUN, Target, reaches_graph, read_body
 
 _MADE = re.compile(r"(?:const\s+)?(?:auto|Tensor)\s+(\w+)\s*=\s*((?:\w+::)*(\w+)\(.*\));", re.S)
 _NO_ELEMENTS = re.compile(r"\s*\w+\.numel\(\) == 0(?:\s*\|\|\s*\w+\.numel\(\) == 0)*\s*")

@@ -18,7 +18,6 @@ from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.languages.brackets import split_at_commas
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import (
     CallSite,
@@ -30,14 +29,12 @@ from porter.languages.inlining import (
 )
 from porter.languages.source import Function, Source
 from porter.languages.statements import read_statements
+from porter.plan.native.body_text import list_enumerators, read_borrowed, read_converted, read_returned
 
 RUN = "runMPSGraph"
 _MAX_CALLS = 4  # from a row's function to the one that runs the graph
 _REFERENCE = "OptionalScalarRef"
-_RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
-_CONVERTED = re.compile(r"(\w+)(?:\.to\([\w.:()]+\))?")
-_ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
 # A reference to the tensor that an optional one holds.
 _HELD = re.compile(r"\bconst Tensor& (\w+)\s*=\s*\*\(?\s*(?:at::)?borrow_from_optional_tensor\((\w+)\)\s*\)?;")
 
@@ -304,17 +301,6 @@ def _inline(source: Source, link: _Link, site: _Site | None, called: Function, b
     return made
 
 
-def list_enumerators(text: str) -> frozenset[str]:
-    """The enumerators that a file has or names."""
-    return frozenset((*_ENUMERATOR.findall(text), *_list_own_enumerators(text)))
-
-
-def _list_own_enumerators(text: str) -> Iterator[str]:
-    """The names of a file's own enumerations without a scope."""
-    for listed in re.findall(r"\benum\s+(?!class\b|struct\b)\w*[^{};]*\{([^}]*)\}", text):
-        yield from re.findall(r"(?:^|,)\s*(\w+)", listed)
-
-
 def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]) -> dict[str, str]:
     """What the schema's arguments and the results are called in the last function of a chain."""
     first = chain[0].function
@@ -325,30 +311,12 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
         raise PorterError("PTR371", what, source.place(first.start), "See docs/errors/PTR371.md.")
     variables = dict(zip(names, parameters, strict=True))
     outs = [each.name for each in function.arguments if "!" in each.type]
-    returned = _read_returned(read_body(source, first))
+    returned = read_returned(read_body(source, first))
     results = [variables[each] for each in outs] if outs else returned
     variables |= {f"result{i}": each for i, each in enumerate(results)}
     for link, following in pairwise(chain):
-        variables = _pass_on(variables, link, following.function, _read_borrowed(read_body(source, link.function)))
+        variables = _pass_on(variables, link, following.function, read_borrowed(read_body(source, link.function)))
     return variables
-
-
-def _read_borrowed(body: str) -> dict[str, str]:
-    """The references to tensors that optional ones hold, by these."""
-    owned = dict(re.findall(r"\bMaybeOwned<Tensor> (\w+)\s*=\s*(?:at::)?borrow_from_optional_tensor\((\w+)\);", body))
-    references = re.findall(r"\bconst Tensor& (\w+)\s*=\s*\*(\w+);", body)
-    return {name: owned[holder] for name, holder in references if holder in owned}
-
-
-def _read_converted(body: str, names: Iterable[str]) -> dict[str, str]:
-    """Those of some variables that are set to another alone, or to that converted, and this one."""
-    found = {}
-    for name in (each for each in names if re.fullmatch(r"\w+", each)):
-        values = re.findall(rf"\b{name} = ([^;]*);", body)
-        sources = {match[1] if (match := _CONVERTED.fullmatch(each.strip())) else "" for each in values}
-        if len(values) > 1 and len(sources) == 1 and "" not in sources:
-            found[name] = sources.pop()
-    return found
 
 
 def _pass_on(
@@ -356,7 +324,7 @@ def _pass_on(
 ) -> dict[str, str]:
     """The variables of a caller by the names of the parameters that they are passed as."""
     assert link.site is not None
-    converted = _read_converted(link.site.text, link.site.call.arguments)
+    converted = read_converted(link.site.text, link.site.call.arguments)
     passed = {
         borrowed.get(source := converted.get(argument, argument), source): parameter.name
         for argument, parameter in zip(link.site.call.arguments, read_parameters(called), strict=True)
@@ -364,23 +332,11 @@ def _pass_on(
     return {name: passed[variable] for name, variable in variables.items() if variable in passed}
 
 
-def _read_returned(body: str) -> list[str]:
-    """The variables that a function returns at its end."""
-    match = _RETURN.search(body)
-    if match is None:
-        return []
-    value = match[1].strip()
-    listed = re.fullmatch(r"(?:std::make_tuple|std::tuple\s*<.*>|)\s*[({](.*)[)}]", value, re.S)
-    parts = split_at_commas(listed[1]) if listed else [value]
-    moved = [re.sub(r"^std::move\((\w+)\)$", r"\1", part) for part in parts]
-    return moved if all(re.fullmatch(r"\w+", part) for part in moved) else []
-
-
 def with_returned(target: Target) -> Target:
     """The target with its results named, where only the code that was put into it returns them."""
     if "result0" in target.variables:
         return target
-    results = {f"result{i}": name for i, name in enumerate(_read_returned(target.body))}
+    results = {f"result{i}": name for i, name in enumerate(read_returned(target.body))}
     return replace(target, variables={**target.variables, **results})
 
 

@@ -25,7 +25,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.result import Finding
-from porter.verdict.suite import bounds, compare, composed, counters, execution, results, samples, ties
+from porter.verdict.suite import bounds, compare, composed, counters, execution, layouts, results, samples, ties
 from porter.verdict.suite.opinfos import OpInfos, dtype_name
 
 Same = Callable[[OpInfo, torch.dtype, SampleInput, Any, Any, str], None]
@@ -179,7 +179,7 @@ class Consistency(TestCase):
 
         A layout changes no result: the CPU's median of an expanded tensor has elements that are not in the tensor.
         """
-        dense = self.cpu(op, sample.transform(samples.make_dense))
+        dense = self.cpu(op, sample.transform(layouts.make_dense))
         try:
             self.assertEqual(dense, want, **self.opinfos.tolerances(op, dtype, sample.kwargs))
         except AssertionError:

@@ -19,10 +19,8 @@ from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.edges import edge_values, values_beside
+from porter.verdict.suite.layouts import LAYOUTS, POINTWISE, Transform, scalar, take_every_second
 
-Transform = Callable[[torch.Tensor], torch.Tensor]
-
-OFFSET = 3
 COMBINATIONS = 8192
 SINGLE_VALUES = 16
 LITERALS = 2
@@ -118,45 +116,6 @@ def keep_on_cpu(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
 
 def _stays_on_cpu(tensor: torch.Tensor) -> bool:
     return getattr(tensor, "stays_on_cpu", False)
-
-
-def transpose(t: torch.Tensor) -> torch.Tensor:
-    return t.transpose(-1, -2).contiguous().transpose(-1, -2) if t.ndim > 1 else t
-
-
-def take_every_second(t: torch.Tensor) -> torch.Tensor:
-    return t.repeat_interleave(2, -1)[..., ::2] if t.ndim else t
-
-
-def shift(t: torch.Tensor) -> torch.Tensor:
-    storage = torch.cat([t.new_ones(OFFSET), t.flatten()])
-    return storage[OFFSET:].view(t.shape)
-
-
-def make_dense(value: Any) -> Any:
-    """A tensor with the same elements, one after the other in memory of its own."""
-    return value.detach().clone(memory_format=torch.contiguous_format) if isinstance(value, torch.Tensor) else value
-
-
-def expand(t: torch.Tensor) -> torch.Tensor:
-    return t[..., :1].expand(t.shape) if t.ndim and t.shape[-1] else t
-
-
-def empty(t: torch.Tensor) -> torch.Tensor:
-    return t[:0] if t.ndim else t
-
-
-def scalar(t: torch.Tensor) -> torch.Tensor:
-    return t.flatten()[0].clone() if t.numel() else t
-
-
-LAYOUTS: dict[str, Transform] = {
-    "transposed": transpose,
-    "every second element": take_every_second,
-    "storage offset": shift,
-    "expanded": expand,
-}
-POINTWISE: dict[str, Transform] = {"empty": empty, "0-d": scalar}
 
 
 def vary_layouts(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, SampleInput]]:

@@ -1,0 +1,53 @@
+"""Tensors of the same elements in other memory layouts, and tensors of fewer elements."""
+
+# mypy: disable-error-code="no-untyped-call, misc, no-any-return"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Transform = Callable[[torch.Tensor], torch.Tensor]
+
+OFFSET = 3
+
+
+def transpose(t: torch.Tensor) -> torch.Tensor:
+    return t.transpose(-1, -2).contiguous().transpose(-1, -2) if t.ndim > 1 else t
+
+
+def take_every_second(t: torch.Tensor) -> torch.Tensor:
+    return t.repeat_interleave(2, -1)[..., ::2] if t.ndim else t
+
+
+def shift(t: torch.Tensor) -> torch.Tensor:
+    storage = torch.cat([t.new_ones(OFFSET), t.flatten()])
+    return storage[OFFSET:].view(t.shape)
+
+
+def make_dense(value: Any) -> Any:
+    """A tensor with the same elements, one after the other in memory of its own."""
+    return value.detach().clone(memory_format=torch.contiguous_format) if isinstance(value, torch.Tensor) else value
+
+
+def expand(t: torch.Tensor) -> torch.Tensor:
+    return t[..., :1].expand(t.shape) if t.ndim and t.shape[-1] else t
+
+
+def empty(t: torch.Tensor) -> torch.Tensor:
+    return t[:0] if t.ndim else t
+
+
+def scalar(t: torch.Tensor) -> torch.Tensor:
+    return t.flatten()[0].clone() if t.numel() else t
+
+
+LAYOUTS: dict[str, Transform] = {
+    "transposed": transpose,
+    "every second element": take_every_second,
+    "storage offset": shift,
+    "expanded": expand,
+}
+POINTWISE: dict[str, Transform] = {"empty": empty, "0-d": scalar}
