@@ -17,13 +17,12 @@ from porter.aten.names import parse_base_name, split_arguments
 from porter.aten.plain_rows import PlainRow, read_plain_row
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
+from porter.core.yaml_text import choose_loader
 
 MPS_KEY = "MPS"
 # The arguments of a function that makes a tensor which its out= variant is given instead.
 TENSOR_OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory", "memory_format"})
 _SCHEMA = re.compile(r"\w[\w.]*\([^\n]*\) -> ")
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_SHORT = 4000  # characters, which cannot nest as deep as the C loader's stack
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def _declare(row: PlainRow) -> Declaration:
 def parse_yaml(text: str) -> tuple[Declaration, ...]:
     """Parses rows as YAML. Raises PTR010 (malformed) or PTR011 (an item that is no function)."""
     try:
-        root = yaml.compose(text, Loader=_Loader if len(text) < _SHORT else yaml.SafeLoader)
+        root = yaml.compose(text, Loader=choose_loader(text))
     except (UnicodeEncodeError, RecursionError) as error:
         what = "it is nested too deeply" if isinstance(error, RecursionError) else "it is not UTF-8"
         raise PorterError("PTR010", f"invalid YAML: {what}", Place(NATIVE_FUNCTIONS, 1), "Fix this line.") from error

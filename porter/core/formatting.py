@@ -14,6 +14,7 @@ from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CLANG_FORMAT
+from porter.core.yaml_text import choose_loader
 
 _INHERIT = "InheritParentConfig"
 # The language that clang-format assumes for a suffix; it treats Metal as C++.
@@ -72,7 +73,7 @@ def _run_clang_format(program: str, style: str, name: str, text: str) -> str:
 def _refuse_inheritance(style: str) -> None:
     """A style that inherits is looked for in the folders above: outside the checkout."""
     try:
-        documents = list(yaml.safe_load_all(style))
+        documents = list(yaml.load_all(style, choose_loader(style)))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise PorterError("PTR065", "clang-format: the style is not valid YAML", Place(CLANG_FORMAT)) from error
     if _INHERIT in style or any(map(_inherits, documents)):

@@ -11,6 +11,7 @@ import yaml
 from porter.aten.stubs import Stub
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.core.yaml_text import choose_loader
 
 _TABLE = Path(__file__).with_name("distributions.yaml")
 _WIDE = (dtypes.FLOAT, dtypes.BFLOAT, dtypes.LONG)
@@ -52,5 +53,6 @@ def draws_numbers(stub: Stub) -> bool:
 @lru_cache(maxsize=1)
 def distributions() -> dict[str, Distribution]:
     """Returns every row by stub."""
-    rows = yaml.safe_load(_TABLE.read_text())
+    text = _TABLE.read_text()
+    rows = yaml.load(text, choose_loader(text))
     return {stub: Distribution(**{**row, "params": tuple(row.get("params", ()))}) for stub, row in rows.items()}
