@@ -14,7 +14,7 @@ _AUGMENTED = re.compile(r"__i(add|sub|mul|div|mod|pow|lshift|rshift|and|xor|or)_
 def parse_base_name(name: str) -> str:
     """Returns the operator's base name: `atan2` for `atan2_` and `atan2.out`, `__and__` for `__iand__.Tensor`."""
     root = name.split(".", 1)[0]
-    augmented = _AUGMENTED.fullmatch(root)
+    augmented = root.startswith("__i") and _AUGMENTED.fullmatch(root)
     if augmented:
         return f"__{augmented[1]}__"
     return root[:-1] if root.endswith("_") and not root.endswith("__") else root

@@ -22,6 +22,7 @@ SHARING_KEYS = ("CPU", "CUDA")
 _COMPOSITE = "Composite"
 _START = "- "
 _ROW = re.compile(r"\n- ")
+_Rows = tuple[tuple[Declaration, ...], tuple[int, ...], tuple[int, ...]]  # with their offsets and lines
 
 
 @dataclass(frozen=True)
@@ -103,15 +104,21 @@ class NativeFunction:
 
 @dataclass(frozen=True)
 class NativeFunctions:
-    """Every native function of the file, in order."""
+    """Every native function of the file, in order: their declarations, and where each stands."""
 
-    all: tuple[NativeFunction, ...]
+    rows: _Rows
     positions: Mapping[str, Sequence[int]] = field(repr=False, compare=False)  # in `all`, by base name
+    key_order: Counter[tuple[str, str]] = field(repr=False, compare=False)
+    """How often one dispatch key precedes another on the same line of the file."""
 
     @staticmethod
     def read(checkout: Checkout) -> NativeFunctions:
         """Reads the yaml of a checkout. Raises PTR010 (malformed yaml) or PTR011 (an item that is no function)."""
         return _parse(checkout.read(NATIVE_FUNCTIONS))
+
+    @cached_property
+    def all(self) -> tuple[NativeFunction, ...]:
+        return tuple(map(NativeFunction, *self.rows))
 
     @cached_property
     def by_name(self) -> dict[str, NativeFunction]:
@@ -128,7 +135,7 @@ class NativeFunctions:
         Raises PTR012, with suggestions, for an operator that does not exist.
         """
         if op in self.positions:
-            return tuple(self.all[at] for at in self.positions[op])
+            return tuple(map(self._get, self.positions[op]))
         if op not in self.by_name:
             raise self._unknown(op)
         function = self.by_name[op]
@@ -145,17 +152,23 @@ class NativeFunctions:
         hint = f"Did you mean {', '.join(near)}?" if near else "Use a name from native_functions.yaml."
         return PorterError("PTR012", f"there is no operator named {op}", Place(NATIVE_FUNCTIONS), hint)
 
+    def _get(self, at: int) -> NativeFunction:
+        """One function, without making all of them: each operator that is planned edits the file."""
+        if at not in self._made:
+            declarations, offsets, lines = self.rows
+            self._made[at] = NativeFunction(declarations[at], offsets[at], lines[at])
+        return self._made[at]
+
     @cached_property
-    def _key_order(self) -> Counter[tuple[str, str]]:
-        """How often one dispatch key precedes another on the same line of the file."""
-        return Counter(chain.from_iterable(function.declaration.key_order for function in self.all))
+    def _made(self) -> dict[int, NativeFunction]:
+        return {}
 
     def add_mps_key(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Returns the keys with MPS added where other entries of the file put it, by default after CPU and CUDA."""
 
         def misplaced(at: int) -> tuple[int, int]:
-            before = sum(self._key_order[MPS_KEY, key] - self._key_order[key, MPS_KEY] for key in keys[:at])
-            after = sum(self._key_order[key, MPS_KEY] - self._key_order[MPS_KEY, key] for key in keys[at:])
+            before = sum(self.key_order[MPS_KEY, key] - self.key_order[key, MPS_KEY] for key in keys[:at])
+            after = sum(self.key_order[key, MPS_KEY] - self.key_order[MPS_KEY, key] for key in keys[at:])
             natural = 1 + max((keys.index(key) for key in SHARING_KEYS if key in keys), default=len(keys) - 1)
             return before + after, abs(at - natural)
 
@@ -190,60 +203,71 @@ _latest: dict[str, NativeFunctions] = {}  # by the text that was parsed last: th
 
 @lru_cache(maxsize=4)
 def _parse(text: str) -> NativeFunctions:
-    [(before, known)] = _latest.items() or [("", NativeFunctions((), {}))]
-    parsed = _parse_edited(before, known.all, text)
-    same = len(parsed) == len(known.all) and all(map(_share_name, parsed, known.all))
-    found = NativeFunctions(parsed, known.positions if same else _find_positions(parsed))
+    [(before, known)] = _latest.items() or [("", NativeFunctions(((), (), ()), {}, Counter()))]
+    found = _parse_edited(before, known, text)
     _latest.clear()
     _latest[text] = found
     return found
 
 
-def _share_name(one: NativeFunction, other: NativeFunction) -> bool:
-    return one.declaration is other.declaration or one.base == other.base
-
-
-def _find_positions(functions: Sequence[NativeFunction]) -> dict[str, list[int]]:
+def _find_positions(declarations: Sequence[Declaration]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for at, function in enumerate(functions):
-        found.setdefault(function.base, []).append(at)
+    for at, declaration in enumerate(declarations):
+        found.setdefault(declaration.base, []).append(at)
     return found
 
 
-def _parse_edited(before: str, known: tuple[NativeFunction, ...], text: str) -> tuple[NativeFunction, ...]:
+def _count_keys(declarations: Iterable[Declaration]) -> Counter[tuple[str, str]]:
+    return Counter(chain.from_iterable(each.key_order for each in declarations))
+
+
+def _parse_edited(before: str, known: NativeFunctions, text: str) -> NativeFunctions:
     """The functions of a text, of which those in rows that are the same in another text are known."""
+    declarations, offsets, lines = known.rows
     same = common_start(before, text)
     behind = len(before) - common_end(before, text, same)
-    first, last = _find_row(known, same - len(_START)), bisect_right(known, behind, key=_offset_of)
-    if first <= 0 or last == len(known):
-        return tuple(_parse_functions(text))
-    start, end = known[first].offset, known[last].offset
+    first, last = _find_row(offsets, same - len(_START)), bisect_right(offsets, behind)
+    if first <= 0 or last == len(offsets):
+        rows = _read_rows(text)
+        return NativeFunctions(rows, _find_positions(rows[0]), _count_keys(rows[0]))
+    start, end = offsets[first], offsets[last]
     moved = len(text) - len(before)
     middle = text[start : end + moved]
-    lines = middle.count("\n") - before.count("\n", start, end)
-    made = _parse_functions(middle, start, known[first].line)
-    rest = (NativeFunction(each.declaration, each.offset + moved, each.line + lines) for each in known[last:])
-    return (*known[:first], *made, *rest)
+    more = middle.count("\n") - before.count("\n", start, end)
+    made, at, on = _read_rows(middle, start, lines[first])
+    gone = declarations[first:last]
+    every = (*declarations[:first], *made, *declarations[last:])
+    rows = (
+        every,
+        (*offsets[:first], *at, *[each + moved for each in offsets[last:]]),
+        (*lines[:first], *on, *[each + more for each in lines[last:]]),
+    )
+    alike = [each.base for each in made] == [each.base for each in gone]
+    order = known.key_order.copy()
+    order.subtract(_count_keys(gone))
+    order.update(_count_keys(made))
+    return NativeFunctions(rows, known.positions if alike else _find_positions(every), order)
 
 
-def _find_row(known: Sequence[NativeFunction], offset: int) -> int:
+def _find_row(offsets: Sequence[int], offset: int) -> int:
     """The first function of the last row that starts at an offset or before it; -1 if there is none."""
-    at = bisect_right(known, offset, key=_offset_of) - 1
-    return bisect_left(known, known[at].offset, key=_offset_of) if at >= 0 else -1
+    at = bisect_right(offsets, offset) - 1
+    return bisect_left(offsets, offsets[at]) if at >= 0 else -1
 
 
-def _offset_of(function: NativeFunction) -> int:
-    return function.offset
+def _read_rows(text: str, offset: int = 0, line: int = 0) -> _Rows:
+    found = list(_parse_functions(text, offset, line))
+    return tuple(each for each, _, _ in found), tuple(at for _, at, _ in found), tuple(on for _, _, on in found)
 
 
-def _parse_functions(text: str, offset: int = 0, line: int = 0) -> Iterator[NativeFunction]:
-    """Yields the functions one by one: each starts at a line that begins with `- `."""
+def _parse_functions(text: str, offset: int, line: int) -> Iterator[tuple[Declaration, int, int]]:
+    """Yields the functions one by one, with their offsets and lines: each starts at a line that begins with `- `."""
     starts = [match.start() + 1 for match in _ROW.finditer(text)][not text.startswith(_START) :]
     for start, end in pairwise((0, *starts, len(text))):
         part = text[start:end]
         try:
             for declaration in parse_declarations(part):
-                yield NativeFunction(declaration, offset + start, line)
+                yield declaration, offset + start, line
         except PorterError as error:
             assert error.place is not None
             place = Place(NATIVE_FUNCTIONS, error.place.line + line)

@@ -55,6 +55,8 @@ def read_plain_row(text: str) -> PlainRow | None:
                 return None
             fields["func"] = head[1].rstrip(" ")
             continue
+        if not line:
+            continue
         found = _LINE.match(line)
         if found is None:
             return None

@@ -1,3 +1,4 @@
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, code: str,
 @given(st.permutations(["CPU", "CUDA", "MTIA", "XPU", "SparseCPU"]), st.integers(1, 5))
 def test_adding_mps_keeps_the_others_in_order(keys: list[str], count: int) -> None:
     chosen = keys[:count]
-    joined = NativeFunctions((), {}).add_mps_key(chosen)
+    joined = NativeFunctions(((), (), ()), {}, Counter()).add_mps_key(chosen)
     assert [key for key in joined if key != "MPS"] == chosen
     assert joined.count("MPS") == 1
     if "CUDA" in chosen:
