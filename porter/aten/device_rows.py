@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from porter.aten.branches import Facts, find_calls, get_expression, list_executed, show
 from porter.aten.declarations import MPS_KEY, DispatchEntry
+from porter.aten.native_definitions import find_native_definitions
 from porter.aten.native_functions import SHARING_KEYS, NativeFunction
-from porter.aten.stubs import Stub, StubCall, find_native_definitions, find_stub_declaration, read_builder
+from porter.aten.stubs import Stub, StubCall, find_stub_declaration, read_builder
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, FLOAT
 from porter.core.errors import PorterError

@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterator
 
 from porter.aten.meta import find_meta_function, is_builder
+from porter.aten.native_definitions import find_native_definitions
 from porter.aten.native_functions import SHARING_KEYS, NativeFunction
 from porter.aten.operator import Operator, is_redispatched
-from porter.aten.stubs import find_native_definitions, find_stubs
+from porter.aten.stubs import find_stubs
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 

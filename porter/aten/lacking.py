@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from porter.aten.declarations import MPS_KEY
+from porter.aten.native_definitions import find_native_definitions
 from porter.aten.native_functions import SHARING_KEYS, NativeFunction, NativeFunctions
 from porter.aten.operator import Operator
-from porter.aten.stubs import StubCall, find_native_definitions, find_stubs
+from porter.aten.stubs import StubCall, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 

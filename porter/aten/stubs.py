@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from porter.aten.branches import ExecutedStatement, Facts, find_calls, get_expression, list_executed, show
 from porter.aten.condition import Condition
+from porter.aten.native_definitions import find_native_definitions
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, DType
 from porter.core.edits import line_of
@@ -27,7 +28,6 @@ _SIGNATURE = re.compile(r"void\s*\(\s*\*\s*\)\s*\((.*)\)\Z", re.S)
 _DISPATCHED = re.compile(r"\b(\w+)\(\s*(?:\w+(?:\.\w+\(\))*\.)?(?:device\(\)\.type|device_type)\(\)\s*,|\b(\w+_stub)\b")
 _CALLED = re.compile(r"\b[A-Za-z_]\w*\b(?=\s*[(<,)])")
 _PLAINLY_CALLED = re.compile(r"(?:\bnative::|(?<![\w.:>]))([A-Za-z_]\w*)(?=\s*[(<])")
-_SINGLE_ARGUMENT = re.compile(r"^[A-Z_]+\(\s*(\w+)\s*\)", re.M)
 _DEPTH = 6
 _File = tuple[str, str]
 
@@ -145,44 +145,6 @@ def _find_dispatched(file: _File, text: str) -> Iterator[str]:
         named = set(_PLAINLY_CALLED.findall(told)) - seen
         seen |= named
         pending += [found.text for name in sorted(named) for found in _find_callees(file, name, "at")]
-
-
-def find_native_definitions(checkout: Checkout, native_function: str) -> list[Definition]:
-    """Returns the definitions of a kernel: its TORCH_IMPL_FUNC, else all plain overloads. Raises PTR071."""
-    name = re.escape(native_function)
-    pattern = rf"\b{name}\s*[(),]"
-    folder = checkout.folder(NATIVE, ".cpp")
-    paths = folder.files_containing(native_function, pattern, whole=True)
-    if paths == folder.unread:
-        pasting = folder.files_containing("##")
-        paths = tuple(
-            path for path in pasting if path in folder.unread or _may_paste(checkout.read(path), native_function)
-        )
-    unread = [path for path in paths if path in folder.unread]
-    for wanted in (rf"TORCH_IMPL_FUNC\(\s*{name}\s*\)", rf"\b{name}"):
-        readable = (path for path in paths if path not in unread)
-        found = [one for path in readable for one in find_definitions(path, checkout.read(path), wanted)]
-        if found:
-            return found
-    for path in unread:
-        checkout.read(path)
-    raise PorterError(
-        "PTR071",
-        f"found no implementation of {native_function}",
-        Place(NATIVE),
-        "It may be generated or defined in a subfolder; register its stub by hand.",
-    )
-
-
-def _may_paste(text: str, name: str) -> bool:
-    """Whether a macro use may paste the name together: `MACRO(eq)` for `eq_Tensor_out`."""
-    return any(argument.startswith(name.split("_")[0]) for argument in _list_single_arguments(text))
-
-
-@lru_cache(maxsize=256)
-def _list_single_arguments(text: str) -> tuple[str, ...]:
-    """The arguments of the macro uses of a file that have one."""
-    return tuple(_SINGLE_ARGUMENT.findall(text))
 
 
 @lru_cache(maxsize=4096)
@@ -355,15 +317,10 @@ def _make_call(checkout: Checkout, hit: _Hit, dtypes: tuple[DType, ...], found: 
 
 def find_stub_declaration(checkout: Checkout, name: str, found: Definition | None = None) -> Stub:
     """Returns the declaration of a stub. Raises PTR074 if no header declares it."""
-    pattern = _DECLARE.format(name=re.escape(name))
     for path in checkout.folder(NATIVE, ".h").files_containing(name, rf"\b{re.escape(name)}\s*\)", whole=True):
-        text = checkout.read(path)
-        match = re.search(pattern, text)
-        if match:
-            start = text.rindex("DECLARE_DISPATCH", 0, match.end())
-            place = Place(path, line_of(text, start))
-            kind = match.group(1).rpartition("DECLARE_DISPATCH(")[2].strip()
-            return Stub(name, _read_signature(checkout, text, kind, place), spell_include(path), place)
+        declared = _find_declaration(path, checkout.read(path), name)
+        if declared:
+            return declared
     raise PorterError(
         "PTR074",
         f"no header in {NATIVE} declares the stub {name}",
@@ -372,7 +329,18 @@ def find_stub_declaration(checkout: Checkout, name: str, found: Definition | Non
     )
 
 
-def _read_signature(checkout: Checkout, text: str, kind: str, place: Place) -> tuple[tuple[str, str], ...]:
+@lru_cache(maxsize=1024)
+def _find_declaration(path: str, text: str, name: str) -> Stub | None:
+    """The declaration of a stub in a header, which is asked for as often as operators call it."""
+    match = re.search(_DECLARE.format(name=re.escape(name)), text)
+    if match is None:
+        return None
+    place = Place(path, line_of(text, text.rindex("DECLARE_DISPATCH", 0, match.end())))
+    kind = match.group(1).rpartition("DECLARE_DISPATCH(")[2].strip()
+    return Stub(name, _read_signature(text, kind, place), spell_include(path), place)
+
+
+def _read_signature(text: str, kind: str, place: Place) -> tuple[tuple[str, str], ...]:
     """Reads the parameters of `void(*)(TensorIteratorBase&, const Scalar& alpha)`, or of the typedef of that name."""
     spelled = _SIGNATURE.search(kind)
     inside = spelled.group(1) if spelled else _find_typedef(text, kind)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from porter.aten.stubs import find_native_definitions
+from porter.aten.native_definitions import find_native_definitions
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BFLOAT, HALF, HALF2, DType
 from porter.core.errors import Place, PorterError
