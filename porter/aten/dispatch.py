@@ -12,7 +12,7 @@ from porter.aten.branches import Facts, resolve_scalar_type
 from porter.core.dtypes import HALF, SCALAR_TYPES, Kind, of_kind
 from porter.languages import cpp
 from porter.languages.cpp_parser import parse_expression
-from porter.languages.source import Macro
+from porter.languages.directives import Macro
 
 _INTEGERS, _FLOATS, _COMPLEXES = (
     frozenset(each.aten for each in of_kind(kind, basic=True)) for kind in (Kind.INTEGRAL, Kind.FLOATING, Kind.COMPLEX)

@@ -16,10 +16,10 @@ from porter.languages import brackets
 from porter.languages.cpp import Function, ParseError, TooDeep
 from porter.languages.cpp_parser import parse_function
 from porter.languages.depth import too_deep
+from porter.languages.directives import Macro, parse_macro
 from porter.languages.identifiers import in_word
 from porter.languages.lexer import directives
 from porter.languages.preprocessor import expand, expand_uses
-from porter.languages.source import Macro, parse_macro
 
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
 _LEADING = re.compile(r"(?:\s+|//[^\n]*|#(?:[^\n\\]|\\\r?\n|\\.)*)*")
@@ -119,10 +119,14 @@ def _find_openers(text: str, name: str) -> Iterator[tuple[int, int]]:
     """Yields the spans of an identifier and the round bracket behind it."""
     at = text.find(name)
     while at >= 0:
-        bracket = _OPENER.match(text, at + len(name)) if at == 0 or not in_word(text[at - 1]) else None
-        if bracket:
-            yield at, bracket.end()
-        at = text.find(name, bracket.end() if bracket else at + len(name))
+        end = at + len(name)
+        following = text[end : end + 1]
+        if following == "(" or following.isspace():  # most are parts of other words, or not called
+            bracket = _OPENER.match(text, end)
+            if bracket and not (at and in_word(text[at - 1])):
+                end = bracket.end()
+                yield at, end
+        at = text.find(name, end)
 
 
 @lru_cache(maxsize=256)

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from porter.languages.directives import Macro
 from porter.languages.lexer import Token, TokenKind, lex
 from porter.languages.preprocessor import expand_uses
-from porter.languages.source import Macro, Source
+from porter.languages.source import Source
 
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.S)
 

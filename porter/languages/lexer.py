@@ -44,28 +44,33 @@ _STRING = r'(?:@|u8|[uUL])?"(?:[^"\\\n]|\\.)*"'
 _CHARACTER = r"(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+'"
 # What a search for punctuation has to skip (with `re.S`). A quote between digits does not start a character.
 QUOTED = rf"{_COMMENT_TEXT}|{_RAW_STRING}|{_STRING}|(?<=\d)'(?=\d)|{_CHARACTER}"
+# Most tokens are tried first: spaces, words that are no prefix of a string, and marks that are punctuation alone.
 _TOKEN = re.compile(
     rf"""
     (?P<space>[\s\ufeff]+)
+  | (?P<identifier>[A-Za-z_$\u0080-\U0010ffff][\w$]*)(?![\w$"'])
+  | (?P<mark>[][(){{}};,~?])
   | (?P<comment>{_COMMENT_TEXT})
   | (?P<raw>{_RAW_STRING})
   | (?P<string>{_STRING})
   | (?P<character>{_CHARACTER})
   | (?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
-  | (?P<identifier>[A-Za-z_$\u0080-\U0010ffff][\w$]*)
+  | (?P<prefix>[A-Za-z_$\u0080-\U0010ffff][\w$]*)
   | (?P<punctuation>::|->|\#\#|<<|>>|&&|\|\||[-+*/%&|^!=<>]=|\+\+|--|\.\.\.|.)
     """,
     re.X | re.S,
 )
 _KINDS: dict[str | None, TokenKind] = {
     "space": TokenKind.SPACE,
+    "identifier": TokenKind.IDENTIFIER,
+    "mark": TokenKind.PUNCTUATION,
     "comment": TokenKind.COMMENT,
     "raw": TokenKind.STRING,
     "delimiter": TokenKind.STRING,
     "string": TokenKind.STRING,
     "character": TokenKind.CHARACTER,
     "number": TokenKind.NUMBER,
-    "identifier": TokenKind.IDENTIFIER,
+    "prefix": TokenKind.IDENTIFIER,
     "punctuation": TokenKind.PUNCTUATION,
 }
 _SPACE, _COMMENT = TokenKind.SPACE, TokenKind.COMMENT

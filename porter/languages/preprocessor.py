@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from porter.core.errors import PorterError
 from porter.languages.brackets import find_closing_end, split_at_commas
+from porter.languages.directives import Macro
 from porter.languages.lexer import Token, TokenKind, lex
-from porter.languages.source import Macro
 
 _BRACKET = re.compile(r"\s*\(")
 

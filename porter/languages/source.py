@@ -9,28 +9,19 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 
 from porter.core.errors import Place, PorterError
 from porter.languages.depth import DEEPEST, too_deep
-from porter.languages.lexer import Token, TokenKind, directives, lex
+from porter.languages.directives import Include, Macro, find_includes, parse_macro
+from porter.languages.lexer import Token, TokenKind, lex
 from porter.languages.relexing import relex
 
 
 class UnbalancedBrackets(PorterError):
     """A bracket without a partner (PTR030)."""
-
-
-@dataclass(frozen=True)
-class Macro:
-    """A `#define`, equal to one elsewhere. `params` is None for an object-like one; `body` has no continued lines."""
-
-    name: str
-    params: tuple[str, ...] | None
-    body: str
-    start: int = field(compare=False)
-    end: int = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -62,47 +53,18 @@ class Function:
     static: bool
 
 
-@dataclass(frozen=True)
-class Include:
-    """`#include <path>`."""
-
-    path: str
-    start: int
-    end: int
-
-
-_DEFINE = re.compile(r"#\s*define\s+(\w+)(?:\(([^)]*)\))?\s*(.*)", re.S)
 _MACRO_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 _WORD = re.compile(r"\b[A-Za-z_$\u0080-\U0010ffff][\w$]*")
-_INCLUDE = re.compile(r'#\s*(?:include|import)\s*[<"]([^>"]+)[>"]')
-# Comments and strings that go on over lines, and spaces before a `#` that few files have.
-_HIDES_DIRECTIVES = re.compile(r'/\*|R"|\\\r?\n[\s\ufeff]*#|[^\S \t\n][\s\ufeff]*#')
-_CONTINUATION = re.compile(r"\\\r?\n")
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {close: opening for opening, close in _OPENING.items()}
 _BRACKETS = frozenset("()[]{}")
+_STOPS = frozenset(";([{}")  # where a declaration may end or have a use
 _IDENTIFIER, _PUNCTUATION, _DIRECTIVE = TokenKind.IDENTIFIER, TokenKind.PUNCTUATION, TokenKind.DIRECTIVE
 _NO_CODE = frozenset({TokenKind.SPACE, TokenKind.COMMENT, TokenKind.DIRECTIVE})
 _NOT_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch", "return", "sizeof", "alignas", "decltype"})
+_START = itemgetter(2)  # of a token
 _SCOPES = frozenset({"namespace", "extern"})
 _TYPES = frozenset({"struct", "class", "enum", "union", "@interface", "@implementation"})
-
-
-def parse_macro(directive: Token) -> Macro | None:
-    """Returns the macro that a directive defines, or None."""
-    match = _DEFINE.match(directive.text)
-    if match is None:
-        return None
-    listed = None if match[2] is None else _CONTINUATION.sub(" ", match[2]).split(",")
-    params = None if listed is None else tuple(p.strip() for p in listed if p.strip())
-    return Macro(match[1], params, _CONTINUATION.sub("\n", match[3]).strip(), directive.start, directive.end)
-
-
-@lru_cache(maxsize=64)
-def read_macros(text: str) -> tuple[Macro, ...]:
-    """Every `#define` of a file, which is lexed only if a `#` that starts a line may be no directive."""
-    tokens = lex(text) if _HIDES_DIRECTIVES.search(text) else directives(text)
-    return tuple(filter(None, (parse_macro(token) for token in tokens if token.kind is TokenKind.DIRECTIVE)))
 
 
 @dataclass(frozen=True)
@@ -154,12 +116,13 @@ class Source:
         pairs: dict[int, int] = {}
         code, deepest = self.code, 0
         for at in self._brackets:
-            text = code[at].text
+            text = code[at][1]
             if text in _OPENING:
                 open_at.append(at)
-                deepest = max(deepest, len(open_at))
+                if len(open_at) > deepest:
+                    deepest = len(open_at)
                 continue
-            if not open_at or code[open_at[-1]].text != _CLOSING[text]:
+            if not open_at or code[open_at[-1]][1] != _CLOSING[text]:
                 return self._unbalanced(code[at])
             pairs[at] = open_at[-1]
             pairs[open_at.pop()] = at
@@ -191,8 +154,7 @@ class Source:
 
     def includes(self) -> tuple[Include, ...]:
         """Returns every `#include` and `#import`."""
-        found = ((token, _INCLUDE.match(token.text)) for token in self._directives)
-        return tuple(Include(match[1], token.start, token.end) for token, match in found if match)
+        return tuple(find_includes(self._directives))
 
     @cached_property
     def _directives(self) -> tuple[Token, ...]:
@@ -241,10 +203,12 @@ class Source:
         """Scans the declaration that starts at `first` and returns where the next one starts."""
         at, code, partners = first, self.code, self.partners
         while at < stop:
-            text = code[at].text
-            if text == ";":
+            text = code[at][1]
+            if text not in _STOPS:
+                at += 1
+            elif text == ";":
                 return at + 1
-            if text in ("(", "["):
+            elif text in ("(", "["):
                 use = self._macro_use(first, at)
                 if use:
                     uses.append(use)
@@ -253,10 +217,8 @@ class Source:
                 at = partners[at] + 1
             elif text == "{":
                 return self._block(first, at, stop, functions, uses)
-            elif text == "}":
-                return at + 1
             else:
-                at += 1
+                return at + 1
         return stop
 
     def _block(self, first: int, brace: int, stop: int, functions: list[Function], uses: list[MacroUse]) -> int:
@@ -372,11 +334,7 @@ class Source:
         return at == 0 or (self.tokens[at - 1].kind is TokenKind.SPACE and "\n" in self.tokens[at - 1].text)
 
     def _token_at(self, offset: int) -> int:
-        return bisect_right(self._starts, offset) - 1
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [token[2] for token in self.tokens]
+        return bisect_right(self.tokens, offset, key=_START) - 1
 
     def references(self, name: str) -> tuple[Token, ...]:
         """The identifiers of this text, those inside directives too."""

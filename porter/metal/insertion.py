@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from porter.core.edits import Edit
+from porter.languages.directives import read_includes
 from porter.languages.lexer import TokenKind
 from porter.languages.source import MacroUse, Source
 from porter.metal.macros import MacroBook, MacroFamily
@@ -51,10 +52,11 @@ def insert_registrations(source: Source, text: str, family: MacroFamily, book: M
     return Edit(source.path, at, at, ("\n" if apart or (_serves_one_operator(run) and len(run) > 2) else "") + text)
 
 
-def insert_includes(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
+def insert_includes(path: str, text: str, headers: tuple[str, ...]) -> Iterator[Edit]:
     """`#include` lines for headers that the file lacks, each in the order of the includes around it."""
-    conditional = _is_conditional(source.text, [include.start for include in source.includes()])
-    always = [include for include in source.includes() if include.start not in conditional]
+    includes = read_includes(text)
+    conditional = _is_conditional(text, [include.start for include in includes])
+    always = [include for include in includes if include.start not in conditional]
     present = {include.path for include in always}
     for header in headers:
         if header in present:
@@ -63,8 +65,8 @@ def insert_includes(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
         before = [i for i in always if i.path < header and i.path.split("/")[0] == top]
         before = before or [i for i in always if i.path.split("/")[0].lower() < top.lower() and "/" in i.path]
         first = always[0] if always else None
-        at = _find_line_end(source.text, before[-1].end) if before else (first.start if first else 0)
-        yield Edit(source.path, at, at, f"#include <{header}>\n")
+        at = _find_line_end(text, before[-1].end) if before else (first.start if first else 0)
+        yield Edit(path, at, at, f"#include <{header}>\n")
 
 
 def _is_conditional(text: str, offsets: Iterable[int]) -> frozenset[int]:
@@ -89,8 +91,8 @@ def find_registrations(source: Source, book: MacroBook, name: str) -> tuple[Macr
 def _find_functors(source: Source) -> Iterator[tuple[int, int]]:
     """Yields the end of every `*_functor` struct and the number of element parameters of its operator."""
     code = source.code
-    for at, token in enumerate(code[:-2]):
-        if token.text != "struct" or not code[at + 1].text.endswith("_functor") or code[at + 2].text != "{":
+    for at in [at for at, token in enumerate(code[:-2]) if token[1] == "struct"]:
+        if not code[at + 1].text.endswith("_functor") or code[at + 2].text != "{":
             continue
         end = source.partners[at + 2]
         operators = (i for i in range(at + 2, end) if code[i].text == "operator")

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import lru_cache
 
 from porter.core.errors import PorterError
-from porter.languages.source import Macro
+from porter.languages.directives import Macro
 
 
 class MacroFamily(Enum):

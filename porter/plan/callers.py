@@ -61,7 +61,7 @@ def _include_operators(checkout: Checkout, source: Source, called: Iterable[str]
             yield Edit(source.path, own.start, own.end, f"#include <{header}>")
         else:
             missing.append(header)
-    yield from insert_includes(source, tuple(sorted(missing)))
+    yield from insert_includes(source.path, source.text, tuple(sorted(missing)))
 
 
 def _find_calls(

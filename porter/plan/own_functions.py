@@ -71,7 +71,7 @@ def include_what_bodies_use(
         if each.body and each.served.implementation:
             needed.setdefault(each.served.implementation.file, {}).update(dict.fromkeys(_list_headers(each, launchers)))
     for file, wanted in needed.items():
-        yield from insert_includes(parse_source(file, fork.read(file)), tuple(sorted(wanted)))
+        yield from insert_includes(file, fork.read(file), tuple(sorted(wanted)))
 
 
 def _list_headers(migration: Migration, launchers: Collection[str]) -> Iterator[str]:

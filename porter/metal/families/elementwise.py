@@ -21,7 +21,7 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
-from porter.languages.source import read_macros
+from porter.languages.directives import read_macros
 from porter.metal.candidates import build_functor, note_other_sources
 from porter.metal.distributions import draws_numbers
 from porter.metal.functor import Functor, functor_text
@@ -315,7 +315,7 @@ def _include_edits(
     shared = (spell_include(launch.files.header),) if launch.struct else ()
     metal = (*shared, *functor.headers)
     if metal:
-        yield from insert_includes(parse_source(launch.kernel_file, fork.read(launch.kernel_file)), metal)
+        yield from insert_includes(launch.kernel_file, fork.read(launch.kernel_file), metal)
     if not stub.header:
         return
     headers = (stub.header, "ATen/OpMathType.h") if launch.scalars else (stub.header,)
@@ -328,7 +328,7 @@ def _include_edits(
     if not launch.launcher.owner:
         headers = tuple(sorted({*headers, *LAUNCHER_HEADERS}))
     headers = tuple(sorted({*headers, *others})) if others else headers
-    yield from insert_includes(parse_source(launch.host_file, fork.read(launch.host_file)), headers)
+    yield from insert_includes(launch.host_file, fork.read(launch.host_file), headers)
 
 
 def _host_edits(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
 from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
@@ -70,9 +69,7 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
         steps=(
             lambda fork: (Edit(path, 0, 0, text) for path, text in created if not fork.exists(path)),
             lambda fork: _edit_kernels(fork, source, lines),
-            lambda fork: insert_includes(
-                parse_source(_HOST, fork.read(_HOST)), tuple(sorted({*_HEADERS, stub.header}))
-            ),
+            lambda fork: insert_includes(_HOST, fork.read(_HOST), tuple(sorted({*_HEADERS, stub.header}))),
             lambda fork: _edit_host(fork, body, host.registration(name)),
         ),
     )
@@ -135,7 +132,7 @@ def _edit_kernels(fork: Checkout, source: str, lines: tuple[Line, ...]) -> Itera
     text = fork.read(_FILE)
     start = "" if "fill_random(" in text else format_block(fork, _FILE, (launchers.FOLDER / "random.metal").read_text())
     if start:
-        yield from insert_includes(parse_source(_FILE, text), (RANDOM, "c10/metal/utils.h"))
+        yield from insert_includes(_FILE, text, (RANDOM, "c10/metal/utils.h"))
     registered = "".join(f"{line}\n" for line in lines)
     yield Edit(_FILE, len(text), len(text), f"{start and chr(10)}{start}\n{source}\n{registered}")
 

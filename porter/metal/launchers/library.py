@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from porter.aten.call_graph import parse_source
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.formatting import format_block
@@ -79,7 +78,7 @@ def add_to_library(checkout: Checkout, helpers: Sequence[Helper]) -> Iterator[Ed
     library = checkout.read(code)
     at = library.index("\n}\n", library.index(_LAST_DEFINED)) + len("\n}\n")
     yield Edit(code, at, at, "\n" + format_block(checkout, code, _DEFINITION.read_text()))
-    yield from insert_includes(parse_source(code, library), _HEADERS)
+    yield from insert_includes(code, library, _HEADERS)
 
 
 def _find_library(checkout: Checkout) -> str | None:

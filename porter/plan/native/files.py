@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from porter.aten.call_graph import parse_source
 from porter.aten.implementations import list_host_sources
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
+from porter.languages.directives import read_includes
 from porter.languages.source import Source
 from porter.metal.insertion import insert_includes
 from porter.metal.native.coordinate_kernel import SUM_HELPER
@@ -139,18 +139,18 @@ def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]
         yield Edit(file, 0, 0, f"{includes}\nusing namespace metal;\n\n{text}")
         return
     old = checkout.read(file)
-    yield from insert_includes(parse_source(file, old), headers)
+    yield from insert_includes(file, old, headers)
     yield Edit(file, len(old), len(old), ("" if old.endswith("\n") else "\n") + "\n" + text)
 
 
 def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Iterable[str]) -> Iterator[Edit]:
     """Adds a host file's includes, and its library of kernels if it has none. Raises PTR374 where none can be added."""
     text = checkout.read(file)
-    present = {include.path for include in parse_source(file, text).includes()}
+    present = {include.path for include in read_includes(text)}
     missing = set(headers) - present
     if REDUCE_UTILS in present | missing:
         missing.discard(NON_EMPTY)
-    yield from insert_includes(parse_source(file, text), tuple(sorted(missing)))
+    yield from insert_includes(file, text, tuple(sorted(missing)))
     found = _LIBRARY.search(text) or _OTHER_LIBRARY.search(text)
     helper = ""
     for used, declared, written in (

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
+from porter.languages.directives import read_includes, read_macros
 from porter.languages.preprocessor import expand
-from porter.languages.source import Source, read_macros
+from porter.languages.source import Source
 
 FILES = sorted((EMBEDDED_FORK / OPERATIONS).glob("*.mm"))
 PIECES = [
@@ -47,10 +48,14 @@ def test_tokens_tile_any_text(parts: list[str]) -> None:
     assert all(a.end == b.start for a, b in pairwise(tokens))
 
 
-@given(st.lists(st.sampled_from((*PIECES, "\r\n", "\f", "\ufeff", "#define Y(a) a\n", "// ", "\n#", "#"))))
-def test_macros_read_alone_are_those_of_the_lexed_text(parts: list[str]) -> None:
+DIRECTIVES = ("\r\n", "\f", "\ufeff", "#define Y(a) a\n", "#include <a>\n", "// ", "/* a */", "\n#", "#")
+
+
+@given(st.lists(st.sampled_from((*PIECES, *DIRECTIVES))))
+def test_directives_read_alone_are_those_of_the_lexed_text(parts: list[str]) -> None:
     text = "".join(parts)
     assert read_macros(text) == Source.parse("x.metal", text).macros()
+    assert read_includes(text) == Source.parse("x.metal", text).includes()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
