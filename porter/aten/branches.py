@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import BOOL, SCALAR_TYPES, DType, Kind, of_kind
@@ -211,32 +212,34 @@ def _owner_type(owner: cpp.Expr, facts: Facts) -> DType:
 
 def find_calls(value: cpp.Expr | None) -> Iterator[cpp.Call]:
     """Yields the calls in an expression, outermost first, without those in lambdas."""
-    if value is None:
-        return
-    if isinstance(value, cpp.Call):
-        yield value
-    for part in get_operands(value):
-        yield from find_calls(part)
+    pending = [] if value is None else [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, cpp.Call):
+            yield part
+        pending += get_operands(part)[::-1]
+
+
+# By type: most expressions are names and literals, which a chain of tests would come to last.
+_OPERANDS: dict[type, Callable[[Any], tuple[cpp.Expr, ...]]] = {
+    cpp.Call: lambda call: (call.function, *call.arguments),
+    cpp.Binary: lambda binary: (binary.left, binary.right),
+    cpp.Ternary: lambda ternary: (ternary.test, ternary.yes, ternary.no),
+    cpp.Index: lambda index: (index.value, index.index),
+    **dict.fromkeys((cpp.Unary, cpp.Postfix, cpp.Paren, cpp.Cast, cpp.Member), lambda outer: (outer.value,)),
+}
+_EVALUATED = (cpp.ExpressionStatement, cpp.Return, cpp.Declaration)
 
 
 def get_operands(value: cpp.Expr) -> tuple[cpp.Expr, ...]:
     """Returns the direct operands of an expression."""
-    if isinstance(value, cpp.Call):
-        return (value.function, *value.arguments)
-    if isinstance(value, cpp.Binary):
-        return (value.left, value.right)
-    if isinstance(value, cpp.Ternary):
-        return (value.test, value.yes, value.no)
-    if isinstance(value, cpp.Index):
-        return (value.value, value.index)
-    if isinstance(value, cpp.Unary | cpp.Postfix | cpp.Paren | cpp.Cast | cpp.Member):
-        return (value.value,)
-    return ()
+    operands = _OPERANDS.get(type(value))
+    return operands(value) if operands else ()
 
 
 def get_expression(statement: cpp.Stmt) -> cpp.Expr | None:
     """Returns the expression that a simple statement evaluates, or None."""
-    return statement.value if isinstance(statement, cpp.ExpressionStatement | cpp.Return | cpp.Declaration) else None
+    return statement.value if isinstance(statement, _EVALUATED) else None
 
 
 def show(value: cpp.Expr) -> str:
@@ -251,17 +254,15 @@ def show(value: cpp.Expr) -> str:
         return f"{show(value.left)} {value.op} {show(value.right)}"
     if isinstance(value, cpp.Ternary):
         return f"{show(value.test)} ? {show(value.yes)} : {show(value.no)}"
-    return _show_compound(value)
+    return _COMPOUND[type(value)](value)
 
 
-def _show_compound(value: cpp.Expr) -> str:
-    forms: dict[type, Callable[..., str]] = {
-        cpp.Paren: lambda v: f"({show(v.value)})",
-        cpp.Postfix: lambda v: show(v.value) + v.op,
-        cpp.Call: lambda v: f"{show(v.function)}({', '.join(map(show, v.arguments))})",
-        cpp.Cast: lambda v: f"static_cast<{v.type}>({show(v.value)})",
-        cpp.Member: lambda v: f"{show(v.value)}.{v.name}",
-        cpp.Index: lambda v: f"{show(v.value)}[{show(v.index)}]",
-        cpp.LambdaExpr: lambda v: "[...]",
-    }
-    return forms[type(value)](value)
+_COMPOUND: dict[type, Callable[[Any], str]] = {
+    cpp.Paren: lambda v: f"({show(v.value)})",
+    cpp.Postfix: lambda v: show(v.value) + v.op,
+    cpp.Call: lambda v: f"{show(v.function)}({', '.join(map(show, v.arguments))})",
+    cpp.Cast: lambda v: f"static_cast<{v.type}>({show(v.value)})",
+    cpp.Member: lambda v: f"{show(v.value)}.{v.name}",
+    cpp.Index: lambda v: f"{show(v.value)}[{show(v.index)}]",
+    cpp.LambdaExpr: lambda v: "[...]",
+}

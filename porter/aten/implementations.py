@@ -12,9 +12,10 @@ from porter.aten.call_graph import parse_source, read_reachable_text
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import OPERATIONS
+from porter.languages.directives import Macro
 from porter.languages.identifiers import contains_identifier
 from porter.languages.preprocessor import expand
-from porter.languages.source import Function, Macro, MacroUse, Source
+from porter.languages.source import Function, MacroUse, Source
 
 
 class Language(Enum):
@@ -156,6 +157,7 @@ def launches_kernel(checkout: Checkout, implementation: Implementation) -> bool:
 
 
 _BUILDS_GRAPH = re.compile(r"\bmpsGraph\b|\bMPSGraphTensor\b|LookUpOrCreateCachedGraph|runMPSGraph")
+_GRAPH_WORDS = ("mpsGraph", "MPSGraph", "LookUpOrCreateCachedGraph")  # plain search: most functions have none
 _METAL = re.compile(
     r"getPipelineStateForFunc|exec_\w+_kernel|MTLComputePipelineState|getKernelFunction|mtl_dispatch1DJob|getMTLFunction"
     r"|setComputePipelineState"
@@ -167,7 +169,7 @@ _DISPATCH = re.compile(r"REGISTER_(?:MPS_)?DISPATCH\s*\(\s*(\w+)\s*,\s*&?\s*([\w
 @lru_cache(maxsize=4096)
 def _builds_graph(text: str) -> bool:
     """Whether a function builds a graph: those that many operators call are asked about as often."""
-    return _BUILDS_GRAPH.search(text) is not None
+    return any(word in text for word in _GRAPH_WORDS) and _BUILDS_GRAPH.search(text) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -88,6 +88,7 @@ class Disk:
     texts: dict[str, str] = field(default_factory=dict)
     lists: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
     folders: dict[tuple[str, ...], Folder] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -124,6 +125,12 @@ class Checkout:
             self._disk.texts[path] = text
         return self._disk.texts[path]
 
+    def remember(self, fact: str, find: Callable[[], str]) -> str:
+        """A fact that is found out once for all layers of a snapshot."""
+        if fact not in self._disk.facts:
+            self._disk.facts[fact] = find()
+        return self._disk.facts[fact]
+
     def layer(self, texts: Mapping[str, str]) -> Checkout:
         """Returns the same snapshot with new texts for some files. `hashes` stays that of the files on disk."""
         added = (path for path in texts if path not in self._texts and not _is_there(self.root / path))
@@ -147,7 +154,8 @@ class Checkout:
             except OSError as error:
                 raise _unreadable(folder, error) from error
             self._disk.lists[key] = sorted(f"{folder}/{name}" for name in names)
-        return sorted({*self._disk.lists[key], *self._list_new(folder, suffixes)})
+        new = self._list_new(folder, suffixes)
+        return sorted({*self._disk.lists[key], *new}) if new else [*self._disk.lists[key]]
 
     def folder(self, folder: str, *suffixes: str) -> Folder:
         """The files that `list` gives: as on disk, and those that only the layers have."""

@@ -59,7 +59,7 @@ _Piece = tuple[int, int] | str
 def compose(file: str, text: str, first: list[Edit], second: list[Edit]) -> Iterator[Edit]:
     """Returns the edits of `text` that do what `first` and then `second`, which edits the result of `first`, do."""
     at, new = 0, ""
-    for piece in _replace(_replace([(0, len(text))], first), second):
+    for piece in _replace(list(_cut(len(text), first)), second):
         if isinstance(piece, str):
             new += piece
             continue
@@ -69,6 +69,18 @@ def compose(file: str, text: str, first: list[Edit], second: list[Edit]) -> Iter
         at, new = end, ""
     if text[at:] != new:
         yield Edit(file, at, len(text), new)
+
+
+def _cut(length: int, edits: list[Edit]) -> Iterator[_Piece]:
+    """Yields the pieces of a base of some length after its edits."""
+    at = 0
+    for edit in edits:
+        if at < edit.start:
+            yield at, edit.start
+        yield edit.text
+        at = edit.end
+    if at < length:
+        yield at, length
 
 
 def _replace(pieces: list[_Piece], edits: list[Edit]) -> list[_Piece]:

@@ -12,6 +12,7 @@ from porter.languages.cpp import TooDeep
 # Of nested statements and expressions while parsing, and of nodes below each other in a tree.
 DEEPEST = 80
 DEEPEST_TREE = 150
+_LEAVES = frozenset({str, int, bool, type(None)})  # what has no parts: a subclass of these takes only more time
 
 
 def too_deep(place: Place) -> PorterError:
@@ -36,6 +37,6 @@ def check_depth(tree: Any, start: int) -> None:
         if depth > DEEPEST_TREE:
             raise TooDeep(getattr(node, "start", start))
         if isinstance(node, tuple):
-            pending += [(each, depth) for each in node if not isinstance(each, str)]
+            pending += [(each, depth) for each in node if type(each) not in _LEAVES]
         elif hasattr(node, "__dict__"):
-            pending += [(each, depth + 1) for each in vars(node).values() if not isinstance(each, str | int)]
+            pending += [(each, depth + 1) for each in vars(node).values() if type(each) not in _LEAVES]

@@ -103,7 +103,7 @@ class FunctorStyle:
         return names.get(arity, tuple("abcdefgh"[:arity]))
 
 
-_FLOAT_CAST = re.compile(r"(?<![\w<])float\(")
+_FLOAT_CAST = re.compile(r"float\((?<![\w<]float\()")  # what stands before is looked at last: far fewer places
 _OPERATOR = re.compile(r"operator\(\)\(([^{};]*)\)\s*\{")
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
@@ -79,12 +80,16 @@ class Dialect:
         """Reads the signatures. A fork without the header has none."""
         if not checkout.exists(KERNEL_LIBRARY):
             return Dialect(())
-        text = checkout.read(KERNEL_LIBRARY)
-        return Dialect(tuple(Exec(name, tuple(_read_names(params))) for name, params in _EXEC.findall(text)))
+        return _read_dialect(checkout.read(KERNEL_LIBRARY))
 
     def find_exec(self, name: str) -> Exec | None:
         """Returns the function of this name, or None if the fork has none."""
         return next((each for each in self.execs if each.name == name), None)
+
+
+@lru_cache(maxsize=4)
+def _read_dialect(text: str) -> Dialect:
+    return Dialect(tuple(Exec(name, tuple(_read_names(params))) for name, params in _EXEC.findall(text)))
 
 
 def name_exec(family: MacroFamily, with_params: bool = False) -> str:

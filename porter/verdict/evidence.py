@@ -16,7 +16,8 @@ def digest_old_code(checkout: Checkout) -> str:
     folders = [checkout.folder(folder, ".h", ".mm", ".metal") for folder in (MPS, OPERATIONS, KERNELS)]
     files = (part for folder in folders for file in folder.files for part in file)
     settings = repr(environment.select(environment.READ_WHEN_RUN))
-    return _digest(client.digest_imported(), settings, checkout.read(NATIVE_FUNCTIONS), *files)
+    imported = checkout.remember("imported", client.digest_imported)
+    return _digest(imported, settings, checkout.read(NATIVE_FUNCTIONS), *files)
 
 
 @lru_cache(maxsize=2)
