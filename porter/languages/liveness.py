@@ -23,7 +23,13 @@ _FILLS = frozenset(("push_back", "emplace_back", "insert", "reserve", "resize", 
 _LOOPS = ("for", "while", "do")
 _LEFT = (*_LOOPS, "switch")
 _JUMPS = ("break;", "continue;")
-_LABEL = re.compile(r"(?:case\b(?:[^:]|::)*:(?!:)|default\s*:)\s*")
+_LABEL = re.compile(r"(?:(?:case\b(?:[^:]|::)*:(?!:)|default\s*:)\s*)+")
+# One with nothing behind it in its switch, which is no C++ before C++23.
+_EMPTY_LABEL = re.compile(
+    r"(?<![\w.:])((?:case\b(?:[^:;{}]|::)+|default\s*):)(?!:)(?:[ \t]*(?=\n)| )?"
+    r"(?P<rest>(?:\s|//[^\n]*\n|/\*.*?\*/)*\})",
+    re.S,
+)
 _COPY = re.compile(r"(?:\w+::)*mps_copy_\((\w+),|(\w+)\.copy_\(")
 _FRESH = re.compile(r"at::(?:empty|zeros)\w*\(")
 _COMMENT = re.compile(r"[ \t]*//[^\n]*\n|[ \t]*/\*[^\n]*\*/[ \t]*\n")
@@ -267,7 +273,12 @@ def _cut(text: str, statements: Sequence[Statement]) -> str:
         parts.append(text[last:start])
         last = _find_end(text, each.end) if otherwise is None else each.end
     made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))
-    return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", made)
+    return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", _EMPTY_LABEL.sub(_end_switch, made))
+
+
+def _end_switch(label: re.Match[str]) -> str:
+    rest = label["rest"]
+    return f"{label[1]} break;{rest if rest.startswith(chr(10)) else chr(10) + rest}"
 
 
 def _find_else(text: str, start: int, last: int) -> int | None:

@@ -137,6 +137,16 @@ def test_a_switch_that_stays_keeps_its_labels() -> None:
     assert kept == "switch(mode){caseMode::A:break;caseMode::B:TORCH_CHECK(false);break;default:break;}stop();"
 
 
+@pytest.mark.parametrize("label", ["default:", "case Mode::B:", "case Mode::B:\n    default:"])
+@pytest.mark.parametrize("space", [" ", "\n      "])
+def test_a_label_that_ends_a_switch_keeps_a_statement(label: str, space: str) -> None:
+    body = (
+        f"\n  switch (mode) {{\n    case Mode::A:\n      check();\n      break;\n    {label}{space}Graph graph;\n  }}\n"
+        "  stop(Mode::A ? 1 : 2);\n"
+    )
+    assert prune(body, GRAPH) == body.replace(f"{label}{space}Graph graph;", f"{label} break;")
+
+
 def test_an_else_goes_with_what_follows_it() -> None:
     body = "\n  if (is_flat) {\n    check();\n  } else if (is_deep) {\n    Graph graph;\n  }\n  stop();\n"
     assert prune(body, GRAPH) == "\n  if (is_flat) {\n    check();\n  }\n  stop();\n"
