@@ -113,6 +113,13 @@ def test_a_call_of_numbers_is_tried_rather_than_one_of_nan() -> None:
     assert "(has_weight ? weight[i0] : 1)" in list(program_lines(program))[-1]
 
 
+def test_calls_of_nan_without_a_tensor_join_the_case_that_is_found_to_compute_them() -> None:
+    """Which number stands for the weight follows from no call of NaN, but from one that is tried of the other case."""
+    calls = [*WEIGHTED, *(run_weighted(shape, False, nan) for shape in SHAPES)]
+    [program] = find_programs("binary_cross_entropy", calls, run=run_without).cases
+    assert not program.when and "(has_weight ? weight[i0] : 1)" in list(program_lines(program))[-1]
+
+
 def test_a_tensor_without_which_calls_raise_is_required() -> None:
     [program] = find_programs("binary_cross_entropy", WEIGHTED, run=lambda call: []).cases
     assert program.required == ("weight",) and len(program.calls) == len(WEIGHTED)
