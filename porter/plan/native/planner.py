@@ -46,6 +46,7 @@ from porter.plan.native.files import (
     read_style,
     sees_helpers,
 )
+from porter.plan.native.kernel_names import check_names
 from porter.plan.native.made_results import make_results
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
@@ -66,12 +67,14 @@ def port_blocked(
 ) -> NativePort:
     """Ports those rows by their recorded programs that no stub can serve, and removes what is then unused.
 
-    With `scaffold`, writes the frame of those that cannot be ported.
+    With `scaffold`, writes the frame of those that cannot be ported. Raises PTR490 as `check_names` does.
     """
     own = [each for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
     others = tuple(each for each in blocked if each not in own)
     port = port_rows(draft, operator, own, programs, scaffold)
     port = replace(port, blocked=(*port.blocked, *others))
+    if port.kernels:
+        check_names(port.draft.fork, port.kernels)
     for file in dict.fromkeys(row.implementation.file for row in port.ported if row.implementation):
         removed = tuple(find_orphans(port.draft.fork, file, draft.fork.read(file)))
         port = replace(port, draft=port.draft.apply(each.edit for each in removed), removed=(*port.removed, *removed))
