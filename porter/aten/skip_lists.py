@@ -18,7 +18,14 @@ from porter.core.dtypes import FLOAT2, SCALAR_TYPES
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.layout import TEST_LISTS
-from porter.languages.python_calls import Expression, find_expression, insert_strings, read_string, remove_items
+from porter.languages.python_calls import (
+    Expression,
+    find_expression,
+    insert_strings,
+    read_items,
+    read_string,
+    remove_items,
+)
 
 
 class ListKind(Enum):
@@ -233,14 +240,26 @@ def _find_condition(text: str, at: int) -> str:
 
 def _read_entries(found: SkipList) -> Iterator[Entry]:
     expression = found.expression
-    for index, item in enumerate(expression.items):
-        named = item.key if isinstance(expression.node, ast.Dict) else item.value
+    first = expression.line(expression.node) - expression.node.lineno
+    for each in _read_displayed(expression.node):
+        yield Entry(each.name, each.dtypes, first + each.line, each.readable, each.index)
+
+
+@lru_cache(maxsize=256)
+def _read_displayed(node: ast.expr) -> tuple[Entry, ...]:
+    """The entries of a list, their lines counted from its first: an edit of a file leaves most lists as they are."""
+    return tuple(_list_displayed(node))
+
+
+def _list_displayed(node: ast.expr) -> Iterator[Entry]:
+    for index, item in enumerate(read_items(node)):
+        named = item.key if isinstance(node, ast.Dict) else item.value
         if named is None or not read_string(named):
             continue
         limit = item.value if item.key and not _is_none(item.value) else None
         dtypes = read_dtype_names(limit) if isinstance(limit, ast.List) else None
         readable = limit is None or dtypes is not None
-        yield Entry(read_string(named), dtypes, expression.line(named), readable, index)
+        yield Entry(read_string(named), dtypes, named.lineno, readable, index)
 
 
 def _is_none(node: ast.expr) -> bool:

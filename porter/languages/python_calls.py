@@ -162,11 +162,18 @@ def _code_syntax_errors(found: Expression) -> Iterator[None]:
 
 
 def _check_depth(found: Expression, node: ast.expr) -> None:
+    if _is_too_deep(node):
+        place = Place(found.file, found.line(node))
+        raise PorterError("PTR067", "cannot parse this expression: it is nested too deeply", place, "Fix the file.")
+
+
+@lru_cache(maxsize=256)
+def _is_too_deep(node: ast.expr) -> bool:
+    """Cached, as nodes are."""
     pending: list[tuple[ast.AST, int]] = [(node, 0)]
     while pending:
         each, depth = pending.pop()
         if depth > _DEEPEST:
-            place = Place(found.file, found.line(node))
-            what = "cannot parse this expression: it is nested too deeply"
-            raise PorterError("PTR067", what, place, "Fix the file.")
+            return True
         pending += [(child, depth + 1) for child in ast.iter_child_nodes(each)]
+    return False
