@@ -14,7 +14,7 @@ ANGLES = "<>"
 
 @lru_cache(maxsize=16)
 def _marks(characters: str) -> re.Pattern[str]:
-    return re.compile(rf"{QUOTED}|[{re.escape(characters)}]", re.S)
+    return re.compile("|".join((QUOTED, *map(re.escape, characters))), re.S)
 
 
 def _depths(text: str, pairs: str, start: int = 0, others: str = "") -> Iterator[tuple[int, str, int]]:

@@ -28,6 +28,7 @@ _PLAIN_HEAD = re.compile(r"\\b(\w+)\\s\*\\\(")
 _WRAPPED_HEAD = re.compile(r"TORCH_IMPL_FUNC\\\(\\s\*(\w+)\\s\*\\\)\\s\*\\\(")
 _WRAPPED = re.compile(r"TORCH_IMPL_FUNC\(\s*(\w+)\s*\)\s*\(")
 _OPENER = re.compile(r"\s*\(")
+_CALLS = bytes(each if re.match(r"[\w(]", chr(each), re.A) else ord(" ") for each in range(256))
 _FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
 # What ends the declaration before.
 _ENDINGS = (";", "}", "{", "\n\n", "\n\r\n", "*/", ")\n", ")\r\n")
@@ -117,7 +118,8 @@ def _find_heads(text: str, head: str) -> Iterator[tuple[int, int]]:
 
 def _find_openers(text: str, name: str) -> Iterator[tuple[int, int]]:
     """Yields the spans of an identifier and the round bracket behind it."""
-    at = text.find(name)
+    called = _list_called(text)
+    at = text.find(name) if called is None or name in called else -1
     while at >= 0:
         end = at + len(name)
         following = text[end : end + 1]
@@ -127,6 +129,15 @@ def _find_openers(text: str, name: str) -> Iterator[tuple[int, int]]:
                 end = bracket.end()
                 yield at, end
         at = text.find(name, end)
+
+
+@lru_cache(maxsize=256)
+def _list_called(text: str) -> frozenset[str] | None:
+    """The last word before each round bracket; None for a text that is not all ASCII, of whose words `re` has more."""
+    if not text.isascii():
+        return None
+    words = (part.rsplit(None, 1) for part in text.encode().translate(_CALLS).split(b"(")[:-1])
+    return frozenset(each[-1].decode() for each in words if each)
 
 
 @lru_cache(maxsize=256)

@@ -42,8 +42,16 @@ _COMMENT_TEXT = r"//(?:[^\n\\]|\\\r?\n|\\.)*|/\*.*?(?:\*/|\Z)"
 _RAW_STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?(?:\)(?P=delimiter)"|\Z)'
 _STRING = r'(?:@|u8|[uUL])?"(?:[^"\\\n]|\\.)*"'
 _CHARACTER = r"(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+'"
-# What a search for punctuation has to skip (with `re.S`). A quote between digits does not start a character.
-QUOTED = rf"{_COMMENT_TEXT}|{_RAW_STRING}|{_STRING}|(?<=\d)'(?=\d)|{_CHARACTER}"
+# What a search for punctuation has to skip (with `re.S`). A quote between digits does not start a character. Each
+# begins with a character of its own, without the prefix that it may have: `re` skips all others at once.
+QUOTED = "|".join(
+    (
+        _COMMENT_TEXT,
+        r'R"(?P<delimiter>[^()\\\s]{0,16})\(.*?(?:\)(?P=delimiter)"|\Z)',
+        r'"(?:[^"\\\n]|\\.)*"',
+        r"'(?:(?<!u8')(?<=\d')(?=\d)|(?:[^'\\\n]|\\.)+')",
+    )
+)
 # Most tokens are tried first: spaces, words that are no prefix of a string, and marks that are punctuation alone.
 _TOKEN = re.compile(
     rf"""

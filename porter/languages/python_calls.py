@@ -20,7 +20,7 @@ from porter.languages.whole_lines import drop_lines
 
 _TOKEN = re.compile(
     r"\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
-    r"|\#[^\n]*|(?P<bracket>[()\[\]{}])",
+    r"|\#[^\n]*|\(|\)|\[|\]|\{|\}",  # each a literal, of which `re` searches for all at once
     re.DOTALL,
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -93,10 +93,10 @@ def find_expression(file: str, text: str, start: int, opening: int) -> Expressio
     """
     pending: list[str] = []
     for token in _TOKEN.finditer(text, opening):
-        bracket = token["bracket"]
+        bracket = token[0]
         if bracket in _CLOSING:
             pending.append(bracket)
-        elif bracket:
+        elif len(bracket) == 1 and bracket != "#":
             if not pending or _CLOSING[pending.pop()] != bracket:
                 break
             if not pending:

@@ -18,7 +18,7 @@ from porter.languages.source import Function, Source
 from porter.plan.empty_namespaces import remove_empty_namespaces
 
 # A type of graphs, defined at the start of a line: none within a function.
-_CACHED_GRAPH = re.compile(r"^struct (?P<name>\w+) : public MPSCachedGraph \{.*?^\};", re.M | re.S)
+_CACHED_GRAPH = re.compile(r"struct(?<=^struct) (?P<name>\w+) : public MPSCachedGraph \{.*?^\};", re.M | re.S)
 _NATIVE_HEADER = re.compile(r"ATen/ops/(\w+)_native\.h")
 
 
