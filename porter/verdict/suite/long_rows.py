@@ -46,13 +46,19 @@ def lengthen(
 
 
 def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
-    """The sample with its first or its last element infinite or NaN, which it is of its row over any dimensions."""
+    """The sample with its first or its last element infinite or NaN, which it is of its row over any dimensions.
+
+    And with infinite elements alone, than which what an extreme value starts from may be no further out.
+    """
     if not sample.input.is_floating_point() or not sample.input.numel():
         return
     for value, (label, at) in product((math.inf, -math.inf, math.nan), (("first", 0), ("last", -1))):
         changed = sample.input.detach().clone(memory_format=torch.contiguous_format)
         changed.view(-1)[at] = value
         yield f"{value} {label}", SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
+    for value in (math.inf, -math.inf):
+        changed = torch.full_like(sample.input.detach(), value)
+        yield f"{value} alone", SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
 
 
 def ignores_order(op: Callable[..., Any], sample: SampleInput) -> bool:

@@ -47,8 +47,10 @@ def test_a_reduction_has_one_result_for_a_row() -> None:
 def test_the_first_or_the_last_element_is_not_finite() -> None:
     sample = SampleInput(torch.ones(2, 3).t(), args=(1,), kwargs={"keepdim": True})
     found = dict(put_ends(sample))
-    assert list(found) == ["inf first", "inf last", "-inf first", "-inf last", "nan first", "nan last"]
-    for label, each in found.items():
+    ends = ["inf first", "inf last", "-inf first", "-inf last", "nan first", "nan last"]
+    assert list(found) == [*ends, "inf alone", "-inf alone"]
+    assert found["-inf alone"].input.eq(-torch.inf).all() and found["-inf alone"].input.shape == (3, 2)
+    for label, each in ((label, found[label]) for label in ends):
         flat = each.input.flatten()
         end, rest = (flat[0], flat[1:]) if label.endswith("first") else (flat[-1], flat[:-1])
         assert str(end.item()) == label.split()[0] and rest.eq(1).all()
