@@ -195,7 +195,7 @@ class _Writer:
         """A variable for the tensor that becomes of the result's type."""
         assert self.conversion is not None
         tensor, result = self._variable(self.conversion.tensor), self._variable(self.conversion.result)
-        yield from write_conversion(self.conversion, self._tensor(self.conversion.tensor), tensor, result)
+        yield from write_conversion(self.conversion, self._tensor(self.conversion.tensor), tensor, result, self.body)
 
     def strides(self) -> Iterator[str]:
         """Variables for the dimensions of a tensor that is read by its strides, kept and reduced; or of the result."""

@@ -5,6 +5,7 @@ Source: ATen/native/ReduceOps.cpp (`infer_dtype_from_optional`, `sum_out`), c10/
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -75,17 +76,34 @@ def _list_pairs(elements: Elements, type_: str) -> list[tuple[DType, DType]]:
     return [] if at is None else [(each[names.index(KEY)], each[at]) for each in elements.instances]
 
 
-def write_conversion(conversion: Conversion, name: str, tensor: str, result: str) -> Iterator[str]:
-    """A variable called `name` for the variable of a tensor, in the type of that of a result."""
+def write_conversion(conversion: Conversion, name: str, tensor: str, result: str, body: str) -> Iterator[str]:
+    """A variable called `name` for the variable of a tensor, in the type of that of a result.
+
+    Integral results of kernels that make none are refused, unless the function's `body` has what to return of integers.
+    """
     if conversion.is_bool:
         yield f"const auto {name} = {tensor}.to(kBool);"
         return
     given, made = f"{tensor}.scalar_type()", f"{result}.scalar_type()"
     if conversion.is_floating:
-        words = f'"result type ", {given}, " can\'t be cast to the desired output type ", {made}'
-        yield f"TORCH_CHECK(!isIntegralType({made}, /*includeBool=*/true), {words});"
+        is_integral = f"isIntegralType({made}, /*includeBool=*/true)"
+        if returned := _find_integral_return(body, tensor):
+            returned = re.sub(rf"\b{tensor}\b", f"{tensor}.to({made})", returned)
+            yield f"if ({is_integral}) {{"
+            yield f"return {returned};"
+            yield "}"
+        else:
+            words = f'"result type ", {given}, " can\'t be cast to the desired output type ", {made}'
+            yield f"TORCH_CHECK(!{is_integral}, {words});"
     converted = f"{tensor}.to({made})"
     if conversion.as_long:
         is_wide = f"{made} == kLong && isIntegralType({given}, /*includeBool=*/true)"
         converted = f"{is_wide} ? {tensor} : {converted}"
     yield f"const auto {name} = {converted};"
+
+
+def _find_integral_return(body: str, tensor: str) -> str:
+    """What a function returns where a tensor is integral, of bools too: a call that takes the tensor; or nothing."""
+    test = rf"if \((?:c10::|at::)?isIntegralType\({tensor}\.scalar_type\(\), (?:/\*\w+=\*/ ?)?true\)\)"
+    found = re.search(rf"{test} (?:\{{\s*)?return ([\w:]+\([^;{{}}]*\b{tensor}\b[^;{{}}]*\));", body)
+    return found[1] if found else ""

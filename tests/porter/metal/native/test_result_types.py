@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from porter.core.dtypes import BOOL, FLOAT, LONG
+import pytest
+
+from porter.core.dtypes import BOOL, FLOAT, HALF, LONG
 from porter.loops.program import Programs, ResultBuffer
+from porter.metal.native.elements import TypeParameter
 from porter.metal.native.host_values import Names
-from porter.metal.native.kernel import KernelStyle, write_kernel
+from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
 from porter.metal.native.result_types import find_fixed_results
@@ -23,8 +26,19 @@ CHOSEN = Names(VARIABLES, {"dtype": "ScalarType?", "times": "int"})
 GIVEN = "out.is_contiguous() && out.scalar_type() == ScalarType::Long"
 
 
-def launch(names: Names) -> str:
-    return write_launch(PROGRAM, [COUNTING], [PROGRAM.nests[0].rows], names, "", False).text
+FLOATING = replace(
+    KERNEL,
+    elements=replace(
+        KERNEL.elements,
+        parameters=(TypeParameter("T", "self"), TypeParameter("R", "result0")),
+        instances=((FLOAT, FLOAT), (HALF, HALF)),
+        types={each: "R" if each in RESULTS else type_ for each, type_ in KERNEL.elements.types.items()},
+    ),
+)
+
+
+def launch(names: Names, kernel: NativeKernel = COUNTING, body: str = "") -> str:
+    return write_launch(PROGRAM, [kernel], [PROGRAM.nests[0].rows], names, body, False).text
 
 
 def test_a_kernel_that_stores_one_type_never_writes_a_result_of_another() -> None:
@@ -42,6 +56,28 @@ def test_a_result_whose_type_nobody_chooses_is_written_as_it_is() -> None:
 
 def test_a_kernel_for_each_type_of_the_result_needs_no_copy() -> None:
     assert not dict(find_fixed_results(PROGRAM, [KERNEL], CHOSEN))
+
+
+def test_integral_results_of_floating_kernels_are_what_the_function_returns_of_integers() -> None:
+    body = """if (c10::isIntegralType(self.scalar_type(), true)) {
+      return at::sum_out(out, self, dtype);
+    }"""
+    converted = "return at::sum_out(out, self.to(out.scalar_type()), dtype);"
+    text = launch(CHOSEN, FLOATING, body)
+    assert f"if (isIntegralType(out.scalar_type(), /*includeBool=*/true)) {{\n{converted}\n}}\n" in text
+    assert "TORCH_CHECK(!isIntegralType" not in text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "if (c10::isIntegralType(self.scalar_type(), false)) {\nreturn at::sum_out(out, self, dtype);\n}",
+        "if (c10::isIntegralType(self.scalar_type(), true)) {\ndtype = kLong;\n}\nreturn at::sum_out(out, self);",
+    ],
+)
+def test_integral_results_are_refused_where_the_function_returns_nothing_of_its_own_of_integers(body: str) -> None:
+    assert "TORCH_CHECK(!isIntegralType(out.scalar_type(), /*includeBool=*/true)" in launch(CHOSEN, FLOATING, body)
 
 
 def test_kernels_of_bools_serve_a_bool_result_of_any_tensor() -> None:
