@@ -12,12 +12,14 @@ from porter.languages.lexer import TokenKind
 from porter.languages.liveness import list_declared
 from porter.languages.source import Function, Source
 from porter.languages.statements import Statement, name_tokens, read_statements
+from porter.languages.views import Owned, own_viewed
 
 _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
 _CONST_CAST = re.compile(r"(?:const_cast<[^<>]*>|\(Tensor&\))\s*\(?(\w+)\)?$")
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
 _CHARACTERS = re.compile(r'("[^"\n]*")\.c_str\(\)')  # of a literal, which has them itself
+_DECLARED = re.compile(r"(?:const\s+)?([\w:]+(?:<[^;=]*>)?)[&*]?\s+(\w+)\s*[=({;]")
 _EMPTY = "std::nullopt"
 # What is known of a tensor that is not given, and of an optional that is empty.
 _BORROWED = re.compile(
@@ -105,17 +107,21 @@ def inline_call(
 ) -> str | None:
     """The text of `caller` with the body of the called function in the place of a call; None where it cannot be there.
 
-    It can where the call is the last statement of its block, or only a `return` follows. `given` are variables of the
-    caller that are no optionals.
+    It can where the call is the last statement of its block, or only a `return` follows, and no argument views what
+    ends with the call. `given` are variables of the caller that are no optionals.
     """
     behind = text[site.statement.end :].strip()
     follows = re.fullmatch(r"(return\b[^;]*;)?", behind)
     if follows is None or len(site.arguments) != len(parameters):
         return None
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
-    body = _fill_optionals(body, [each for each, value in zip(parameters, arguments, strict=True) if value in given])
-    known, declarations = _bind(arguments, parameters, body)
-    passed = {token.text for value in arguments for token in name_tokens(value)}
+    owned = [_own(each, value, given) for each, value in zip(parameters, arguments, strict=True)]
+    if None in owned:
+        return None
+    kept = [each for each in owned if each]
+    body = _fill_optionals(body, [each for each, own in zip(parameters, kept, strict=True) if own.is_given])
+    known, declarations = _bind(kept, parameters, body)
+    passed = {token.text for each in kept for token in name_tokens(each.value)}
     hidden = _find_hidden(body, passed | list_locals(text))
     body = rename(body, {name: find_free_name(name, body) for name in hidden})
     made = _CHARACTERS.sub(r"\1", _LITERALS.sub("", rename(body, known)))
@@ -126,17 +132,24 @@ def inline_call(
     return text[: site.statement.start] + declarations + made.strip() + text[stop:]
 
 
-def _bind(arguments: Sequence[str], parameters: Sequence[Parameter], body: str) -> tuple[Mapping[str, str], str]:
+def _own(parameter: Parameter, argument: str, given: Collection[str]) -> Owned | None:
+    """What a parameter is declared as, in a body that no call is left of."""
+    if _SIMPLE.match(argument):
+        return Owned(parameter.type, argument, argument in given)
+    return own_viewed(parameter.type, argument)
+
+
+def _bind(arguments: Sequence[Owned], parameters: Sequence[Parameter], body: str) -> tuple[Mapping[str, str], str]:
     """What each parameter's name becomes, and declarations of those that stand for more than a name or a number."""
     known, declarations = {}, ""
     for argument, parameter in zip(arguments, parameters, strict=True):
         is_assigned = re.search(rf"\b{parameter.name}\s*(?:[-+*/]?=(?!=)|\+\+|--)", body)
-        if argument == parameter.name:
+        if argument.value == parameter.name:
             continue
-        if _SIMPLE.match(argument) and (not is_assigned or argument == _EMPTY):
-            known[parameter.name] = argument
+        if _SIMPLE.match(argument.value) and (not is_assigned or argument.value == _EMPTY):
+            known[parameter.name] = argument.value
         elif re.search(rf"\b{parameter.name}\b", body):
-            declarations += f"{parameter.type} {parameter.name} = {argument};\n  "
+            declarations += f"{argument.type} {parameter.name} = {argument.value};\n  "
     return known, declarations
 
 
@@ -173,6 +186,15 @@ def list_locals(body: str) -> set[str]:
     """The variables that a body declares."""
     statements = [each for outer in read_statements(body) for each in outer.walk() if not each.keyword]
     return {name for each in statements for name in list_declared(body[each.start : each.end])}
+
+
+def list_given(function: Function, text: str) -> set[str]:
+    """The parameters of a function, and variables that its body, `text`, declares, that are no optionals."""
+    statements = [text[each.start : each.end] for outer in read_statements(text) for each in outer.walk()]
+    declared = [found for each in statements if (found := _DECLARED.match(each))]
+    types = {each[2]: each[1] for each in declared if each[1] not in ("auto", "return")}
+    types |= {each.name: each.type for each in read_parameters(function)}
+    return {name for name, type_ in types.items() if "ptional" not in type_}
 
 
 def rename(text: str, known: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ from porter.languages.inlining import (
     find_call_site,
     inline_call,
     list_call_sites,
+    list_given,
     read_parameters,
 )
 from porter.languages.source import Function, Source
@@ -293,7 +294,7 @@ def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chai
 def _inline(source: Source, link: _Link, site: _Site | None, called: Function, body: str) -> str:
     assert site is not None
     parameters = read_parameters(called)
-    given = {each.name for each in read_parameters(link.function) if "ptional" not in each.type}
+    given = list_given(link.function, site.text)
     made = inline_call(site.text, site.call, body, parameters, list_enumerators(source.text), link.function.name, given)
     if made is None:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"

@@ -4,7 +4,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.languages.folding import fold, simplify
-from porter.languages.inlining import complete_call, find_call_site, inline_call, read_parameters
+from porter.languages.inlining import complete_call, find_call_site, inline_call, list_given, read_parameters
 from porter.languages.source import Source
 
 MODES = frozenset(("Mode::Sum", "Mode::Mean"))
@@ -107,6 +107,37 @@ def test_an_optional_that_is_passed_a_value_has_it() -> None:
     assert inline("\n  sum(self, dim);\n", helper, given=("self", "dim")) == "\n  run(self, dim);\n"
     made = inline("\n  sum(self, dim);\n", helper, given=("self",))
     assert made is not None and "if (dim.has_value()) {" in made
+
+
+REDUCTION = """static void reduce(const Tensor& input, OptionalIntArrayRef opt_dim, bool keepdim) {
+  if (opt_dim.has_value()) {
+    check(opt_dim.value());
+  }
+}
+"""
+
+
+def test_the_list_that_an_argument_views_becomes_a_variable() -> None:
+    made = inline("\n  reduce(self, IntArrayRef({0, 1}), true);\n", REDUCTION)
+    assert made is not None
+    assert_expected_inline(
+        made,
+        """\
+
+  const std::array<int64_t, 2> opt_dim = {0, 1};
+  check(opt_dim);
+""",
+    )
+
+
+def test_an_argument_that_may_view_a_temporary_stays() -> None:
+    assert inline("\n  reduce(self, self.sizes().vec(), true);\n", REDUCTION) is None
+
+
+def test_variables_of_a_function_that_are_no_optionals_are_found() -> None:
+    caller = "\n  IntArrayRef dims = a;\n  std::optional<int64_t> maybe = b;\n  auto other = c;\n  return d;\n"
+    [function] = Source.parse("", f"void f(const Tensor& self, OptionalIntArrayRef opt_dim) {{{caller}}}").functions()
+    assert list_given(function, caller) == {"self", "dims"}
 
 
 def test_a_reference_to_what_an_optional_holds_is_that() -> None:
