@@ -54,7 +54,7 @@ from porter.plan.native.scaffold import write_frame
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, list_leads
 from porter.plan.native.type_checks import check_complex, check_result_type
-from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_types, refuse_unseen_values
+from porter.plan.native.unseen import Edited, check_case_ranks, check_ranks, refuse_unseen_types, refuse_unseen_values
 from porter.plan.removal import find_orphans
 
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
@@ -202,6 +202,7 @@ def _port_row(
         write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, has_long)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
+    launches, case_limits = check_case_ranks(programs, names, launches)
     kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
     launch = write_cases(programs, launches, kernel_names, names, body)
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch}"))
@@ -213,7 +214,7 @@ def _port_row(
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
     for kernel in new:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, kernel.source))
-    return replace(port, draft=draft, kernels=(*port.kernels, *new), notes=(*port.notes, *limits))
+    return replace(port, draft=draft, kernels=(*port.kernels, *new), notes=(*port.notes, *case_limits, *limits))
 
 
 def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
@@ -16,6 +16,7 @@ from porter.loops.places import NonzeroPlaces
 from porter.loops.program import LostCall, Programs, SymbolicProgram
 from porter.loops.windows import Window
 from porter.metal.native.host_values import Names
+from porter.metal.native.launch import Launch
 from porter.mpsgraph.conditions import Undecided, holds
 
 _FLAGS = ("bool", "bool?", "str", "str?")
@@ -114,28 +115,66 @@ def check_ranks(programs: Programs, names: Names, body: str, launch: str) -> tup
     Nothing is known of other calls, unless the function refuses them itself.
     """
     limits = dict(_find_ranks(programs, names, body, launch))
-    base = programs.name.partition(".")[0]
-    checks, notes = [], []
-    for tensor, ranks in limits.items():
-        variable = f"{names.member(tensor)}dim()"
-        tests = " || ".join(f"{variable} == {rank}" for rank in ranks)
-        listed = " or ".join(map(str, ranks))
-        checks.append(
-            f"TORCH_CHECK_NOT_IMPLEMENTED({tests}, "
-            f'"{base}: expected {tensor} of {listed} dimensions, but got ", {variable});'
-        )
-        notes.append(
-            f"{programs.name}: `{tensor}` of {listed} dimensions only, as in all recorded calls; "
-            "the port refuses others"
-        )
-    return "\n".join((*checks, launch)), tuple(notes)
+    checks = [_write_rank_check(programs, names, tensor, ranks) for tensor, ranks in limits.items()]
+    notes = tuple(_note_ranks(programs, tensor, ranks, "all recorded calls") for tensor, ranks in limits.items())
+    return "\n".join((*checks, launch)), notes
+
+
+def check_case_ranks(
+    programs: Programs, names: Names, launches: Sequence[Launch]
+) -> tuple[list[Launch], tuple[str, ...]]:
+    """The launches of cases, each behind checks of the dimensions of tensors whose sizes it takes by their places,
+    where calls of that case all have as many of them and others do not; and what that takes away, in words.
+    """
+    checked, notes = [], []
+    for case, launch in zip(programs.cases, launches, strict=True):
+        limits = dict(_find_case_ranks(programs, case, names))
+        checks = [_write_rank_check(programs, names, tensor, (rank,)) for tensor, rank in limits.items()]
+        recorded = "all recorded calls of a case"
+        notes += [_note_ranks(programs, tensor, (rank,), recorded) for tensor, rank in limits.items()]
+        checked.append(replace(launch, text="\n".join((*checks, launch.text))))
+    return checked, tuple(dict.fromkeys(notes))
+
+
+def _find_case_ranks(programs: Programs, case: SymbolicProgram, names: Names) -> Iterator[tuple[str, int]]:
+    """The tensors that a case's own calls limit, and those of all cases do not, with how many dimensions they have."""
+    for tensor in case.calls[0].tensors if case.calls else ():
+        if tensor not in names.variables or tensor.startswith("result"):
+            continue
+        ours, every = (_list_ranks(calls, tensor) for calls in (case.calls, programs.calls))
+        is_asked = any(each.text.startswith(f"{tensor}.dim() ") for each in case.when)
+        by_place = any(_is_by_place(each, tensor) for each in _list_values(case))
+        if len(ours) == 1 and ours != every and by_place and not is_asked:
+            yield tensor, ours[0]
+
+
+def _list_ranks(calls: Sequence[Arguments], tensor: str) -> tuple[int, ...]:
+    """How many dimensions a tensor has in some calls."""
+    return tuple(sorted({len(call.tensors[tensor].shape) for call in calls if tensor in call.tensors}))
+
+
+def _write_rank_check(programs: Programs, names: Names, tensor: str, ranks: Sequence[int]) -> str:
+    variable = f"{names.member(tensor)}dim()"
+    tests = " || ".join(f"{variable} == {rank}" for rank in ranks)
+    base, listed = programs.name.partition(".")[0], _list_words(ranks)
+    words = f'"{base}: expected {tensor} of {listed} dimensions, but got ", {variable}'
+    return f"TORCH_CHECK_NOT_IMPLEMENTED({tests}, {words});"
+
+
+def _note_ranks(programs: Programs, tensor: str, ranks: Sequence[int], recorded: str) -> str:
+    limit = f"`{tensor}` of {_list_words(ranks)} dimensions only, as in {recorded}"
+    return f"{programs.name}: {limit}; the port refuses others"
+
+
+def _list_words(ranks: Sequence[int]) -> str:
+    return " or ".join(map(str, ranks))
 
 
 def _find_ranks(programs: Programs, names: Names, body: str, launch: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The tensors that recorded calls limit, with how many dimensions they have there."""
     kept = Edited("", body)
     for tensor in dict.fromkeys(name for call in programs.calls for name in call.tensors):
-        ranks = tuple(sorted({len(call.tensors[tensor].shape) for call in programs.calls if tensor in call.tensors}))
+        ranks = _list_ranks(programs.calls, tensor)
         if tensor not in names.variables or tensor.startswith("result"):
             continue
         member = names.member(tensor)
@@ -160,8 +199,7 @@ def _asks_rank(programs: Programs, tensor: str) -> bool:
     Those that a list names are counted from the last, in a tensor of any number.
     """
     conditions = (each.text for case in programs.cases for each in case.when)
-    last = programs.cases[-1].calls if programs.cases else ()
-    ranks = {len(call.tensors[tensor].shape) for call in last if tensor in call.tensors}
+    ranks = _list_ranks(programs.cases[-1].calls, tensor) if programs.cases else ()
     return len(ranks) == 1 and any(each.startswith(f"{tensor}.dim() ") for each in conditions)
 
 

@@ -25,7 +25,9 @@ from porter.loops.host_values import (
 )  # fmt: skip
 from porter.loops.orders import Kept, RowOrder
 from porter.loops.program import LostCall, Programs
-from porter.plan.native.unseen import Edited, _asks_rank, _counts_dimensions, refuse_unseen_types
+from porter.metal.native.host_values import Names
+from porter.metal.native.launch import Launch
+from porter.plan.native.unseen import Edited, _asks_rank, _counts_dimensions, check_case_ranks, refuse_unseen_types
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork, left_out
 
@@ -211,3 +213,25 @@ def test_a_condition_on_named_dimensions_asks_for_no_number_of_them(condition: s
     known = fork.turned()
     case = replace(known.cases[0], when=(Condition(condition, True),))
     assert _asks_rank(replace(known, cases=(case,)), "self") is asks
+
+
+@pytest.mark.parametrize("when", [(), (Condition("self.dim() == 3", True),)])
+def test_a_case_that_takes_sizes_by_their_places_takes_as_many_dimensions_as_its_own_calls(
+    when: tuple[Condition, ...],
+) -> None:
+    known = fork.turned().cases[0]
+    first = replace(known, name="first", when=(Condition("times == 2", True), *when))
+    first = replace(first, numbers=(Named("count", Size("self", Constant(2)), 1),), nests=())
+    first = replace(first, calls=(turn_shape(known.calls[0], (2, 3, 4)),))
+    last = replace(first, name="last", numbers=(), calls=(turn_shape(known.calls[0], (6, 7)), *first.calls))
+    names = Names({"self": "self"}, {})
+    launches = [Launch("run(first);", frozenset()), Launch("run(last);", frozenset())]
+    checked, notes = check_case_ranks(Programs("turned", (first, last)), names, launches)
+    assert checked[1] == launches[1]
+    if when:
+        assert checked[0] == launches[0] and not notes
+    else:
+        words = '"turned: expected self of 3 dimensions, but got ", self.dim()'
+        assert checked[0].text == f"TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 3, {words});\nrun(first);"
+        what = "turned: `self` of 3 dimensions only, as in all recorded calls of a case; the port refuses others"
+        assert notes == (what,)
