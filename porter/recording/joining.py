@@ -76,14 +76,14 @@ def join_parts(cases: Sequence[Case], group: list[Observed]) -> bool:
     facts = [list_facts(each) for each in group]
     for part in split_by_flags(facts, known):
         calls, ordered = [group[i] for i in part], [cases[i] for i in order_cases(facts[part[0]], known)]
-        if not any(join([case], calls) or _join_changed([case], calls) for case in ordered):
+        if not any(join([case], calls) or join_changed([case], calls) for case in ordered):
             for case, (program, values, own) in zip(cases, before, strict=True):
                 case.program, case.values, case.calls = program, values, own
             return False
     return True
 
 
-def _join_changed(cases: Sequence[Case], group: list[Observed]) -> bool:
+def join_changed(cases: Sequence[Case], group: list[Observed]) -> bool:
     """Adds calls to the first case that computes them if its numbers are other expressions of its own calls."""
     first = group[0].program
     for case in cases:

@@ -35,6 +35,7 @@ from porter.recording.orders import find_order
 from porter.recording.other_types import with_conversions
 from porter.recording.own_calls import OwnCall
 from porter.recording.places import find_places
+from porter.recording.ranks import cover_ranks
 from porter.recording.record import RecordedRun, find_opinfos
 from porter.recording.required import Run, cover_left_out
 from porter.recording.resampling import find_resampling
@@ -103,7 +104,8 @@ def find_programs(
     """The cases of an overload; the most general program first, which others are tried with.
 
     A case of few calls gets those of `more` that are like its own. Calls of one element that no case computes are
-    `lost`. By `run`, calls without optional tensors are tried that all calls of a case give.
+    `lost`. By `run`, calls without optional tensors are tried that all calls of a case give, and calls of a case with
+    as many dimensions as others have.
     """
     lost = Losses() if lost is None else lost
     observed, left = _read_runs(runs, lost)
@@ -118,6 +120,9 @@ def find_programs(
         except PorterError as error:
             failed.append((group, error))
     cases, dropped = _drop_single(join_cases(cases))
+    if run:
+        for case in cases:
+            cover_ranks(case, cases, run)
     failed = [each for each in failed if not join(cases, each[0]) and not leave_out(cases, each[0])]
     ranks = {rank for case in cases for rank in _list_ranks(case.calls)}
     for group, why in failed:
