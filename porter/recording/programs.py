@@ -62,8 +62,11 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
         found.setdefault(ran.call.name, []).append(ran)
         if origin is not None:
             origins[id(ran)] = origin
-    found |= run_with_type([ran.call for runs in found.values() for ran in runs], set(overloads) - found.keys(), lost)
-    more = Near(origins, process_time() + MORE_SECONDS, lost)
+    plain: dict[int, RecordedRun] = {}
+    for ran, source in run_with_type(list(chain.from_iterable(found.values())), set(overloads) - found.keys(), lost):
+        found.setdefault(ran.call.name, []).append(ran)
+        plain[id(ran)] = source
+    more = Near(origins, plain, process_time() + MORE_SECONDS, lost)
     made = [_find_map_or_programs(name, runs, more, lost) for name, runs in sorted(found.items())]
     made += [_refuse_all(name, lost) for name in sorted(lost.found.keys() - found.keys())]
     made = [with_conversions(each, found.get(each.name, ())) for each in made]

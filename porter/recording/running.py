@@ -26,16 +26,22 @@ _FOUND = 2  # of these that run
 
 @dataclass(frozen=True)
 class Near:
-    """Where calls came from, for more calls like them, until time is up."""
+    """Where calls came from, for more calls like them, until time is up; `plain` are those that were given a type."""
 
     origins: Mapping[int, OwnCall]
+    plain: Mapping[int, RecordedRun]
     deadline: float
     lost: Losses
 
     def run_near(self, ran: RecordedRun) -> Iterator[RecordedRun]:
         """Yields calls that differ from one in few sizes."""
-        if process_time() < self.deadline and id(ran) in self.origins:
-            yield from run_all(self.origins[id(ran)].capture_near(self.deadline), self.deadline, self.lost)
+        origin = self.origins.get(id(self.plain.get(id(ran), ran)))
+        if origin is None or process_time() >= self.deadline:
+            return
+        calls: Iterable[OpCall] = origin.capture_near(self.deadline)
+        if id(ran) in self.plain:
+            calls = (made for call in calls if (made := adapt_with_type(call, ran.call.name)))
+        yield from run_all(calls, self.deadline, self.lost)
 
     def run_again(self, call: OpCall) -> Iterator[RecordedRun]:
         """Runs a call that was made of one; nothing of one that raises."""
@@ -70,12 +76,18 @@ def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[Rec
                     yield from ((each, None) for each in run_all(vary_given(ran.call), until, lost))
 
 
-def run_with_type(calls: Sequence[OpCall], overloads: Collection[str], lost: Losses) -> dict[str, list[RecordedRun]]:
-    """Runs calls of those overloads that take the result's type besides what some calls take, until time is up."""
+def run_with_type(
+    runs: Sequence[RecordedRun], overloads: Collection[str], lost: Losses
+) -> Iterator[tuple[RecordedRun, RecordedRun]]:
+    """Runs calls of those overloads that take the result's type besides what some calls take, until time is up.
+
+    Each comes with the run of the call that it was made of.
+    """
     deadline = process_time() + MORE_SECONDS
-    adapted = {name: [made for call in calls if (made := adapt_with_type(call, name))] for name in sorted(overloads)}
-    ran = {name: list(run_all(each, deadline, lost)) for name, each in adapted.items() if each}
-    return {name: runs for name, runs in ran.items() if runs}
+    for name in sorted(overloads):
+        for plain in runs:
+            made = adapt_with_type(plain.call, name)
+            yield from ((ran, plain) for ran in run_all((made,) if made else (), deadline, lost))
 
 
 def _describe_ranks(call: OpCall) -> str:

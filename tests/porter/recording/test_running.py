@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from porter.recording.calls import OpCall
 from porter.recording.lost import Losses
 from porter.recording.own_calls import OwnCall
 from porter.recording.record import RecordedRun
-from porter.recording.running import run_calls
+from porter.recording.running import Near, run_calls, run_with_type
 from porter.recording.size_sets import Place, SizeSets
 from porter.recording.templates import Template
 
@@ -64,3 +66,30 @@ def test_a_rank_that_never_runs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     shapes, tried = _run(monkeypatch, 2**30, [_own(2, 3)] * 3)
     assert not shapes
     assert tried == 12 + 3
+
+
+class _OwnNorm(_OwnCall):
+    """A call of `norm` whose near ones have the first size doubled."""
+
+    def capture_near(self, deadline: float) -> Iterator[OpCall]:
+        yield from (_norm(*call.tensors()["self"].shape) for call in super().capture_near(deadline))
+
+
+def _norm(*shape: int) -> OpCall:
+    return OpCall(torch.ops.aten.norm.ScalarOpt_dim, {"self": torch.ones(shape), "p": 2, "dim": [0], "keepdim": False})
+
+
+def test_calls_that_were_given_a_type_have_near_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(call: OpCall) -> RecordedRun:
+        graph: Any = None
+        return RecordedRun(call, call.tensors(), (graph,), (), False)
+
+    monkeypatch.setattr(running, "run_call", run)
+    template = Template.of(torch.testing._internal.opinfo.core.SampleInput(torch.ones(2, 3)))
+    own = _OwnNorm(_norm(2, 3), None, "norm", SizeSets(lambda sample: None, 0), Place(template, (), {}, False))
+    plain = run(own.call)
+    [(typed, source)] = run_with_type([plain], {"norm.ScalarOpt_dim_dtype"}, Losses())
+    assert source is plain and typed.call.arguments["dtype"] == torch.float32
+    near = list(islice(Near({id(plain): own}, {id(typed): plain}, math.inf, Losses()).run_near(typed), 2))
+    assert [each.call.name for each in near] == ["norm.ScalarOpt_dim_dtype"] * 2
+    assert [tuple(each.call.tensors()["self"].shape) for each in near] == [(4, 3), (8, 3)]
