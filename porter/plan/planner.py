@@ -88,6 +88,8 @@ def plan_operator(
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
     lacking = find_dialect_error(checkout)
+    if lacking and not checkout.exists(KERNEL_LIBRARY):
+        raise lacking  # kernels written from recorded runs are launched by this library too
     found = _block_all(operator, lacking) if lacking else find_migrations(checkout, operator)
     return plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold, listed)
 

@@ -145,7 +145,8 @@ def _read_programs(programs: ReadPrograms, blocked: Blocked) -> Programs | Porte
         return programs(blocked.served) or blocked.error
     except PorterError as error:
         known = blocked.error
-        return PorterError(known.code, known.what, known.place, f"Nor can a port come from its runs: {error}")
+        hints = filter(None, (known.hint, f"Nor can a port come from its runs: {error}"))
+        return PorterError(known.code, known.what, known.place, "\n  ".join(hints))
 
 
 def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], error: PorterError) -> NativePort:

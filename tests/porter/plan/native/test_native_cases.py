@@ -10,7 +10,7 @@ from porter.aten.condition import Condition
 from porter.aten.operator import ServedFunction
 from porter.core.dtypes import BOOL, FLOAT, INT, LONG
 from porter.core.errors import PorterError
-from porter.core.layout import INDEXING, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import INDEXING, KERNEL_LIBRARY, NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.expressions import Op, intern, number
 from porter.loops.host_values import Arguments, SizeProduct, TensorValue
 from porter.loops.program import Programs, Table
@@ -268,4 +268,18 @@ def test_a_row_says_why_nothing_is_recorded_of_it(tmp_path: Path) -> None:
     with pytest.raises(PorterError) as raised:
         plan_operator(fork.copy_fork(tmp_path), "shares", programs=fail)
     assert raised.value.code == "PTR071"
-    assert raised.value.hint == "Nor can a port come from its runs: PTR395 no runs of shares are kept\n  Record them."
+    *own, said, hint = raised.value.hint.split("\n  ")
+    assert said == "Nor can a port come from its runs: PTR395 no runs of shares are kept"
+    assert (hint, len(own)) == ("Record them.", 1), "what to do about the row itself comes first"
+
+
+def test_a_fork_without_the_library_that_launches_kernels_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    def run(served: ServedFunction) -> Programs:
+        raise AssertionError("the old code runs, and no port can come of it")
+
+    checkout = fork.copy_fork(tmp_path)
+    (checkout.root / KERNEL_LIBRARY).unlink()
+    with pytest.raises(PorterError) as raised:
+        plan_operator(checkout, "shares", programs=run)
+    assert (raised.value.code, KERNEL_LIBRARY in raised.value.what) == ("PTR002", True)
+    assert raised.value.hint.startswith("docs/your-fork.md")
