@@ -113,7 +113,10 @@ class NativeFunctions:
 
     @staticmethod
     def read(checkout: Checkout) -> NativeFunctions:
-        """Reads the yaml of a checkout. Raises PTR010 (malformed yaml) or PTR011 (an item that is no function)."""
+        """Reads the yaml of a checkout.
+
+        Raises PTR010 (malformed yaml), PTR011 (an item that is no function) or PTR500 (two rows of one name).
+        """
         return _parse(checkout.read(NATIVE_FUNCTIONS))
 
     @cached_property
@@ -143,9 +146,15 @@ class NativeFunctions:
         return tuple(e for e in self.find_overloads(function.base) if head in (e.name, e.delegate))
 
     def suggest(self, op: str) -> tuple[str, ...]:
-        """Returns the names closest to an unknown one: overloads if it names an overload, else base names."""
+        """Returns the names closest to an unknown one: the overloads of an operator that has no such overload, the
+        operator that is meant by `torch.atan2` or `ATAN2`, else overloads if it names an overload, or base names.
+        """
+        meant = re.split(r"\.|::", op)[-1].lower()
         overloads = [name for name in self.by_name if "." in name] if "." in op else []
-        return tuple(get_close_matches(op, overloads or self.positions, n=3))
+        own = [name for name in overloads if name.split(".")[0] == op.split(".")[0]]
+        if not own and self.has(meant):
+            return (meant,)
+        return tuple(get_close_matches(op, own or overloads or self.positions, n=3, cutoff=0.0 if own else 0.6))
 
     def _unknown(self, op: str) -> PorterError:
         near = self.suggest(op)
@@ -217,6 +226,16 @@ def _find_positions(declarations: Sequence[Declaration]) -> dict[str, list[int]]
     return found
 
 
+def _refuse_duplicates(rows: _Rows) -> None:
+    """Raises PTR500 if two rows have one name."""
+    first: dict[str, int] = {}
+    for declaration, _, line in zip(*rows, strict=True):
+        name, at = declaration.name, declaration.line + line
+        if first.setdefault(name, at) != at:
+            what = f"{name} has a row in line {first[name]} already"
+            raise PorterError("PTR500", what, Place(NATIVE_FUNCTIONS, at), "Remove one of the two.")
+
+
 def _count_keys(declarations: Iterable[Declaration]) -> Counter[tuple[str, str]]:
     return Counter(chain.from_iterable(each.key_order for each in declarations))
 
@@ -229,6 +248,7 @@ def _parse_edited(before: str, known: NativeFunctions, text: str) -> NativeFunct
     first, last = _find_row(offsets, same - len(_START)), bisect_right(offsets, behind)
     if first <= 0 or last == len(offsets):
         rows = _read_rows(text)
+        _refuse_duplicates(rows)
         return NativeFunctions(rows, _find_positions(rows[0]), _count_keys(rows[0]))
     start, end = offsets[first], offsets[last]
     moved = len(text) - len(before)

@@ -80,6 +80,28 @@ def test_unknown_overload_names_its_neighbors(tmp_path: Path) -> None:
     assert caught.value.hint == "Did you mean atan2.out?"
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("atan2.Tensor", "atan2.out"),
+        ("ATAN2", "atan2"),
+        ("aten::atan2", "atan2"),
+        ("torch.atan2", "atan2"),
+        ("torch.nn.functional.atan2", "atan2"),
+    ],
+)
+def test_another_spelling_of_an_operator_leads_to_its_name(tmp_path: Path, name: str, near: str) -> None:
+    assert NativeFunctions.read(fork(tmp_path, ROWS)).suggest(name) == (near,)
+
+
+def test_two_rows_of_one_name_are_refused(tmp_path: Path) -> None:
+    at = ROWS.index("- func: atan2.out(")
+    twice = f"{ROWS.rstrip()}\n\n{ROWS[at:]}"
+    with pytest.raises(PorterError, match=r"PTR500 atan2\.out has a row in line") as caught:
+        NativeFunctions.read(fork(tmp_path, twice))
+    assert caught.value.place and caught.value.place.line > twice.count("\n", 0, at) + 1
+
+
 @given(st.text("atn2._subpowlir", max_size=9))
 def test_near_names_exist_and_differ(name: str) -> None:
     functions = NativeFunctions.read(Checkout(EMBEDDED_FORK, "test"))
