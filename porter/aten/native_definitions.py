@@ -15,9 +15,22 @@ _SINGLE_ARGUMENT = re.compile(r"^[A-Z_]+\(\s*(\w+)\s*\)", re.M)
 
 def find_native_definitions(checkout: Checkout, native_function: str) -> list[Definition]:
     """Returns the definitions of a kernel: its TORCH_IMPL_FUNC, else all plain overloads. Raises PTR071."""
+    found = next(filter(None, (_find_in(checkout, native_function, ending) for ending in (".cpp", ".h"))), None)
+    if found is None:
+        raise PorterError(
+            "PTR071",
+            f"found no implementation of {native_function}",
+            Place(NATIVE),
+            "It may be generated or defined in a subfolder; register its stub by hand.",
+        )
+    return found
+
+
+def _find_in(checkout: Checkout, native_function: str, ending: str) -> list[Definition]:
+    """The definitions in files with this ending."""
     name = re.escape(native_function)
     pattern = rf"\b{name}\s*[(),]"
-    folder = checkout.folder(NATIVE, ".cpp")
+    folder = checkout.folder(NATIVE, ending)
     paths = folder.files_containing(native_function, pattern, whole=True)
     if paths == folder.unread:
         pasting = folder.files_containing("##")
@@ -32,12 +45,7 @@ def find_native_definitions(checkout: Checkout, native_function: str) -> list[De
             return found
     for path in unread:
         checkout.read(path)
-    raise PorterError(
-        "PTR071",
-        f"found no implementation of {native_function}",
-        Place(NATIVE),
-        "It may be generated or defined in a subfolder; register its stub by hand.",
-    )
+    return []
 
 
 def _may_paste(text: str, name: str) -> bool:

@@ -22,6 +22,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
 from porter.languages.definitions import Definition
 
+_NO_STUB = ("PTR071", "PTR072")  # what the code of one device raises: it is not found beside the CPU's, or calls none
 _OWN_KERNEL = re.compile(r"[Ss]tub\b|device_type\(\)")
 _REDISPATCHED = re.compile(r"(?:::)?at::(?!native::)")
 _OPERATOR_CALL = re.compile(r"\bat::(\w+?)(?:_outf?|_)?\(")
@@ -259,8 +260,18 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
     assert failure is not None
     own = _keep_function(checkout, operator, served)
     if own is None:
-        raise failure
+        raise _explain_split(served.function, candidates, failure)
     return own
+
+
+def _explain_split(function: NativeFunction, candidates: Sequence[DispatchEntry], failure: PorterError) -> PorterError:
+    """PTR501 where CPU and CUDA each have a function without a stub; otherwise why the last could not be joined."""
+    if failure.code not in _NO_STUB or len({entry.kernel for entry in candidates}) == 1:
+        return failure
+    on = [(entry.kernel, " and ".join(key for key in entry.keys if key in SHARING_KEYS)) for entry in candidates]
+    runs = ", ".join(f"{kernel} on {devices}" for kernel, devices in on)
+    hint = "Without a stub to join, its port comes from runs of its old code: docs/recorded.md."
+    return PorterError("PTR501", f"{function.name} is {runs}: no code that MPS can share", function.place, hint)
 
 
 def _refuse_double(checkout: Checkout, served: ServedFunction, entry: DispatchEntry) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from porter.aten.branches import show
 from porter.aten.meta import TypeRule, read_type_rules
+from porter.aten.native_definitions import find_native_definitions
 from porter.aten.stubs import StubCall, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL
@@ -213,6 +214,11 @@ def test_the_declaration_gives_parameters_and_header(checkout: Checkout) -> None
     assert stub.place.line == 8
     bend = find_stubs(checkout, "bend_out_mode")[1].stub
     assert bend.signature == (("TensorIteratorBase&", ""), ("const Scalar&", "alpha"))
+
+
+def test_an_implementation_may_stand_in_a_header(checkout: Checkout) -> None:
+    [found] = find_native_definitions(checkout, "bend_check")
+    assert (found.path, found.place.line) == (f"{NATIVE}/Twist.h", 14)
 
 
 @pytest.mark.parametrize(

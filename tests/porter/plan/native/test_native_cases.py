@@ -283,3 +283,13 @@ def test_a_fork_without_the_library_that_launches_kernels_is_refused_before_anyt
         plan_operator(checkout, "shares", programs=run)
     assert (raised.value.code, KERNEL_LIBRARY in raised.value.what) == ("PTR002", True)
     assert raised.value.hint.startswith("docs/your-fork.md")
+
+
+def test_a_row_that_each_device_serves_by_itself_names_their_functions(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    table = checkout.root / NATIVE_FUNCTIONS
+    table.write_text(table.read_text().replace("    CPU: shares_cpu\n", "    CPU: shares_cpu\n    CUDA: shares_cuda\n"))
+    with pytest.raises(PorterError) as raised:
+        plan_operator(checkout, "shares")
+    says = "shares is shares_cpu on CPU, shares_cuda on CUDA: no code that MPS can share"
+    assert (raised.value.code, raised.value.what) == ("PTR501", says)
