@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from porter.cli.options import command, expression, operators, proof, together
-from porter.cli.output import DONE, INCOMPLETE, Output
+from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
 from porter.cli.ports import show_groups, show_helpers, show_port
 from porter.cli.scheduled import run_scheduled
 
@@ -79,6 +79,7 @@ def migrate(
         return _translate_own(output, ops, source, function, no_verify)
     proof = None if no_verify else Proof(expr, backend, arithmetic, large)
     wanted = Source(source) if source else Source.ANY
+    _refuse_names(ops, every)
     if recorded and not every:
         raise click.UsageError("--recorded goes with --all; operators that are named need none.")
     if with_helpers and every:
@@ -97,6 +98,7 @@ def migrate(
                 show_helpers(output, found, alone=no_verify)
             case NotPlanned(op, error):
                 output.error(error, f"porter: {op}")
+                code = INCOMPLETE if every else code
             case Wrote(files):
                 output.note(f"wrote {len(files)} files; `porter undo` reverts them")
     if pull_request and (every or len(ops) > 1) and not output.json:
@@ -105,7 +107,12 @@ def migrate(
         from porter.workflows.results import collect, write_results
 
         write_results(results, collect(checkout, kept, shard))
-    return code
+    return NOT_PLANNED if kept and not any(isinstance(each, PortedOperator) for each in kept) else code
+
+
+def _refuse_names(ops: tuple[str, ...], every: bool) -> None:
+    if ops and every:
+        raise click.UsageError(f"--all ports every operator; {ops[0]} is named beside it.")
 
 
 def _note_verdict(output: Output, verdict: Verdict) -> None:

@@ -133,6 +133,7 @@ def proof(function: Decorated) -> Decorated:
             "--backend",
             default="auto",
             metavar="NAME",
+            callback=_choose_backend,
             shell_complete=_complete_backend,
             help="Where the tests run: host, kernels, mps or cuda. Default: the most complete one available.",
         ),
@@ -169,6 +170,24 @@ def _choose_shard(_ctx: click.Context, _param: click.Parameter, text: str | None
     from porter.workflows.shards import parse_shard
 
     return parse_shard(text)
+
+
+def _choose_backend(_ctx: click.Context, param: click.Parameter, name: str) -> str:
+    """Refuses a name that no backend has, before anything is planned."""
+    if name != param.default:
+        from porter.verdict.backends.choice import find_backend
+
+        find_backend(name)
+    return name
+
+
+def _choose_arithmetic(_ctx: click.Context, param: click.Parameter, name: str) -> str:
+    """Refuses a name that no arithmetic has, before anything is planned."""
+    if name != param.default:
+        from porter.verdict.verify import find_arithmetics
+
+        find_arithmetics(name)
+    return name
 
 
 def _choose_family(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
@@ -301,6 +320,7 @@ arithmetic = click.option(
     "--arithmetic",
     default="default",
     metavar="NAME",
+    callback=_choose_arithmetic,
     shell_complete=_complete_arithmetic,
     help="Arithmetic a GPU may use: default, fused, flush, reorder, or all.",
 )

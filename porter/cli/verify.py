@@ -56,6 +56,8 @@ def verify(
     if scheduler:
         return run_scheduled(output, scheduler, results)
     proof = Proof(expr, backend, arithmetic, large)
+    if ops and every:
+        raise click.UsageError(f"--all verifies every operator; {ops[0]} is named beside it.")
     if every:
         request = Request(all=True, jobs=jobs or 0, shard=shard, proof=proof, recorded=recorded)
         return _judge_all(output, request, results)

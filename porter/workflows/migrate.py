@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from porter.aten.names import parse_base_name
+from porter.aten.native_functions import NativeFunctions
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
@@ -103,6 +104,7 @@ def migrate(
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
     if request.all:
         require_dialect(checkout)
+    require_names(checkout, request.ops)
     ops: Sequence[str] = _list_all(checkout, request.recorded) if request.all else request.ops
     if request.shard:
         ops = request.shard.select(ops)
@@ -142,6 +144,13 @@ def migrate(
         draft = draft.follow(ported.plan.changes)
     if request.write:
         yield _write(checkout, draft, request.force)
+
+
+def require_names(checkout: Checkout, ops: Iterable[str]) -> None:
+    """Raises PTR012 for a name that no operator has: the verdicts on those before it take minutes."""
+    functions = NativeFunctions.read(checkout)
+    for op in ops:
+        functions.find_overloads(op)
 
 
 def _write(checkout: Checkout, draft: Draft, force: bool) -> Wrote:

@@ -18,6 +18,7 @@ from porter.verdict.prove import prove
 from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
 from porter.workflows.candidates import choose_candidates
+from porter.workflows.migrate import require_names
 from porter.workflows.proof import Proof
 from porter.workflows.stacking import read_programs, read_recorded
 
@@ -25,7 +26,8 @@ from porter.workflows.stacking import read_programs, read_recorded
 def verify_operators(
     checkout: Checkout, ops: Sequence[str], proof: Proof, progress: Steps = ignore
 ) -> Iterator[Verdict]:
-    """Yields the verdict on each operator. Raises as `verify_operator` does."""
+    """Yields the verdict on each operator. Raises as `require_names` and `verify_operator` do."""
+    require_names(checkout, ops)
     for at, op in enumerate(ops):
         yield verify_operator(checkout, op, proof, number_progress(progress, op, at, len(ops)))
 

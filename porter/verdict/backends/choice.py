@@ -25,7 +25,13 @@ def choose_backend(name: str) -> Backend:
     """
     if name == AUTO:
         return next(backend for backend in _BACKENDS if backend.available())
+    backend = find_backend(name)
+    backend.require()
+    return backend
+
+
+def find_backend(name: str) -> Backend:
+    """The backend of this name, whether it runs here or not. Raises PTR171 if it is unknown."""
     if name not in BACKENDS:
         raise NoVerdict("PTR171", f"unknown backend {name}", hint=f"Choose one of {', '.join(sorted(BACKENDS))}.")
-    BACKENDS[name].require()
     return BACKENDS[name]

@@ -138,6 +138,33 @@ def test_a_usage_error_has_a_code_and_names_the_help(
     assert told.endswith(f"\n  Run `porter{command} --help` for usage.\n")
 
 
+@pytest.mark.parametrize("option", ["--backend", "--arithmetic"])
+def test_a_misspelled_way_to_verify_is_refused_before_the_plan(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "migrate", "atan2", option, "flsh").startswith(f"porter: PTR171 unknown {option[2:]} flsh\n")
+
+
+@pytest.mark.parametrize("command", ["migrate", "verify"])
+def test_a_misspelled_operator_is_refused_before_the_verdicts_on_others(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "PTR012 there is no operator named atn2" in refused(capsys, command, "exp", "atn2")
+
+
+@pytest.mark.parametrize("command", ["migrate", "verify"])
+def test_an_operator_beside_all_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "atan2 is named beside it" in refused(capsys, command, "--all", "atan2")
+
+
+def test_the_exit_code_counts_what_could_not_be_planned(fork: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernels = fork / "aten/src/ATen/native/mps/kernels"
+    arguments = ["migrate", "--all", "--no-verify", "--checkout", str(fork)]
+    (kernels / "BinaryKernel.metal").unlink()
+    assert main(arguments) == 1
+    (kernels / "UnaryKernel.metal").unlink()
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.count("PTR093") > 10
+
+
 def test_no_command_at_all_is_answered_with_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(capsys).startswith("Usage: porter ")
 
