@@ -236,11 +236,12 @@ def _still_implemented(source: Source, kernels: Collection[str], removed: dict[t
 def _cut(source: Source, start: int, end: int, removed: dict[tuple[int, int], str]) -> Edit:
     """Returns the edit that removes a definition with its comment and lines, leaving one blank line in their place."""
     text = source.text
-    first = start
+    first, stop = start, end
     start = _find_comment_start(source, start, removed)
     end = _find_line_end(text, end)
     if _is_heading(source, text[start:first], start, removed):
         return Edit(source.path, first, _find_line_end(text, end), "")
+    start = _find_own_heading(source, start, removed[first, stop], removed)
     above = text.endswith(("\n\n", "\n\r\n"), 0, start)
     if above and text.startswith(("\n", "\r\n"), end):
         end = _find_line_end(text, end)
@@ -273,6 +274,23 @@ def _is_heading(source: Source, comment: str, start: int, removed: dict[tuple[in
     inside = [each for each in source.functions() if start < each.start < end]
     named = any(contains_identifier(comment, word) for each in inside for word in each.name.split("_"))
     return not named and any(not _within(each.start, removed) for each in inside[1:])
+
+
+def _find_own_heading(source: Source, start: int, symbol: str, removed: dict[tuple[int, int], str]) -> int:
+    """Returns the start of a comment above a blank line that only names what is removed: `// Hardtanh backward`."""
+    lines = source.text[:start].splitlines(keepends=True)
+    first = max(len(lines) - 1, 0)
+    while first > 0 and lines[first - 1].startswith("//"):
+        first -= 1
+    words = set(re.findall(r"[a-z0-9]+", "".join(lines[first:]).lower()))
+    if not words or lines[-1].strip() or not words <= _split_words(symbol):
+        return start
+    below = (each.name for each in source.functions() if each.start > start and not _within(each.start, removed))
+    return start if words <= _split_words(next(below, "")) else sum(map(len, lines[:first]))
+
+
+def _split_words(name: str) -> set[str]:
+    return set(name.lower().split("_"))
 
 
 def _in_run(source: Source, start: int) -> bool:

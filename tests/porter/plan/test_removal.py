@@ -36,16 +36,20 @@ REGISTER_DISPATCH(low_stub, &mps::low_kernel_mps)
 """
 
 
-def removed(tmp_path: Path, text: str, *symbols: str) -> str:
+def apply_removals(tmp_path: Path, text: str, found: list[Implementation]) -> str:
     path = tmp_path / FILE
     path.parent.mkdir(parents=True)
-    path.write_text(text)
+    path.write_text(text, newline="")
+    edits = [each.edit for each in find_removals(Checkout(tmp_path, "test"), found, {})]
+    return ChangeSet({FILE: text}, tuple(edits)).apply()[FILE]
+
+
+def removed(tmp_path: Path, text: str, *symbols: str) -> str:
     found = []
     for symbol in symbols:
         start = text.index(f"static void {symbol}(")
         found.append(Implementation(FILE, symbol, start, text.index("\n}", start) + 2, Place(FILE)))
-    edits = [each.edit for each in find_removals(Checkout(tmp_path, "test"), found, {})]
-    return ChangeSet({FILE: text}, tuple(edits)).apply()[FILE]
+    return apply_removals(tmp_path, text, found)
 
 
 def test_the_line_that_registers_a_kernel_goes_with_it(tmp_path: Path) -> None:
@@ -66,6 +70,23 @@ REGISTER_DISPATCH(high_stub, &high_kernel_mps)
 } // namespace at::native
 """,
     )
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_heading_that_names_what_is_removed_goes_with_it(ending: str, tmp_path: Path) -> None:
+    heading = "// -----\n// Low kernel\n\n"
+    text = OLD.replace("static void low", f"{heading}static void low").replace("\n", ending)
+    end = f"{ending}}}"
+    start = text.index("static void low_kernel_mps(")
+    found = Implementation(FILE, "low_kernel_mps", start, text.index(end, start) + len(end), Place(FILE))
+    assert "Low kernel" not in apply_removals(tmp_path, text, [found])
+
+
+@pytest.mark.parametrize("heading", ["// Low", "// High or low kernels", "// kernel mps"])
+def test_a_heading_of_what_stays_stays(heading: str, tmp_path: Path) -> None:
+    more = "static void low_or_high_kernel_mps(TensorIteratorBase& iter) {\n  choose(iter, true);\n}\n\nREGISTER"
+    text = OLD.replace("static void low", f"{heading}\n\nstatic void low").replace("REGISTER", more, 1)
+    assert f"\n\n{heading}\n\nstatic void low_or_high" in removed(tmp_path, text, "low_kernel_mps")
 
 
 def test_kernels_side_by_side_leave_one_blank_line(tmp_path: Path) -> None:
