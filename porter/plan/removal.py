@@ -19,6 +19,9 @@ from porter.plan.empty_namespaces import remove_empty_namespaces
 
 # A type of graphs, defined at the start of a line: none within a function.
 _CACHED_GRAPH = re.compile(r"struct(?<=^struct) (?P<name>\w+) : public MPSCachedGraph \{.*?^\};", re.M | re.S)
+# Other types there, none of which another file can name. Enumerators of an enumeration without a scope have names too.
+_ALIAS = re.compile(r"^(?:using (?P<name>\w+) = |typedef [^;{}()]*\(\^(?P<block>\w+)\)\()[^;{}]*;", re.M)
+_SCOPED_ENUM = re.compile(r"^enum class (?P<name>\w+)[^;{}]*\{[^{}]*\};", re.M)
 _NATIVE_HEADER = re.compile(r"ATen/ops/(\w+)_native\.h")
 
 
@@ -91,12 +94,7 @@ def find_orphans(checkout: Checkout, file: str, before: str) -> Iterator[Removal
                 removed[span] = each.name
         if removed == known:
             break
-    last = 0
-    for (start, end), symbol in _list_outermost(removed):
-        edit = _cut(source, start, end, removed)
-        edit = replace(edit, start=max(last, edit.start))
-        last = edit.end
-        yield Removal(file, symbol, edit)
+    yield from _cut_all(source, removed, {})
 
 
 def _without_empty_namespaces(text: str, removals: Iterable[Removal]) -> Iterator[Removal]:
@@ -133,16 +131,7 @@ def _find_in_file(
                 removed[span] = each.name
         if removed == known:
             break
-    last = 0
-    for (start, end), symbol in _list_outermost(removed):
-        if (start, end) in bodies:
-            yield Removal(file, symbol, Edit(file, start, end, bodies[start, end].body))
-            last = end
-            continue
-        edit = _cut(source, start, end, removed)
-        edit = replace(edit, start=max(last, edit.start))  # the blank line between two that go is cut once
-        last = edit.end
-        yield Removal(file, symbol, edit)
+    yield from _cut_all(source, removed, bodies)
     for include in source.includes():
         match = _NATIVE_HEADER.fullmatch(include.path)
         if match and match[1] in declared and not _still_implemented(source, declared[match[1]], removed):
@@ -157,6 +146,23 @@ def _list_outermost(removed: Mapping[tuple[int, int], str]) -> Iterator[tuple[tu
         if end > last:
             yield (start, end), symbol
             last = end
+
+
+def _cut_all(
+    source: Source, removed: dict[tuple[int, int], str], bodies: Mapping[tuple[int, int], Rewrite]
+) -> Iterator[Removal]:
+    """Yields what is removed, in order, and the bodies that are rewritten."""
+    top = last = 0  # of the definitions side by side that are cut as one
+    for (start, end), symbol in _list_outermost(removed):
+        if (start, end) in bodies:
+            yield Removal(source.path, symbol, Edit(source.path, start, end, bodies[start, end].body))
+            top = last = end
+            continue
+        edit = _cut(source, start, end, removed, top, last)
+        top = top if edit.start <= last else edit.start
+        edit = replace(edit, start=max(last, edit.start))  # the blank line between two that go is cut once
+        last = edit.end
+        yield Removal(source.path, symbol, edit)
 
 
 def _find_registrations(source: Source, kernels: Iterable[str]) -> Iterator[tuple[tuple[int, int], str]]:
@@ -191,8 +197,9 @@ def _find_definitions(source: Source) -> Iterator[_Definition]:
             yield _Definition(function.name, function.start, function.end, not function.static)
     for macro in source.macros():
         yield _Definition(macro.name, macro.start, macro.end, False)
-    for match in _CACHED_GRAPH.finditer(source.text):
-        yield _Definition(match["name"], match.start(), match.end(), False)
+    for pattern in (_CACHED_GRAPH, _ALIAS, _SCOPED_ENUM):
+        for match in pattern.finditer(source.text):
+            yield _Definition(match["name"] or match.groupdict()["block"], match.start(), match.end(), False)
 
 
 def _find_referenced(source: Source, removed: dict[tuple[int, int], str]) -> set[str]:
@@ -233,8 +240,11 @@ def _still_implemented(source: Source, kernels: Collection[str], removed: dict[t
     )
 
 
-def _cut(source: Source, start: int, end: int, removed: dict[tuple[int, int], str]) -> Edit:
-    """Returns the edit that removes a definition with its comment and lines, leaving one blank line in their place."""
+def _cut(source: Source, start: int, end: int, removed: dict[tuple[int, int], str], top: int, last: int) -> Edit:
+    """Returns the edit that removes a definition with its comment and lines, leaving one blank line in their place.
+
+    What is cut above it starts at `top` and ends at `last`.
+    """
     text = source.text
     first, stop = start, end
     start = _find_comment_start(source, start, removed)
@@ -242,7 +252,7 @@ def _cut(source: Source, start: int, end: int, removed: dict[tuple[int, int], st
     if _is_heading(source, text[start:first], start, removed):
         return Edit(source.path, first, _find_line_end(text, end), "")
     start = _find_own_heading(source, start, removed[first, stop], removed)
-    above = text.endswith(("\n\n", "\n\r\n"), 0, start)
+    above = text.endswith(("\n\n", "\n\r\n"), 0, top if start <= last else start)
     if above and text.startswith(("\n", "\r\n"), end):
         end = _find_line_end(text, end)
     elif above and text[end:].lstrip(" ").startswith("}"):
@@ -263,7 +273,7 @@ def _find_comment_start(source: Source, start: int, removed: dict[tuple[int, int
             break
         line = previous
     alone = not source.text[following : following + 1].strip() or _within(following, removed)
-    return line if alone and line != text_start and not _in_run(source, start) else text_start
+    return line if alone and line != text_start and not _in_run(source, start, removed) else text_start
 
 
 def _is_heading(source: Source, comment: str, start: int, removed: dict[tuple[int, int], str]) -> bool:
@@ -282,23 +292,26 @@ def _find_own_heading(source: Source, start: int, symbol: str, removed: dict[tup
     first = max(len(lines) - 1, 0)
     while first > 0 and lines[first - 1].startswith("//"):
         first -= 1
-    words = set(re.findall(r"[a-z0-9]+", "".join(lines[first:]).lower()))
-    if not words or lines[-1].strip() or not words <= _split_words(symbol):
+    words = re.findall(r"[a-z0-9]+", "".join(lines[first:]).lower())
+    if not words or lines[-1].strip() or not _names(words, symbol):
         return start
     below = (each.name for each in source.functions() if each.start > start and not _within(each.start, removed))
-    return start if words <= _split_words(next(below, "")) else sum(map(len, lines[:first]))
+    return start if _names(words, next(below, "")) else sum(map(len, lines[:first]))
 
 
-def _split_words(name: str) -> set[str]:
-    return set(name.lower().split("_"))
+def _names(words: Sequence[str], symbol: str) -> bool:
+    """Whether words are those of a symbol, in any order, or as one word its start: `HuberLoss` of `huber_loss_out`."""
+    parts = symbol.lower().split("_")
+    return {*words} <= {*parts} or "".join(parts).startswith("".join(words))
 
 
-def _in_run(source: Source, start: int) -> bool:
-    """Whether another macro use directly follows the one at `start`, so that a comment above belongs to both."""
-    uses = source.macro_uses()
-    for this, following in pairwise(uses):
-        if this.start == start:
-            return source.text[this.end : following.start].strip(" \r") == "\n"
+def _in_run(source: Source, start: int, removed: dict[tuple[int, int], str]) -> bool:
+    """Whether another macro use that stays follows the one at `start`, so that a comment above belongs to both."""
+    for this, following in pairwise(use for use in source.macro_uses() if use.start >= start):
+        if source.text[this.end : following.start].strip(" ;\r") != "\n":
+            return False
+        if not _within(following.start, removed):
+            return True
     return False
 
 

@@ -82,6 +82,41 @@ def test_a_heading_that_names_what_is_removed_goes_with_it(ending: str, tmp_path
     assert "Low kernel" not in apply_removals(tmp_path, text, [found])
 
 
+def test_a_heading_in_one_word_names_a_function_too(tmp_path: Path) -> None:
+    text = OLD.replace("static void low", "// LowKernel\n\nstatic void low")
+    assert "// LowKernel" not in removed(tmp_path, text, "low_kernel_mps")
+
+
+@pytest.mark.parametrize("type", [
+    "typedef MPSGraphTensor* (^Type)(MPSGraph*, MPSGraphTensor*);", "using Type = std::function<bool(const Tensor&)>;",
+    "enum class Type : uint8_t {\n  LOW = 0,\n  HIGH = 1,\n};"
+])  # fmt: skip
+def test_a_type_that_nothing_names_any_more_goes_and_others_stay(type: str, tmp_path: Path) -> None:
+    mine, theirs = type.replace("Type", "Mine"), type.replace("Type", "Theirs")
+    text = OLD.replace("static void choose", f"{mine}\n{theirs}\n{type}\n\nstatic void choose")
+    text = text.replace("  choose(iter, false)", "  choose<Mine>(iter, false)")
+    text = text.replace("  choose(iter, true)", "  choose<Theirs>(iter, true)")
+    after = removed(tmp_path, text, "low_kernel_mps")
+    assert "Mine" not in after and f"{theirs}\n{type}\n\nstatic void choose" in after
+
+
+@pytest.mark.parametrize("above", ["", "// Both\n"])
+def test_lines_side_by_side_leave_one_blank_line(above: str, tmp_path: Path) -> None:
+    text = OLD.replace("REGISTER_DISPATCH(high", f"{above}REGISTER_DISPATCH(high").replace(
+        "} // name", "\nint x;\n} // name"
+    )
+    text = text.replace("static void choose", "int w;\n\nstatic void choose")
+    after = removed(tmp_path, text, "high_kernel_mps", "low_kernel_mps")
+    assert after == "namespace at::native {\n\nint w;\n\nint x;\n} // namespace at::native\n"
+
+
+@pytest.mark.parametrize(("symbols", "stays"), [(("low",), True), (("high",), True), (("high", "low"), False)])
+def test_a_heading_over_macro_lines_goes_with_the_last(symbols: tuple[str, ...], stays: bool, tmp_path: Path) -> None:
+    text = OLD.replace("REGISTER_DISPATCH(high", "// Both\nREGISTER_DISPATCH(high")
+    after = removed(tmp_path, text, *(f"{each}_kernel_mps" for each in symbols))
+    assert ("// Both" in after) == stays
+
+
 @pytest.mark.parametrize("heading", ["// Low", "// High or low kernels", "// kernel mps"])
 def test_a_heading_of_what_stays_stays(heading: str, tmp_path: Path) -> None:
     more = "static void low_or_high_kernel_mps(TensorIteratorBase& iter) {\n  choose(iter, true);\n}\n\nREGISTER"
