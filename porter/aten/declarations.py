@@ -145,7 +145,8 @@ def parse_yaml(text: str) -> tuple[Declaration, ...]:
         place = Place(NATIVE_FUNCTIONS, mark.line + 1 if mark else 0)
         raise PorterError("PTR010", f"invalid YAML: {what}", place, "Fix this line.") from error
     if not isinstance(root, yaml.SequenceNode):
-        raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1))
+        hint = "Restore it: a checkout has one row for each function."
+        raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1), hint)
     return tuple(_parse_declaration(node, text) for node in root.value)
 
 
@@ -171,7 +172,8 @@ def _parse_declaration(node: yaml.Node, text: str) -> Declaration:
 
 def _read_fields(node: yaml.Node) -> dict[str, yaml.Node]:
     if not isinstance(node, yaml.MappingNode):
-        raise PorterError("PTR011", "this row is not a mapping", Place(NATIVE_FUNCTIONS, node.start_mark.line + 1))
+        place = Place(NATIVE_FUNCTIONS, node.start_mark.line + 1)
+        raise PorterError("PTR011", "this row is not a mapping", place, "Start it with '- func: name(...) -> ...'.")
     return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
 
 
@@ -185,6 +187,7 @@ def _read_dispatch(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
             "PTR011",
             "'dispatch:' must map dispatch keys to kernels",
             Place(NATIVE_FUNCTIONS, node.start_mark.line + 1),
+            "Write each as 'CPU: name' on a line of its own.",
         )
     for key, kernel in node.value:
         line = Place(NATIVE_FUNCTIONS, key.start_mark.line + 1)

@@ -120,7 +120,8 @@ def read_lists(checkout: Checkout) -> tuple[SkipList, ...]:
     """Returns the lists of all modifiers, in file order. Raises PTR067 (unclosed bracket) or PTR068 (no modifier)."""
     lists = [found for file in TEST_LISTS if checkout.exists(file) for found in _find_lists(file, checkout.read(file))]
     if not lists:
-        raise PorterError("PTR068", "found no list of MPS test expectations", Place(TEST_LISTS[0]))
+        hint = f"Check out {' and '.join(TEST_LISTS)}: a port removes what they say of an operator."
+        raise PorterError("PTR068", "found no list of MPS test expectations", Place(TEST_LISTS[0]), hint)
     return tuple(lists)
 
 

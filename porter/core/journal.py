@@ -88,7 +88,7 @@ def undo(checkout: Checkout) -> tuple[str, ...]:
         record = _read_record(entry)
         for file in record.files:
             if _state(root, file.path) != file.after:
-                raise PorterError("PTR058", "this file has changed since porter wrote it", Place(file.path))
+                raise _changed_later(file.path)
         contents = {f.path: _blob(entry, f) for f in record.files}
         modes = {f.path: f.mode for f in record.files if f.mode is not None}
         expected = {f.path: f.after for f in record.files}
@@ -127,7 +127,8 @@ def perform(
             settle_pending(root)
             if any(current(root, path) != data for path, data in contents.items()):
                 place = Place(str(error.filename)) if error.filename else None
-                raise PorterError("PTR060", f"cannot write: {error.strerror}; nothing was changed", place) from error
+                what = f"cannot write: {error.strerror}; nothing was changed"
+                raise PorterError("PTR060", what, place, "Fix that and run the command again.") from error
         except BaseException:
             settle_pending(root)
             raise
@@ -181,12 +182,17 @@ def locked(checkout: Checkout) -> Iterator[None]:
     try:
         handle = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise PorterError("PTR060", f"cannot write: {error.strerror}", Place(str(home / "lock"))) from error
+        what, place = f"cannot write: {error.strerror}", Place(str(home / "lock"))
+        raise PorterError("PTR060", what, place, "Fix that, or name another folder with $PORTER_STATE.") from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise PorterError("PTR056", "another porter process is writing to this checkout") from error
+            what, hint = (
+                "another porter process is writing to this checkout",
+                "Wait for it, then run the command again.",
+            )
+            raise PorterError("PTR056", what, hint=hint) from error
         yield
     finally:
         os.close(handle)
@@ -198,9 +204,12 @@ def target(root: Path, path: str) -> Path:
     try:
         full = (base / path).resolve()
     except (OSError, RuntimeError) as error:  # a circle of links
-        raise PorterError("PTR061", "this path cannot be followed", Place(path)) from error
+        raise PorterError(
+            "PTR061", "this path cannot be followed", Place(path), "Replace the link with a file."
+        ) from error
     if not full.is_relative_to(base) or full == base:
-        raise PorterError("PTR061", "this path points outside the checkout", Place(path))
+        hint = "Replace the link with a file, or point --checkout at the tree that contains it."
+        raise PorterError("PTR061", "this path points outside the checkout", Place(path), hint)
     return full
 
 
@@ -211,7 +220,8 @@ def current(root: Path, path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise PorterError("PTR060", f"cannot read this file: {error.strerror}", Place(path)) from error
+        what = f"cannot read this file: {error.strerror}"
+        raise PorterError("PTR060", what, Place(path), "Fix that and run the command again.") from error
 
 
 def _inside(root: Path, path: str) -> str:
@@ -330,7 +340,8 @@ def _read_record(folder: Path) -> Record:
     try:
         return read_record(folder / "record.json")
     except (OSError, ValueError) as error:
-        raise PorterError("PTR062", "this journal record cannot be read", Place(str(folder))) from error
+        hint = "Delete this folder and use git to undo."
+        raise PorterError("PTR062", "this journal record cannot be read", Place(str(folder)), hint) from error
 
 
 def _blob(entry: Path, file: Touched) -> bytes | None:
@@ -339,9 +350,11 @@ def _blob(entry: Path, file: Touched) -> bytes | None:
     try:
         data = confined.read(entry, file.blob)
     except OSError as error:
-        raise PorterError("PTR062", f"cannot read the journal's copy: {error.strerror}", Place(file.path)) from error
+        what = f"cannot read the journal's copy: {error.strerror}"
+        raise PorterError("PTR062", what, Place(file.path), "Use git to undo.") from error
     if digest(data) != file.before:
-        raise PorterError("PTR062", "the journal's copy of this file is damaged", Place(file.path))
+        what = "the journal's copy of this file is damaged"
+        raise PorterError("PTR062", what, Place(file.path), "Use git to undo.")
     return data
 
 
@@ -359,13 +372,19 @@ def _sync(folder: Path) -> None:
 
 def _changed_meanwhile(kind: str, path: str) -> PorterError:
     if kind == "write":
-        return PorterError("PTR054", "this file changed after it was read", Place(path))
-    return PorterError("PTR058", "this file has changed since porter wrote it", Place(path))
+        return PorterError("PTR054", "this file changed after it was read", Place(path), "Run the command again.")
+    return _changed_later(path)
+
+
+def _changed_later(path: str) -> PorterError:
+    hint = "Revert the later change first, or use git."
+    return PorterError("PTR058", "this file has changed since porter wrote it", Place(path), hint)
 
 
 def _changed_since(path: str) -> PorterError:
-    return PorterError("PTR059", "this file changed after an interrupted write", Place(path))
+    hint = "Settle it by hand: docs/errors/PTR059.md says how."
+    return PorterError("PTR059", "this file changed after an interrupted write", Place(path), hint)
 
 
 def _nothing_to_undo() -> PorterError:
-    return PorterError("PTR057", "there is nothing to undo in this checkout")
+    return PorterError("PTR057", "there is nothing to undo in this checkout", hint="Use git to go back further.")

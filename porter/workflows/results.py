@@ -60,7 +60,8 @@ def write_file(path: Path, text: str) -> None:
     try:
         path.write_text(text)
     except OSError as error:
-        raise PorterError("PTR329", f"cannot write results: {error.strerror}", Place(str(path))) from error
+        what = f"cannot write results: {error.strerror}"
+        raise PorterError("PTR329", what, Place(str(path)), "Check the path.") from error
 
 
 def read_results(paths: Sequence[Path]) -> Results:
@@ -71,7 +72,7 @@ def read_results(paths: Sequence[Path]) -> Results:
             text = path.read_text()
         except (OSError, UnicodeDecodeError) as error:
             what = f"cannot read results: {getattr(error, 'strerror', None) or 'not text'}"
-            raise PorterError("PTR329", what, Place(str(path))) from error
+            raise PorterError("PTR329", what, Place(str(path)), "Check the path.") from error
         parts.append(read_json(text, str(path)))
     return merge(parts)
 

@@ -50,6 +50,13 @@ def printed(message: error_pages.Message) -> re.Pattern[str]:
     return re.compile(rf"[^\n]*{message.code}:? {message.what}{hint if message.hint else ''}", re.DOTALL)
 
 
+def test_what_is_wrong_with_a_checkout_or_its_journal_comes_with_what_to_do() -> None:
+    internal = {"PTR050", "PTR051", "PTR052", "PTR053", "PTR065"}  # a bug of porter, or what clang-format says
+    rooms = ("porter/core/", "porter/aten/", "porter/cli/")
+    found = [message for message in RAISED if message.file.startswith(rooms) and message.code not in internal]
+    assert len(found) > 60 and [message for message in found if not message.hint] == []
+
+
 def test_docstrings_name_only_codes_that_have_a_page() -> None:
     wrong = {where: codes - set(PAGES) for where, codes in error_pages.docstring_codes(ROOT).items()}
     assert {where: codes for where, codes in wrong.items() if codes} == {}
