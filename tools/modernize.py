@@ -47,9 +47,8 @@ DIALECT = (
 
 def modernize(old: Path, headers: Path, new: Path) -> None:
     """Copies the tree, replaces the headers of c10/metal and the kernel files, and adds the `exec_*` functions."""
+    _require(old, headers)
     for folder in FOLDERS:
-        if not (old / folder).is_dir():
-            sys.exit(f"this is no PyTorch tree: it lacks {folder}")
         shutil.copytree(old / folder, new / folder, symlinks=True, dirs_exist_ok=True)
     for name in (CLANG_FORMAT, VERSION):
         if (old / name).is_file():
@@ -69,6 +68,18 @@ def modernize(old: Path, headers: Path, new: Path) -> None:
 
     binary = new.joinpath(BINARY).read_text()
     new.joinpath(BINARY).write_text(_cut(binary, r"^TORCH_IMPL_FUNC\(sub_out_mps\).*?^\}\n\n"))
+
+
+def _require(old: Path, headers: Path) -> None:
+    """Ends the program, before anything is copied, if the tree or the headers lack what it needs."""
+    for folder in FOLDERS:
+        if not (old / folder).is_dir():
+            sys.exit(f"this is no PyTorch tree: it lacks {folder}")
+    for path in (KERNEL_LIBRARY, *DIALECT):
+        if not (old / path).is_file():
+            sys.exit(f"this tree is older than those this script knows: it lacks {path}; merge a newer upstream first")
+    if not (headers / METAL_HEADERS).is_dir():
+        sys.exit(f"{headers} is no torch/include of a macOS wheel: it lacks {METAL_HEADERS}")
 
 
 def read_library() -> dict[str, str]:
