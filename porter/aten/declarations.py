@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import yaml
+from yaml.reader import Reader
 
 from porter.aten.names import parse_base_name, split_arguments
 from porter.aten.plain_rows import PlainRow, read_plain_row
@@ -141,13 +142,19 @@ def parse_yaml(text: str) -> tuple[Declaration, ...]:
         raise PorterError("PTR010", f"invalid YAML: {what}", Place(NATIVE_FUNCTIONS, 1), "Fix this line.") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        what = getattr(error, "problem", None) or str(error)
-        place = Place(NATIVE_FUNCTIONS, mark.line + 1 if mark else 0)
+        what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        place = Place(NATIVE_FUNCTIONS, mark.line + 1 if mark else _find_unprintable(text))
         raise PorterError("PTR010", f"invalid YAML: {what}", place, "Fix this line.") from error
     if not isinstance(root, yaml.SequenceNode):
         hint = "Restore it: a checkout has one row for each function."
         raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1), hint)
     return tuple(_parse_declaration(node, text) for node in root.value)
+
+
+def _find_unprintable(text: str) -> int:
+    """The line of the first character that YAML does not allow: its readers count in bytes or characters, no lines."""
+    found = Reader.NON_PRINTABLE.search(text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1
 
 
 def _parse_declaration(node: yaml.Node, text: str) -> Declaration:

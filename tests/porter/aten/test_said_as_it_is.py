@@ -177,6 +177,16 @@ def test_a_line_that_names_no_kernel_is_refused(fork: Path, written: bytes, code
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize("padding", ["", "# \u00e9\n" * 5000])
+def test_a_character_that_yaml_does_not_allow_is_found_by_its_line(fork: Path, padding: str) -> None:
+    rows = fork / NATIVE_FUNCTIONS
+    line = "    MPS: atan2_out_mps\n"
+    rows.write_text(rows.read_text().replace(line, f"{padding}    MPS: \0\n"))
+    with pytest.raises(PorterError, match=r"PTR010 invalid YAML: .* characters are not allowed") as caught:
+        operators(Checkout(fork, "test"))
+    assert caught.value.place and "\0" in rows.read_text().splitlines()[caught.value.place.line - 1]
+
+
 @pytest.mark.parametrize("schema", ["x", "[a]", "{a: b}", "f(", "f) -> (", ""])
 def test_a_row_without_a_schema_is_refused(fork: Path, schema: str) -> None:
     rows = fork / NATIVE_FUNCTIONS
