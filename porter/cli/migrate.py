@@ -107,7 +107,8 @@ def migrate(
         from porter.workflows.results import collect, write_results
 
         write_results(results, collect(checkout, kept, shard))
-    return NOT_PLANNED if kept and not any(isinstance(each, PortedOperator) for each in kept) else code
+    planned = any(isinstance(each, PortedOperator) for each in kept)
+    return NOT_PLANNED if kept and not (planned or shard) else code  # other shares may have plans
 
 
 def _refuse_names(ops: tuple[str, ...], every: bool) -> None:

@@ -162,6 +162,7 @@ def test_the_exit_code_counts_what_could_not_be_planned(fork: Path, capsys: pyte
     assert main(arguments) == 1
     (kernels / "UnaryKernel.metal").unlink()
     assert main(arguments) == 2
+    assert main([*arguments, "--shard", "1/2"]) == 1
     assert capsys.readouterr().err.count("PTR093") > 10
 
 
