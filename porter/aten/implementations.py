@@ -143,12 +143,22 @@ def _registered(source: Source, stub: str) -> Implementation | None:
 
 
 def find_language(checkout: Checkout, implementation: Implementation) -> Language:
-    """What the implementation, with the helpers that it calls, is written in. Raises what reading them raises."""
+    """What the implementation, with the helpers that it calls, is written in. Raises what reading them raises.
+
+    One that leaves all to stubs is Metal where a kernel is launched behind one of them.
+    """
     texts = tuple(read_reachable(checkout, implementation))
     graph, metal = any(map(_builds_graph, texts)), any(map(_launches_kernel, texts))
     if graph:
         return Language.MIXED if metal else Language.MPSGRAPH
-    return Language.METAL if metal else Language.OTHER
+    return Language.METAL if metal or find_called_stubs(checkout, implementation) else Language.OTHER
+
+
+def find_called_stubs(checkout: Checkout, implementation: Implementation) -> tuple[str, ...]:
+    """The stubs that an implementation calls itself and behind which a kernel is launched."""
+    called = (name for text in read_reachable(checkout, implementation) for name in _STUB_CALL.findall(text))
+    found = ((name, find_registration(checkout, name)) for name in dict.fromkeys(called))
+    return tuple(name for name, kernel in found if kernel and launches_kernel(checkout, kernel))
 
 
 def launches_kernel(checkout: Checkout, implementation: Implementation) -> bool:
@@ -162,6 +172,7 @@ _METAL = re.compile(
     r"getPipelineStateForFunc|exec_\w+_kernel|MTLComputePipelineState|getKernelFunction|mtl_dispatch1DJob|getMTLFunction"
     r"|setComputePipelineState"
 )
+_STUB_CALL = re.compile(r"\b(\w+)\(\s*(?:(?:\w+\.)?device_type\(\)|(?:at::)?kMPS),")
 _REGISTERING = ("REGISTER_DISPATCH", "REGISTER_MPS_DISPATCH")
 _DISPATCH = re.compile(r"REGISTER_(?:MPS_)?DISPATCH\s*\(\s*(\w+)\s*,\s*&?\s*([\w:]+)\s*\)")
 

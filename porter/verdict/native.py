@@ -10,6 +10,7 @@ from porter.aten.implementations import (
     Implementation,
     Language,
     expand_implementation,
+    find_called_stubs,
     find_registration,
     launches_kernel,
 )
@@ -63,6 +64,8 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
         )
     shared = [row for row in rows if any(key in row.entry.keys for key in SHARING_KEYS)]
     stubs = dict.fromkeys(stub for row in shared for stub in find_shared_stubs(checkout, row.entry))
+    own = (row.implementation for row in rows if row not in shared)
+    stubs |= dict.fromkeys(stub for each in own if each for stub in find_called_stubs(checkout, each))
     found = [each for each in _implementations(checkout, rows, tuple(stubs)) if each]
     kernels = dict.fromkeys(name for each in found for name in _kernels(checkout, each))
     if not kernels:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from porter.aten.implementations import find_implementation
+import pytest
+
+from porter.aten.implementations import Language, find_called_stubs, find_implementation, find_language
 from porter.core.checkout import Checkout
 from porter.core.layout import OPERATIONS
 from tests.porter.plan.native.fork import copy_fork
@@ -19,6 +21,35 @@ Tensor& middle_mps(const Tensor& self, Tensor& out) {
 }
 } // namespace at::native
 """
+
+
+OWN = """namespace at::native {{
+TORCH_IMPL_FUNC(own_out_mps)(const Tensor& self, const Tensor& out) {{
+  {call}
+}}
+REGISTER_DISPATCH(elsewhere_stub, &elsewhere_kernel_mps)
+}} // namespace at::native
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "language", "stubs"),
+    [
+        ("exp_stub(device_type(), *this);", Language.METAL, ("exp_stub",)),
+        ("exp_stub(kMPS, iter);", Language.METAL, ("exp_stub",)),
+        ("unknown_stub(device_type(), *this);", Language.OTHER, ()),
+        ("ceil_stub(device_type(), *this);", Language.OTHER, ()),
+        ("at::exp_outf(self, out);", Language.OTHER, ()),
+    ],
+)
+def test_a_function_that_leaves_all_to_a_stub_is_metal_if_its_kernel_is(
+    call: str, language: Language, stubs: tuple[str, ...], tmp_path: Path
+) -> None:
+    copy = copy_fork(tmp_path)
+    (copy.root / OPERATIONS / "Own.mm").write_text(OWN.format(call=call))
+    checkout = Checkout(copy.root, "named")
+    found = find_implementation(checkout, "own_out_mps")
+    assert (find_language(checkout, found), find_called_stubs(checkout, found)) == (language, stubs)
 
 
 def test_a_static_helper_of_the_same_name_is_not_the_row_s(tmp_path: Path) -> None:

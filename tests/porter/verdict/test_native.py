@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from porter.core.checkout import EMBEDDED_FORK
+import shutil
+from pathlib import Path
+
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.verdict.native import native_target
 from porter.verdict.result import VerifyTarget
 from porter.verdict.suite import lists
 from porter.verdict.suite.context import Context, aten_names
@@ -16,6 +21,28 @@ def test_some_test_must_reach_a_kernel() -> None:
     found = verify(EMBEDDED_FORK, {}, target, MATCH)
     assert found.passed > 0 and not found.ok
     assert [failure.reason for failure in found.failures] == ["no test reached its kernels (nextafter)"]
+
+
+ROW = """
+- func: own.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+  structured: True
+  dispatch:
+    CPU: own_out_cpu
+    MPS: own_out_mps
+"""
+OWN = """TORCH_IMPL_FUNC(own_out_mps)(const Tensor& self, const Tensor& out) {
+  exp_stub(device_type(), *this);
+}
+"""
+
+
+def test_the_target_of_a_function_that_leaves_all_to_a_stub_has_its_kernel(tmp_path: Path) -> None:
+    shutil.copytree(EMBEDDED_FORK, tmp_path / "fork")
+    (tmp_path / "fork" / OPERATIONS / "Own.mm").write_text(OWN)
+    with (tmp_path / "fork" / NATIVE_FUNCTIONS).open("a") as rows:
+        rows.write(ROW)
+    target = native_target(Checkout(tmp_path / "fork", "test"), "own")
+    assert (target.kernels, target.stubs, target.rows) == (("exp",), ("exp_stub",), ("own.out",))
 
 
 def test_native_host_code_may_not_fall_back() -> None:
