@@ -76,14 +76,15 @@ class OpInfos:
         return [samples.copy_sample(sample) for sample in self._made[key]]
 
     def pick_samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
-        """A few samples with a tensor input, with dimensions where there are any; operands of one shape come first.
+        """A few samples with a tensor input, or a list of tensors, with dimensions where there are any; operands of one
+        shape come first.
 
         Of an OpInfo of several operators, those that call one under test.
         """
-        found = [s for s in self.samples(op, dtype, requires_grad) if isinstance(s.input, torch.Tensor)]
+        found = [s for s in self.samples(op, dtype, requires_grad) if _list_inputs(s)]
         if op.full_name in self.context.through:
             found = [s for s in found if self._calls_tested(op, s)] or found
-        large = [s for s in found if s.input.ndim > 1 and s.input.numel()] or found
+        large = [s for s in found if all(t.ndim > 1 and t.numel() for t in _list_inputs(s))] or found
         return sorted(large, key=lambda s: len({t.shape for t in operands(s)}))[:LAYOUT_SAMPLES]
 
     def _calls_tested(self, op: OpInfo, sample: SampleInput) -> bool:
@@ -152,6 +153,12 @@ class parametrize_over(ops):
         for each in super()._parametrize_test(test, generic_cls, device_cls) if self.op_list else ():
             if self.applies is None or self.applies(each[2]["op"], each[2]["dtype"]):
                 yield each
+
+
+def _list_inputs(sample: SampleInput) -> list[torch.Tensor]:
+    """The input, or its tensors if it is a list of nothing else."""
+    several = list(sample.input) if isinstance(sample.input, (list, tuple)) else [sample.input]
+    return several if all(isinstance(each, torch.Tensor) for each in several) else []
 
 
 def operands(sample: SampleInput) -> list[torch.Tensor]:

@@ -15,3 +15,9 @@ def test_samples_of_several_operators_are_those_of_the_one_under_test(base: str,
     op = next(each for each in op_db if each.full_name == PADS)
     found = OpInfos(Context(bases=(base,), through=(PADS,))).pick_samples(op, torch.float32)
     assert {len((*each.args, *each.kwargs.values())[0]) // 2 for each in found} == {padded}
+
+
+def test_samples_of_lists_of_tensors_have_dimensions() -> None:
+    op = next(each for each in op_db if each.name == "cat")
+    found = OpInfos(Context(bases=("cat",))).pick_samples(op, torch.float32)
+    assert found and all(tensor.ndim > 1 and tensor.numel() for each in found for tensor in each.input)
