@@ -34,14 +34,26 @@ def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype
 
     `dtypes` are the result types where the operator takes one.
     """
-    defaults = dict(_list_defaults(op))
-    omitted = {name: value for name, value in defaults.items() if value is not None and name not in sample.kwargs}
-    for place, value in (*enumerate(sample.args), *sample.kwargs.items(), *omitted.items()):
+    for place, value in _list_arguments(op, sample):
         for other in _list_others(op, sample, place, value):
             yield f"with {place}={other}", _replace(sample, place, other)
-    if _RESULT_TYPE in defaults:
+    if _RESULT_TYPE in dict(_list_defaults(op)):
         for dtype in dtypes:
             yield f"with {_RESULT_TYPE}={dtype}", _replace(sample, _RESULT_TYPE, dtype)
+
+
+def turn_flags(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
+    """Yields the sample with one flag turned over, with a name for messages."""
+    for place, value in _list_arguments(op, sample):
+        if isinstance(value, bool) and place != _ORDER:
+            yield f"with {place}={not value}", _replace(sample, place, not value)
+
+
+def _list_arguments(op: OpInfo, sample: SampleInput) -> Iterator[tuple[int | str, Any]]:
+    """The arguments after the input by position or name, and those that the sample omits with their defaults."""
+    yield from (*enumerate(sample.args), *sample.kwargs.items())
+    omitted = dict(_list_defaults(op)).items()
+    yield from ((name, value) for name, value in omitted if value is not None and name not in sample.kwargs)
 
 
 def keep_computed(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[Varied]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import Any
 
@@ -14,6 +14,8 @@ from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
 LONG, COLUMNS = 100_003, (3_001, 33)
+SEVERAL = (2_500, (2_500, 3))  # more than two threadgroups have threads, for rows that stay as long
+MOST_REPEATED = 1 << 20  # elements
 SHORT = (101, (67, 3))  # of the same shapes, to tell whether an operator reduces
 
 
@@ -21,6 +23,12 @@ def reduces(result: Any, sample: SampleInput) -> bool:
     """Whether results have one element at most for each row of the sample's input along its longest dimension."""
     found = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
     return bool(found) and all(each.numel() * max(sample.input.shape) <= sample.input.numel() for each in found)
+
+
+def keeps(result: Any, sample: SampleInput) -> bool:
+    """Whether results have no more elements than the sample's input: others may have its size squared."""
+    found = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+    return bool(found) and all(each.numel() <= sample.input.numel() for each in found)
 
 
 def lengthen(
@@ -45,20 +53,58 @@ def lengthen(
         yield f"{label}, of {rest}s", sample.transform(lambda value, s=shape, r=rest: _enlarge(value, sample, s, r))
 
 
+def repeat_rows(sample: SampleInput, long: int = LONG) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with its rows repeated, where tensors beside the input have fewer dimensions.
+
+    Those of as many rows are changed with it; of these, the smallest has so many elements. Where others have several
+    dimensions, or as many as the input, results may have the square of the rows, and the sample stays as it is.
+    """
+    if not isinstance(sample.input, torch.Tensor) or not sample.input.numel() or not sample.input.ndim:
+        return
+    others = [each for each in pytree.tree_leaves((sample.args, sample.kwargs)) if isinstance(each, torch.Tensor)]
+    beside = [each for each in others if each.ndim and len(each) == len(sample.input)]
+    if not any(each.ndim for each in others) or any(each.ndim >= sample.input.ndim for each in beside):
+        return
+    if any(each.ndim > 1 and len(each) != len(sample.input) for each in others):
+        return
+    rows = math.ceil(long / max(1, min((each[0].numel() for each in beside), default=1)))
+    if rows * sample.input[0].numel() <= MOST_REPEATED:
+        yield "many rows", sample.transform(lambda value: _repeat(value, len(sample.input), rows))
+
+
+def sums_rows(sample: SampleInput) -> bool:
+    """Whether a gradient by a tensor of the sample sums rows: it has fewer of them than the input."""
+    found = (each for each in pytree.tree_leaves((sample.args, sample.kwargs)) if isinstance(each, torch.Tensor))
+    return any(each.requires_grad and each.ndim and len(each) < len(sample.input) for each in found)
+
+
 def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """The sample with its first or its last element infinite or NaN, which it is of its row over any dimensions.
 
-    And with infinite elements alone, than which what an extreme value starts from may be no further out.
+    And with NaN at both ends, of which a position is the first one's, and with infinite elements alone, than which what
+    an extreme value starts from may be no further out.
     """
     if not sample.input.is_floating_point() or not sample.input.numel():
         return
-    for value, (label, at) in product((math.inf, -math.inf, math.nan), (("first", 0), ("last", -1))):
-        changed = sample.input.detach().clone(memory_format=torch.contiguous_format)
-        changed.view(-1)[at] = value
-        yield f"{value} {label}", SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
+    for value, (label, at) in product((math.inf, -math.inf, math.nan), (("first", [0]), ("last", [-1]))):
+        yield f"{value} {label}", _put(sample, value, at)
+    yield "nan first and last", _put(sample, math.nan, [0, -1])
     for value in (math.inf, -math.inf):
         changed = torch.full_like(sample.input.detach(), value)
         yield f"{value} alone", SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
+
+
+def put_nan_last(found: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str, SampleInput]]:
+    """The samples of floats with a NaN as the last element, which of a row in parts is in the last one."""
+    for label, sample in found:
+        if sample.input.is_floating_point():
+            yield f"{label}, nan last", _put(sample, math.nan, [-1])
+
+
+def _put(sample: SampleInput, value: float, places: list[int]) -> SampleInput:
+    changed = sample.input.detach().clone(memory_format=torch.contiguous_format)
+    changed.view(-1)[places] = value
+    return SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
 
 
 def ignores_order(op: Callable[..., Any], sample: SampleInput) -> bool:
@@ -90,3 +136,11 @@ def _enlarge(value: Any, sample: SampleInput, shape: tuple[int, ...], rest: int)
     made.flatten()[: len(few)].copy_(few)
     made.flatten()[-len(few) :].copy_(few.flip(0))
     return made
+
+
+def _repeat(value: Any, count: int, rows: int) -> Any:
+    """A tensor of `count` rows with as many as `rows`."""
+    if not isinstance(value, torch.Tensor) or not value.ndim or len(value) != count:
+        return value
+    times = (math.ceil(rows / count), *(1 for _ in value.shape[1:]))
+    return value.detach().repeat(times)[:rows].requires_grad_(value.requires_grad)

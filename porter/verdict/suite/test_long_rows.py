@@ -1,6 +1,6 @@
 """`TestLongRowsMPS.test_long_rows_<op>_mps_<dtype>`: OpInfo samples with rows that one threadgroup is too small for.
 
-OpInfo's reductions have a few elements, which the largest of kernels compute like the smallest. Here a dimension of
+OpInfo's rows have a few elements, which the largest of kernels compute like the smallest. Here a dimension of
 every sample is long, or columns are: kernels that choose their threads by size take other ways, and have the rest of
 their rows to combine. Nor has OpInfo elements that are not finite: sums of one pass treat them by where they are.
 """
@@ -10,36 +10,68 @@ their rows to combine. Nor has OpInfo elements that are not finite: sums of one 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
+from porter.verdict.suite.arguments import turn_flags
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
-from porter.verdict.suite.long_rows import SHORT, ignores_order, lengthen, put_ends, reduces
+from porter.verdict.suite.long_rows import (
+    SEVERAL,
+    SHORT,
+    ignores_order,
+    keeps,
+    lengthen,
+    put_ends,
+    put_nan_last,
+    reduces,
+    repeat_rows,
+)
 from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
-REDUCING = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
-DTYPES = [torch.float32, torch.float16, torch.int64, torch.bool]
-SAMPLES = 6
+ROW_WISE = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
+DTYPES = [torch.float32, torch.float16, torch.int64, torch.bool]  # other types have one long row
+SAMPLES, KEPT = 6, 2
 
 
 def list_long(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]]:
-    """The samples of long rows that an operator reduces, which the CPU says of short ones, and those of its own rows
-    that end in an element that is not finite.
+    """The samples of long rows that an operator reduces, which the CPU says of short ones, those of its own rows that
+    end in an element that is not finite, and samples of rows that it keeps, as a scan or a sort does.
     """
     found = OPINFOS.samples(op, dtype)
-    for sample in found[:: len(found) // SAMPLES + 1]:
-        long = [
-            (label, each)
-            for (label, each), (_, short) in zip(lengthen(sample), lengthen(sample, *SHORT), strict=True)
-            if reduces(_compute(op, short), short)
-        ]
+    few = found[:: len(found) // SAMPLES + 1]
+    if dtype not in DTYPES:
+        yield from islice((each for sample in few for each in _list_reduced(op, sample)), 1)
+        return
+    kept = KEPT
+    for sample in few:
+        long = _list_reduced(op, sample)
         yield from long
+        yield from (each for each in repeat_rows(sample) if reduces(_compute(op, each[1]), each[1]))
         if long:
+            yield from put_nan_last(long[:1])
             yield from (each for each in put_ends(sample) if ignores_order(op, each[1]))
+        elif kept and (several := _list_kept(op, sample)):
+            kept -= 1
+            yield from several
+
+
+def _list_reduced(op: OpInfo, sample: SampleInput) -> list[tuple[str, SampleInput]]:
+    """The sample with rows of several parts, where results have one element for each row."""
+    varied = zip(lengthen(sample), lengthen(sample, *SHORT), strict=True)
+    return [each for each, (_, short) in varied if reduces(_compute(op, short), short)]
+
+
+def _list_kept(op: OpInfo, sample: SampleInput) -> list[tuple[str, SampleInput]]:
+    """The sample with rows of several threadgroups, where results are as long; one of them with flags turned over."""
+    varied = zip(lengthen(sample, *SEVERAL), lengthen(sample, *SHORT), strict=True)
+    kept = [each for each, (_, short) in varied if keeps(_compute(op, short), short)]
+    turned = ((f"{label}, {flag}", each) for label, long in kept[-1:] for flag, each in turn_flags(op, long))
+    return [*kept, *turned]
 
 
 def _compute(op: OpInfo, sample: SampleInput) -> Any:
@@ -50,7 +82,7 @@ def _compute(op: OpInfo, sample: SampleInput) -> Any:
         return None
 
 
-def reduces_any(op: OpInfo, dtype: torch.dtype) -> bool:
+def has_long_rows(op: OpInfo, dtype: torch.dtype) -> bool:
     """Whether there is a long row to test; where the OpInfo raises an error, its test is to tell."""
     try:
         return any(True for _ in list_long(op, dtype))
@@ -59,14 +91,18 @@ def reduces_any(op: OpInfo, dtype: torch.dtype) -> bool:
 
 
 class TestLongRows(Consistency):
-    """Where a kernel splits rows, all parts count, and count once."""
+    """Where a kernel splits rows, all parts count, and count once.
+
+    Some long rows need no kernel under test, or another one: samples as they are, which come first, are to reach it.
+    """
 
     opinfos = OPINFOS
 
-    @parametrize_over(REDUCING, applies=reduces_any, allowed_dtypes=DTYPES)
+    @parametrize_over(ROW_WISE, applies=has_long_rows, allowed_dtypes=OPINFOS.dtypes)
     def test_long_rows(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
-            self.match_all(op, dtype, list_long(op, dtype), device)
+            given = (("as it is", sample) for sample in OPINFOS.pick_samples(op, dtype))
+            self.match_all(op, dtype, chain(given, list_long(op, dtype)), device)
 
 
 instantiate(TestLongRows, globals())

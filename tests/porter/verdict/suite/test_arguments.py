@@ -11,7 +11,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import keep_computed, list_result_types, vary_arguments
+from porter.verdict.suite.arguments import keep_computed, list_result_types, turn_flags, vary_arguments
 
 
 def _find(name: str) -> OpInfo:
@@ -43,6 +43,14 @@ def test_flags_of_a_call_are_turned_over_wherever_they_stand() -> None:
     sample = SampleInput(torch.ones(2, 3), args=(0, True), kwargs={"dtype": torch.float32})
     labels = _list_labels("sum", sample)
     assert labels == ["with 0=1", "with 0=-1", "with 1=False", "with keepdim=True"]
+
+
+def test_flags_alone_are_turned_over() -> None:
+    found = dict(turn_flags(_find("topk"), SampleInput(torch.ones(2, 3), args=(1, -1, False))))
+    assert list(found) == ["with 2=True", "with largest=False"]
+    assert found["with 2=True"].args == (1, -1, True)
+    [(label, each)] = turn_flags(_find("cumsum"), SampleInput(torch.ones(2, 3), kwargs={"dim": 0, "flag": True}))
+    assert label == "with flag=False" and each.kwargs == {"dim": 0, "flag": False}
 
 
 def test_the_arguments_of_a_python_function_are_those_of_its_signature() -> None:

@@ -1,9 +1,20 @@
 """Samples with long rows: their shapes, and which operators they are for."""
 
+import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.long_rows import SHORT, ignores_order, lengthen, put_ends, reduces
+from porter.verdict.suite.long_rows import (
+    SHORT,
+    ignores_order,
+    keeps,
+    lengthen,
+    put_ends,
+    put_nan_last,
+    reduces,
+    repeat_rows,
+    sums_rows,
+)
 
 
 def test_each_end_of_a_long_row_has_elements_of_the_sample() -> None:
@@ -48,7 +59,8 @@ def test_the_first_or_the_last_element_is_not_finite() -> None:
     sample = SampleInput(torch.ones(2, 3).t(), args=(1,), kwargs={"keepdim": True})
     found = dict(put_ends(sample))
     ends = ["inf first", "inf last", "-inf first", "-inf last", "nan first", "nan last"]
-    assert list(found) == [*ends, "inf alone", "-inf alone"]
+    assert list(found) == [*ends, "nan first and last", "inf alone", "-inf alone"]
+    assert found["nan first and last"].input.isnan().flatten().tolist() == [True, *[False] * 4, True]
     assert found["-inf alone"].input.eq(-torch.inf).all() and found["-inf alone"].input.shape == (3, 2)
     for label, each in ((label, found[label]) for label in ends):
         flat = each.input.flatten()
@@ -64,3 +76,41 @@ def test_what_is_not_finite_by_order_alone_is_not_compared() -> None:
     assert ignores_order(lambda x: x.sum(1), sample) and ignores_order(lambda x: x.argmax(), sample)
     assert not ignores_order(lambda x: x.flatten()[0] * x.sum(), SampleInput(sample.input - 1))
     assert not ignores_order(lambda x: x.cumsum(1), sample)
+
+
+def test_rows_are_kept_by_what_has_no_more_elements() -> None:
+    [(_, sample), *_] = lengthen(SampleInput(torch.ones(4)), *SHORT)
+    assert (
+        keeps(sample.input.cumsum(0), sample) and keeps(sample.input.sort(), sample) and keeps(sample.input[:3], sample)
+    )
+    assert not keeps(torch.outer(sample.input, sample.input), sample) and not keeps(None, sample)
+
+
+def test_rows_are_repeated_with_those_of_tensors_beside_them() -> None:
+    sample = SampleInput(torch.arange(6.0).view(3, 2), args=(torch.arange(3),), kwargs={"weight": torch.ones(2)})
+    [(_, long)] = repeat_rows(sample, 7)
+    assert long.input.shape == (7, 2) and long.input[3].tolist() == [0.0, 1.0]
+    assert long.args[0].tolist() == [0, 1, 2, 0, 1, 2, 0] and long.kwargs["weight"].shape == (2,)
+    image = SampleInput(torch.ones(3, 4, 5, requires_grad=True), args=(torch.ones(3, 5), 2))
+    [(_, long)] = repeat_rows(image, 30)
+    assert long.input.shape == (6, 4, 5) and long.input.requires_grad and long.args[0].shape == (6, 5)
+
+
+@pytest.mark.parametrize("beside", [(3, 4), (4, 2), (3, 3), ()])
+def test_rows_stay_where_results_may_have_their_square(beside: tuple[int, ...]) -> None:
+    assert not list(repeat_rows(SampleInput(torch.ones(3, 4), args=(torch.ones(beside),))))
+    assert not list(repeat_rows(SampleInput(torch.ones(3, 400), args=(torch.ones(400),))))
+
+
+def test_a_gradient_sums_rows_for_a_tensor_that_has_none() -> None:
+    rows, weight = torch.ones(5, 2, requires_grad=True), torch.ones(2, requires_grad=True)
+    assert sums_rows(SampleInput(rows, kwargs={"weight": weight}))
+    assert not sums_rows(SampleInput(rows, args=(rows, weight.detach(), 1)))
+
+
+def test_the_last_part_of_a_long_row_has_a_nan() -> None:
+    found = list(lengthen(SampleInput(torch.ones(2, 3)), *SHORT))
+    [(label, long)] = put_nan_last(found[2:3])
+    assert label == "a long last dimension, of 1s, nan last"
+    assert long.input[-1, -1].isnan() and long.input.isnan().sum() == 1 and not found[2][1].input.isnan().any()
+    assert not list(put_nan_last([("whole", SampleInput(torch.tensor([1, 2])))]))

@@ -1,0 +1,76 @@
+"""Samples whose input has elements at the ends of its type: integers shifted there, floats that are not finite."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite.long_rows import ignores_order, keeps, put_ends, reduces
+
+_REFUSALS = (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError)
+
+
+def list_ends(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with its input at the ends of its type, with names for messages, where no result is larger for it.
+
+    Floats only where results keep the input's rows; what makes one element of a row has tests of its own.
+    """
+    if not isinstance(sample.input, torch.Tensor) or not sample.input.numel():
+        return
+    if sample.input.is_floating_point():
+        yield from _list_not_finite(op, sample)
+    elif not sample.input.is_complex() and sample.input.dtype != torch.bool and _tells_shapes(op, sample):
+        yield from shift_to_ends(sample)
+
+
+def shift_to_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with its input shifted so that its greatest element is the type's, then its least one.
+
+    Elements differ by as much as before: in a floating type of as many bits they would be equal.
+    """
+    given, whole = sample.input.detach(), torch.iinfo(sample.input.dtype)
+    yield "at the greatest integers", _replace_input(sample, given - given.max() + whole.max)
+    yield "at the least integers", _replace_input(sample, given - given.min() + whole.min)
+
+
+def _list_not_finite(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    result = _compute(op, sample)
+    if not keeps(result, sample) or reduces(result, sample):
+        return
+    turns = _turns(op, sample, result)
+    yield from ((label, each) for label, each in put_ends(sample) if not turns or ignores_order(op, each))
+
+
+def _turns(op: Callable[..., Any], sample: SampleInput, result: Any) -> bool:
+    """Whether results turn around with the input: then they may follow from sums in any order."""
+    turned = pytree.tree_leaves(_compute(op, _replace_input(sample, _turn(sample.input.detach()))))
+    found = [(a, b) for a, b in zip(pytree.tree_leaves(result), turned, strict=False) if isinstance(a, torch.Tensor)]
+    return bool(found) and all(a.shape == b.shape and torch.allclose(_turn(a), b, equal_nan=True) for a, b in found)
+
+
+def _turn(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.flip(tuple(range(tensor.ndim)))
+
+
+def _tells_shapes(op: Callable[..., Any], sample: SampleInput) -> bool:
+    """Whether the shapes of results do not follow from elements: a count of the greatest integer has no memory."""
+    meta = sample.transform(lambda value: value.detach().to("meta") if isinstance(value, torch.Tensor) else value)
+    return _compute(op, meta) is not None
+
+
+def _compute(op: Callable[..., Any], sample: SampleInput) -> Any:
+    """Results, or None where the sample is refused."""
+    try:
+        return op(sample.input, *sample.args, **sample.kwargs)
+    except _REFUSALS:
+        return None
+
+
+def _replace_input(sample: SampleInput, changed: torch.Tensor) -> SampleInput:
+    return SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
