@@ -72,7 +72,8 @@ class CpuKernel:
     """A stub's kernel for the CPU, or for CUDA. `dtypes` are the common types it supports that Metal has too.
 
     `parameters` are those of the function after the iterator. `own` is the kernel without the functions of
-    c10::metal that the fork defines for the CPU too, if its lambdas call any.
+    c10::metal that the fork defines for the CPU too, if its lambdas call any. One that `keeps_scalars` computes with a
+    CPU scalar as it is given, which in the elements' type may have fewer digits.
     """
 
     stub: str
@@ -84,11 +85,14 @@ class CpuKernel:
     place: Place
     device: str = CPU_LOOPS.device
     own: CpuKernel | None = None
+    keeps_scalars: bool = False
 
     def find_lambda(self, dtype: DType) -> Lambda | None:
         """Returns the lambda for a common type, or None."""
         return next((one for one in self.lambdas if dtype in one.dtypes), None)
 
+
+_GIVEN_SCALAR = "original_scalar_value<"
 
 # Lowers a kernel for a common type; returns None if its dispatch does not cover it.
 LowerFor = Callable[[DType], LoweredKernel | None]
@@ -168,6 +172,7 @@ def collect_lambdas(
         untranslated,
         found.place,
         device,
+        keeps_scalars=_GIVEN_SCALAR in found.text,
     )
 
 

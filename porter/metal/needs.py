@@ -18,20 +18,23 @@ _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 def list_needs(
     spec: FunctorSpec, functor: Functor, family: MacroFamily, book: MacroBook, castout: bool
 ) -> Iterator[Need]:
-    """Yields the instances for every supported dtype; with opmath if the functor computes in the element type.
+    """Yields the instances for every supported dtype; with opmath if the functor computes in the element type, or the
+    CPU with a scalar that has more digits than elements have.
 
     With `castout`, each also from the macro whose kernels write outputs of any type.
     """
     plain: list[Instance] = []
     opmath: list[Instance] = []
     several = family in (MacroFamily.BINARY, MacroFamily.TERNARY)
-    raw = _find_raw_kinds(functor) if several and find_base_macro(book, family, True).opmath else set()
+    has_opmath = several and find_base_macro(book, family, True).opmath
+    raw = _find_raw_kinds(functor) if has_opmath else set()
+    wide = raw | {Kind.FLOATING} if has_opmath and spec.cpu.keeps_scalars else raw
     for dtype in spec.served:
         result = spec.result(dtype)
         assert result is not None
         instance = Instance(dtype.metal, result.metal, _choose_alpha(spec, dtype, result))
         is_whole = dtype is dtypes.FLOAT2 and Kind.FLOATING not in raw
-        (opmath if dtype.kind in raw and not is_whole else plain).append(instance)
+        (opmath if dtype.kind in wide and not is_whole else plain).append(instance)
     if plain:
         yield Need(family, tuple(plain))
     if opmath:

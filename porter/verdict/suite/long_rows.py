@@ -116,6 +116,12 @@ def ignores_order(op: Callable[..., Any], sample: SampleInput) -> bool:
     return _list_kinds(op, sample) == _list_kinds(op, turned, turns=True)
 
 
+def makes_nan(op: Callable[..., Any], sample: SampleInput) -> bool:
+    """Whether the CPU makes NaN of infinite elements alone: in a mean of one pass that may be of their order too."""
+    found = _list_kinds(op, sample) if bool(sample.input.isinf().all()) else []
+    return any(torch.tensor(nan).any() for nan, _ in found)
+
+
 def _list_kinds(op: Callable[..., Any], sample: SampleInput, turns: bool = False) -> list[Any]:
     """Which floating results are NaN, and which infinite, as the input has them or turned back; none if refused."""
     try:

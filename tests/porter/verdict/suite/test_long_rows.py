@@ -1,5 +1,7 @@
 """Samples with long rows: their shapes, and which operators they are for."""
 
+import math
+
 import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
@@ -9,6 +11,7 @@ from porter.verdict.suite.long_rows import (
     ignores_order,
     keeps,
     lengthen,
+    makes_nan,
     put_ends,
     put_nan_last,
     reduces,
@@ -114,3 +117,10 @@ def test_the_last_part_of_a_long_row_has_a_nan() -> None:
     assert label == "a long last dimension, of 1s, nan last"
     assert long.input[-1, -1].isnan() and long.input.isnan().sum() == 1 and not found[2][1].input.isnan().any()
     assert not list(put_nan_last([("whole", SampleInput(torch.tensor([1, 2])))]))
+
+
+def test_nan_of_infinite_elements_alone_may_be_of_their_order() -> None:
+    alone = SampleInput(torch.full((5,), math.inf))
+    assert makes_nan(torch.var_mean, alone)
+    assert not makes_nan(torch.sum, alone)
+    assert not makes_nan(torch.var_mean, SampleInput(torch.tensor([math.inf, 1])))
