@@ -148,13 +148,6 @@ def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tu
     yield "first broadcast", sample.transform(_on_tensors(lambda t: t[..., :1] if t.ndim else t, only=0))
 
 
-def with_long_number(sample: SampleInput) -> Iterator[SampleInput]:
-    """The sample with a number for the second of two floating tensors, which has more digits than their type."""
-    found = list(_tensors(sample))
-    if len(found) == 2 and all(each.dtype.is_floating_point and each.ndim for each in found):
-        yield sample.transform(_on_tensors(lambda _: math.pi, only=1))
-
-
 def with_edge_values(
     sample: SampleInput, dtype: torch.dtype, literals: Iterable[float] = (), most: float = math.inf
 ) -> SampleInput:
