@@ -46,36 +46,3 @@ def test_a_result_in_half_is_right_that_matches_float64_where_the_cpu_does_not(
     found = results.get_record("test_results").findings
     assert ["are not close" in each.what for each in found] == [True] * is_wrong
     found.clear()
-
-
-class Doubled(torch.autograd.Function):
-    """Twice a tensor, with a gradient that is off in half."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, cpu: float, mps: float) -> torch.Tensor:
-        ctx.error = (mps if x.device.type == "mps" else cpu) if x.dtype == torch.float16 else 0.0
-        return x * 2
-
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        return grads[0] * 2 + ctx.error, None, None
-
-
-@pytest.mark.parametrize(
-    ("label", "cpu", "mps", "is_wrong"),
-    [
-        ("varied: ", 0.5, 1.0, False),
-        ("varied: ", 0.5, 3.0, True),  # more than the CPU's errors allow
-        ("varied: ", 0.0, 0.5, True),  # the CPU's are within the tolerance
-        ("", 0.5, 1.0, True),
-    ],
-)
-def test_gradients_of_a_varied_sample_may_be_as_far_off_as_the_cpus(
-    label: str, cpu: float, mps: float, is_wrong: bool
-) -> None:
-    suite = Suite("test_results")  # type: ignore[no-untyped-call]
-    sample = SampleInput(torch.ones(2, 3, dtype=torch.float16, requires_grad=True), args=(cpu, mps))
-    suite.match_slopes(Doubled.apply, torch.float16, sample, "mps", label)  # type: ignore[arg-type]
-    found = results.get_record("test_results").findings
-    assert len(found) == is_wrong
-    found.clear()
