@@ -27,7 +27,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.result import Finding
 from porter.verdict.suite import bounds, compare, composed, counters, execution, layouts, results, samples, ties
 from porter.verdict.suite.opinfos import OpInfos, dtype_name
-from porter.verdict.suite.refusals import is_raised_by_torch
+from porter.verdict.suite.refusals import REFUSALS, is_raised_by_torch
 
 Same = Callable[[OpInfo, torch.dtype, SampleInput, Any, Any, str], None]
 _OTHER_DEVICE = "Expected all tensors to be on the same device"
@@ -123,7 +123,7 @@ class Consistency(TestCase):
     def cpu(self, op: Callable[..., Any], sample: SampleInput) -> Any:
         try:
             return op(sample.input, *sample.args, **sample.kwargs)
-        except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError) as error:
+        except REFUSALS as error:
             raise Refused(str(error)) from error
 
     def mps(self, op: Callable[..., Any], sample: SampleInput, device: str) -> Any:

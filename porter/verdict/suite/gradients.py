@@ -39,6 +39,14 @@ class Gradients(Consistency):
                     ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
                 self.same_slopes(ours, slopes, lambda: _exact_slopes(op, sample, seeds), label, **tolerance)
 
+    def reach(self, op: OpInfo, sample: SampleInput, device: str) -> None:
+        """Runs a sample forward and backward on the device alone: upstream's own test compares it."""
+        with execution.device_context():
+            got, got_from = run_forward(op, _mirror(sample, device))
+            self.elements += count_computed_elements(got, got_from)
+            if got:
+                torch.autograd.grad(got, got_from, list(map(torch.ones_like, got)), allow_unused=True)
+
     def same_slopes(self, ours: Any, theirs: Any, exact: Callable[[], Any], label: str = "", **tolerance: Any) -> None:
         """Asserts that gradients match the CPU's, or those in float64."""
         try:

@@ -13,6 +13,8 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.verdict.suite.refusals import REFUSALS
+
 LONG, COLUMNS = 100_003, (3_001, 33)
 SEVERAL = (2_500, (2_500, 3))  # more than two threadgroups have threads, for rows that stay as long
 MOST_REPEATED = 1 << 20  # elements
@@ -126,7 +128,7 @@ def _list_kinds(op: Callable[..., Any], sample: SampleInput, turns: bool = False
     """Which floating results are NaN, and which infinite, as the input has them or turned back; none if refused."""
     try:
         found = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
-    except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError):
+    except REFUSALS:
         return []
     made = [each for each in found if isinstance(each, torch.Tensor) and each.is_floating_point()]
     back = [each.flip(tuple(range(each.ndim))) if turns else each for each in made]

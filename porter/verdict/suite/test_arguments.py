@@ -57,7 +57,9 @@ class TestArguments(Gradients):
         with self.count_calls(dtype, op, slopes=True):
             for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
                 varied = vary_arguments(op, sample, list_result_types(op, OPINFOS.grad_dtypes))
-                for label, each in (("as given", sample), *keep_computed(computed, varied)):
+                with self.asking():
+                    self.reach(op, sample, device)
+                for label, each in keep_computed(computed, varied):
                     with self.asking():
                         self.match_slopes(op, dtype, each, device, f"{label}: ")
 

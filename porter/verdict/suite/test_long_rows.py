@@ -32,6 +32,7 @@ from porter.verdict.suite.long_rows import (
     repeat_rows,
 )
 from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.refusals import REFUSALS
 
 OPINFOS = opinfos(get_context())
 ROW_WISE = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
@@ -86,7 +87,7 @@ def _compute(op: OpInfo, sample: SampleInput) -> Any:
     """The CPU's results, or None where it refuses the sample, as it may of sizes that are not the OpInfo's."""
     try:
         return op(sample.input, *sample.args, **sample.kwargs)
-    except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError):
+    except REFUSALS:
         return None
 
 
