@@ -130,8 +130,11 @@ def find_entries(lists: Iterable[SkipList], names: Collection[str]) -> tuple[tup
     return tuple((found, entry) for found in lists for entry in found.entries if entry.name in names)
 
 
-def decide(found: SkipList, entry: Entry, ported: Collection[str]) -> Decision:
-    """Decides whether an entry is obsolete once the dtypes `ported` (torch names) run natively and match the CPU."""
+def decide(found: SkipList, entry: Entry, ported: Collection[str], failing: Collection[str] = ()) -> Decision:
+    """Decides whether an entry is obsolete once the dtypes `ported` (torch names) run natively and match the CPU.
+
+    It stays for the dtypes of those of its tests that are `failing` still.
+    """
     if found.kind is ListKind.ALLOW:
         return Decision(found, entry.name, Change.KEPT, (), "complex types stay allowed")
     if found.kept_because:
@@ -139,12 +142,23 @@ def decide(found: SkipList, entry: Entry, ported: Collection[str]) -> Decision:
     if not entry.readable:
         return Decision(found, entry.name, Change.KEPT, (), "its dtypes are not written out")
     if entry.dtypes is None:
+        if any(_names_test(entry, each) for each in failing):
+            return Decision(found, entry.name, Change.KEPT, (), "its test fails still")
         return Decision(found, entry.name, Change.REMOVED, None, "every dtype of the operator is native now")
-    gone = tuple(d for d in entry.dtypes if d in ported)
+    still = tuple(d for d in entry.dtypes if any(_names_test(entry, each, d) for each in failing))
+    gone = tuple(d for d in entry.dtypes if d in ported and d not in still)
+    if still and not gone:
+        return Decision(found, entry.name, Change.KEPT, (), f"{', '.join(still)}: its test fails still")
     if not gone:
         return Decision(found, entry.name, Change.KEPT, (), f"{', '.join(entry.dtypes)}: not part of the port")
     change = Change.REMOVED if len(gone) == len(entry.dtypes) else Change.NARROWED
     return Decision(found, entry.name, change, gone, f"{', '.join(gone)}: native now")
+
+
+def _names_test(entry: Entry, test: str, dtype: str = "") -> bool:
+    """Whether an entry (`divtrunc_rounding`) is for a test (`X.test_output_match_div_trunc_rounding_mps_float16`)."""
+    called, _, tested = test.rpartition("_mps_")
+    return called.replace("_", "").endswith(re.sub(r"[._]", "", entry.name)) and dtype in ("", tested)
 
 
 def decide_all(
@@ -152,13 +166,14 @@ def decide_all(
     names: Collection[str],
     ported: Collection[str],
     tested_complex: Collection[str] | None = None,
+    failing: Collection[str] = (),
 ) -> tuple[Decision, ...]:
-    """Returns the decisions on all entries for these tests.
+    """Returns the decisions on all entries for these tests; those of tests that are `failing` still stay.
 
     If a complex type is ported, the allow-list also gains the tests in `tested_complex` (default: all) it lacks.
     """
     lists = tuple(lists)
-    decisions = [decide(found, entry, ported) for found, entry in find_entries(lists, names)]
+    decisions = [decide(found, entry, ported, failing) for found, entry in find_entries(lists, names)]
     allowing = [found for found in lists if found.kind is ListKind.ALLOW and not found.kept_because]
     if FLOAT2.torch in ported and allowing:
         known = {entry.name for found in lists if found.kind is ListKind.ALLOW for entry in found.entries}

@@ -25,7 +25,7 @@ def plan_addition(
 ) -> Plan:
     """Plans the kernels of an operator that MPS lacks, with this choice of candidates.
 
-    Entries of the test lists stay for the types `listed`.
+    Entries of the test lists stay for the tests `listed`.
 
     Raises PTR012 (unknown), PTR310 to PTR313 (not one that can be added), and what writing its kernels raises.
     """

@@ -83,7 +83,7 @@ def plan_operator(
 
     `recorded` returns the old graph if the source cannot be read, `programs` what the calls of a row compute: rows
     that no stub can serve are ported by those; with `scaffold`, others get a frame to write a kernel in. Entries of the
-    test lists stay for the types `listed` (torch names). Raises PorterError if nothing can be ported.
+    test lists stay for the tests `listed`, which fail still. Raises PorterError if nothing can be ported.
     """
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
@@ -132,7 +132,7 @@ def plan_kernels(
     moved = [migration.served for migration in migrations]
     complete = not any(_find_left_behind(checkout, functions.find_overloads(operator.base), (*moved, *native.ported)))
     dtypes_ported = {dtype.torch for kernel in ported.kernels for dtype in kernel.dtypes} | native.dtypes
-    draft, lists = _free_tests(draft, operator.base, dtypes_ported - {*listed}, complete)
+    draft, lists = _free_tests(draft, operator.base, dtypes_ported, complete, listed)
     return Plan(
         op=op,
         entries=(
@@ -313,15 +313,21 @@ def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:
     return {entry.kernel for entry in lines if MPS_KEY in entry.keys}
 
 
-def _free_tests(draft: Draft, base: str, ported: set[str], complete: bool) -> tuple[Draft, tuple[ListChange, ...]]:
-    """Removes obsolete test-list entries and OpInfo marks of ported dtypes; none if a function stays on MPSGraph."""
+def _free_tests(
+    draft: Draft, base: str, ported: set[str], complete: bool, failing: Collection[str]
+) -> tuple[Draft, tuple[ListChange, ...]]:
+    """Removes obsolete test-list entries and OpInfo marks of ported dtypes; none if a function stays on MPSGraph.
+
+    Entries of tests that are `failing` still stay, and the marks of their dtypes.
+    """
     calls = find_opinfos(draft.fork, base)
     complex_too = {call.key for call in calls if call.dtypes is None or dtypes.FLOAT2.torch in call.dtypes}
-    decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {base}, ported, complex_too)
+    decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {base}, ported, complex_too, failing)
     if not complete:
         why = "other rows of the operator are not ported"
         return draft, tuple(ListChange(d.skip_list.file, d.skip_list.name, d.name, Change.KEPT, why) for d in decisions)
-    decided_marks = [decide_mark(mark, ported) for call in calls for mark in read_marks(call)]
+    freed = ported - {test.rpartition("_mps_")[2] for test in failing}
+    decided_marks = [decide_mark(mark, freed) for call in calls for mark in read_marks(call)]
     draft = draft.apply((*edit_lists(decisions), *edit_marks(decided_marks)))
     changes = [ListChange(d.skip_list.file, d.skip_list.name, d.name, d.change, d.why) for d in decisions]
     return draft, tuple(changes)

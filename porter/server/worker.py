@@ -113,7 +113,8 @@ def run_baseline(
     context = make_context(tree, replace(old, pairs=target.pairs), host.select_opinfos(target.base))
     progress("build of the old path")
     host.load_old_code(tree, old, arithmetic, _path(library))
-    outcomes = runner.run(replace(context, flushes=arithmetic == FLUSH), " or ".join(tests), progress)
+    context = replace(context, flushes=arithmetic == FLUSH, has_before=True)
+    outcomes = runner.run(context, " or ".join(tests), progress)
     return [EarlierResult(each.test, each.status, each.findings) for each in outcomes if each.test in tests]
 
 
@@ -208,9 +209,19 @@ def find_unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
     return [*_find_undispatched(tree, target), *_find_unserved_dtypes(tree, target)]
 
 
-def _find_undispatched(tree: Tree, target: VerifyTarget) -> list[Failure]:
+def _replaces_code(tree: Tree, target: VerifyTarget) -> bool:
+    """Whether MPS had code of its own for a row under test before the edit: otherwise the CPU served it."""
+    found = _read_rows(tree.before(NATIVE_FUNCTIONS), target) if tree.texts else {}
+    return any(name in found and _DISPATCHES.search(found[name].text) for name in target.rows)
+
+
+def _read_rows(text: str, target: VerifyTarget) -> dict[str, registration.Row]:
     bases = dict.fromkeys(map(parse_base_name, target.rows))
-    found = {row.name: row for row in registration.rows(tree.read(NATIVE_FUNCTIONS), bases)}
+    return {row.name: row for row in registration.rows(text, bases)}
+
+
+def _find_undispatched(tree: Tree, target: VerifyTarget) -> list[Failure]:
+    found = _read_rows(tree.read(NATIVE_FUNCTIONS), target)
     wrong = [name for name in target.rows if name not in found or not _DISPATCHES.search(found[name].text)]
     places = [f"{NATIVE_FUNCTIONS}:{found[name].line}" if name in found else NATIVE_FUNCTIONS for name in wrong]
     return [
@@ -268,7 +279,8 @@ def _run_tests(
 
     backend = BACKENDS[options.backend]
     flushes = options.arithmetic == FLUSH or backend.FLUSHES
-    context = replace(context, flushes=flushes, runs_host_code=backend.RUNS_HOST_CODE)
+    has_before = backend.RUNS_HOST_CODE and _replaces_code(tree, target)
+    context = replace(context, flushes=flushes, runs_host_code=backend.RUNS_HOST_CODE, has_before=has_before)
     if options.large:
         return _run_large(context, target, options, progress)
     selected = _select_both(options.expr, CHECKED) if options.checked else options.expr

@@ -61,13 +61,15 @@ class Finding:
     """One thing that a test found wrong, and how many calls of kernels under test computed it.
 
     `sample` is the number of what was compared, or negative if the test broke before it compared. `is_type` says that
-    values agree, and only the type that host code gives a result is another.
+    values agree, and only the type that host code gives a result is another; `is_nearer` that they are beyond
+    upstream's tolerance of the CPU's, and match float64 where these do not.
     """
 
     what: str
     kernel_calls: int
     sample: int = -1
     is_type: bool = False
+    is_nearer: bool = False
 
 
 @dataclass(frozen=True)

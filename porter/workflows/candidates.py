@@ -13,14 +13,14 @@ from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph, no_recording
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
-from porter.verdict.baseline import EXPECTED
+from porter.verdict.baseline import LISTED
 from porter.verdict.result import Failure, Verdict
 
 Prove = Callable[[Plan], Verdict]
 
 
 class Planner(Protocol):
-    """Plans an operator with a choice of candidates; entries of the test lists stay for the types `listed`."""
+    """Plans an operator with a choice of candidates; entries of the test lists stay for the tests `listed`."""
 
     def __call__(
         self,
@@ -49,8 +49,8 @@ class Trial:
 
     @property
     def fails_as_listed(self) -> frozenset[str]:
-        """The dtypes of tests that the fork's lists expected to fail, that fail as before, and that the plan frees."""
-        return frozenset(f.dtype for f in self.verdict.failed_before if f.before == EXPECTED)
+        """The tests that the fork's lists expected to fail, that fail as before, and that the plan frees."""
+        return frozenset(f.test for f in self.verdict.failed_before if f.before in LISTED)
 
     def value_failures(self, kinds: Sequence[Kind]) -> list[Failure]:
         """The failed tests of these dtype kinds in which the kernels ran: they computed wrong values."""

@@ -166,7 +166,7 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
     notes = (
         *spec.notes,
         *(f"{name}: {each}" for each in note_other_sources(functor_spec, functor.origins)),
-        *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
+        *(f"{name}: the CPU kernel raises unless {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
     )
     return _Planned(name, functor_spec, functor, launch, source, lines, notes)
 

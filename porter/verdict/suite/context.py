@@ -29,7 +29,8 @@ class Context:
     `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists; `flushes` says that the run's
     arithmetic takes denormals for zeros; `literals` are the numbers in the text of the kernels; `most` is the
     largest number that they are given, for those that count up to it. A run without the fork's host code has nobody
-    who checks operands for overlaps: not `runs_host_code`.
+    who checks operands for overlaps: not `runs_host_code`. `has_before` says that the fork as it was can be asked about
+    a test that only upstream's own comparison fails.
     """
 
     bases: tuple[str, ...] = ()
@@ -49,6 +50,7 @@ class Context:
     literals: tuple[float, ...] = ()
     most: float = math.inf
     runs_host_code: bool = True
+    has_before: bool = False
 
     def owner(self, host_name: str) -> str:
         """The functor a host_name belongs to: `div_floor` for `div_floor_dense_float_float`, `""` if none."""

@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 from torch.testing._internal.common_device_type import ops
+from torch.testing._internal.common_utils import set_rng_seed
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.core.dtypes import TESTED
-from porter.verdict.suite import lists, samples, tolerances
+from porter.verdict.suite import lists, samples, seeds, tolerances
 from porter.verdict.suite.context import Context, base_name
 from porter.verdict.suite.distributions import find_cases
 from porter.verdict.suite.made_opinfos import list_opinfos
@@ -42,6 +43,7 @@ class OpInfos:
         self.grad_dtypes = [getattr(torch, kind) for kind in kinds]
         self.low_precision = lists.low_precision(context.precision)
         self.tolerances = tolerances.tolerances(context.precision)
+        self._seeds_each = seeds.seeds_each_sample(context.precision)
         self._modifiers = lists.modifiers(context.lists_file, context.lists)
         self._made: dict[tuple[str, torch.dtype, bool], list[SampleInput]] = {}
 
@@ -68,10 +70,14 @@ class OpInfos:
         return not self.context.dtypes or dtype_name(torch.promote_types(one, other)) in self.context.dtypes
 
     def samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
-        """The OpInfo's samples, in memory of their own: making them takes longer than most tests."""
+        """The OpInfo's samples, in memory of their own: making them takes longer than most tests.
+
+        They are those of the fork's own test, which begins with torch's seed.
+        """
         key = (op.formatted_name, dtype, requires_grad)
         if key not in self._made:
-            made = op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True)
+            set_rng_seed()
+            made = op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=self._seeds_each)
             self._made[key] = [samples.keep_on_cpu(op, sample) for sample in made]
         return [samples.copy_sample(sample) for sample in self._made[key]]
 

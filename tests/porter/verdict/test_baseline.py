@@ -127,3 +127,24 @@ def test_the_type_that_host_code_gives_a_result_with_right_values(now: Finding, 
     found = tell_apart(verdict(now), before(replace(TYPE, kernel_calls=0)))
     assert bool(find_candidates(verdict(now))) is now.is_type
     assert found.ok is is_theirs
+
+
+NEARER = Finding("1 of 20 differ", 4, sample=0, is_nearer=True)
+
+
+@pytest.mark.parametrize("status", ["failed", "xfailed", "xpassed"])
+def test_values_nearer_to_float64_than_the_cpu_s_break_no_test_that_failed_or_is_listed(status: str) -> None:
+    assert find_candidates(verdict(NEARER)) == (GRADIENT,)
+    found = tell_apart(verdict(NEARER), before(status=status))
+    assert (found.ok, [each.before for each in found.failed_before]) == (True, [status])
+
+
+@pytest.mark.parametrize("findings", [(NEARER,), (NEARER, WRONG[1])], ids=["alone", "beside others"])
+def test_values_nearer_to_float64_than_the_cpu_s_break_a_test_that_passed(findings: tuple[Finding, ...]) -> None:
+    found = tell_apart(verdict(*findings), before(status="passed"))
+    assert (found.ok, [each.before for each in found.failures]) == (False, ["passed"])
+
+
+def test_values_nearer_to_float64_beside_a_failure_that_the_fork_had() -> None:
+    found = tell_apart(verdict(NEARER, WRONG[1]), before(WRONG[1]))
+    assert (found.ok, found.failed) == (True, 0)

@@ -20,11 +20,14 @@ class Suite(Gradients):
     """One test, of which only what it notes is asked."""
 
     opinfos: Any = SimpleNamespace(
-        tolerances=lambda *_: {"rtol": 1e-3, "atol": 1e-3}, context=SimpleNamespace(count_ported=lambda _: 0)
+        tolerances=lambda *_: {"rtol": 1e-3, "atol": 1e-3},
+        context=SimpleNamespace(count_ported=lambda _: 0, has_before=False),
     )
-    elements = 0
+    elements = answers = 0
 
     def test_results(self) -> None: ...
+
+    def test_output_match_two(self) -> None: ...
 
 
 @pytest.fixture(autouse=True)
@@ -45,4 +48,24 @@ def test_a_result_in_half_is_right_that_matches_float64_where_the_cpu_does_not(
     suite.match_slopes(two, torch.float16, sample, "mps")  # type: ignore[arg-type]
     found = results.get_record("test_results").findings
     assert ["are not close" in each.what for each in found] == [True] * is_wrong
+    found.clear()
+
+
+@pytest.mark.parametrize(("cpu", "mps", "kinds"), [(0.25, 0.0, [True]), (0.0, 0.25, [False]), (0.0, 0.0, [])])
+def test_where_the_fork_as_it_was_can_be_asked_upstream_s_own_test_has_to_match_the_cpu(
+    cpu: float, mps: float, kinds: list[bool]
+) -> None:
+    def off(x: torch.Tensor) -> torch.Tensor:
+        error = (mps if x.device.type == "mps" else cpu) if x.dtype == torch.float16 else 0.0
+        return x * 3 + error
+
+    suite = Suite("test_output_match_two")  # type: ignore[no-untyped-call]
+    suite.opinfos = SimpleNamespace(
+        tolerances=Suite.opinfos.tolerances, context=SimpleNamespace(count_ported=lambda _: 0, has_before=True)
+    )
+    sample = SampleInput(torch.ones(2, 3, dtype=torch.float16))
+    with suite.noting():
+        suite.match(off, torch.float16, sample, "mps")  # type: ignore[arg-type]
+    found = results.get_record("test_output_match_two").findings
+    assert [each.is_nearer for each in found] == kinds, found
     found.clear()
