@@ -7,7 +7,8 @@ The whole fork is built, which takes minutes the first time: its native operator
 others send to MPSGraph is evaluated node by node. One line a test that fails; then the counts. A test that its process
 dies in, or that takes more than N seconds, fails.
 `--save` writes each result as it comes, one JSON object a line. With `--before`, what it wrote for the fork as it was,
-prints the tests that passed then and fail now, and ends with 1 if there are any.
+prints the tests that passed then and do not now, and ends with 1 if there are any. One that passed though the file
+expects it to fail, and fails now, is as the file has it: these are printed, and are no reason for 1.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from unittest import TestCase
 
 PASSED = ("passed", "xpassed")
+_AS_EXPECTED = ("xpassed", "xfailed")
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,22 @@ def main() -> int:
     lost = list_lost(before, found)
     for each in lost:
         print(f"passed before: {each.test}")
+    for each in list_as_expected(before, found):
+        print(f"fails now, as the file expects: {each.test}")
     return int(bool(lost) or not found)
 
 
 def list_lost(before: Iterable[Result], after: Iterable[Result]) -> list[Result]:
     """The tests that passed before and do not now. Tests that ran only once are no part of it."""
-    held = {each.test for each in before if each.status in PASSED}
-    return [each for each in after if each.status not in PASSED and each.test in held]
+    held = {each.test: each.status for each in before if each.status in PASSED}
+    gone = [each for each in after if each.status not in PASSED and each.test in held]
+    return [each for each in gone if (held[each.test], each.status) != _AS_EXPECTED]
+
+
+def list_as_expected(before: Iterable[Result], after: Iterable[Result]) -> list[Result]:
+    """The tests that the file expects to fail, which passed before and fail now."""
+    held = {each.test: each.status for each in before}
+    return [each for each in after if (held.get(each.test), each.status) == _AS_EXPECTED]
 
 
 def _run(options: Namespace) -> Iterator[Result]:
