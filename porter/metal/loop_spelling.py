@@ -36,7 +36,8 @@ class Spelling:
     extreme value (its name and its type), which is the largest that an index can be in threads that have seen none.
     Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer that is read has the element of an
     index, `stored` where one that is written has it. With
-    `has_complex`, the text is a template for complex numbers too. The numbers `scalars` have the type of values.
+    `has_complex`, the text is a template for complex numbers too; with `is_mixed`, for floating types and integers. The
+    numbers `scalars` have the type of values. `widen` gives the type that elements of a parameter's are combined in.
     """
 
     buffers: Mapping[Buffer, str]
@@ -50,8 +51,10 @@ class Spelling:
     join_extreme: Callable[[ReductionKind, str, str, str, str], tuple[str, ...]] | None = None
     place: Callable[[Buffer, str], str] = lambda buffer, index: index
     has_complex: bool = False
+    is_mixed: bool = False
     scalars: frozenset[Named] = frozenset()
     stored: Callable[[Buffer, str], str] = lambda buffer, index: index
+    widen: Callable[[str], str] = lambda parameter: f"c10::metal::opmath_t<{parameter}>"
 
 
 def drop_conversion(store: Store) -> Expr:
@@ -123,6 +126,20 @@ def name_loop(loop: Loop) -> str:
 def strip_index(value: Expr) -> Expr:
     """An index, without its conversion to a number."""
     return value.args[0] if value.op is Op.INDEX_VALUE else value
+
+
+def may_be_nan(dtype: DType | None, spelling: Spelling) -> bool:
+    """Whether a value of a type, or of what instances have in its place, can be NaN."""
+    if dtype is None:
+        return False
+    return dtype.kind is Kind.FLOATING or (spelling.is_mixed and spelling.value(dtype.opmath) != dtype.opmath.metal)
+
+
+def write_nan(text: str, spelling: Spelling, holds: bool = True) -> str:
+    """The condition that a value is NaN, or is not: `isnan` takes no integers."""
+    if spelling.is_mixed:
+        return f"{text} {'!=' if holds else '=='} {text}"
+    return f"{'' if holds else '!'}isnan({text})"
 
 
 def is_plain(text: str) -> bool:

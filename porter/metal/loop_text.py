@@ -10,7 +10,7 @@ from functools import partial
 from itertools import groupby
 from math import prod
 
-from porter.core.dtypes import FLOAT, LONG, Kind
+from porter.core.dtypes import FLOAT, LONG
 from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
@@ -26,10 +26,12 @@ from porter.metal.loop_spelling import (
     find_indexed,
     find_value,
     is_shared,
+    may_be_nan,
     name_loop,
     name_reduction,
     runs_alone,
     strip_index,
+    write_nan,
     write_size,
     write_start,
     write_turn,
@@ -230,7 +232,7 @@ class NestWriter(ExpressionWriter):
         stored = store.value.args[0] if store.value.op is Op.CAST else store.value
         is_total = kind in _ACCUMULATED and expr in (stored, store.value)
         if is_total and re.fullmatch(r"T\d+", element):
-            return f"c10::metal::opmath_t<{element}>"
+            return self.spelling.widen(element)
         is_wide = is_total and element == LONG.metal and self.spelling.join(kind, LONG, "", "")
         return element if is_wide else self.spelling.value(expr.dtype)
 
@@ -282,8 +284,9 @@ class NestWriter(ExpressionWriter):
                 self._bind(value)
             text, place = self.text(value), self.text(strip_index(expr.args[1]))
             tests = [f"{text} {COMPARED[kind]} {extreme}", f"{name} == {none}"]
-            if value.dtype is not None and value.dtype.kind is Kind.FLOATING:
-                tests.append(f"(isnan({text}) && !isnan({extreme}))")
+            if may_be_nan(value.dtype, self.spelling):
+                is_nan, is_number = write_nan(text, self.spelling), write_nan(extreme, self.spelling, holds=False)
+                tests.append(f"({is_nan} && {is_number})")
             self.line(f"if ({' || '.join(tests)}) {{")
             self.lines += [f"  {extreme} = {text};", f"  {name} = {place};", "}"]
 
@@ -333,8 +336,9 @@ class NestWriter(ExpressionWriter):
         texts = [self.text(arg) for arg in expr.args]
         if kind in COMPARED:
             better = is_first = f"{parenthesize(texts[0])} {COMPARED[kind]} {extreme}"
-            if expr.args[0].dtype is not None and expr.args[0].dtype.kind is Kind.FLOATING:
-                is_first = f"(!isnan({extreme}) && (isnan({texts[0]}) || {better}))"
+            if may_be_nan(expr.args[0].dtype, self.spelling):
+                is_nan, is_number = write_nan(texts[0], self.spelling), write_nan(extreme, self.spelling, holds=False)
+                is_first = f"({is_number} && ({is_nan} || {better}))"
             is_first = f"!{extreme}_found || {is_first}"
             self.line(f"if ({is_first}) {{ {extreme} = {texts[0]}; {name} = {texts[1]}; {extreme}_found = true; }}")
         elif kind is ReductionKind.LAST:

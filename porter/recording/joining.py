@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from porter.core.dtypes import BOOL
 from porter.core.errors import PorterError
 from porter.loops.alternatives import list_alternatives
 from porter.loops.building import CallProgram, Values
@@ -49,7 +50,8 @@ def join(cases: Sequence[Case], group: list[Observed]) -> bool:
     first = group[0].program
     for case in cases:
         has_type = (
-            first.dtype in case.program.dtypes
+            _returns_bools(first)  # whose two values the calls have
+            or first.dtype in case.program.dtypes
             or first.structure == case.calls[0].program.structure
             or _moves_elements(case.program)
         )
@@ -122,6 +124,12 @@ def _list_written(nests: Iterable[LoopNest], roles: Mapping[Buffer, Role]) -> se
     """The memory of the call that kernels write."""
     written = {roles[store.buffer] for nest in nests for store in nest.stores}
     return {each for each in written if isinstance(each, (ArgumentBuffer, ResultBuffer))}
+
+
+def _returns_bools(program: CallProgram) -> bool:
+    """Whether a call takes bools and returns some of them, with what else it returns."""
+    result = program.arguments.tensors.get("result0")
+    return program.dtype is BOOL and result is not None and result.dtype is BOOL
 
 
 def _moves_elements(program: SymbolicProgram) -> bool:

@@ -15,6 +15,14 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicPro
 from porter.metal.loop_spelling import copies, drop_conversion
 
 KEY = "T"
+COMBINED = "combined_t"
+COMBINED_HELPER = """\
+// What elements are combined in: simdgroups combine no bools
+template <typename T>
+using combined_t = ::metal::
+    conditional_t<::metal::is_same_v<T, bool>, int, c10::metal::opmath_t<T>>;
+
+"""
 NARROW = tuple(each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each.size < INT.size)
 _OF_COMPLEX = (ReductionKind.SUM, ReductionKind.PRODUCT, ReductionKind.ANY, ReductionKind.ALL)
 _BY_PARTS = ("addition", "subtraction", "negative", "identity")
@@ -52,6 +60,10 @@ class Elements:
         return any(dtype.kind is Kind.COMPLEX for each in self.instances for dtype in each)
 
     @property
+    def has_floating(self) -> bool:
+        return any(each[0].kind is Kind.FLOATING for each in self.instances)
+
+    @property
     def has_long(self) -> bool:
         return LONG.metal in self.types.values() or any(LONG in each for each in self.instances)
 
@@ -59,7 +71,13 @@ class Elements:
         """The type that values are computed in."""
         if self.all_floating or dtype.kind is Kind.BOOL or dtype != self.key.opmath:
             return dtype.metal
-        return f"c10::metal::opmath_t<{KEY}>"
+        return self.widen(KEY)
+
+    def widen(self, parameter: str) -> str:
+        """The type that elements of a parameter's are combined in."""
+        at = [each.name for each in self.parameters].index(parameter)
+        has_bool = any(each[at].kind is Kind.BOOL for each in self.instances)
+        return f"{COMBINED if has_bool else 'c10::metal::opmath_t'}<{parameter}>"
 
 
 def read_elements(

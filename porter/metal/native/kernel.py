@@ -14,7 +14,7 @@ from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Named
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.loop_kernel import join_simdgroup
-from porter.metal.loop_spelling import Spelling, runs_alone
+from porter.metal.loop_spelling import Spelling, runs_alone, write_nan
 from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import Complex, Elements, read_elements
 from porter.metal.native.moments import find_moments
@@ -256,8 +256,8 @@ def _spell(
     def join_extreme(kind: ReductionKind, name: str, index: str, extreme: str, type_: str) -> tuple[str, ...]:
         over = ReductionKind.MAX_NAN if kind is ReductionKind.ARG_MAX else ReductionKind.MIN_NAN
         found = f"{extreme} == row_{extreme}"
-        if elements.all_floating:
-            found = f"{found} || isnan({extreme})"
+        if elements.has_floating:
+            found = f"{found} || {write_nan(extreme, spelling)}"
         value = f"{found} ? {name} : ::metal::numeric_limits<{index}>::max()"
         return (
             f"const {type_} {reduce(over, f'row_{extreme}', type_, extreme)}",
@@ -265,7 +265,7 @@ def _spell(
             f"{extreme} = row_{extreme};",
         )
 
-    return Spelling(
+    spelling = Spelling(
         buffers=names,
         elements=elements.types,
         value=elements.value,
@@ -276,7 +276,10 @@ def _spell(
         width=width if style.threadgroup_reductions else "32",
         join_extreme=join_extreme if style.threadgroup_reductions else None,
         has_complex=elements.has_complex,
+        is_mixed=elements.has_floating and not elements.all_floating,
+        widen=elements.widen,
     )
+    return spelling
 
 
 def _as_map(spelling: Spelling) -> Spelling:

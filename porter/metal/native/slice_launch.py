@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core import dtypes
+from porter.metal.native.elements import COMBINED
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.moments import TYPE as MOMENTS
 from porter.metal.native.slices import name_buffers
@@ -97,8 +98,10 @@ def _find_type(metal: str, types: Mapping[str, str]) -> str:
     known = next((each for each in dtypes.ALL if each.metal == metal), None)
     if known:
         return f"k{known.aten}"
-    parameter = metal.removesuffix(">").partition("<")[2]
-    return f"at::toAccumulateType({types[parameter]}.scalar_type(), kMPS)"
+    spelled, _, parameter = metal.removesuffix(">").partition("<")
+    given = f"{types[parameter]}.scalar_type()"
+    accumulated = f"at::toAccumulateType({given}, kMPS)"
+    return f"{given} == kBool ? kInt : {accumulated}" if spelled == COMBINED else accumulated
 
 
 def write_dispatch(sliced: SlicedRows, pso: str) -> str:

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from porter.core.dtypes import FLOAT, LONG, DType, Kind
+from porter.core.dtypes import FLOAT, LONG, DType
 from porter.loops.expressions import Expr, Op, ReductionKind, find_reductions, walk
 from porter.loops.fusion import LoopNest, Shape, Store
-from porter.metal.loop_spelling import Spelling, find_value, is_shared, name_loop, write_start, write_turn
+from porter.metal.loop_spelling import (
+    Spelling,
+    find_value,
+    is_shared,
+    may_be_nan,
+    name_loop,
+    write_nan,
+    write_start,
+    write_turn,
+)
 from porter.metal.loop_text import NestWriter, Shared
 from porter.metal.native.moments import TYPE as MOMENTS
 from porter.metal.native.moments import Moments, write_addition, write_element, write_end, write_sharing
@@ -229,7 +238,7 @@ def _combine(writer: NestWriter, group: Mapping[Partial, str], stored: Mapping[P
     for each, value in group.items():
         plain = write_turn(each.kind, each.name, value, writer.spelling)
         turn = (write_addition(each.name, value) if each.moments else plain,)
-        lines = _among_equal(each.found_in, stored[each.found_in], turn) if each.found_in else turn
+        lines = _among_equal(each.found_in, stored[each.found_in], turn, writer.spelling) if each.found_in else turn
         writer.lines += [f"  {line}" for line in lines]
     writer.line("}")
     for each in group:
@@ -239,9 +248,9 @@ def _combine(writer: NestWriter, group: Mapping[Partial, str], stored: Mapping[P
         writer.lines += write_sharing(each.name, lane, width) if each.moments else combined
 
 
-def _among_equal(extreme: Partial, value: str, turn: Sequence[str]) -> Iterator[str]:
+def _among_equal(extreme: Partial, value: str, turn: Sequence[str], spelling: Spelling) -> Iterator[str]:
     """What a turn does of slices that have the extreme value."""
-    is_floating = extreme.reduced.dtype is not None and extreme.reduced.dtype.kind is Kind.FLOATING
-    yield f"if ({value} == {extreme.name}{f' || isnan({value})' if is_floating else ''}) {{"
+    nan = f" || {write_nan(value, spelling)}" if may_be_nan(extreme.reduced.dtype, spelling) else ""
+    yield f"if ({value} == {extreme.name}{nan}) {{"
     yield from (f"  {line}" for line in turn)
     yield "}"

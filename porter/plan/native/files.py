@@ -16,6 +16,7 @@ from porter.languages.directives import read_includes
 from porter.languages.source import Source
 from porter.metal.insertion import insert_includes
 from porter.metal.native.coordinate_kernel import SUM_HELPER
+from porter.metal.native.elements import COMBINED_HELPER
 from porter.metal.native.extremes import GREATEST_HELPER, LEAST_HELPER
 from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
@@ -98,6 +99,7 @@ _HELPERS = (
     ("strided_offset(", "strided_offset(", KERNEL_HELPER),
     ("acc_t<", "using acc_t =", ACCUMULATION_HELPER),
     ("sum_t<", "using sum_t =", SUM_HELPER),
+    ("combined_t<", "using combined_t =", COMBINED_HELPER),
     ("least_value<", "inline T least_value(", LEAST_HELPER),
     ("greatest_value<", "inline T greatest_value(", GREATEST_HELPER),
 )

@@ -28,7 +28,6 @@ from porter.verdict.result import Finding
 from porter.verdict.suite import bounds, compare, composed, counters, execution, layouts, results, samples, ties
 from porter.verdict.suite.opinfos import OpInfos, dtype_name
 from porter.verdict.suite.refusals import REFUSALS, is_raised_by_torch
-from porter.verdict.suite.runner import UPSTREAM
 
 Same = Callable[[OpInfo, torch.dtype, SampleInput, Any, Any, str], None]
 _OTHER_DEVICE = "Expected all tensors to be on the same device"
@@ -120,8 +119,8 @@ class Consistency(TestCase):
 
     @property
     def has_upstreams_word(self) -> bool:
-        """Whether the test is one that the fork's own file has too: a port must not break it there."""
-        return self.opinfos.context.has_before and self._testMethodName.startswith(UPSTREAM)
+        """Whether the test is one that the fork's own file has, of the same samples: a port must not break it there."""
+        return self.opinfos.context.has_before and self._testMethodName.startswith("test_output_match")
 
     def first_noted(self) -> AssertionError | None:
         return next((AssertionError(each.what) for each in results.get_record(self._testMethodName).findings), None)
@@ -213,7 +212,7 @@ class Consistency(TestCase):
     ) -> None:
         """Upstream's comparison; also accepts a 16-bit result that matches float64 where the CPU's does not.
 
-        In a test of upstream's name that is a failure of its own kind, where the fork as it was can be asked about it.
+        In the fork's own test that is a failure of its own kind, where the fork as it was can be asked about it.
         `compute` makes the result of a sample on the CPU, where that is not all that the operator returns.
         """
         tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)

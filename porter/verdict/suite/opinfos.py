@@ -72,12 +72,15 @@ class OpInfos:
     def samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
         """The OpInfo's samples, in memory of their own: making them takes longer than most tests.
 
-        They are those of the fork's own test, which begins with torch's seed.
+        They are those of the fork's own test, which begins with torch's seed; its test of gradients draws these between
+        its samples, so that those of this suite have seeds of their own.
         """
         key = (op.formatted_name, dtype, requires_grad)
         if key not in self._made:
-            set_rng_seed()
-            made = op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=self._seeds_each)
+            seeds_each = self._seeds_each or requires_grad
+            if not seeds_each:
+                set_rng_seed()
+            made = op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=seeds_each)
             self._made[key] = [samples.keep_on_cpu(op, sample) for sample in made]
         return [samples.copy_sample(sample) for sample in self._made[key]]
 

@@ -1,3 +1,5 @@
+import math
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,3 +100,9 @@ def test_the_next_float_is_one_unit_away_denormals_too(value: float) -> None:
     here = torch.tensor([value], dtype=torch.float32)
     above = torch.nextafter(here, torch.tensor(torch.inf))
     assert bounds.ulp_with_denormals(above, here.double()).item() == 1.0
+
+
+def test_a_result_out_of_range_is_as_near_where_double_precision_rounds_to_it() -> None:
+    cpu, want = torch.tensor([math.nan, 1.0]), torch.tensor([math.inf, 1.0], dtype=torch.float64)
+    assert bounds.is_as_near(torch.tensor([math.inf, 1.0]), [(cpu, want)])
+    assert not bounds.is_as_near(torch.tensor([-math.inf, 1.0]), [(cpu, want)])
