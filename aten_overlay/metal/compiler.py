@@ -158,6 +158,8 @@ def _hint(error: Message) -> str:
 
 _HINT = "Fix the source; the message is from the compiler."
 _HINTS = {
+    "matching function for call to 'simd_": "Check the arguments: lanes exchange no bools, and numbers as they are.",
+    "matching function for call to 'quad_": "Check the arguments: lanes exchange no bools, and numbers as they are.",
     "file not found": "Name the folder that holds it as an include folder.",
     "no matching function for call": "Check the arguments: Metal converts no vector to another type by itself.",
     "ambiguous": "Convert an argument, or name the namespace.",

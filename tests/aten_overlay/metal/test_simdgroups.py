@@ -162,3 +162,15 @@ def test_accesses_in_bounds_pass_the_checks(checked: Library) -> None:
     checked.run("beyond_shared", [out], [16], [16], threadgroup_bytes=[64])
     checked.run("beyond_own", [out], [16], [16])
     assert out.tolist() == list(range(16))
+
+
+@pytest.mark.parametrize(
+    "call", ["simd_sum(x[i])", "simd_product(x[i])", "simd_shuffle_down(x[i], 1)", "quad_max(x[i])"]
+)
+def test_lanes_exchange_no_bools(call: str) -> None:
+    body = "kernel void k(device T* out, constant T* x, uint i [[thread_position_in_grid]]) { out[i] = %s; }"
+    text = f"#include <metal_stdlib>\nusing namespace metal;\n{body % call}"
+    compile_kernels(text.replace("T*", "int*"), ("k",))
+    with pytest.raises(OverlayError, match="no matching function") as error:
+        compile_kernels(text.replace("T*", "bool*"), ("k",))
+    assert (error.value.code, "lanes exchange no bools" in error.value.hint) == ("PTR101", True)

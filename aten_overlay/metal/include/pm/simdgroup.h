@@ -3,8 +3,8 @@
 #pragma once
 
 namespace metal {
-// A swizzle goes by the forms of forms.h.
-#define PM_EXCHANGE template <class T, class = enable_if_t<!pm::stands_for_vector<T>>> PM_INLINE
+// Lanes exchange no bools. A swizzle goes by the forms of forms.h.
+#define PM_EXCHANGE template <class T, class = enable_if_t<!pm::stands_for_vector<T> && !is_same_v<T, bool>>> PM_INLINE
 #define PM_REDUCTION(name, f) \
   PM_EXCHANGE T simd_##name(T v) { return pm::reduce<T, pm::f<T>>(v); } \
   PM_EXCHANGE T quad_##name(T v) { return pm::quad_reduce<T, pm::f<T>>(v); }
