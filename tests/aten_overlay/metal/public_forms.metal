@@ -162,6 +162,15 @@ kernel void matrices(device float* out [[buffer(0)]]) {
   m /= 2.0;
   out[5] = (float2x2(6, 9, 12, 15) / 3.0f)[1][0] + m[0][1];
 }
+kernel void packed_conversions(device float* out [[buffer(0)]], device const packed_char4* bytes [[buffer(1)]]) {
+  const packed_float4 low = packed_float4(bytes[0] & packed_char4(0x0F)) * 2.0f;
+  const packed_half4 whole = packed_half4(bytes[0]);
+  const packed_float3 part = packed_float3(bytes[0].wyx);
+  const packed_int2 cut = packed_int2(float2(2.75f, -1.5f));
+  for (int i = 0; i < 4; ++i) out[i] = low[i] + float(whole[i]);
+  for (int i = 0; i < 3; ++i) out[4 + i] = part[i];
+  for (int i = 0; i < 2; ++i) out[7 + i] = cut[i];
+}
 constant metal::os_log journal("porter", "forms");
 kernel void logs(device float* out [[buffer(0)]]) {
   journal.log_error("%d is not %.2f", 3, out[0]);

@@ -15,7 +15,7 @@ from aten_overlay.metal.launch import Library
 SOURCE = Path(__file__).with_name("public_forms.metal")
 CONSTANTS = ((20, 3), (21, True), (8, 5))
 RIGHT = ("arrays", "spaces", "swizzles", "scalars", "matrices", "logs", "too_much", "limited_2", "limited_2_1",
-         "twice", "swizzles_of_swizzles", "known")  # fmt: skip
+         "twice", "swizzles_of_swizzles", "known", "packed_conversions")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +108,11 @@ def test_swizzles_of_swizzles_are_places_too(library: Library) -> None:
 
 def test_matrices_convert_and_accumulate(library: Library) -> None:
     assert _run(library, "matrices", 6) == [3, 4, 6, 9, 17, 4 + 2]
+
+
+def test_packed_vectors_convert_to_those_of_other_elements(library: Library) -> None:
+    found = _run(library, "packed_conversions", 9, np.array([17, -2, 35, 4], np.int8))
+    assert found == [2 + 17, 28 - 2, 6 + 35, 8 + 4, 4, -2, 17, 2, -1]
 
 
 def test_a_kernel_has_the_name_of_a_library_function() -> None:

@@ -19,6 +19,9 @@ namespace pm {
     PM_INLINE constexpr packed(const vector& o) : PM_LIST_##N(PM_RELOAD) {} \
     template <int M, int... I, class = enable_t<sizeof...(I) == N>> \
     PM_INLINE constexpr packed(const swizzle<T, M, I...>& s) : packed(vector(s)) {} \
+    template <class V, class = enable_t<!__is_same(V, vector) && !is_number<V> && __is_constructible(vector, const V&) && \
+                                        !__is_convertible_to(const V&, vector)>> \
+    PM_INLINE explicit constexpr packed(const V& o) : packed(vector(o)) {} \
     template <class U, class = enable_t<is_number<U>>> PM_INLINE constexpr packed(U s) : PM_LIST_##N(PM_SPLAT) {} \
     template <class A, class B, class... C, class = enable_t<__is_constructible(vector, A, B, C...)>> \
     PM_INLINE constexpr packed(const A& a, const B& b, const C&... c) : packed(vector(a, b, c...)) {} \
