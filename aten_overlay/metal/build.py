@@ -28,6 +28,7 @@ from aten_overlay.metal.generate import generate
 from aten_overlay.metal.inlining import inline_all, relax_inlining
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.reach import find_reached, shares_state
+from aten_overlay.metal.refusals import refuse
 from aten_overlay.metal.sanitizer.checks import mask
 from aten_overlay.metal.sanitizer.copies import ALIASING, copy_values
 from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
@@ -130,7 +131,8 @@ DEFAULT = Options()
 def host_names(source: Path | str, options: Options = DEFAULT) -> tuple[str, ...]:
     """The name of every kernel in `source` (a file, or the text itself), in its order.
 
-    Raises PTR100 (no compiler), PTR101 (preprocessing fails), PTR103, PTR108 (one name twice) or PTR109.
+    Raises PTR100 (no compiler), PTR101 (preprocessing fails, or Apple's compiler refuses it), PTR103, PTR108 (one name
+    twice) or PTR109.
     """
     return tuple(i.host_name for i in read_unit(preprocess(source, options)).instances)
 
@@ -348,8 +350,9 @@ def _precompiled_header(options: Options) -> Path:
 
 @lru_cache(maxsize=8)
 def read_unit(text: str) -> Unit:
-    """What preprocessed source declares. Raises PTR103 or PTR108."""
+    """What preprocessed source declares. Raises PTR101 (Apple's compiler refuses it), PTR103 or PTR108."""
     unit = parse(read(text))
+    refuse(unit)
     if (bound := pass_bound_variables(unit)) != text:
         unit = parse(read(bound))
     seen: dict[str, Instance] = {}

@@ -123,12 +123,14 @@ RULES: tuple[Rule, ...] = (
             "void f(constant float* x) { x[0] = 1; }",
             "void f(constant float* x) { *x += 1; }",
             "void f(constant void* x) { float y = *static_cast<device float*>(x); }",
+            "void f(device const float* x) { constant float* y = (constant float*)x; }",
             "float g(thread float* p) { return *p; } float f(device float* x) { return g(x); }",
         ),
         (
             "void f(device float* x, constant float* y) { x[0] = y[0]; }",
             "float g(device float* p) { return *p; } float f(device float* x) { return g(x); }",
             "float f(constant void* x) { return *static_cast<constant float*>(x); }",
+            "float f(device const char* x) { return *(device const float*)x + ((device float*)(x + 4))[0]; }",
         ),
     ),
     Rule(

@@ -292,13 +292,27 @@ def _is_written(body: tuple[Token, ...], at: int) -> bool:
 
 
 def _cast_space(body: tuple[Token, ...], at: int) -> str:
-    """Returns the address space in a cast directly around token `at`."""
+    """Returns the address space in a cast directly around token `at`, or before it: `(device float*)x`."""
+    if spaced := _space_before(body, at):
+        return spaced
     if at < 4 or body[at - 1].text != "(" or body[at - 2].text != ">" or _next(body, at) != ")":
         return ""
     for k in range(at - 3, max(at - 14, -1), -1):
         if body[k].text in ("static_cast", "reinterpret_cast"):
             return next((t.text for t in body[k:at] if t.text in _SPACES), "")
     return ""
+
+
+def _space_before(body: tuple[Token, ...], at: int) -> str:
+    """Returns the address space of the pointer in the parentheses before token `at`, or "".
+
+    A name that is indexed or called next is not what is cast.
+    """
+    if at < 4 or body[at - 1].text != ")" or body[at - 2].text != "*" or _next(body, at) in ("[", "(", ".", "->"):
+        return ""
+    opening = next((k for k in range(at - 3, max(at - 12, -1), -1) if body[k].text in ("(", ")", ";")), at)
+    words = [t.text for t in body[opening + 1 : at - 2]] if body[opening].text == "(" else []
+    return next((word for word in words if word in _SPACES), "")
 
 
 def _argument_space(body: tuple[Token, ...], at: int, signatures: dict[str, list[str]]) -> str:
