@@ -13,6 +13,8 @@ from aten_overlay.metal.syntax import Declaration, class_key
 AS_VECTOR = " ->* ::pm::as_vector"
 _SWIZZLE = re.compile(r"[xyzw]{2,4}$|[rgba]{2,4}$")
 _COMPONENTS = re.compile(r"[xyzw]{1,4}$|[rgba]{1,4}$")
+_COLORS = re.compile(r"[rgba]{2,4}$")
+_PLACES = str.maketrans("rgba", "xyzw")
 _ACCESS = (".", "->")
 
 
@@ -42,7 +44,9 @@ def find_deduced(source: Source, declaration: Declaration, templates: Collection
 
 
 def find_nested(source: Source, declarations: Iterable[Declaration]) -> list[tuple[int, int, str]]:
-    """The tokens, from the first to the last, of swizzles of swizzles, with the one swizzle that does the same."""
+    """The tokens, from the first to the last, of swizzles of swizzles and of those that repeat a color (`rrr`).
+
+    Each comes with the one swizzle that does the same."""
     found = [nested for declaration in declarations for nested in _find_nested(source, declaration)]
     # What is named elsewhere than behind a point may be a member of a class.
     named = {token for i, token in enumerate(source.tokens) if source.tokens[i - 1] not in _ACCESS} if found else set()
@@ -57,9 +61,13 @@ def _find_nested(source: Source, declaration: Declaration) -> Iterator[tuple[int
         if tokens[i] in _ACCESS and _SWIZZLE.match(made):
             while _token(source, last + 1) == "." and (inner := _compose(made, _token(source, last + 2))):
                 last, made = last + 2, inner
-        if last > first:
-            yield first, last, made
+        if last > first or (tokens[i] in _ACCESS and _repeats_color(made)):
+            yield first, last, made.translate(_PLACES) if _repeats_color(made) else made
         i = last
+
+
+def _repeats_color(swizzle: str) -> bool:
+    return _COLORS.match(swizzle) is not None and len(set(swizzle)) < len(swizzle)
 
 
 def _compose(outer: str, inner: str) -> str:

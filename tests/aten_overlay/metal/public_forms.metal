@@ -111,6 +111,19 @@ kernel void swizzles(device float* out [[buffer(0)]]) {
 struct Corner {
   float2 wz;
 };
+struct Named {
+  float gg;
+};
+kernel void repeated_colors(device float* out [[buffer(0)]], device float4* pixels [[buffer(1)]]) {
+  float4 v = pixels[0].rrrr + float4(pixels->bbg, 1);
+  out[0] = v.x + 10 * v.y + 100 * v.z + 1000 * v.w;
+  v.rg += pixels[0].aa;
+  const auto turned = v.gbbr.rr;
+  out[1] = turned.x + turned.y;
+  out[2] = metal::dot(metal::mix(v.rrr, v.bbb, v.ggg), float3(1)) + v.aaaa.g;
+  Named named{7};
+  out[3] = named.gg;
+}
 kernel void swizzles_of_swizzles(device float* out [[buffer(0)]], device Corner* corners [[buffer(1)]]) {
   float4 v(1, 2, 3, 4);
   out[0] = v.rgba.a;

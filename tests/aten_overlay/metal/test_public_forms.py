@@ -15,7 +15,8 @@ from aten_overlay.metal.launch import Library
 SOURCE = Path(__file__).with_name("public_forms.metal")
 CONSTANTS = ((20, 3), (21, True), (8, 5))
 RIGHT = ("arrays", "spaces", "swizzles", "scalars", "matrices", "logs", "too_much", "limited_2", "limited_2_1",
-         "twice", "swizzles_of_swizzles", "known", "packed_conversions")  # fmt: skip
+         "twice", "swizzles_of_swizzles", "known", "packed_conversions",
+         "repeated_colors")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +105,12 @@ def test_swizzles_of_swizzles_are_places_too(library: Library) -> None:
     corners = np.array([7, 80], np.float32)
     found = _run(library, "swizzles_of_swizzles", 5, corners)
     assert found == [4, 1 + 20 + 30, 20 + 10 * 4, 1 * 4 + 20 * 30 + 60, 87]
+
+
+def test_swizzles_of_colors_may_repeat_them(library: Library) -> None:
+    # v is (1 + 3, 1 + 3, 1 + 2, 1 + 1), then (8, 8, 3, 2)
+    found = _run(library, "repeated_colors", 4, np.array([1, 2, 3, 4], np.float32))
+    assert found == [4 + 40 + 300 + 2000, 8 + 8, 3 * (8 + (3 - 8) * 8) + 2, 7]
 
 
 def test_matrices_convert_and_accumulate(library: Library) -> None:

@@ -31,7 +31,7 @@ TAKEN = (
     f"{LIMIT} kernel void f(device float* x) {{}}",
     f"{LIMIT} [[kernel]] void f(device float* x) {{}}",
     f"[[kernel]] {LIMIT} void f(device float* x) {{}}",
-    f"[[kernel, max_total_threads_per_threadgroup(64)]] void f(device float* x) {{}}",
+    "[[kernel, max_total_threads_per_threadgroup(64)]] void f(device float* x) {}",
     f"kernel void f {LIMIT} (device float* x) {{}}",
     "template <class T> [[kernel]] void g(device T* x) {}\n"
     'template [[host_name("f")]] [[kernel]] decltype(g<half>) g<half>;',

@@ -1,4 +1,5 @@
-// Swizzle members of each vector size, as macros over M(name, indices...): every read, duplicates included.
+// Swizzle members of each vector size, as macros over M(name, indices...): every read, duplicates included. Of colors those
+// without duplicates: the front end writes `xxx` for `rrr`, since each member makes every vector slower to compile.
 #pragma once
 #define PM_SWIZZLES_2(M) \
   M(xx, 0, 0) M(xy, 0, 1) M(yx, 1, 0) M(yy, 1, 1) M(xxx, 0, 0, 0) M(xxy, 0, 0, 1) M(xyx, 0, 1, 0) M(xyy, 0, 1, 1) \
