@@ -46,8 +46,8 @@ PRELOADED = (
     "porter.verdict.suite.sample_results",
 )
 _DISPATCHES = re.compile(r"^[ \w,]*\bMPS\b[ \w,]*:", re.M)
-# The tests of the slow run with bounds checks: all layouts and targets, in two dtypes.
-CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
+# The tests of the slow run with bounds checks: all layouts, targets and indices beyond a tensor, in two dtypes.
+CHECKED = "(test_layouts or test_out_ or test_inplace or test_indices_beyond) and (float32 or int32)"
 
 
 def preload(backend: str) -> None:
@@ -280,7 +280,13 @@ def _run_tests(
     backend = BACKENDS[options.backend]
     flushes = options.arithmetic == FLUSH or backend.FLUSHES
     has_before = backend.RUNS_HOST_CODE and _replaces_code(tree, target)
-    context = replace(context, flushes=flushes, runs_host_code=backend.RUNS_HOST_CODE, has_before=has_before)
+    context = replace(
+        context,
+        flushes=flushes,
+        runs_host_code=backend.RUNS_HOST_CODE,
+        checks_memory=options.checked,
+        has_before=has_before,
+    )
     if options.large:
         return _run_large(context, target, options, progress)
     selected = _select_both(options.expr, CHECKED) if options.checked else options.expr

@@ -63,6 +63,11 @@ def keep_computed(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[
     yield from (each for each, outcome in _try_all(op, varied) if outcome == _COMPUTED)
 
 
+def keep_refused(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[Varied]:
+    """Those that the CPU raises an error for."""
+    yield from (each for each, outcome in _try_all(op, varied) if outcome == _REFUSED)
+
+
 def keep_survived(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[Varied]:
     """Those that end no process on the CPU."""
     yield from (each for each, _ in _try_all(op, varied))

@@ -29,7 +29,8 @@ class Context:
     `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists; `flushes` says that the run's
     arithmetic takes denormals for zeros; `literals` are the numbers in the text of the kernels; `most` is the
     largest number that they are given, for those that count up to it. A run without the fork's host code has nobody
-    who checks operands for overlaps: not `runs_host_code`. `has_before` says that the fork as it was can be asked about
+    who checks operands for overlaps: not `runs_host_code`. One that `checks_memory` reports what kernels reach beyond
+    their tensors, as others do not. `has_before` says that the fork as it was can be asked about
     a test that only upstream's own comparison fails.
     """
 
@@ -50,6 +51,7 @@ class Context:
     literals: tuple[float, ...] = ()
     most: float = math.inf
     runs_host_code: bool = True
+    checks_memory: bool = False
     has_before: bool = False
 
     def owner(self, host_name: str) -> str:

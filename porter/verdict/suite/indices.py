@@ -41,6 +41,18 @@ def put_outside(sample: SampleInput, place: Place) -> SampleInput:
     return _replace(sample, {place: _change_first(_read(sample, place).long(), OUTSIDE)})
 
 
+def put_beyond(sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:
+    """Yields the sample with one index just beyond either end of a dimension of the input's, with a name for messages.
+
+    That is where a kernel without a guard reaches memory that is not its tensor's; which dimension is meant, the CPU
+    tells by refusing the sample.
+    """
+    index = _read(sample, place)
+    for size in dict.fromkeys(sample.input.shape):
+        for beyond in (size, -size - 1):
+            yield f"{place} with {beyond} beyond {size}", _replace(sample, {place: _put_first(index, beyond)})
+
+
 def vary_indices(sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:
     """Yields the sample with one index tensor varied, with a name for messages; the CPU may refuse some of them."""
     index = _read(sample, place)
@@ -62,6 +74,12 @@ def _count_back(index: torch.Tensor, size: int) -> torch.Tensor:
 def _change_first(index: torch.Tensor, by: int) -> torch.Tensor:
     changed = index.clone(memory_format=torch.contiguous_format)
     changed.view(-1)[0] += by
+    return changed
+
+
+def _put_first(index: torch.Tensor, value: int) -> torch.Tensor:
+    changed = index.clone(memory_format=torch.contiguous_format)
+    changed.view(-1)[0] = value
     return changed
 
 

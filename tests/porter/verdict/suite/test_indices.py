@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.arguments import keep_computed, keep_survived
-from porter.verdict.suite.indices import FAR, list_indices, put_outside, vary_indices
+from porter.verdict.suite.arguments import keep_computed, keep_refused, keep_survived
+from porter.verdict.suite.indices import FAR, list_indices, put_beyond, put_outside, vary_indices
 
 SELECT = SampleInput(torch.randn(3, 5), args=(1, torch.tensor([4, 0, 2])))
 ADD = SampleInput(torch.randn(3, 5), args=(1, torch.tensor([4, 0]), torch.randn(3, 2)), kwargs={"alpha": 2})
@@ -83,3 +83,10 @@ def test_a_kernel_that_reads_some_bits_of_an_index_differs(bits: int) -> None:
     sample = SampleInput(torch.randn(3, 2), args=(torch.tensor([1, 0, 1]),))
     found = [each for _, each in vary_indices(sample, 0) if each.args[0].shape == (3,)]
     assert any(not add_rows(each, bits).equal(add_rows(each, 64)) for each in found)
+
+
+def test_an_index_just_beyond_is_one_that_the_cpu_refuses() -> None:
+    found = [label for label, _ in keep_refused(torch.index_add, put_beyond(ADD, 1))]
+    assert found == ["1 with -4 beyond 3", "1 with 5 beyond 5", "1 with -6 beyond 5"]
+    beyond = dict(put_beyond(ADD, 1))["1 with 5 beyond 5"]
+    assert beyond.args[1].tolist() == [5, 0] and ADD.args[1].tolist() == [4, 0]

@@ -1,0 +1,68 @@
+"""`TestIndicesBeyondMPS.test_indices_beyond_<op>_mps_<dtype>`: samples with an index that the CPU refuses.
+
+A kernel cannot refuse a call. It guards what it reads and writes, or reports the index; what comes of it is not
+compared. Only a run that checks memory sees the difference.
+"""
+
+# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.arguments import Varied, keep_computed, keep_refused
+from porter.verdict.suite.consistency import Consistency, instantiate, summary
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.indices import list_indices, put_beyond
+from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+
+OPINFOS = opinfos(get_context())
+FORWARD = OPINFOS.select("mps_ops_modifier") if OPINFOS.context.checks_memory else []
+SAMPLES = 6
+_CODED = "PTR"
+
+
+def takes_indices(op: OpInfo, dtype: torch.dtype) -> bool:
+    """Whether there is an index tensor to vary; where the OpInfo raises an error, its test is to tell."""
+    try:
+        return any(list_indices(each) for each in OPINFOS.samples(op, dtype))
+    except Exception:
+        return True
+
+
+def list_varied(op: OpInfo, samples: list[SampleInput]) -> Iterator[Varied]:
+    """Samples with an index beyond the input that the CPU refuses, of those that it computes as they are."""
+    taken = (each for _, each in keep_computed(op, (("", each) for each in samples)))
+    found = [(each, place) for each in taken for place in list_indices(each)]
+    few = found[:: len(found) // SAMPLES + 1]
+    yield from keep_refused(op, (varied for each, place in few for varied in put_beyond(each, place)))
+
+
+class TestIndicesBeyond(Consistency):
+    """An index that names nothing reaches no memory beyond a tensor."""
+
+    opinfos = OPINFOS
+    elements = answers = 0
+
+    @parametrize_over(
+        [each for each in FORWARD if not is_pointwise(each)], applies=takes_indices, allowed_dtypes=[torch.float32]
+    )
+    def test_indices_beyond(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for label, sample in list_varied(op, OPINFOS.samples(op, dtype)):
+            with self.noting():
+                self.run_beyond(op, sample, device, label)
+        self.raise_noted()
+
+    def run_beyond(self, op: OpInfo, sample: SampleInput, device: str, label: str) -> None:
+        """Runs a sample on the device, which may refuse it too; what checks memory tells has a code."""
+        try:
+            self.mps(op, sample, device)
+        except Exception as error:
+            if _CODED in str(error):
+                raise AssertionError(f"index {label}: {error}\n{summary(sample)}") from None
+
+
+instantiate(TestIndicesBeyond, globals())
