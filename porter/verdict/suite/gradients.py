@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,16 +12,29 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import compare, counters, execution, samples
+from porter.verdict.suite import compare, counters, execution, layouts, samples
 from porter.verdict.suite.consistency import Consistency, count_computed_elements
 
 
 class Gradients(Consistency):
     """Runs samples forward and backward on both devices."""
 
-    def match_slopes(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, label: str = "") -> None:
-        """Notes where results or gradients differ."""
-        want, wanted_from = run_forward(op, sample)
+    def match_slopes(
+        self,
+        op: OpInfo,
+        dtype: torch.dtype,
+        sample: SampleInput,
+        device: str,
+        label: str = "",
+        seeds: Sequence[torch.Tensor] | None = None,
+        dense: SampleInput | None = None,
+    ) -> None:
+        """Notes where results or gradients differ.
+
+        `seeds` are gradients of the results, by default random ones, and `dense` is the sample that the CPU computes,
+        where that has other layouts than what the device gets.
+        """
+        want, wanted_from = run_forward(op, dense or sample)
         mirrored = _mirror(sample, device)
         before = counters.read_kernels()
         with execution.device_context():
@@ -32,12 +45,13 @@ class Gradients(Consistency):
                 self.same(op, dtype, sample, mine, theirs, label, partial(_compute_output, op, sample, i))
         if want:
             tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)
-            seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
-            slopes = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
+            given = list(seeds or make_seeds(want))
+            plain = [layouts.make_dense(each) for each in given] if seeds else given
+            slopes = torch.autograd.grad(want, wanted_from, plain, allow_unused=True)
             with self.noting():
                 with execution.device_context():
-                    ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
-                self.same_slopes(ours, slopes, lambda: _exact_slopes(op, sample, seeds), label, **tolerance)
+                    ours = torch.autograd.grad(got, got_from, samples.mirror(given, device), allow_unused=True)
+                self.same_slopes(ours, slopes, lambda: _exact_slopes(op, sample, plain), label, **tolerance)
 
     def reach(self, op: OpInfo, sample: SampleInput, device: str) -> None:
         """Runs a sample forward and backward on the device alone: upstream's own test compares it."""
@@ -62,6 +76,11 @@ def differentiate(op: OpInfo, *args: Any, **kwargs: Any) -> Any:
     if not outputs:
         return None
     return torch.autograd.grad(outputs, inputs, list(map(torch.ones_like, outputs)), allow_unused=True)
+
+
+def make_seeds(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Random gradients of results."""
+    return [torch.rand_like(each, dtype=torch.float64).to(each.dtype) for each in results]
 
 
 def run_forward(op: OpInfo, sample: SampleInput) -> tuple[list[torch.Tensor], list[torch.Tensor]]:

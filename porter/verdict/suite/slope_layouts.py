@@ -1,0 +1,80 @@
+"""Gradients that come in, and operands to differentiate by, in other memory layouts.
+
+The gradient of a sum is one element that is expanded, that of a transposed result is transposed. A layout changes no
+result, so that what is right is the CPU's for dense memory.
+"""
+
+# mypy: disable-error-code="no-untyped-call, no-any-return"
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.gradients import make_seeds, run_forward
+from porter.verdict.suite.layouts import LAYOUTS, Transform, expand, make_dense
+from porter.verdict.suite.refusals import REFUSALS
+
+Seeds = list[torch.Tensor]
+
+
+def expand_one(tensor: torch.Tensor) -> torch.Tensor:
+    """One element in all places, as the gradient of a sum has it."""
+    return tensor.flatten()[:1].view([1] * tensor.ndim).expand(tensor.shape) if tensor.numel() else tensor
+
+
+def expand_first(tensor: torch.Tensor) -> torch.Tensor:
+    """The first of the outermost dimension in all places of it."""
+    return tensor[:1].expand(tensor.shape) if tensor.ndim and len(tensor) else tensor
+
+
+SEEDS = {**LAYOUTS, "expanded from one element": expand_one, "expanded in the first dimension": expand_first}
+
+
+def vary_seeds(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, Seeds]]:
+    """Gradients of a sample's results in each other layout that the CPU takes, with names for messages."""
+    dense = make_seeds(run_forward(op, sample)[0])
+    for name, change in SEEDS.items():
+        seeds = [change(each) for each in dense]
+        if any(map(_differ, seeds, dense)) and _is_differentiated(op, sample, seeds):
+            yield name, seeds
+
+
+def vary_operands(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with all tensors in each other layout of the same elements in which the CPU differentiates it.
+
+    Of elements that are expanded to equal ones, an operator that picks some may pick others than the CPU.
+    """
+    for name, change in ((name, change) for name, change in LAYOUTS.items() if change is not expand):
+        varied = sample.transform(lambda value, change=change: _change_leaf(value, change))
+        if _is_differentiated(op, varied, None):
+            yield name, varied
+
+
+def make_dense_leaves(sample: SampleInput) -> SampleInput:
+    """The sample with the same elements in dense memory."""
+    made: SampleInput = sample.transform(lambda value: _change_leaf(value, make_dense))
+    return made
+
+
+def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return (one.stride(), one.storage_offset()) != (other.stride(), other.storage_offset())
+
+
+def _is_differentiated(op: OpInfo, sample: SampleInput, seeds: Seeds | None) -> bool:
+    """Whether the CPU has gradients of a sample, and does not refuse to make them."""
+    try:
+        outputs, inputs = run_forward(op, sample)
+        torch.autograd.grad(outputs, inputs, seeds or make_seeds(outputs), allow_unused=True)
+    except REFUSALS:
+        return False
+    return bool(outputs)
+
+
+def _change_leaf(value: Any, change: Transform) -> Any:
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return value
+    return change(value.detach()).requires_grad_(value.requires_grad)

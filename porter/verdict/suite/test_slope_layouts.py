@@ -1,0 +1,41 @@
+"""`TestSlopeLayoutsMPS.test_slopes_by_layouts_<op>_mps_float32`: gradients where memory is laid out in other ways.
+
+The other tests differentiate by dense tensors, with dense gradients of the results.
+"""
+
+# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+
+from __future__ import annotations
+
+import torch
+from torch.testing._internal.common_device_type import OpDTypes
+from torch.testing._internal.opinfo.core import OpInfo
+
+from porter.verdict.suite.consistency import instantiate
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.gradients import Gradients
+from porter.verdict.suite.opinfos import opinfos, parametrize_over
+from porter.verdict.suite.slope_layouts import make_dense_leaves, vary_operands, vary_seeds
+
+OPINFOS = opinfos(get_context())
+SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+
+
+class TestSlopeLayouts(Gradients):
+    """A layout changes no gradient."""
+
+    opinfos = OPINFOS
+
+    @parametrize_over(SLOPES, dtypes=OpDTypes.supported_backward, allowed_dtypes=[torch.float32])
+    def test_slopes_by_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.count_calls(dtype, op, slopes=True):
+            for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
+                for label, each in vary_operands(op, sample):
+                    with self.asking():
+                        self.match_slopes(op, dtype, each, device, f"{label}: ", dense=make_dense_leaves(each))
+                for label, seeds in vary_seeds(op, sample):
+                    with self.asking():
+                        self.match_slopes(op, dtype, sample, device, f"gradient {label}: ", seeds)
+
+
+instantiate(TestSlopeLayouts, globals())
