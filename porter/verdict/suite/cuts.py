@@ -1,0 +1,71 @@
+"""Samples with one tensor a little smaller than it was, where the operator allows that.
+
+A kernel that goes over the sizes of one operand and reads another by them is right where both are of one size.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite.margins import Margins
+
+
+def cut_operands(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """Yields the sample with one tensor without the last of a dimension, with a name for messages; the CPU may refuse
+    some of them.
+
+    Only of several tensors: what one alone has, others tests vary.
+    """
+    count = len(_list_tensors(sample))
+    for at, tensor in enumerate(_list_tensors(sample) if count > 1 else ()):
+        for dim, size in enumerate(tensor.shape):
+            if size > 1:
+                yield f"tensor {at} cut in dimension {dim}", sample.transform(_Cut(at, dim))
+
+
+@dataclass
+class _Cut:
+    """Cuts the n-th tensor that it is called with."""
+
+    at: int
+    dim: int
+
+    def __call__(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        self.at -= 1
+        if self.at != -1:
+            return value
+        return value.detach().narrow(self.dim, 0, value.shape[self.dim] - 1).clone()
+
+
+def stay_inside(op: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator on the CPU, with a ValueError where it reaches beyond its operands; not all kernels check sizes."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        margins = Margins()
+        placed, named = pytree.tree_map_only(torch.Tensor, margins.place, (args, kwargs))
+        result, again = op(*args, **kwargs), op(*placed, **named)
+        if not margins.are_intact() or not _are_equal(result, again):
+            raise ValueError("reaches beyond its operands")
+        return result
+
+    return call
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    pairs = list(zip(pytree.tree_leaves(one), pytree.tree_leaves(other), strict=True))
+    return all(torch.allclose(a, b, equal_nan=True) for a, b in pairs if isinstance(a, torch.Tensor))
+
+
+def _list_tensors(sample: SampleInput) -> list[torch.Tensor]:
+    every = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return [each for each in every if isinstance(each, torch.Tensor)]

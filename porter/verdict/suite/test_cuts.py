@@ -1,0 +1,52 @@
+"""`TestCutsMPS.test_cuts_<op>_mps_<dtype>`: samples with one tensor smaller in a dimension, where the CPU allows it."""
+
+# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo
+
+from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.consistency import Consistency, instantiate
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.cuts import cut_operands, stay_inside
+from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+
+OPINFOS = opinfos(get_context())
+FORWARD = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
+SAMPLES = 6
+
+
+def list_varied(op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Those with a tensor cut that the CPU computes, after some as they are, which a kernel has to compute."""
+    found = OPINFOS.samples(op, dtype)
+    few = found[:: len(found) // SAMPLES + 1]
+    cut = list(keep_computed(stay_inside(op), (each for sample in few for each in cut_operands(sample))))
+    if cut:
+        yield from (("as it is", each) for each in OPINFOS.pick_samples(op, dtype))
+        yield from cut
+
+
+def takes_several(op: OpInfo, dtype: torch.dtype) -> bool:
+    """Whether there is a tensor to cut; where the OpInfo raises an error, its test is to tell."""
+    try:
+        return any(any(True for _ in cut_operands(each)) for each in OPINFOS.samples(op, dtype))
+    except Exception:
+        return True
+
+
+class TestCuts(Consistency):
+    """Operands of other sizes than those that OpInfo gives are each read by their own."""
+
+    opinfos = OPINFOS
+
+    @parametrize_over(FORWARD, applies=takes_several, allowed_dtypes=[torch.float32])
+    def test_cuts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.count_calls(dtype, op):
+            self.match_all(op, dtype, list_varied(op, dtype), device, self.same_or_as_near)
+
+
+instantiate(TestCuts, globals())

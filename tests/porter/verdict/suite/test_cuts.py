@@ -1,0 +1,67 @@
+"""Samples with one tensor cut: which there are, and what the CPU is believed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.verdict.suite.arguments import keep_computed
+from porter.verdict.suite.cuts import cut_operands, stay_inside
+
+INDEX = torch.tensor([[0, 1, 0], [1, 0, 1]])
+
+
+def make(*given: Any) -> SampleInput:
+    return SampleInput(given[0], args=given[1:])
+
+
+def test_each_tensor_is_cut_in_each_dimension_that_has_several() -> None:
+    cut = dict(cut_operands(make(torch.ones(2, 3), 0, torch.ones(1, 4))))
+    shapes = {label: (tuple(each.input.shape), tuple(each.args[1].shape)) for label, each in cut.items()}
+    assert shapes == {
+        "tensor 0 cut in dimension 0": ((1, 3), (1, 4)),
+        "tensor 0 cut in dimension 1": ((2, 2), (1, 4)),
+        "tensor 1 cut in dimension 1": ((2, 3), (1, 3)),
+    }
+    assert not list(cut_operands(make(torch.ones(2, 3), 0)))
+
+
+def test_what_the_cpu_computes_of_cut_operands() -> None:
+    varied = cut_operands(make(torch.zeros(3, 4), 1, INDEX, torch.ones(3, 4)))
+    assert [label for label, _ in keep_computed(stay_inside(torch.scatter), varied)] == [
+        "tensor 0 cut in dimension 0",
+        "tensor 0 cut in dimension 1",
+        "tensor 1 cut in dimension 0",
+        "tensor 1 cut in dimension 1",
+        "tensor 2 cut in dimension 0",
+        "tensor 2 cut in dimension 1",
+    ]
+
+
+def test_a_kernel_that_reads_by_the_sizes_of_another_operand_differs() -> None:
+    def scatter_by_source(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        return x.scatter(dim, index, source.flatten()[: index.numel()].view(index.shape))
+
+    sample = make(torch.zeros(2, 4), 1, INDEX, torch.rand(2, 3))
+    assert scatter_by_source(sample.input, *sample.args).equal(torch.scatter(sample.input, *sample.args))
+    cut = [each for _, each in keep_computed(torch.scatter, cut_operands(sample))]
+    assert any(not scatter_by_source(e.input, *e.args).equal(torch.scatter(e.input, *e.args)) for e in cut)
+
+
+def test_a_kernel_of_the_cpu_that_reaches_beyond_its_operands_is_not_believed() -> None:
+    def read_beyond(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return x + other.as_strided(x.shape, x.stride())
+
+    def write_beyond(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        other.as_strided((len(other) + 1,), (1,)).fill_(1)
+        return x.clone()
+
+    whole, buffer = torch.ones(3), torch.ones(3)
+    assert stay_inside(read_beyond)(whole, whole).eq(2).all()
+    with pytest.raises(ValueError, match="beyond its operands"):
+        stay_inside(read_beyond)(whole, buffer[:2])
+    with pytest.raises(ValueError, match="beyond its operands"):
+        stay_inside(write_beyond)(whole, buffer[:2])
