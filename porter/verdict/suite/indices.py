@@ -41,16 +41,26 @@ def put_outside(sample: SampleInput, place: Place) -> SampleInput:
     return _replace(sample, {place: _change_first(_read(sample, place).long(), OUTSIDE)})
 
 
-def put_beyond(sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:
-    """Yields the sample with one index just beyond either end of a dimension of the input's, with a name for messages.
+def list_sizes(sample: SampleInput) -> list[int]:
+    """The sizes of the input's dimensions that have two ends."""
+    return [size for size in dict.fromkeys(sample.input.shape) if size > 1]
 
-    That is where a kernel without a guard reaches memory that is not its tensor's; which dimension is meant, the CPU
-    tells by refusing the sample.
+
+def put_beyond(sample: SampleInput, place: Place, size: int) -> list[tuple[str, SampleInput]]:
+    """The sample with one index just beyond either end of a dimension of this size, with names for messages.
+
+    That is where a kernel without a guard reaches memory that is not its tensor's. The CPU refuses the sample if that
+    is the dimension that is meant.
     """
-    index = _read(sample, place)
-    for size in dict.fromkeys(sample.input.shape):
-        for beyond in (size, -size - 1):
-            yield f"{place} with {beyond} beyond {size}", _replace(sample, {place: _put_first(index, beyond)})
+    return [(f"{place} with {each} of {size}", _put_first(sample, place, each)) for each in (size, -size - 1)]
+
+
+def put_at_ends(sample: SampleInput, place: Place, size: int) -> list[tuple[str, SampleInput]]:
+    """The sample with one number at either end of a dimension of this size, with names for messages.
+
+    An index may be there; a count that goes with a size may not.
+    """
+    return [(f"{place} with {each} of {size}", _put_first(sample, place, each)) for each in (0, size - 1)]
 
 
 def vary_indices(sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:
@@ -77,10 +87,10 @@ def _change_first(index: torch.Tensor, by: int) -> torch.Tensor:
     return changed
 
 
-def _put_first(index: torch.Tensor, value: int) -> torch.Tensor:
-    changed = index.clone(memory_format=torch.contiguous_format)
+def _put_first(sample: SampleInput, place: Place, value: int) -> SampleInput:
+    changed = _read(sample, place).clone(memory_format=torch.contiguous_format)
     changed.view(-1)[0] = value
-    return changed
+    return _replace(sample, {place: changed})
 
 
 def _resize(sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:

@@ -16,7 +16,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from porter.verdict.suite.arguments import Varied, keep_computed, keep_refused
 from porter.verdict.suite.consistency import Consistency, instantiate, summary
 from porter.verdict.suite.context import get_context
-from porter.verdict.suite.indices import list_indices, put_beyond
+from porter.verdict.suite.indices import list_indices, list_sizes, put_at_ends, put_beyond
 from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
@@ -34,11 +34,13 @@ def takes_indices(op: OpInfo, dtype: torch.dtype) -> bool:
 
 
 def list_varied(op: OpInfo, samples: list[SampleInput]) -> Iterator[Varied]:
-    """Samples with an index beyond the input that the CPU refuses, of those that it computes as they are."""
-    taken = (each for _, each in keep_computed(op, (("", each) for each in samples)))
-    found = [(each, place) for each in taken for place in list_indices(each)]
-    few = found[:: len(found) // SAMPLES + 1]
-    yield from keep_refused(op, (varied for each, place in few for varied in put_beyond(each, place)))
+    """Samples with an index beyond the input that the CPU refuses, where it computes those at both ends."""
+    found = [(each, place) for each in samples for place in list_indices(each)]
+    for each, place in found[:: len(found) // SAMPLES + 1]:
+        for size in list_sizes(each):
+            ends = put_at_ends(each, place, size)
+            if len(list(keep_computed(op, ends))) == len(ends):
+                yield from keep_refused(op, put_beyond(each, place, size))
 
 
 class TestIndicesBeyond(Consistency):

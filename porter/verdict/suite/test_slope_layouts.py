@@ -7,6 +7,9 @@ The other tests differentiate by dense tensors, with dense gradients of the resu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import OpInfo
@@ -15,10 +18,20 @@ from porter.verdict.suite.consistency import instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.gradients import Gradients
 from porter.verdict.suite.opinfos import opinfos, parametrize_over
+from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.slope_layouts import make_dense_leaves, vary_operands, vary_seeds
 
 OPINFOS = opinfos(get_context())
 SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+
+
+@contextmanager
+def telling(label: str) -> Iterator[None]:
+    """Puts a layout before what the device refuses it with."""
+    try:
+        yield
+    except REFUSALS as error:
+        raise AssertionError(f"{label}: {error}") from None
 
 
 class TestSlopeLayouts(Gradients):
@@ -31,10 +44,10 @@ class TestSlopeLayouts(Gradients):
         with self.count_calls(dtype, op, slopes=True):
             for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
                 for label, each in vary_operands(op, sample):
-                    with self.asking():
+                    with self.asking(), telling(label):
                         self.match_slopes(op, dtype, each, device, f"{label}: ", dense=make_dense_leaves(each))
                 for label, seeds in vary_seeds(op, sample):
-                    with self.asking():
+                    with self.asking(), telling(f"gradient {label}"):
                         self.match_slopes(op, dtype, sample, device, f"gradient {label}: ", seeds)
 
 

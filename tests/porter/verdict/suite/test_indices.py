@@ -12,7 +12,15 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.arguments import keep_computed, keep_refused, keep_survived
-from porter.verdict.suite.indices import FAR, list_indices, put_beyond, put_outside, vary_indices
+from porter.verdict.suite.indices import (
+    FAR,
+    list_indices,
+    list_sizes,
+    put_at_ends,
+    put_beyond,
+    put_outside,
+    vary_indices,
+)
 
 SELECT = SampleInput(torch.randn(3, 5), args=(1, torch.tensor([4, 0, 2])))
 ADD = SampleInput(torch.randn(3, 5), args=(1, torch.tensor([4, 0]), torch.randn(3, 2)), kwargs={"alpha": 2})
@@ -86,7 +94,17 @@ def test_a_kernel_that_reads_some_bits_of_an_index_differs(bits: int) -> None:
 
 
 def test_an_index_just_beyond_is_one_that_the_cpu_refuses() -> None:
-    found = [label for label, _ in keep_refused(torch.index_add, put_beyond(ADD, 1))]
-    assert found == ["1 with -4 beyond 3", "1 with 5 beyond 5", "1 with -6 beyond 5"]
-    beyond = dict(put_beyond(ADD, 1))["1 with 5 beyond 5"]
+    assert list_sizes(ADD) == [3, 5] and not list_sizes(SampleInput(torch.tensor(1.0)))
+    assert [label for label, _ in keep_refused(torch.index_add, put_beyond(ADD, 1, 5))] == [
+        "1 with 5 of 5",
+        "1 with -6 of 5",
+    ]
+    assert [label for label, _ in keep_refused(torch.index_add, put_beyond(ADD, 1, 3))] == ["1 with -4 of 3"]
+    beyond = dict(put_beyond(ADD, 1, 5))["1 with 5 of 5"]
     assert beyond.args[1].tolist() == [5, 0] and ADD.args[1].tolist() == [4, 0]
+
+
+def test_a_count_that_goes_with_a_size_is_no_index() -> None:
+    repeats = SampleInput(torch.randn(4), args=(torch.tensor([0, 1, 2, 3]),), kwargs={"output_size": 6})
+    assert len(list(keep_computed(torch.repeat_interleave, put_at_ends(repeats, 0, 4)))) == 1
+    assert len(list(keep_computed(torch.index_add, put_at_ends(ADD, 1, 5)))) == 2
