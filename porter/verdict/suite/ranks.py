@@ -17,9 +17,10 @@ MOST = 2  # dimensions of a sample that gets another
 def add_dimensions(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """Yields the sample with another first or last dimension, with names for messages; the CPU may refuse either.
 
-    Tensors beside the input that have as many dimensions get one with it.
+    Tensors beside the input that have as many dimensions get one with it. What has no elements has no strides to be
+    wrong.
     """
-    if not isinstance(sample.input, torch.Tensor) or not 0 < sample.input.ndim <= MOST:
+    if not isinstance(sample.input, torch.Tensor) or not 0 < sample.input.ndim <= MOST or not sample.input.numel():
         return
     for name, at in (("first", 0), ("last", sample.input.ndim)):
         yield f"another {name} dimension", sample.transform(partial(_stack, rank=sample.input.ndim, at=at))

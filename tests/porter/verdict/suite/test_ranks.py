@@ -25,7 +25,8 @@ def test_tensors_of_as_many_dimensions_get_another_with_the_input() -> None:
     assert last[..., 0].equal(sample.input) and last[..., 1].equal(sample.input.flip(0, 1))
 
 
-def test_samples_of_three_dimensions_or_none_get_no_other() -> None:
+def test_samples_of_three_dimensions_or_none_or_no_elements_get_no_other() -> None:
+    assert not list(add_dimensions(SampleInput(torch.ones(2, 0))))
     assert not list(add_dimensions(SampleInput(torch.ones(2, 3, 4))))
     assert not list(add_dimensions(SampleInput(torch.tensor(1.0))))
 
