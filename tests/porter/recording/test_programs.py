@@ -385,3 +385,28 @@ def test_a_program_that_moves_elements_takes_calls_of_any_type() -> None:
     assert not found.left
     [program] = found.cases
     assert [dtype.metal for dtype in program.dtypes] == ["float", "long"] and not program.when
+
+
+@pytest.mark.parametrize(("as_sum", "count"), [(False, 1), (True, 2)], ids=["a maximum", "a sum, which is of no bools"])
+def test_calls_of_bools_that_give_bools_join_the_program_that_computes_them(as_sum: bool, count: int) -> None:
+    """MPSGraph gets bools as floats or integers."""
+    name = "reductionSumWithTensor:axes" if as_sum else "reductionMaximumPropagateNaNWithTensor:axes"
+
+    def compute(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        given, axes = arguments["self"], list(arguments["dim"])
+        if given.dtype is not torch.bool:
+            return builder.send(name, refs["self"], axes)
+        wide = builder.send("castTensor:toType", refs["self"], MPS[torch.int64 if as_sum else torch.float32])
+        found = builder.send(name, wide, axes)
+        return found if as_sum else builder.send("castTensor:toType", found, MPS[torch.bool])
+
+    def call(shape: tuple[int, ...], dim: int, dtype: torch.dtype) -> RecordedRun:
+        arguments = {"self": (torch.rand(shape) * 2).to(dtype), "dim": [dim], "keepdim": False}
+        overload = torch.ops.aten.sum.dim_IntList if as_sum else torch.ops.aten.amax.default
+        return run_graph(overload, {**arguments, "dtype": None} if as_sum else arguments, compute)
+
+    calls = [call(shape, dim, dtype) for dtype in (torch.float32, torch.bool) for shape in SHAPES for dim in range(2)]
+    found = find_programs("largest", calls)
+    assert not found.left and len(found.cases) == count
+    kinds = [tuple(dtype.metal for dtype in program.dtypes) for program in found.cases]
+    assert kinds == ([("float", "bool")] if count == 1 else [("float",), ("bool",)])

@@ -16,7 +16,7 @@ from porter.core.dtypes import FLOAT, LONG
 from porter.loops.expressions import ReductionKind
 from porter.loops.program import Programs
 from porter.metal.native.cases import join_cases
-from porter.metal.native.elements import KEY
+from porter.metal.native.elements import COMBINED, KEY
 from porter.metal.native.extremes import GREATEST_HELPER, LEAST_HELPER
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.preparing import prepare
@@ -65,7 +65,9 @@ def reduce_rows(
     assert kernel.combination is not None
     count, slices = max(1, output.numel()), torch.tensor([threads.slices], dtype=torch.int32)
     types = {"float": torch.float32, "int": torch.int32, "long": torch.int64, "float3": torch.complex128}
-    types[f"c10::metal::opmath_t<{KEY}>"] = types[suffix.partition("_")[0]]
+    types |= {"half": torch.float32, "bool": torch.int32}
+    for spelled in (COMBINED, "c10::metal::opmath_t"):
+        types[f"{spelled}<{KEY}>"] = types[suffix.partition("_")[0]]
     partials = [torch.full((count * threads.slices,), 77, dtype=types[each.type]) for each in kernel.partials]
     grid, group = (threads.slices * threads.lanes, count), (threads.lanes, threads.rows if threads.lanes == 1 else 1)
     library.run(f"tested_{suffix}", [output, *partials, *given, slices], grid, group)
