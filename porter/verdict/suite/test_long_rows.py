@@ -53,7 +53,8 @@ def list_long(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput
     for sample in few:
         long = _list_reduced(op, sample)
         yield from long
-        yield from (each for each in repeat_rows(sample) if reduces(_compute(op, each[1]), each[1]))
+        many = zip(repeat_rows(sample), repeat_rows(sample, SHORT[0]), strict=False)
+        yield from (each for each, (_, few_rows) in many if reduces(_compute(op, few_rows), few_rows))
         if long:
             yield from put_nan_last(long[:1])
             ends = (each for each in put_ends(sample) if ignores_order(op, each[1]))
