@@ -24,7 +24,9 @@ SHORT = (101, (67, 3))  # of the same shapes, to tell whether an operator reduce
 def reduces(result: Any, sample: SampleInput) -> bool:
     """Whether results have one element at most for each row of the sample's input along its longest dimension."""
     found = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
-    return bool(found) and all(each.numel() * max(sample.input.shape) <= sample.input.numel() for each in found)
+    return bool(found) and all(
+        each.numel() * max(sample.input.shape, default=1) <= sample.input.numel() for each in found
+    )
 
 
 def keeps(result: Any, sample: SampleInput) -> bool:

@@ -16,6 +16,7 @@ from porter.verdict.suite import compare
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
+from porter.verdict.suite.refusals import REFUSALS
 
 OPINFOS = opinfos(get_context())
 GUARD = 64
@@ -84,8 +85,8 @@ class TestVariants(Consistency):
             ours = torch.empty(want.shape, dtype=other, device=device)
             try:
                 op(sample.input, *sample.args, **sample.kwargs, out=theirs)
-            except RuntimeError:
-                with self.asking(), self.assertRaises(RuntimeError, msg=f"out= of {other}"):
+            except REFUSALS as refused:
+                with self.asking(), self.assertRaises(type(refused), msg=f"out= of {other}"):
                     self.mps(lambda *a, o=ours, **k: op(*a, **k, out=o), sample, device)
             else:
                 with self.asking():
@@ -96,7 +97,7 @@ class TestVariants(Consistency):
         """Asserts that the device computes a sample, as the CPU does."""
         try:
             self.mps(op, sample, device)
-        except RuntimeError as error:
+        except REFUSALS as error:
             self.fail(f"{label}: {error}")
 
     def same_cast(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, ours: Any, theirs: Any) -> None:

@@ -18,11 +18,10 @@ def make(*given: Any) -> SampleInput:
     return SampleInput(given[0], args=given[1:])
 
 
-def test_each_tensor_is_cut_in_each_dimension_that_has_several() -> None:
+def test_each_tensor_is_cut_in_each_dimension_that_keeps_several() -> None:
     cut = dict(cut_operands(make(torch.ones(2, 3), 0, torch.ones(1, 4))))
     shapes = {label: (tuple(each.input.shape), tuple(each.args[1].shape)) for label, each in cut.items()}
     assert shapes == {
-        "tensor 0 cut in dimension 0": ((1, 3), (1, 4)),
         "tensor 0 cut in dimension 1": ((2, 2), (1, 4)),
         "tensor 1 cut in dimension 1": ((2, 3), (1, 3)),
     }
@@ -34,7 +33,6 @@ def test_what_the_cpu_computes_of_cut_operands() -> None:
     assert [label for label, _ in keep_computed(stay_inside(torch.scatter), varied)] == [
         "tensor 0 cut in dimension 0",
         "tensor 0 cut in dimension 1",
-        "tensor 1 cut in dimension 0",
         "tensor 1 cut in dimension 1",
         "tensor 2 cut in dimension 0",
         "tensor 2 cut in dimension 1",

@@ -124,3 +124,8 @@ def test_nan_of_infinite_elements_alone_may_be_of_their_order() -> None:
     assert makes_nan(torch.var_mean, alone)
     assert not makes_nan(torch.sum, alone)
     assert not makes_nan(torch.var_mean, SampleInput(torch.tensor([math.inf, 1])))
+
+
+def test_a_number_has_one_row() -> None:
+    assert reduces(torch.zeros(1), SampleInput(torch.tensor(2.0)))
+    assert not reduces(torch.zeros(7), SampleInput(torch.tensor(2.0)))
