@@ -16,7 +16,7 @@ from porter.loops.building import build_program, transfer_program
 from porter.loops.fit import MIN_CALLS
 from porter.loops.optional import join_flags
 from porter.loops.program import Programs, SymbolicProgram
-from porter.recording.branches import find_distinguishing_conditions, split_calls
+from porter.recording.branches import UNKNOWN_CONDITION, find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_arguments, read_call_program
 from porter.recording.concatenation import find_concatenation
 from porter.recording.coordinates import find_map
@@ -139,8 +139,11 @@ def find_programs(
     cases = join_cases(cases)  # what leaves out tensors that a case needs no more
     left += [error for _, error in failed]
     unexplained = [each for group, _ in failed for each in group]
-    programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)
-    return Programs(name, programs, tuple({(each.code, each.what): each for each in left}.values()))
+    programs = [_with_conditions(case, cases, unexplained) for case in cases]
+    if cases and all(UNKNOWN_CONDITION in each.when for each in programs):
+        apart = [replace(case, calls=_list_own(case, cases)) for case in cases]
+        programs = [_with_conditions(case, apart, unexplained) for case in apart]
+    return Programs(name, tuple(programs), tuple({(each.code, each.what): each for each in left}.values()))
 
 
 def _find_more(group: list[Observed], more: More) -> list[Observed]:
@@ -262,6 +265,19 @@ def _count_numbers(group: Sequence[Observed]) -> tuple[bool, int, int]:
     """The order in which programs are found: those of many calls first, then those of many numbers."""
     first = group[0].program
     return len(group) > 4, len(first.numbers), len(group)
+
+
+def _list_own(case: Case, cases: Sequence[Case]) -> list[Observed]:
+    """The calls of a case that no other one computes too, as several do where a size is 1: either may be chosen."""
+    beside = [other for other in cases if other is not case]
+    return [
+        each
+        for each in case.calls
+        if not any(
+            each.program.dtype in other.program.dtypes and find_difference(other.program, [each]) is None
+            for other in beside
+        )
+    ]
 
 
 def _with_conditions(case: Case, cases: Sequence[Case], unexplained: Sequence[Observed]) -> SymbolicProgram:

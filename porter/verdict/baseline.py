@@ -8,7 +8,7 @@ comparison, and match float64 where the CPU's do not, are a failure of the port 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from porter.verdict.refusals import refusal_in
@@ -67,10 +67,16 @@ def _had(before: EarlierResult, now: Failure) -> bool:
         return before.status in (*FAILED, *LISTED)
     if before.status not in FAILED or not now.findings:
         return False
-    known = {(each.sample, _words(each)) for each in before.findings}
-    return all(
-        each.is_nearer or (_may_be_older(each) and (each.sample, _words(each)) in known) for each in now.findings
-    )
+    return all(each.is_nearer or (_may_be_older(each) and _is_known(each, before.findings)) for each in now.findings)
+
+
+def _is_known(now: Finding, before: Sequence[Finding]) -> bool:
+    """Whether the sample was wrong before in the same words. Of types alone, other samples may have them, where this
+    one's values were wrong: those are what a test names.
+    """
+    of_sample = [each for each in before if each.sample == now.sample]
+    had_values = now.is_type and bool(of_sample) and not any(each.is_type for each in of_sample)
+    return any(_words(each) == _words(now) for each in (before if had_values else of_sample))
 
 
 def _words(found: Finding) -> str:

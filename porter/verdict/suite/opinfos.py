@@ -22,7 +22,7 @@ from porter.core.dtypes import TESTED
 from porter.verdict.suite import lists, samples, seeds, tolerances
 from porter.verdict.suite.context import Context, base_name
 from porter.verdict.suite.distributions import find_cases
-from porter.verdict.suite.made_opinfos import list_opinfos
+from porter.verdict.suite.made_opinfos import is_made, list_opinfos
 
 MPS_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, dtype.torch) for dtype in TESTED)
 LAYOUT_SAMPLES = 3
@@ -72,12 +72,12 @@ class OpInfos:
     def samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
         """The OpInfo's samples, in memory of their own: making them takes longer than most tests.
 
-        They are those of the fork's own test, which begins with torch's seed; its test of gradients draws these between
-        its samples, so that those of this suite have seeds of their own.
+        They are those of the fork's own test, which begins with torch's seed. Others have seeds of their own: those of
+        gradients, which the fork's test draws between its samples, and those of an OpInfo that the fork has not.
         """
         key = (op.formatted_name, dtype, requires_grad)
         if key not in self._made:
-            seeds_each = self._seeds_each or requires_grad
+            seeds_each = self._seeds_each or requires_grad or is_made(op)
             if not seeds_each:
                 set_rng_seed()
             made = op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=seeds_each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ import torch
 from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import GraphRun
 from aten_overlay.apple.mpsgraph.types import MPS
+from porter.core.dtypes import FLOAT, INT, DType
 from porter.loops.host_values import Binary, Operator, Scalar, describe
 from porter.loops.program import Programs, SymbolicProgram, Temporary
 from porter.loops.program_printing import program_lines
+from porter.recording import programs
 from porter.recording.calls import OpCall
 from porter.recording.lost import Losses
 from porter.recording.programs import find_programs
@@ -410,3 +413,19 @@ def test_calls_of_bools_that_give_bools_join_the_program_that_computes_them(as_s
     assert not found.left and len(found.cases) == count
     kinds = [tuple(dtype.metal for dtype in program.dtypes) for program in found.cases]
     assert kinds == ([("float", "bool")] if count == 1 else [("float",), ("bool",)])
+
+
+def test_calls_that_another_program_computes_too_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all sizes but one are 1, a norm over what is before a dimension is one over what is behind it."""
+
+    def case(computed: str, *calls: str, dtype: DType = FLOAT) -> Any:
+        made = [SimpleNamespace(name=name, program=SimpleNamespace(dtype=dtype)) for name in calls]
+        return SimpleNamespace(program=SimpleNamespace(dtypes=(dtype,), computed=computed), calls=made)
+
+    def find_difference(program: Any, group: Any) -> str | None:
+        return None if group[0].name in program.computed else "other values"
+
+    monkeypatch.setattr(programs, "find_difference", find_difference)
+    cases = [case("abc", "a", "b"), case("bcd", "c", "d"), case("abcd", "a", dtype=INT)]
+    own: list[list[Any]] = [list(programs._list_own(one, cases)) for one in cases]
+    assert [[each.name for each in calls] for calls in own] == [["a"], ["d"], ["a"]]

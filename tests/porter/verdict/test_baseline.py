@@ -148,3 +148,22 @@ def test_values_nearer_to_float64_than_the_cpu_s_break_a_test_that_passed(findin
 def test_values_nearer_to_float64_beside_a_failure_that_the_fork_had() -> None:
     found = tell_apart(verdict(NEARER, WRONG[1]), before(WRONG[1]))
     assert (found.ok, found.failed) == (True, 0)
+
+
+TYPED = Finding("torch.float16 != torch.float32.", 9, sample=0, is_type=True)
+
+
+@pytest.mark.parametrize(
+    ("then", "is_ok"),
+    [
+        ((TYPED, replace(TYPED, sample=3)), True),
+        ((TYPED, Finding("3 of 9 differ", 9, sample=3)), True),
+        ((TYPED,), False),
+        ((Finding("1 of 9 differ", 9, sample=0), Finding("3 of 9 differ", 9, sample=3)), False),
+    ],
+    ids=["both", "values too", "a right sample", "values alone"],
+)
+def test_a_type_that_host_code_chose_is_known_where_values_were_wrong_too(
+    then: tuple[Finding, ...], is_ok: bool
+) -> None:
+    assert tell_apart(verdict(TYPED, replace(TYPED, sample=3)), before(*then)).ok is is_ok
