@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from porter.core.checkout import Checkout
@@ -35,12 +35,16 @@ class Planner(Protocol):
 
 @dataclass(frozen=True)
 class Trial:
-    """A plan with one choice of candidates, its verdict, and the candidates rejected so far."""
+    """A plan with one choice of candidates, its verdict, and the candidates rejected so far.
+
+    Entries of the test lists stay for the tests `listed`.
+    """
 
     choice: CandidateChoice
     plan: Plan
     verdict: Verdict
     rejected: tuple[RejectedCandidate, ...] = ()
+    listed: frozenset[str] = frozenset()
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -81,10 +85,11 @@ def choose_candidates(
 
 @dataclass(frozen=True)
 class Candidate:
-    """A plan with one choice of candidates, whose verdict is asked for."""
+    """A plan with one choice of candidates, whose verdict is asked for; entries for the tests `listed` stay."""
 
     choice: CandidateChoice
     plan: Plan
+    listed: frozenset[str] = frozenset()
 
 
 def try_candidates(
@@ -106,8 +111,9 @@ def try_candidates(
                 best = other if better else best
     if listed := best.fails_as_listed:
         kept_plan = planner(checkout, plan.op, best.choice, recorded, listed=listed)
-        best = Trial(best.choice, kept_plan, (yield Candidate(best.choice, kept_plan)))
-    return Trial(best.choice, best.plan, best.verdict, tuple(rejected))
+        verdict = yield Candidate(best.choice, kept_plan, listed)
+        best = Trial(best.choice, kept_plan, verdict, listed=listed)
+    return replace(best, rejected=tuple(rejected))
 
 
 def _reject(trial: Trial, functor: str, origin: Origin) -> RejectedCandidate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from porter.aten.names import parse_base_name
@@ -23,6 +24,7 @@ from porter.plan.planner import plan_operator
 if TYPE_CHECKING:
     from porter.loops.program import Programs
 
+_NO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType({})
 Recorded = Callable[[Progress], RecordedGraph]
 RecordedPrograms = Callable[[Progress], ReadPrograms]
 
@@ -47,7 +49,7 @@ class NotRecordedYet(Exception):
 class StackedPlan:
     """The plan of an operator with a choice of candidates, or why there is none, and the fork before and after it.
 
-    There is none either where a recording is `missing`.
+    There is none either where a recording is `missing`. Entries of the test lists stay for the tests `listed`.
     """
 
     op: str
@@ -57,6 +59,7 @@ class StackedPlan:
     plan: Plan | None = None
     error: PorterError | None = None
     missing: Missing | None = None
+    listed: frozenset[str] = frozenset()
 
     @property
     def base(self) -> str:
@@ -98,12 +101,17 @@ def stack_plans(
     known: Sequence[StackedPlan] = (),
     progress: Steps = ignore,
     programs: RecordedPrograms = no_recorded_programs,
+    listed: Mapping[str, frozenset[str]] = _NO_TESTS,
 ) -> tuple[StackedPlan, ...]:
-    """Plans operators one on top of the other. The `known` plans are kept up to the first that has to change."""
+    """Plans operators one on top of the other. The `known` plans are kept up to the first that has to change.
+
+    Entries of the test lists stay for an operator's tests that are `listed`.
+    """
     found: list[StackedPlan] = []
     for at, op in enumerate(ops):
-        choice = choices.get(op, FIRST_CANDIDATES)
-        same = len(found) == at < len(known) and (known[at].op, known[at].choice) == (op, choice)
+        choice, stay = choices.get(op, FIRST_CANDIDATES), listed.get(op, frozenset())
+        asked = (op, choice, stay)
+        same = len(found) == at < len(known) and (known[at].op, known[at].choice, known[at].listed) == asked
         before = found[-1].after if found else Draft(checkout)
         if same and (not found or found[-1] is known[at - 1]):
             found.append(known[at])
@@ -112,11 +120,11 @@ def stack_plans(
         report_progress("planning")
         try:
             reading = programs(report_progress)
-            plan = plan_operator(before.fork, op, choice, recorded(report_progress), programs=reading)
+            plan = plan_operator(before.fork, op, choice, recorded(report_progress), programs=reading, listed=stay)
         except PorterError as error:
-            found.append(StackedPlan(op, choice, before, before, error=error))
+            found.append(StackedPlan(op, choice, before, before, error=error, listed=stay))
         except NotRecordedYet as not_yet:
-            found.append(StackedPlan(op, choice, before, before, missing=not_yet.missing))
+            found.append(StackedPlan(op, choice, before, before, missing=not_yet.missing, listed=stay))
         else:
-            found.append(StackedPlan(op, choice, before, before.follow(plan.changes), plan))
+            found.append(StackedPlan(op, choice, before, before.follow(plan.changes), plan, listed=stay))
     return tuple(found)

@@ -90,6 +90,7 @@ class _Rounds:
         self._ops, self._jobs, self._progress, self._done = list(ops), jobs, progress, done
         self._builds = choose_backend(proof.backend).RUNS_HOST_CODE
         self._choices: dict[str, CandidateChoice] = {}
+        self._listed: dict[str, frozenset[str]] = {}
         self._trials: dict[str, Generator[Candidate, Verdict, Trial]] = {}
         self._old: dict[str, str] = {}
         self._targets: dict[str, VerifyTarget] = {}
@@ -110,7 +111,14 @@ class _Rounds:
     def _plan(self) -> None:
         known = self.steps
         self.steps = stack_plans(
-            self._checkout, self._ops, self._recorded, self._choices, known, self._progress, self._programs
+            self._checkout,
+            self._ops,
+            self._recorded,
+            self._choices,
+            known,
+            self._progress,
+            self._programs,
+            self._listed,
         )
         for step in self.steps:
             try:
@@ -218,10 +226,11 @@ class _Rounds:
     def _take(self, step: StackedPlan, verdict: Verdict) -> None:
         """Asks for the next candidate of an operator, or ends it with its best, or with what keeps that from a plan."""
         try:
-            self._choices[step.op] = self._trials[step.op].send(verdict).choice
+            asked = self._trials[step.op].send(verdict)
+            self._choices[step.op], self._listed[step.op] = asked.choice, asked.listed
         except StopIteration as end:
             trial: Trial = end.value
-            self._choices[step.op] = trial.choice
+            self._choices[step.op], self._listed[step.op] = trial.choice, trial.listed
             self.ended[step.op] = Proven(step, trial)
             self._done(trial.verdict)
         except PorterError as error:

@@ -124,6 +124,20 @@ def test_a_candidate_that_fails_is_replaced_in_a_second_round(monkeypatch: pytes
     assert found.step.choice == found.trial.choice != {}
 
 
+def test_entries_of_tests_that_fail_as_listed_stay_in_the_fork_that_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    test = Failure("TestConsistencyMPS.test_output_match_log1p_mps_int64", "refused", "int64", before="xfailed")
+
+    def judge(request: VerifyRequest) -> Verdict:
+        freed = any(entry.entry == "log1p" for entry in request.target.removed)
+        return replace(passed(request), failed_before=(test,) if freed else ())
+
+    server = Server(monkeypatch, judge)
+    found, other = prove(("log1p", "ceil"))
+    assert [each.target.base for each in server.asked] == ["ceil", "log1p", "log1p"]
+    assert found.step.plan and any(each.entry == "log1p" and each.is_kept for each in found.step.plan.lists)
+    assert found.step.listed == {test.test} and not other.step.listed
+
+
 def test_the_port_that_breaks_the_build_is_named_and_others_keep_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(monkeypatch, broken="logaddexp")
     found = {each.step.op: each for each in prove()}
