@@ -88,6 +88,7 @@ def _run_in_child(op: Callable[..., Any], varied: Sequence[SampleInput]) -> byte
     child = os.fork()
     if child == 0:
         faulthandler.disable()
+        torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
         try:
             for sample in map(samples.copy_sample, varied):
                 os.write(writer, bytes([_run(op, sample)]))

@@ -105,6 +105,7 @@ def test_an_index_just_beyond_is_one_that_the_cpu_refuses() -> None:
 
 
 def test_a_count_that_goes_with_a_size_is_no_index() -> None:
+    torch.randn(1 << 20).exp()  # starts threads, which a forked process has not
     repeats = SampleInput(torch.randn(4), args=(torch.tensor([0, 1, 2, 3]),), kwargs={"output_size": 6})
     assert len(list(keep_computed(torch.repeat_interleave, put_at_ends(repeats, 0, 4)))) == 1
     assert len(list(keep_computed(torch.index_add, put_at_ends(ADD, 1, 5)))) == 2
