@@ -64,7 +64,9 @@ class Printer:
 
 
 def _as_float(arg: Expr, text: str) -> str:
-    """Returns the text of an argument, a whole number of a floating type with its point."""
+    """Returns the text of an argument, a whole number of a floating type, or its negative, with its point."""
+    while isinstance(arg, Call) and len(arg.args) == 1:
+        arg = arg.args[0]
     is_float = isinstance(arg, Constant) and arg.dtype.kind is Kind.FLOATING
     return f"{text}.0f" if is_float and re.fullmatch(r"-?\d+", text) else text
 

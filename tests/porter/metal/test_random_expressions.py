@@ -172,8 +172,9 @@ def test_a_functor_of_another_expression_is_found() -> None:
         check(functors, "drawn", cosine, values)
 
 
-def test_a_whole_number_of_a_graph_is_a_float_beside_floats() -> None:
-    node = Node("larger", (Node("leaf", (), 1), Node("sine", (Node("leaf", (), "a"),))))
+@pytest.mark.parametrize("whole", [Node("leaf", (), 1), Node("negate", (Node("leaf", (), 2),))])
+def test_a_whole_number_of_a_graph_is_a_float_beside_floats(whole: Node) -> None:
+    node = Node("larger", (whole, Node("sine", (Node("leaf", (), "a"),))))
     functors = compile_written(read_graph("drawn", node))
     check(functors, "drawn", node, [at / COUNT for at in range(2 * COUNT)])
 
