@@ -212,7 +212,7 @@ class Consistency(TestCase):
     ) -> None:
         """Upstream's comparison; also accepts a 16-bit result that matches float64 where the CPU's does not.
 
-        In the fork's own test that is a failure of its own kind, where the fork as it was can be asked about it.
+        In the fork's own test that raises Nearer instead, if the same test can be run on the fork before the port.
         `compute` makes the result of a sample on the CPU, where that is not all that the operator returns.
         """
         tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)
