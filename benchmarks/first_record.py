@@ -31,12 +31,19 @@ def seconds(fork: Path, *arguments: str, **environment: str) -> float:
     return time.perf_counter() - started
 
 
+def record(fork: Path, op: str) -> float:
+    """How long the first recording of an operator takes; printed at once, as many take minutes together."""
+    taken = seconds(fork, "explain", op)
+    print(f"{op}: {taken:.1f} s", flush=True)
+    return taken
+
+
 def main(fork: Path, ops: list[str]) -> int:
     with tempfile.TemporaryDirectory() as cache:
         os.environ["PORTER_CACHE"] = cache
-        print(f"setup: {seconds(fork, 'setup'):.1f} s")
+        print(f"setup: {seconds(fork, 'setup'):.1f} s", flush=True)
         *warm, last = ops
-        first = [seconds(fork, "explain", op) for op in warm]
+        first = [record(fork, op) for op in warm]
         kept = [statistics.median(seconds(fork, "explain", op) for _ in range(ROUNDS)) for op in warm]
         read = [statistics.median(seconds(fork, "explain", op, "--no-record") for _ in range(ROUNDS)) for op in warm]
         for op, *taken in zip(warm, first, kept, read, strict=True):

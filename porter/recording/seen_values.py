@@ -16,7 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from porter.recording.calls import OpCall
-from porter.verdict.suite.children import survives
+from porter.verdict.suite.children import survives_each
 
 _MOST = 4  # values of an argument, if these are choices rather than sizes
 _TRIED = 3  # values of an argument that a call is tried with, until the CPU accepts one
@@ -61,18 +61,18 @@ class SeenValues:
 
     def change(self, call: OpCall) -> dict[str, Any]:
         """An argument of a call with another value that the CPU accepts; nothing if there is none."""
-        others = list(self._list_others(call))
+        others = self._list_survived(call)
         for _ in range(min(_TRIED, len(others))):
             turn = self._turns[call.name] = self._turns.get(call.name, -1) + 1
             changed = dict([others[turn % len(others)]])
-            if self._is_accepted(call, changed):
+            if _runs_on_cpu(with_arguments(call, changed)):
                 return changed
         return {}
 
     def list_changes(self, call: OpCall) -> Iterator[dict[str, Any]]:
         """Every value of an argument, of each alone, that a call has another of and the CPU accepts."""
-        for name, value in self._list_others(call):
-            if self._is_accepted(call, {name: value}):
+        for name, value in self._list_survived(call):
+            if _runs_on_cpu(with_arguments(call, {name: value})):
                 yield {name: value}
 
     def _list_others(self, call: OpCall) -> Iterator[_Choice]:
@@ -85,14 +85,14 @@ class SeenValues:
             others = (each for each in values if each != call.arguments[name])
             yield from ((name, each) for each in others if not (lacks_tensors and isinstance(each, bool)))
 
-    def _is_accepted(self, call: OpCall, changed: Mapping[str, Any]) -> bool:
-        """Whether the CPU takes a call; that it may end the process is asked once for calls with the same tensors."""
-        made = with_arguments(call, changed)
+    def _list_survived(self, call: OpCall) -> list[_Choice]:
+        """The choices that the CPU survives, which is asked once for calls with the same tensors."""
         given = [(name, each.ndim) for name, each in call.tensors().items()]
-        key = f"{call.name} {changed} {given}"
-        if key not in self._answers:
-            self._answers[key] = survives(partial(_runs_on_cpu, made))
-        return self._answers[key] and _runs_on_cpu(made)
+        keys = {f"{call.name} {choice} {given}": choice for choice in self._list_others(call)}
+        new = [key for key in keys if key not in self._answers]
+        runs = [partial(_runs_on_cpu, with_arguments(call, dict([keys[key]]))) for key in new]
+        self._answers |= zip(new, survives_each(runs), strict=True)
+        return [choice for key, choice in keys.items() if self._answers[key]]
 
 
 def _list_choices(argument: Any) -> Iterator[Any]:

@@ -6,8 +6,9 @@ import faulthandler
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,31 +23,57 @@ def ask_child(run: Callable[[], Any]) -> Any:
 
 def survives(run: Callable[[], object]) -> bool:
     """Whether a process that runs something on the CPU lives, whatever it raises."""
-    return _run(lambda: bool(run())) is not None
+    return survives_each([run])[0]
+
+
+def survives_each(runs: Sequence[Callable[[], object]]) -> list[bool]:
+    """Whether a process lives that runs each; one process runs them in turn, as long as it lives.
+
+    What it dies of may be memory that an earlier one corrupted: only the first of a process is taken to be the reason.
+    """
+    lived: list[bool] = []
+    while len(lived) < len(runs):
+        told = _fork(partial(_tell_each, runs[len(lived) :]))[0]
+        lived += [True] * len(told) or [False]
+    return lived
 
 
 def _run(run: Callable[[], Any]) -> str | None:
     """What a function returns, as JSON: `null` if it raises, None if its process dies."""
+    text, ended = _fork(partial(_tell, run))
+    return text if ended else None
+
+
+def _fork(tell: Callable[[int], None]) -> tuple[str, bool]:
+    """What a process of its own writes to a file descriptor, and whether it ends by itself."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        _answer(run, writing)
+        faulthandler.disable()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the C library reports memory that is corrupted
+        torch.set_num_threads(1)  # a thread pool does not survive a fork
+        tell(writing)
+        os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as answer:
         text = answer.read()
-    status = os.waitpid(child, 0)[1]
-    return text if os.WIFEXITED(status) else None
+    return text, os.WIFEXITED(os.waitpid(child, 0)[1])
 
 
-def _answer(run: Callable[[], Any], writing: int) -> None:
-    """Ends the process with the answer written."""
-    faulthandler.disable()
+def _tell(run: Callable[[], Any], writing: int) -> None:
+    """Writes what a function returns."""
     signal.alarm(_SECONDS)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the C library reports memory that is corrupted
-    torch.set_num_threads(1)  # a thread pool does not survive a fork
     value = None
     with suppress(Exception):
         value = run()
     with os.fdopen(writing, "w") as answer:
         answer.write(json.dumps(value))
-    os._exit(0)
+
+
+def _tell_each(runs: Sequence[Callable[[], object]], writing: int) -> None:
+    """Writes a letter after each function that has run."""
+    for run in runs:
+        signal.alarm(_SECONDS)
+        with suppress(Exception):
+            run()
+        os.write(writing, b".")

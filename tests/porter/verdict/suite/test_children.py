@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from porter.verdict.suite.children import ask_child, survives
+from porter.verdict.suite.children import ask_child, survives, survives_each
 
 
 def die() -> None:
@@ -31,3 +31,13 @@ def test_a_child_that_raises_lives() -> None:
 def test_a_child_that_dies() -> None:
     assert ask_child(die) is None
     assert not survives(die)
+
+
+def test_each_that_dies_is_named_and_those_after_it_run() -> None:
+    assert survives_each([fail, die, int, die, fail]) == [True, False, True, False, True]
+    assert survives_each([]) == []
+
+
+def test_what_an_earlier_one_brings_about_is_not_blamed_on_a_later_one() -> None:
+    broken: list[int] = []
+    assert survives_each([lambda: broken.append(1), lambda: die() if broken else None]) == [True, True]
