@@ -15,7 +15,8 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.report.coverage import LIBRARY, NATIVE, PORTED, Coverage, CoverageRow
 from porter.report.results import NO_VERDICT, NOT_PLANNED, PASS, OperatorResult, Results
-from porter.workflows.status import EVERY, Filters, operators
+from porter.workflows.needed import find_needed
+from porter.workflows.status import EVERY, IS_NATIVE, Filters, operators
 
 # Operations of MPSGraph, and kernels of MPS, that ports leave as they are.
 _LIBRARY_CALLS = re.compile(
@@ -60,7 +61,7 @@ def _list_rows(checkout: Checkout, results: Mapping[str, OperatorResult]) -> Ite
         if not applies and not served.builds_graph:
             continue
         family = PurePosixPath(served.implementation.file).stem if served.implementation else "other"
-        outcome, code, reason = _find_outcome(served, results.get(function.base))
+        outcome, code, reason = _find_outcome(checkout, served, results)
         if outcome == NO_VERDICT and not code and (blocker := reasons.get(function.name)):
             outcome, code, reason = NOT_PLANNED, blocker.code, blocker.what
         if outcome == NO_VERDICT and not code:
@@ -81,7 +82,10 @@ def _calls_library(checkout: Checkout, served: ServedFunction) -> bool:
     return any(_LIBRARY_CALLS.search(text) for text in texts)
 
 
-def _find_outcome(served: ServedFunction, found: OperatorResult | None) -> tuple[str, str, str]:
+def _find_outcome(
+    checkout: Checkout, served: ServedFunction, results: Mapping[str, OperatorResult]
+) -> tuple[str, str, str]:
+    found = results.get(served.function.base)
     if served.language is Language.METAL:
         return NATIVE, "", ""
     if found is None:
@@ -89,4 +93,12 @@ def _find_outcome(served: ServedFunction, found: OperatorResult | None) -> tuple
     left = next((each for each in found.unported if each.row == served.function.name), None)
     if left:
         return NOT_PLANNED, left.code, left.reason
+    if found.code == IS_NATIVE and _came_along(checkout, found, results):
+        return PORTED, "", ""
     return (PORTED if found.outcome == PASS else found.outcome), found.code, found.reason
+
+
+def _came_along(checkout: Checkout, found: OperatorResult, results: Mapping[str, OperatorResult]) -> bool:
+    """Whether nothing of an operator was left, as those that its code calls were ported before it, and passed."""
+    needed = [results.get(each) for each in find_needed(checkout, found.op)]
+    return bool(needed) and all(each is not None and each.outcome == PASS for each in needed)

@@ -170,7 +170,7 @@ def _can_plan(planner: Planner, draft: Draft, op: str, recorded: RecordedGraph) 
 
 def _came_along(op: str, error: PorterError) -> PorterError:
     what = f"{op} was ported with an operator before it, whose function it calls"
-    return PorterError(error.code, what, error.place, "Name it alone for a verdict of its own.")
+    return PorterError(error.code, what, error.place, f"Write that port, and `porter verify {op}` tests it.")
 
 
 def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:

@@ -19,8 +19,9 @@ from porter.plan.planner import require_dialect
 from porter.report.missing import MissingOperator
 from porter.report.status import OperatorStatus, Reason, RowStatus, State
 
-_NATIVE = Reason("PTR013", "already native")
-_FORWARDS = Reason("PTR013", "its MPS code only calls other operators: nothing to migrate")
+IS_NATIVE = "PTR013"
+_NATIVE = Reason(IS_NATIVE, "already native")
+_FORWARDS = Reason(IS_NATIVE, "its MPS code only calls other operators: nothing to migrate")
 _SHARES = Reason("PTR032", "no MPS kernel was found behind the code it shares with the CPU")
 _STATES = {
     Language.MPSGRAPH: State.MPSGRAPH,

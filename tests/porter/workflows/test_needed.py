@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.draft import Draft
 from porter.plan.planner import plan_operator
+from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult
 from porter.verdict.prove import find_target
+from porter.workflows.coverage import find_coverage
 from porter.workflows.migrate import PortedOperator, Request, migrate
 from porter.workflows.needed import find_needed
-from porter.workflows.results import collect
+from porter.workflows.results import collect, no_results
 
 ROWS = """
 - func: halved(Tensor self) -> Tensor
@@ -87,3 +90,10 @@ def test_no_verdict_where_what_is_called_builds_graphs(checkout: Checkout) -> No
     with pytest.raises(PorterError, match="no row of atan2 runs Metal kernels") as raised:
         find_target(plan, "halved", Draft(checkout).follow(plan.changes).fork)
     assert raised.value.code == "PTR019"
+
+
+def test_what_came_with_what_it_calls_is_covered_if_that_passed(checkout: Checkout) -> None:
+    for outcome, wanted in ((PASS, PASS), (FAIL, NOT_PLANNED)):
+        called, left = OperatorResult("atan2", "", outcome), OperatorResult("halved", "", NOT_PLANNED, "PTR013", "no")
+        found = find_coverage(checkout, replace(no_results(checkout), operators=(called, left)))
+        assert next(row.outcome for row in (*found.rows, *found.others) if row.name == "halved") == wanted
