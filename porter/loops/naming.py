@@ -68,6 +68,8 @@ def _name(value: HostValue) -> str:
             return f"{name_tensor(tensor)}_{_name(dim)}_size"
         case SizeProduct(tensor, None, None):
             return f"{name_tensor(tensor)}_numel"
+        case SizeProduct(tensor, WrappedDim(), None):  # of contiguous tensors, the stride of the dimensions before it
+            return f"{name_tensor(tensor)}_outer_stride"
         case SizeProduct(tensor, begin, end):
             return f"{name_tensor(tensor)}_{'outer' if begin is None else 'inner' if end is None else 'middle'}_size"
         case SizesOver(tensor, _, others):

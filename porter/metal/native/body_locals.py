@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from porter.languages.statements import name_tokens
 from porter.loops.host_values import Number
 
 _LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto|bool)\s+(\w+)\s*=\s*([^;]+);", re.M)
+_SET_TO_CALL = re.compile(r"const int64_t (\w+) = ([\w:.]+\([\w:., ]*\));")
 _CONTIGUOUS = re.compile(r"=\s*(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
 
 
@@ -36,3 +37,16 @@ def find_locals(body: str, value: str) -> Iterator[tuple[str, Number | None]]:
         found = given.fullmatch(" ".join(known.split()))
         if found:
             yield name, float(found[1]) if found[1] else None
+
+
+def use_variables(lines: Iterable[str]) -> list[str]:
+    """Statements with the variables that earlier ones set to what a call returns, in the place of that call."""
+    made = list[str]()
+    known: dict[str, str] = {}
+    for line in lines:
+        for call, name in known.items():
+            line = re.sub(rf"(?<![\w:.]){re.escape(call)}", name, line)
+        made.append(line)
+        if found := _SET_TO_CALL.fullmatch(line):
+            known[found[2]] = found[1]
+    return made

@@ -15,7 +15,7 @@ from porter.loops.expressions import Buffer, Loop
 from porter.loops.host_values import Given, HostValue, Named, Scalar, list_scalars, substitute
 from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
-from porter.metal.native.body_locals import find_locals, is_contiguous, list_locals
+from porter.metal.native.body_locals import find_locals, is_contiguous, list_locals, use_variables
 from porter.metal.native.given_results import find_given, write_aliases, write_type_check
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.index_type import list_chosen, write_fits
@@ -70,7 +70,7 @@ def write_launch(
     chosen = [list(writer.numbers(kernels)), list(writer.threads(kernels, rows))]
     for each in reversed(chosen) if strides else chosen:  # the length of a row is among the strides, or the numbers
         lines += each
-    lines += [*writer.encode(kernels, rows), *writer.copy_back(kernels)]
+    lines = use_variables([*lines, *writer.encode(kernels, rows), *writer.copy_back(kernels)])
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
     headers |= {DIMS, REDUCE_UTILS} if strides or is_uniform(program) else set()
     headers |= {ACCUMULATE_TYPE} if any(each.scalars.is_wide and each.scalars.numbers for each in kernels) else set()

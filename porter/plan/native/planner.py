@@ -209,7 +209,7 @@ def _port_row(
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch}"))
     refuse_unseen_types(programs, row.function)
     launch, limits = check_ranks(programs, names, body, launch)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
+    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs))])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
@@ -256,7 +256,7 @@ def _port_form(
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch.text}"))
     text, limits = check_ranks(programs, names, body, launch.text)
     counted = list_walked(found)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted, names)])
+    draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
     if not is_there:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, written.source))
@@ -314,7 +314,7 @@ def _port_own(
     made = launch(names, body)
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{made.text}"))
     text, limits = check_ranks(programs, names, body, made.text)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, text, (), names)])
+    draft = port.draft.apply([_edit_function(port.draft, target, body, text, ())])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
     port = replace(port, notes=(*port.notes, *limits))
     if written in port.kernels:
@@ -382,13 +382,10 @@ def _format(fork: Checkout, file: str, kernel: NativeKernel) -> WrittenKernel:
     return WrittenKernel(file, kernel.name, source, kernel.elements.instances)
 
 
-def _edit_function(
-    draft: Draft, target: Target, body: str, launch: str, counted_by: Collection[str], names: Names
-) -> Edit:
+def _edit_function(draft: Draft, target: Target, body: str, launch: str, counted: Collection[str]) -> Edit:
     """The edit of the function that ran the graph."""
     source = parse_source(target.file, draft.fork.read(target.file))
     function = target.function
-    counted = [names.variable(tensor) for tensor in counted_by]
     made = return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
     if not sees_helpers(source, function.start) and not re.search(r"using namespace (?:at::native::)?mps;", made):
         made = f"\nusing namespace mps;\n{made}"

@@ -91,7 +91,7 @@ def test_a_program_has_expressions_for_its_numbers() -> None:
         "input_outer_size": "prod(self[:dim])",
         "input_inner_size": "prod(self[dim + 1:])",
         "input_dim_size": "self.size(dim)",
-        "input_inner_size_2": "prod(self[dim:])",
+        "input_outer_stride": "prod(self[dim:])",
     }
     assert describe(program.nests[0].rows) == "result0.numel()" or "prod" in describe(program.nests[0].rows)
 
