@@ -119,9 +119,15 @@ def _judge(found: PortedOperator) -> tuple[str, str, str]:
         return NO_VERDICT, error.code, error.what
     if found.verdict.ok:
         return PASS, "", _describe_older(found.verdict)
-    failure = found.verdict.failures[0] if found.verdict.failures else None
-    what = f"{failure.test}: {failure.reason.splitlines()[0]}" if failure else "no test passed"
-    return FAIL, "PTR331", f"{found.verdict.failed} tests fail, the first {what}"
+    return FAIL, "PTR331", _describe_failures(found.verdict)
+
+
+def _describe_failures(verdict: Verdict) -> str:
+    if not verdict.failures:
+        return f"none of {verdict.skipped} tests passed: all are skipped, or listed as expected failures"
+    first, *others = verdict.failures
+    count = f"{verdict.failed} tests fail, the first " if others else ""
+    return f"{count}{first.test}: {first.reason.splitlines()[0]}"
 
 
 def _describe_older(verdict: Verdict) -> str:
