@@ -5,7 +5,7 @@ The number of rows may be a size of one tensor or all elements of another; only 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from porter.loops.atoms import list_atoms
@@ -24,7 +24,8 @@ def list_alternatives(
     sizes = list(dict.fromkeys(size for each in values if each is not None for size in _list_sizes(each)))
     own = [call.arguments for call in calls]
     atoms = [each for each in list_atoms(own) if isinstance(each, (Size, SizeProduct))]
-    choices = [list(islice(_list_equal(each, atoms, own, others), _MOST)) for each in sizes]
+    here, there = _evaluate_all((*sizes, *atoms), own), _evaluate_all((*sizes, *atoms), others)
+    choices = [list(islice(_list_equal(each, atoms, here, there), _MOST)) for each in sizes]
     for chosen in islice(product(*choices), _TRIED):
         changes = dict(zip(sizes, chosen, strict=True))
         made = [substitute(each, changes) if each is not None else None for each in values]
@@ -39,15 +40,21 @@ def _list_sizes(value: HostValue) -> Iterator[HostValue]:
         yield value
 
 
+_Evaluated = Mapping[HostValue, tuple[Number | None, ...]]
+
+
+def _evaluate_all(values: Iterable[HostValue], calls: Sequence[Arguments]) -> _Evaluated:
+    """What each value is in every call; None where it is nothing there."""
+    return {value: tuple(evaluate(value, call) for call in calls) for value in dict.fromkeys(values)}
+
+
 def _list_equal(
-    size: HostValue, atoms: Sequence[HostValue], calls: Sequence[Arguments], others: Sequence[Arguments]
+    size: HostValue, atoms: Sequence[HostValue], here: _Evaluated, there: _Evaluated
 ) -> Iterator[HostValue]:
     """What equals a size in its calls: one of those that are equal in other calls too, itself first."""
-    expected = [evaluate(size, call) for call in calls]
-    known: set[tuple[Number, ...]] = set()
+    known: set[tuple[Number | None, ...]] = set()
     for atom in (size, *atoms):
-        there = [each for call in others if (each := evaluate(atom, call)) is not None]
-        is_new = len(there) == len(others) and tuple(there) not in known
-        if is_new and [evaluate(atom, call) for call in calls] == expected:
-            known.add(tuple(there))
+        values = there[atom]
+        if None not in values and values not in known and here[atom] == here[size]:
+            known.add(values)
             yield atom
