@@ -2,8 +2,8 @@
 
     python benchmarks/first_record.py FORK OP OP...
 
-For each operator: the recording at porter's own sizes, and `porter explain` that lacks only that of OpInfo samples; then
-again with both kept, and reading the source only, as medians of several calls, and the largest of the first. The server
+For each operator: the recording at porter's own sizes, and `porter explain` that lacks only that of OpInfo samples;
+then with both kept, and reading the source only, as medians of several calls, and the largest of the first. The server
 runs, as after any command; `cold` is one more recording in a process of its own, with torch and the OpInfos to import.
 """
 
