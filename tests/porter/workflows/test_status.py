@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from expecttest import assert_expected_inline
 
+from porter.aten.operator import ServedFunction
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.loops.program import Programs
 from porter.report.status import OperatorStatus, State, status_lines, status_object
-from porter.workflows.migrate import Request, migrate
+from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.status import Filters, operators, portable, status
+from tests.porter.plan.native import fork as made_up
 
 INDEXING = "c10/metal/indexing.h"
 
@@ -114,6 +119,24 @@ def test_a_reason_of_its_own_comes_before_the_age_of_the_fork(held: Checkout, ol
 def test_all_operators_of_an_older_fork_are_refused_at_once(older: Checkout) -> None:
     with pytest.raises(PorterError, match="PTR002"):
         list(migrate(older, Request(all=True)))
+
+
+def test_all_operators_of_an_older_fork_are_ported_from_recorded_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = made_up.copy_fork(tmp_path)
+    header = checkout.root / INDEXING
+    header.write_text(header.read_text().replace("#define REGISTER_BINARY_OP", "#define OTHER_BINARY_OP"))
+
+    def read(served: ServedFunction) -> Programs:
+        if served.function.base != "turned":
+            raise PorterError("PTR395", f"no runs of {served.function.base} are kept")
+        return made_up.turned()
+
+    monkeypatch.setattr("porter.workflows.migrate.read_programs", lambda *_, **__: lambda _: read)
+    found = list(migrate(checkout, Request(all=True, recorded=True)))
+    assert [each.plan.op for each in found if isinstance(each, PortedOperator)] == ["turned"]
+    assert {each.error.code for each in found if isinstance(each, NotPlanned)} == {"PTR002"}
 
 
 def test_json_has_the_keys_that_it_had(fork: Checkout) -> None:
