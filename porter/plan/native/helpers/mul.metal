@@ -1,6 +1,11 @@
 // Product of two real or two complex numbers
-template <typename T>
-inline T mul(T x, T y) {
+template <
+    typename T,
+    typename U,
+    ::metal::enable_if_t<
+        !::metal::is_same_v<T, float2> && !::metal::is_same_v<T, half2>,
+        bool> = true>
+inline auto mul(T x, U y) {
   return x * y;
 }
 

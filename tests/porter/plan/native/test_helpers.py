@@ -52,7 +52,7 @@ kernel void convert(
     device float2* product, device float* parts, device bool* truths, device float2* real,
     constant float2* x, constant float2* y, uint i [[thread_position_in_grid]]) {
   product[i] = c10::metal::mul(x[i], y[i]);
-  parts[i] = c10::metal::cast_to<float>(x[i]) * c10::metal::mul(2.0f, 3.0f);
+  parts[i] = c10::metal::cast_to<float>(x[i]) * c10::metal::mul(c10::metal::mul(2L, 3), 0.5f) * 2;
   truths[i] = c10::metal::cast_to<bool>(x[i]);
   real[i] = c10::metal::cast_to<float2>(c10::metal::cast_to<float2>(int(x[i].x)));
 }
