@@ -27,6 +27,7 @@ using namespace metal;
 """
 _SHARED: Mapping[ReductionKind, str] = {
     ReductionKind.SUM: "simd_sum", ReductionKind.MAX_NAN: "simd_max", ReductionKind.MIN_NAN: "simd_min",
+    ReductionKind.ANY: "simd_any", ReductionKind.ALL: "simd_all",
 }  # fmt: skip
 
 

@@ -226,8 +226,8 @@ class NestWriter(ExpressionWriter):
     def find_accumulator(self, expr: Expr, store: Store) -> str:
         """The type that a reduction is made in: that of the result, if a sum is all that the store converts."""
         assert expr.dtype is not None
-        if expr.reduction.kind in _TRUTHS and is_shared(expr, self.spelling):
-            return "int"
+        if expr.reduction.kind in _TRUTHS:
+            return "int" if is_shared(expr, self.spelling) else "bool"
         element, kind = self.spelling.elements[store.buffer], expr.reduction.kind
         stored = store.value.args[0] if store.value.op is Op.CAST else store.value
         is_total = kind in _ACCUMULATED and expr in (stored, store.value)

@@ -240,7 +240,7 @@ def _spell(
     def join(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
         if not style.threadgroup_reductions:
             is_wide = any(each[0].kind is Kind.INTEGRAL and each[0].size > _SIMD_SIZE for each in elements.instances)
-            return None if is_wide else join_simdgroup(kind, dtype, name, type_)
+            return None if is_wide and kind not in _TRUTHS else join_simdgroup(kind, dtype, name, type_)
         if kind not in FUNCTIONS or (dtype.kind is Kind.BOOL and kind not in _TRUTHS):
             return None
         return (reduce(kind, name, type_, name),)

@@ -201,3 +201,9 @@ def test_any_and_all_take_fractions_and_nan_as_true() -> None:
     given = torch.tensor([[0.5, torch.nan, 0.25], [0.5, 0.0, 1.0], [0.0, 0.0, 0.0]])
     assert reduce(fork.largest(ReductionKind.ALL), given, (1,), torch.float32).tolist() == [1, 0, 0]
     assert reduce(fork.largest(ReductionKind.ANY), given, (1,), torch.float32).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("kind", [ReductionKind.ANY, ReductionKind.ALL])
+def test_lanes_share_truths_of_all_types_by_simd_functions_too(kind: ReductionKind) -> None:
+    source = compile_one(with_integers(fork.largest(kind)), STYLES[1], "long_int")[0].source
+    assert f"simd_{kind.name.lower()}(" in source and "opmath_t" not in source
