@@ -53,7 +53,7 @@ def test_types_share_a_kernel(kind: ReductionKind, name: str, dtype: torch.dtype
     assert "combined_t<T> extreme" in kernel.source and "isnan" not in kernel.source
     for size in (1, 33, 2500):
         given = torch.randint(-9, 9, (size,)).to(dtype)
-        several = [given, given * 0 + given.amin()]
+        several = [given, given.amin().expand(size).contiguous()]  # of the same type, bools too
         if dtype.is_floating_point and size > 1:
             several += [given.index_fill(0, torch.tensor([size // 2, size - 1]), nan)]
         for each in several:
