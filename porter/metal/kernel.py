@@ -95,7 +95,9 @@ class Kernel:
 
 
 class KernelFamily(Protocol):
-    """A way to write native kernels."""
+    """A way to write native kernels; those of `FUNCTORS` need the functor dialect."""
+
+    FUNCTORS: bool
 
     def refusal(self, function: NativeFunction, call: StubCall) -> PorterError | None:
         """Returns why this family cannot write a stub's kernel, judging by its declaration only, or None if it may."""

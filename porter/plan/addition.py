@@ -12,7 +12,7 @@ from porter.metal.distributions import distributions
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph, no_recording
 from porter.plan.plan import Plan
-from porter.plan.planner import plan_kernels, require_dialect
+from porter.plan.planner import plan_kernels, require_library
 
 
 def plan_addition(
@@ -29,7 +29,7 @@ def plan_addition(
 
     Raises PTR012 (unknown), PTR310 to PTR313 (not one that can be added), and what writing its kernels raises.
     """
-    require_dialect(checkout)
+    require_library(checkout)
     operator = Operator.read(checkout, op)
     return plan_kernels(checkout, operator, find_addable(checkout, operator), choice, recorded, listed=listed)
 
@@ -53,7 +53,6 @@ def find_obstacle(checkout: Checkout, operator: Operator) -> PorterError | None:
     """Why an operator cannot be added; None if there is a plan. A fork without the dialect is the last reason."""
     try:
         found = find_addable(checkout, operator)
-        require_dialect(checkout)
         plan_kernels(checkout, operator, found, FIRST_CANDIDATES, no_recording)
     except PorterError as error:
         return error

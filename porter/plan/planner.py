@@ -87,16 +87,9 @@ def plan_operator(
     """
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
-    lacking = find_dialect_error(checkout)
-    if lacking and not checkout.exists(KERNEL_LIBRARY):
-        raise lacking  # kernels written from recorded runs are launched by this library too
-    found = _block_all(operator, lacking) if lacking else find_migrations(checkout, operator)
+    require_library(checkout)
+    found = find_migrations(checkout, operator)
     return plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold, listed)
-
-
-def _block_all(operator: Operator, error: PorterError) -> tuple[Blocked, ...]:
-    """Every row that builds a graph, held back from the road by functors."""
-    return tuple(Blocked(served, error) for served in operator.served if served.builds_graph)
 
 
 def plan_kernels(
@@ -173,6 +166,12 @@ def _list_elsewhere(native: NativePort) -> tuple[str, ...]:
     """The complex types that no kernel of the rows takes."""
     made = [each.torch for each in dtypes.ALL if each.kind is dtypes.Kind.COMPLEX] if native.kernels else []
     return tuple(each for each in made if each not in native.dtypes)
+
+
+def require_library(checkout: Checkout) -> None:
+    """Raises PTR002 for a fork without the library that launches kernels of every family, with what else it lacks."""
+    if not checkout.exists(KERNEL_LIBRARY):
+        require_dialect(checkout)
 
 
 def require_dialect(checkout: Checkout) -> None:
@@ -252,8 +251,10 @@ def _port_stub(
     fork = ported.draft.fork
     if call.stub in ported.stubs or _is_native(fork, call.stub):
         return ported
-    spec = read(fork, operator, migration, call)
-    kernels = find_family(spec.function, call).write(fork, spec, choice)
+    family = find_family(migration.served.function, call)
+    if family.FUNCTORS:
+        require_dialect(fork)
+    kernels = family.write(fork, read(fork, operator, migration, call), choice)
     draft = ported.draft
     for step in (step for kernel in kernels for step in kernel.steps):
         draft = draft.apply(step(draft.fork))

@@ -97,15 +97,15 @@ def migrate(
 
     Calls `done` with each verdict as it comes where many are verified together.
 
-    Raises PTR002 (`all`, and nothing from recorded runs, on a fork older than the functor dialect), PTR012 (no
-    operator given), and for a named operator what `plan_operator` and `write` raise.
+    Raises PTR002 (`all` on a fork older than the functor dialect, if all ports need it), PTR012 (no operator given),
+    and for a named operator what `plan_operator` and `write` raise.
     """
     if not request.ops and not request.all:
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
-    if request.all and not request.recorded:
-        require_dialect(checkout)
     require_names(checkout, request.ops)
     ops: Sequence[str] = _list_all(checkout, request.recorded) if request.all else request.ops
+    if not ops:
+        require_dialect(checkout)
     if request.shard:
         ops = request.shard.select(ops)
     asked = frozenset(ops)

@@ -13,6 +13,7 @@ from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrati
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
+from porter.metal.families import find_family
 from porter.metal.kernel_spec import check_portable
 from porter.plan.addition import find_obstacle
 from porter.plan.planner import require_dialect
@@ -124,7 +125,7 @@ def _find_dialect_reason(checkout: Checkout) -> Reason | None:
 def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, dialect: Reason | None) -> RowStatus:
     state = _state(row)
     if state.builds_graph:
-        reason = _find_blocker(checkout, functions, row) or dialect
+        reason = _find_blocker(checkout, functions, row, dialect)
     elif row.error:
         reason = Reason(row.error.code, row.error.what)
     else:
@@ -143,7 +144,10 @@ def _explain_other(row: ServedFunction) -> Reason:
     return _FORWARDS if row.implementation is not None else _SHARES
 
 
-def _find_blocker(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:
+def _find_blocker(
+    checkout: Checkout, functions: NativeFunctions, row: ServedFunction, dialect: Reason | None
+) -> Reason | None:
+    """Why a row has no port by its stubs. That there is no `dialect` comes last."""
     operator = Operator(row.function.name, functions.find_overloads(row.function.name), (row,))
     [outcome] = find_migrations(checkout, operator)
     try:
@@ -152,4 +156,4 @@ def _find_blocker(checkout: Checkout, functions: NativeFunctions, row: ServedFun
         check_portable(checkout, operator, outcome)
     except PorterError as error:
         return Reason(error.code, error.what)
-    return None
+    return dialect if any(find_family(row.function, call).FUNCTORS for call in outcome.stubs) else None

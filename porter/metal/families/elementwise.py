@@ -53,6 +53,7 @@ from porter.metal.params import ParamsStruct, read_fields, write_launch, write_s
 from porter.metal.registration import Line, register_lines
 from porter.metal.results import write_results
 
+FUNCTORS = True
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
 _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
 

@@ -27,6 +27,7 @@ from porter.metal.kernel_files import create_pair, read_host_style
 from porter.metal.macros import Instance
 from porter.metal.registration import Line
 
+FUNCTORS = False
 _STEM = "RandomKernel"
 _FILE, _HOST = f"{KERNELS}/{_STEM}.metal", f"{OPERATIONS}/{_STEM}.mm"
 _HEADERS = (

@@ -11,7 +11,7 @@ from expecttest import assert_expected_inline
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import KERNELS, OPERATIONS, RANDOM
+from porter.core.layout import INDEXING, KERNELS, OPERATIONS, RANDOM
 from porter.metal.distributions import distributions
 from porter.plan.addition import plan_addition
 from porter.plan.plan import Plan
@@ -185,6 +185,11 @@ def test_bools_are_refused_by_a_distribution_of_whole_numbers(fork: Checkout, mo
         monkeypatch.setitem(distributions(), "normal_stub", replace(row, types=types))
         text = plan_addition(fork, "normal_").changes.apply()[HOST]
         assert ("TORCH_CHECK_TYPE(self.scalar_type() != kBool" in text) == refused
+
+
+def test_a_fork_without_the_functor_dialect_gets_it_too(fork: Checkout) -> None:
+    older = fork.read(INDEXING).replace("#define REGISTER_BINARY_OP", "#define OLD_BINARY_OP")
+    assert plan_addition(fork.layer({INDEXING: older}), "uniform_").complete
 
 
 def test_a_fork_without_philox_is_refused(fork: Checkout) -> None:

@@ -160,8 +160,10 @@ def test_a_fork_without_the_functor_dialect_is_ported_too(tmp_path: Path) -> Non
     header.write_text(header.read_text().replace("#define REGISTER_BINARY_OP", "#define OLD_BINARY_OP"))
     plan = plan_operator(checkout, "turned", programs=lambda served: fork.turned())
     assert plan.complete
-    with pytest.raises(PorterError, match="PTR002"):
+    with pytest.raises(PorterError, match="PTR071"):
         plan_operator(checkout, "turned")
+    with pytest.raises(PorterError, match="PTR002"):
+        plan_operator(checkout, "atan2")
 
 
 def test_a_result_that_is_copied_from_memory_of_the_graph_is_refused(tmp_path: Path) -> None:
