@@ -66,8 +66,10 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
     for ran, source in run_with_type(list(chain.from_iterable(found.values())), set(overloads) - found.keys(), lost):
         found.setdefault(ran.call.name, []).append(ran)
         plain[id(ran)] = source
-    more = Near(origins, plain, process_time() + MORE_SECONDS, lost)
-    made = [_find_map_or_programs(name, runs, more, lost) for name, runs in sorted(found.items())]
+    made = [
+        _find_map_or_programs(name, runs, Near(origins, plain, process_time() + MORE_SECONDS, lost), lost)
+        for name, runs in sorted(found.items())
+    ]  # each with time of its own: what programs take to be found of the overloads before it is none of it
     made += [_refuse_all(name, lost) for name in sorted(lost.found.keys() - found.keys())]
     made = [with_conversions(each, found.get(each.name, ())) for each in made]
     return tuple(replace(each, lost=lost.list_of(each.name)) for each in made)
