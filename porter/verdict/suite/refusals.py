@@ -12,6 +12,11 @@ _TORCH = Path(torch.__file__).parent
 _RAISES = "RAISE_VARARGS"
 
 
+def list_kinds(refused: Exception) -> tuple[type[Exception], ...]:
+    """What may refuse a call that an error refuses: a type that the CPU does not implement is a runtime error, too."""
+    return tuple(each for each in REFUSALS if isinstance(refused, each))
+
+
 def is_raised_by_torch(error: BaseException) -> bool:
     """Whether a `raise` of the torch package raised an error, rather than an operator that its code calls."""
     last = error.__traceback__

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from porter.verdict.suite.refusals import is_raised_by_torch
+from porter.verdict.suite.refusals import is_raised_by_torch, list_kinds
 
 
 def refuse() -> None:
@@ -27,3 +27,11 @@ def test_an_error_is_of_torch_where_its_python_code_raises_it(call: Callable[[],
     with pytest.raises((RuntimeError, ValueError)) as raised:
         call()
     assert is_raised_by_torch(raised.value) is by_torch
+
+
+def test_what_is_not_implemented_may_be_refused_by_any_runtime_error() -> None:
+    out = torch.empty(2, dtype=torch.bool)
+    with pytest.raises(NotImplementedError) as raised:
+        torch.cumsum(torch.ones(2), 0, out=out)
+    assert list_kinds(raised.value) == (RuntimeError, NotImplementedError)
+    assert list_kinds(IndexError()) == (IndexError,)
