@@ -240,12 +240,16 @@ def _spell(
     def join(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
         if not style.threadgroup_reductions:
             is_wide = any(each[0].kind is Kind.INTEGRAL and each[0].size > _SIMD_SIZE for each in elements.instances)
-            return None if is_wide and kind not in _TRUTHS else join_simdgroup(kind, dtype, name, type_)
+            plain = None if is_wide and kind not in _TRUTHS else join_simdgroup(kind, dtype, name, type_)
+            if plain:
+                return plain
         if kind not in FUNCTIONS or (dtype.kind is Kind.BOOL and kind not in _TRUTHS):
             return None
         return (reduce(kind, name, type_, name),)
 
     def reduce(kind: ReductionKind, name: str, type_: str, value: str) -> str:
+        if not style.threadgroup_reductions:
+            return f"{name} = c10::metal::simdgroup_{FUNCTIONS[kind]}({value});"
         if has_simdgroup:
             return f"{name} = c10::metal::simd_{FUNCTIONS[kind]}({value});"
         declared = f"threadgroup {type_} shared_{name}[{_SIMDGROUP}];"
@@ -274,7 +278,7 @@ def _spell(
         row="row",
         lane=lane,
         width=width if style.threadgroup_reductions else "32",
-        join_extreme=join_extreme if style.threadgroup_reductions else None,
+        join_extreme=join_extreme,
         has_complex=elements.has_complex,
         is_mixed=elements.has_floating and not elements.all_floating,
         widen=elements.widen,

@@ -22,10 +22,19 @@ from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.preparing import prepare
 from porter.metal.native.typed_scalars import KERNEL_HELPER as ACCUMULATION_HELPER
 from porter.plan.native.files import KERNEL_HELPER
+from porter.plan.native.helpers import find_helper
 from tests.porter.plan.native import fork
 
-HELPERS = KERNEL_HELPER + ACCUMULATION_HELPER + LEAST_HELPER + GREATEST_HELPER
+SHARED = find_helper("simdgroup_sum").read_text()  # type: ignore[union-attr]
+HELPERS = (
+    f"namespace c10 {{\nnamespace metal {{\n{SHARED}}}\n}}\n"
+    + KERNEL_HELPER
+    + ACCUMULATION_HELPER
+    + LEAST_HELPER
+    + GREATEST_HELPER
+)
 INCLUDES = "#include <c10/metal/reduction_utils.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
+SIMDGROUP = 32
 STYLES = (KernelStyle(True, False), KernelStyle(False, False))
 SIZES = ((1, 1), (3, 7), (5, 33), (2, 2500))
 TYPES = {"float": (torch.float32, 2e-6), "half": (torch.float16, 2e-3), "bfloat": (torch.bfloat16, 1e-2)}
@@ -127,7 +136,7 @@ def test_a_map_of_any_type() -> None:
 
 def reduce(programs: Programs, given: torch.Tensor, dims: tuple[int, ...], result: torch.dtype) -> torch.Tensor:
     """What the kernel of a reduction over dimensions computes, by the strides of a tensor: the same in all ways."""
-    kernel, library = compile_one(programs, STYLES[0], "float_int")
+    kernels = [compile_one(programs, style, "float_int") for style in STYLES]
     kept = tuple(reversed([i for i in range(given.dim()) if i not in dims]))
     numbers = [
         torch.tensor([of(i) for i in chosen] or [default], dtype=torch.int64)
@@ -137,7 +146,9 @@ def reduce(programs: Programs, given: torch.Tensor, dims: tuple[int, ...], resul
     ndim = torch.tensor([max(1, len(kept)), len(dims)], dtype=torch.int32)
     storage = given.as_strided((given.untyped_storage().nbytes() // given.itemsize,), (1,), 0)
     found = []
-    for threads in THREADS:
+    for (kernel, library), threads in product(kernels, THREADS):
+        if kernel is kernels[1][0] and threads.lanes > SIMDGROUP:
+            continue
         output = torch.full([given.size(i) for i in reversed(kept)], 7).to(result)
         count = torch.tensor([given.numel() // output.numel()], dtype=torch.int32)
         reduce_rows(library, kernel, "float_int", threads, output, storage, *numbers, ndim, count)

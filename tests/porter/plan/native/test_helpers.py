@@ -8,6 +8,7 @@ import torch
 
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
+from aten_overlay.toolchain import torch_root
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, METAL_HEADERS, UTILS
@@ -105,3 +106,31 @@ def test_additions_by_several_threads_are_all_there(tmp_path: Path, dtype: torch
     library = Library(compile_kernels(source, [f"add_{type_}"], Options()))
     library.run(f"add_{type_}", [result, value, index], (96,), (32,))
     assert torch.equal(result, expected)
+
+
+LANES = """
+kernel void combine(
+    device long* longs, device float2* products, device float* largest,
+    constant long* x, constant float2* y, constant float* z, uint i [[thread_position_in_grid]]) {
+  longs[i] = c10::metal::simdgroup_sum(x[i]) + 3 * c10::metal::simdgroup_min(x[i]);
+  products[i] = c10::metal::simdgroup_prod(y[i]);
+  largest[i] = c10::metal::simdgroup_max(z[i]);
+}
+"""
+
+
+def test_lanes_combine_integers_of_64_bits_complex_numbers_and_nan(tmp_path: Path) -> None:
+    missing = define_missing(without_header(tmp_path), FILE, LANES)
+    assert define_missing(fork.copy_fork(tmp_path / "newer"), FILE, LANES) == missing, "no fork has these"
+    header = "#include <c10/metal/utils.h>\n#include <metal_stdlib>\nusing namespace metal;\n"
+    library = Library(
+        compile_kernels(header + missing + LANES, ["combine"], Options(include=(torch_root() / "include",)))
+    )
+    x, y = torch.randint(-(1 << 60), 1 << 60, (64,)) >> 5, torch.randn(64, dtype=torch.complex64)
+    z = torch.randn(64).index_fill(0, torch.tensor([40]), torch.nan)
+    longs, products, largest = torch.empty_like(x), torch.empty_like(y), torch.empty_like(z)
+    library.run("combine", [longs, products, largest, x, y, z], (64,), (64,))
+    for lanes in (slice(0, 32), slice(32, 64)):
+        assert longs[lanes].equal((x[lanes].sum() + 3 * x[lanes].amin()).expand(32))
+        torch.testing.assert_close(products[lanes], y[lanes].prod().expand(32))
+        torch.testing.assert_close(largest[lanes], z[lanes].amax().expand(32), equal_nan=True)
