@@ -20,6 +20,7 @@ from porter.recording.branches import UNKNOWN_CONDITION, find_distinguishing_con
 from porter.recording.call_programs import read_call_arguments, read_call_program
 from porter.recording.concatenation import find_concatenation
 from porter.recording.coordinates import find_map
+from porter.recording.given import run_at_other_types
 from porter.recording.joining import (
     Case,
     Observed,
@@ -115,15 +116,8 @@ def find_programs(
     lost = Losses() if lost is None else lost
     observed, left = _read_runs(runs, lost)
     cases: list[Case] = []
-    failed: list[tuple[list[Observed], PorterError]] = []
-    for group in sorted(_group(observed), key=_count_numbers, reverse=True):
-        if join_parts(cases, group):  # tensors are left out of the cases that come of all
-            continue
-        try:
-            made = _transfer(cases, group)
-            cases += [made] if made else _make_cases(name, _find_more(group, more), more)
-        except PorterError as error:
-            failed.append((group, error))
+    failed = _add_cases(cases, name, observed, more)
+    failed += _add_cases(cases, name, list(run_at_other_types(cases, run)), more) if run else []
     cases, dropped = _drop_single(join_cases(cases))
     if run:
         for case in cases:
@@ -146,6 +140,22 @@ def find_programs(
         apart = [replace(case, calls=_list_own(case, cases)) for case in cases]
         programs = [_with_conditions(case, apart, unexplained) for case in apart]
     return Programs(name, tuple(programs), tuple({(each.code, each.what): each for each in left}.values()))
+
+
+def _add_cases(
+    cases: list[Case], name: str, observed: Sequence[Observed], more: More
+) -> list[tuple[list[Observed], PorterError]]:
+    """Extends cases by calls, and adds cases of the rest; the calls that have none, and why."""
+    failed: list[tuple[list[Observed], PorterError]] = []
+    for group in sorted(_group(observed), key=_count_numbers, reverse=True):
+        if join_parts(cases, group):  # tensors are left out of the cases that come of all
+            continue
+        try:
+            made = _transfer(cases, group)
+            cases += [made] if made else _make_cases(name, _find_more(group, more), more)
+        except PorterError as error:
+            failed.append((group, error))
+    return failed
 
 
 def _find_more(group: list[Observed], more: More) -> list[Observed]:

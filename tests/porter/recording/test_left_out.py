@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import nan
 from typing import Any
 
 import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
+from porter.core.dtypes import FLOAT, HALF
 from porter.loops.program_printing import program_lines
 from porter.recording.calls import OpCall
 from porter.recording.left_out import ask_alone, drop_empty, leave_out_tensors, list_optional, vary_given
@@ -141,3 +142,19 @@ def test_a_call_is_made_for_each_result_alone() -> None:
     without = leave_out_tensors(call, list_optional(call))
     assert [describe(each) for each in ask_alone(without)] == ["--x..", "--.x.", "--..x"]
     assert not list(ask_alone(OpCall(NORM, {"weight": torch.rand(3), "bias": None})))
+
+
+def test_a_tensor_that_calls_of_one_type_never_give_is_given_to_them_as_to_others() -> None:
+    def half(ran: RecordedRun) -> RecordedRun:
+        tensors = {name: value.half() for name, value in ran.call.tensors().items()}
+        return run_graph(ran.call.overload, {**ran.call.arguments, **tensors}, weigh)
+
+    def run(call: OpCall) -> Iterator[RecordedRun]:
+        yield run_graph(call.overload, call.arguments, weigh)
+
+    calls = [run_weighted(shape, False) for shape in SHAPES]
+    calls += [half(run_weighted(shape, weighted)) for shape in SHAPES for weighted in (True, False)]
+    found = find_programs("binary_cross_entropy", calls, run=run)
+    weighted = {call.tensors["self"].dtype for call in found.calls if "weight" in call.tensors}
+    assert weighted == {FLOAT, HALF}
+    assert all("has_weight" in "".join(program_lines(each)) for each in found.cases)
