@@ -107,12 +107,13 @@ def inline_call(
 ) -> str | None:
     """The text of `caller` with the body of the called function in the place of a call; None where it cannot be there.
 
-    It can where the call is the last statement of its block, or only a `return` follows, and no argument views what
-    ends with the call. `given` are variables of the caller that are no optionals.
+    It can where the call is the last statement of its block, only a `return` follows, or the body has none, and no
+    argument views what ends with the call. `given` are variables of the caller that are no optionals.
     """
     behind = text[site.statement.end :].strip()
     follows = re.fullmatch(r"(return\b[^;]*;)?", behind)
-    if follows is None or len(site.arguments) != len(parameters):
+    falls_through = follows is None and not site.is_returned and not re.search(r"\breturn\b", body)
+    if (follows is None and not falls_through) or len(site.arguments) != len(parameters):
         return None
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
     owned = [_own(each, value, given) for each, value in zip(parameters, arguments, strict=True)]
@@ -126,9 +127,9 @@ def inline_call(
     body = rename(body, {name: find_free_name(name, body) for name in hidden})
     made = _CHARACTERS.sub(r"\1", _LITERALS.sub("", rename(body, known)))
     made = _fold_undefined(fold(made, distinct), distinct)
-    if not site.is_returned:
+    if not site.is_returned and not falls_through:
         made = _return_instead(made, behind or "return;")
-    stop = site.statement.end if not behind or site.is_returned else len(text.rstrip())
+    stop = site.statement.end if not behind or site.is_returned or falls_through else len(text.rstrip())
     return text[: site.statement.start] + declarations + made.strip() + text[stop:]
 
 

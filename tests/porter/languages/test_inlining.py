@@ -99,6 +99,27 @@ def test_a_call_that_more_follows_stays() -> None:
     assert inline("\n  loss_template(a, b, c, d, e, f);\n  more();\n") is None
 
 
+def test_a_body_without_returns_goes_anywhere() -> None:
+    helper = (
+        "void fill(const Tensor& input, Tensor& output) {\n  auto shape = makeShape(input);\n  run(shape, output);\n}\n"
+    )
+    caller = "\n  @autoreleasepool {\n    mps::fill(self, out);\n  }\n  auto shape = out.sizes();\n  return out;\n"
+    made = inline(caller, helper)
+    assert made is not None
+    assert_expected_inline(
+        made,
+        """\
+
+  @autoreleasepool {
+    auto shape_ = makeShape(self);
+  run(shape_, out);
+  }
+  auto shape = out.sizes();
+  return out;
+""",
+    )
+
+
 def test_an_optional_that_is_passed_a_value_has_it() -> None:
     helper = (
         "void sum(const Tensor& input, OptionalIntArrayRef opt_dim) {\n  TORCH_CHECK(opt_dim.has_value(), 1);\n"
