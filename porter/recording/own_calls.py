@@ -89,14 +89,13 @@ def _capture(
 ) -> Iterator[OwnCall]:
     """The calls of a sample of some sizes, and those with other values of an argument.
 
-    An OpInfo that is made has samples with all values, and operands that may fit no others.
+    An OpInfo that is made has samples with all values but those of flags, and operands that may fit no others.
     """
     for call in capture_sample_calls(op, base, made, place.requires_grad):
         own = OwnCall(call, op, base, sets, place)
         yield own
-        if is_made(op):
-            continue
-        changes = [seen.change(call)] if call.name in begun else seen.list_changes(call)
+        is_next = call.name in begun and not is_made(op)
+        changes = [seen.change(call)] if is_next else seen.list_changes(call, flags_alone=is_made(op))
         begun.add(call.name)
         yield from (_change(own, each) for each in changes if each)
 

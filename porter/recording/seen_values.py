@@ -69,10 +69,11 @@ class SeenValues:
                 return changed
         return {}
 
-    def list_changes(self, call: OpCall) -> Iterator[dict[str, Any]]:
+    def list_changes(self, call: OpCall, flags_alone: bool = False) -> Iterator[dict[str, Any]]:
         """Every value of an argument, of each alone, that a call has another of and the CPU accepts."""
         for name, value in self._list_survived(call):
-            if _runs_on_cpu(with_arguments(call, {name: value})):
+            is_tried = isinstance(value, bool) or not flags_alone
+            if is_tried and _runs_on_cpu(with_arguments(call, {name: value})):
                 yield {name: value}
 
     def _list_others(self, call: OpCall) -> Iterator[_Choice]:

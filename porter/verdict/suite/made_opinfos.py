@@ -32,7 +32,7 @@ from porter.verdict.suite.margins import Margins
 _SHAPES = ((5, 3, 4), (4, 6), (7,), (3, 2, 5, 4))  # of the first tensor: all sizes differ
 _MOST = 4  # whole numbers that an argument is tried with: 0 and the last dimension among them
 _TYPES = tuple(getattr(torch, each.torch) for each in TESTED if each.kind is Kind.FLOATING)
-_TENSOR, _INTEGER = "Tensor", ("int", "SymInt")
+_TENSOR, _INTEGER, _FLAG = "Tensor", ("int", "SymInt"), "bool"
 _Dims = tuple[int, ...]
 _Overload = torch._ops.OpOverload
 
@@ -57,8 +57,8 @@ def name_opinfos() -> tuple[tuple[OpInfo, str, frozenset[str]], ...]:
 
 @lru_cache
 def make_opinfo(base: str) -> OpInfo | None:
-    """An OpInfo of the first overload of an operator, if its arguments are tensors and whole numbers, the first is a
-    tensor, and the CPU computes some samples of it; else None.
+    """An OpInfo of the first overload of an operator, if its arguments are tensors, whole numbers and flags, the first
+    is a tensor, and the CPU computes some samples of it; else None.
     """
     packet = getattr(torch.ops.aten, base, None)
     call = _read_call(getattr(packet, packet.overloads()[0])) if packet and packet.overloads() else None
@@ -89,15 +89,18 @@ class FittedCall:
     """Calls an overload with tensors that are all given in the shape of the first.
 
     Each has that shape in a call only in the dimensions in which the CPU needs it to, and one element in the others.
-    What the CPU refuses in 16 bits it computes in float32.
+    What the CPU refuses in 16 bits it computes in float32. All flags are set: results that none asks for, a device may
+    leave out where the CPU does not.
     """
 
     overload: _Overload
 
     def __call__(self, *given: Any) -> Any:
-        """Raises ValueError if the shapes differ, or the CPU takes none of them with these numbers."""
+        """Raises ValueError if the shapes differ, the CPU takes none of them with these numbers, or a flag is unset."""
+        if any(each is False for each in given):
+            raise ValueError("a flag that asks for less")
         shapes = {each.shape for each in given if isinstance(each, torch.Tensor)}
-        numbers = tuple(each for each in given if not isinstance(each, torch.Tensor))
+        numbers = tuple(each for each in given if not isinstance(each, (torch.Tensor, bool)))
         dims = find_dims(self.overload, len(given[0].shape), numbers) if len(shapes) == 1 else None
         if dims is None:
             raise ValueError("no operands of these shapes")
@@ -117,7 +120,7 @@ def _convert(value: Any, dtype: torch.dtype) -> Any:
 
 def _read_call(overload: _Overload) -> FittedCall | None:
     kinds = [str(each.type) for each in overload._schema.arguments]
-    is_made = kinds and kinds[0] == _TENSOR and all(each in (_TENSOR, *_INTEGER) for each in kinds)
+    is_made = kinds and kinds[0] == _TENSOR and all(each in (_TENSOR, *_INTEGER, _FLAG) for each in kinds)
     return FittedCall(overload) if is_made and not overload._schema.is_mutable else None
 
 
@@ -175,9 +178,10 @@ def _list_subsets(dims: _Dims) -> Iterator[_Dims]:
 def _list_given(
     overload: _Overload, shape: Sequence[int], numbers: Sequence[int], make: Callable[..., torch.Tensor] = torch.ones
 ) -> list[Any]:
-    """The arguments of a call, tensors all of one shape."""
+    """The arguments of a call: tensors all of one shape, and flags that ask for all results."""
     left = iter(numbers)
-    return [make(shape) if str(each.type) == _TENSOR else next(left) for each in overload._schema.arguments]
+    kinds = [str(each.type) for each in overload._schema.arguments]
+    return [make(shape) if each == _TENSOR else True if each == _FLAG else next(left) for each in kinds]
 
 
 def _is_taken(overload: _Overload, given: Sequence[Any], dims: Sequence[_Dims], count: int) -> bool:
@@ -220,13 +224,17 @@ def _make_samples(
 ) -> Iterator[SampleInput]:
     """Samples of several ranks with each whole number that the CPU takes.
 
-    The elements after the first tensor's are ones that may be divided by.
+    The elements after the first tensor's are ones that may be divided by. With flags, the first tensor has equal
+    elements too.
     """
-    count = sum(str(each.type) in _INTEGER for each in call.overload._schema.arguments)
+    kinds = [str(each.type) for each in call.overload._schema.arguments]
+    makers: tuple[Callable[..., torch.Tensor], ...] = (torch.randn,)
+    makers += (_make_pairs, torch.zeros) if _FLAG in kinds else ()
+    count = sum(each in _INTEGER for each in kinds)
     for shape in _SHAPES:
-        for numbers in product(range(_MOST), repeat=count):
+        for numbers, make in product(product(range(_MOST), repeat=count), makers):
             given = _list_given(call.overload, shape, numbers, lambda shape: torch.rand(shape) + 0.5)
-            given[0] = torch.randn(shape)
+            given[0] = make(shape)
             given = [each.to(device, dtype) if isinstance(each, torch.Tensor) else each for each in given]
             if not _takes(call, given):
                 continue
@@ -234,6 +242,14 @@ def _make_samples(
                 each.requires_grad_(requires_grad) if isinstance(each, torch.Tensor) else each for each in given
             )
             yield SampleInput(first, args=tuple(others))
+
+
+def _make_pairs(shape: Sequence[int]) -> torch.Tensor:
+    """Elements of which two that follow each other, in any dimension, are often equal."""
+    made = torch.randn(*shape)
+    for dim, size in enumerate(shape):
+        made = made.index_select(dim, torch.arange(size) // 2)
+    return made
 
 
 def _keeps_type(call: FittedCall, dtype: torch.dtype) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import islice, product
 
 import pytest
 import torch
@@ -110,3 +110,12 @@ def test_calls_of_a_made_opinfo_keep_operands_that_fit(monkeypatch: pytest.Monke
         (torch.float32, rank, dim) for rank, dim in ((1, 0), (2, 0), (2, 1), (3, 0), (3, 2), (4, 0), (4, 3))
     } <= seen
     assert {dtype for dtype, _, _ in seen} == {torch.float32, torch.float16, torch.bfloat16}
+
+
+def test_flags_of_a_made_opinfo_are_varied_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_calls, "capture_sample_calls", lambda *given: iter(capture_calls_in_place(*given)))
+    base = "unique_dim_consecutive"
+    calls = [own.call.arguments for own in islice(capture_own_calls(make_opinfo(base), base), 12)]
+    flags = [(each["return_inverse"], each["return_counts"]) for each in calls]
+    assert flags == [(True, True), (False, True), (True, False)] * 4
+    assert len({(each["self"].shape, each["dim"]) for each in calls}) == 4

@@ -39,8 +39,10 @@ def test_every_value_is_listed_of_each_argument_alone() -> None:
     given = {"elements": torch.arange(4), "test_elements": torch.arange(2)}
     plain = OpCall(isin, {**given, "assume_unique": False, "invert": False})
     assert list(SeenValues.of(()).list_changes(plain)) == [{"assume_unique": True}, {"invert": True}]
+    assert list(SeenValues.of(()).list_changes(plain, flags_alone=True)) == [{"assume_unique": True}, {"invert": True}]
     sizes = [call(0, each) for each in range(9)]
     assert list(SeenValues.of(sizes).list_changes(sizes[0])) == [{"reduction": 1}, {"reduction": 2}]
+    assert list(SeenValues.of(sizes).list_changes(sizes[0], flags_alone=True)) == []
 
 
 def test_a_flag_that_ends_the_process_is_not_tried() -> None:

@@ -82,3 +82,14 @@ def test_types_that_the_cpu_refuses() -> None:
     for mine, exact in zip(found, op(*wide), strict=True):
         assert mine.dtype is torch.float16
         assert mine.equal(exact.half())
+
+
+def test_flags_are_set_and_elements_repeat() -> None:
+    op = make_opinfo("unique_dim_consecutive")
+    assert op is not None
+    samples = list(op.sample_inputs("cpu", torch.float32))
+    assert all(each.args[1:] == (True, True) for each in samples)
+    counts = [op(each.input, *each.args)[2] for each in samples]
+    assert {tuple(each.tolist()) for each in counts} >= {(1,) * 5, (2, 2, 1), (5,)}
+    with pytest.raises(ValueError, match="a flag that asks for less"):
+        op(samples[0].input, 0, False, True)
