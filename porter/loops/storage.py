@@ -11,6 +11,7 @@ from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.concatenation import Concatenation
 from porter.loops.coordinates import CoordinateMap
+from porter.loops.distinct import DistinctValues
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
@@ -81,6 +82,7 @@ class StoredPrograms:
     map: CoordinateMap | Concatenation | Resampling | Window | None
     order: RowOrder | None
     places: NonzeroPlaces | None
+    distinct: DistinctValues | None
     seen: tuple[Arguments, ...]
     lost: tuple[LostCall, ...]
 
@@ -100,14 +102,15 @@ def store_programs(programs: Programs) -> StoredPrograms:
     left = programs.left
     cases = tuple(map(_store_program, programs.cases))
     codes, reasons = tuple(each.code for each in left), tuple(each.what for each in left)
-    forms = programs.map, programs.order, programs.places
+    forms = programs.map, programs.order, programs.places, programs.distinct
     return StoredPrograms(programs.name, cases, codes, reasons, *forms, programs.seen, programs.lost)
 
 
 def load_programs(stored: StoredPrograms) -> Programs:
     left = tuple(_error(code, why) for code, why in zip(stored.codes, stored.reasons, strict=True))
     cases = tuple(map(_load_program, stored.cases))
-    return Programs(stored.name, cases, left, stored.map, stored.order, stored.places, stored.seen, stored.lost)
+    forms = stored.map, stored.order, stored.places, stored.distinct
+    return Programs(stored.name, cases, left, *forms, stored.seen, stored.lost)
 
 
 def _error(code: str, what: str) -> PorterError:

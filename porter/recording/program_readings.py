@@ -12,6 +12,7 @@ from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.loops.concatenation import Concatenation, concatenation_lines
 from porter.loops.coordinates import CoordinateMap, map_lines
+from porter.loops.distinct import distinct_lines
 from porter.loops.host_values import Arguments
 from porter.loops.instances import instantiate
 from porter.loops.orders import order_lines
@@ -74,6 +75,8 @@ def describe_programs(
                 yield f"order of {each.name}", tuple(order_lines(each.order))
             if each.places:
                 yield f"places of {each.name}", tuple(place_lines(each.places))
+            if each.distinct:
+                yield f"distinct values of {each.name}", tuple(distinct_lines(each.distinct))
             for program in each.cases:
                 yield _title(program), tuple(program_lines(program))
                 if cost:

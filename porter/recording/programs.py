@@ -20,6 +20,7 @@ from porter.recording.branches import UNKNOWN_CONDITION, find_distinguishing_con
 from porter.recording.call_programs import read_call_arguments, read_call_program
 from porter.recording.concatenation import find_concatenation
 from porter.recording.coordinates import find_map
+from porter.recording.distinct import find_distinct
 from porter.recording.given import run_at_other_types
 from porter.recording.joining import (
     Case,
@@ -84,7 +85,7 @@ def _refuse_all(name: str, lost: Losses) -> Programs:
 
 
 def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: Near, lost: Losses) -> Programs:
-    """What an overload moves, resamples, pools, sorts or places, at any sizes; programs only where it does not."""
+    """What an overload moves, resamples, pools, sorts, places or tells apart, at any sizes; else programs."""
     known = Programs(name, ())
     if found := find_map(runs) or find_concatenation(runs) or find_resampling(runs) or find_window(runs):
         known = replace(known, map=found)
@@ -92,6 +93,8 @@ def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: Near, lo
         known = replace(known, order=order)
     elif places := find_places(runs):
         known = replace(known, places=places)
+    elif distinct := find_distinct(runs):
+        known = replace(known, distinct=distinct)
     else:
         return find_programs(name, runs, more.run_near, lost, more.run_again)
     return replace(known, seen=tuple(read_call_arguments(each.call, each.made) for each in runs))

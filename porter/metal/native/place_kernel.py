@@ -26,6 +26,9 @@ inline bool is_nonzero(
   return index < numel && input[offset] != T(0);
 }
 
+"""
+# What kernels share that rank elements.
+SCAN = """\
 // The sum of the values of a threadgroup up to that of each thread
 inline uint scan_threadgroup(threadgroup uint* sums, uint value, uint tid, uint group_size) {
   sums[tid] = value;
@@ -92,7 +95,7 @@ def write_place_kernels(found: NonzeroPlaces, name: str, style: KernelStyle) -> 
         _write_kernel(f"{name}_count", counting, rank + _COUNT, elements, style),
         _write_kernel(name, writing, rank + _WRITE, elements, style),
     ]
-    return PlaceKernels(name, _HELPERS + "\n".join(texts), elements)
+    return PlaceKernels(name, _HELPERS + SCAN + "\n".join(texts), elements)
 
 
 def list_types() -> Sequence[DType]:

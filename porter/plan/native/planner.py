@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -18,19 +18,14 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.loops.coordinates import CoordinateMap
 from porter.loops.optional import name_flags
-from porter.loops.orders import RowOrder
-from porter.loops.places import NonzeroPlaces
-from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.program import NotLooped, Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
 from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.native.launch import Launch, write_launch
-from porter.metal.native.order_kernel import HELPERS, OrderKernels, write_order_kernels
-from porter.metal.native.order_launch import write_order_launch
-from porter.metal.native.place_kernel import PlaceKernels, write_place_kernels
-from porter.metal.native.place_launch import write_place_launch
+from porter.metal.native.launch import write_launch
+from porter.metal.native.own_forms import OwnForm, name_own, write_own_form
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
@@ -58,6 +53,7 @@ from porter.plan.native.unseen import Edited, check_case_ranks, check_ranks, ref
 from porter.plan.removal import find_orphans
 
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
+_KERNEL = re.compile(r"\bkernel void (\w+)\(")
 _RANK = re.compile(r"\d+d(?=_|$)")  # in the name of an operator
 _NAMESPACES = ("std", "metal", "c10")  # which no kernel can be called as
 
@@ -165,10 +161,8 @@ def _port_row(
     """Writes a row's kernels and its new body. Raises PTR359 to PTR361, and PTR370 to PTR377."""
     if programs.map:
         return _port_form(port, operator, row, target, programs, programs.map)
-    if programs.order:
-        return _port_order(port, operator, row, target, programs, programs.order)
-    if programs.places:
-        return _port_places(port, operator, row, target, programs, programs.places)
+    if programs.own:
+        return _port_own(port, row, target, programs, programs.own)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -209,7 +203,7 @@ def _port_row(
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch}"))
     refuse_unseen_types(programs, row.function)
     launch, limits = check_ranks(programs, names, body, launch)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs))])
+    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
@@ -256,7 +250,7 @@ def _port_form(
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch.text}"))
     text, limits = check_ranks(programs, names, body, launch.text)
     counted = list_walked(found)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted)])
+    draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted, names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
     if not is_there:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, written.source))
@@ -264,65 +258,46 @@ def _port_form(
     return replace(port, draft=draft, kernels=kernels, notes=(*port.notes, *limits))
 
 
-def _port_order(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs, found: RowOrder
-) -> NativePort:
-    """Writes the kernels of a row that sorts, and its new body. Raises PTR359, PTR370 and PTR371."""
-    kernels = write_order_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
-
-    def launch(names: Names, body: str) -> Launch:
-        return write_order_launch(found, kernels, names, body)
-
-    return _port_own(port, row, target, programs, kernels, launch, HELPERS)
-
-
-def _port_places(
-    port: NativePort,
-    operator: Operator,
-    row: ServedFunction,
-    target: Target,
-    programs: Programs,
-    found: NonzeroPlaces,
-) -> NativePort:
-    """Writes the kernels of a row that finds elements, and its new body. Raises PTR359, PTR370 and PTR371."""
-    kernels = write_place_kernels(found, _list_bases(row)[0], read_style(port.draft.fork))
-
-    def launch(names: Names, body: str) -> Launch:
-        return write_place_launch(found, kernels, names, body)
-
-    return _port_own(port, row, target, programs, kernels, launch)
-
-
 def _port_own(
-    port: NativePort,
-    row: ServedFunction,
-    target: Target,
-    programs: Programs,
-    kernels: OrderKernels | PlaceKernels,
-    launch: Callable[[Names, str], Launch],
-    helpers: str = "",
+    port: NativePort, row: ServedFunction, target: Target, programs: Programs, found: NotLooped
 ) -> NativePort:
-    """Writes kernels that no loops tell, with the `helpers` that a file has once, and a body that launches them."""
+    """Writes the kernels of a row that no loops tell, and its new body. Raises PTR359, PTR370 and PTR371."""
     fork = port.draft.fork
-    names = _read_names(row.function, target)
+    names = name_own(found, _read_names(row.function, target), target.body)
     kernel_file = find_kernel_file(fork, target.file)
-    source = format_block(fork, kernel_file, kernels.source)
-    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances)
+    form, source = _find_own_form(fork, kernel_file, found, _list_bases(row)[0])
+    written = WrittenKernel(kernel_file, form.name, source, form.elements.instances)
     needed = set(names.variables.values())
     body = replace_graph(target.body, target.place, needed)
     refuse_stale(body, target.place, needed)
-    made = launch(names, body)
+    made = form.launch(names, body)
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{made.text}"))
     text, limits = check_ranks(programs, names, body, made.text)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, text, ())])
+    draft = port.draft.apply([_edit_function(port.draft, target, body, text, form.counted, names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
     port = replace(port, notes=(*port.notes, *limits))
     if written in port.kernels:
         return replace(port, draft=draft)
-    shared = format_block(fork, kernel_file, helpers) if helpers else ""
-    text = source if fork.exists(kernel_file) and shared in fork.read(kernel_file) else shared + source
-    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text))
+    known = fork.read(kernel_file) if fork.exists(kernel_file) else ""
+    parts = (*(format_block(fork, kernel_file, each) for each in form.helpers), source)
+    text = "".join(each for each in parts if each not in known)
+    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text)) if text else draft
     return replace(port, draft=draft, kernels=(*port.kernels, written))
+
+
+def _find_own_form(fork: Checkout, file: str, found: NotLooped, base: str) -> tuple[OwnForm, str]:
+    """The kernels by the name of an operator, or by that under which a file has the same already; with their text."""
+    style = read_style(fork)
+    form = write_own_form(found, base, style)
+    known = fork.read(file) if fork.exists(file) else ""
+    suffixes = [each.removeprefix(base) for each in _KERNEL.findall(form.source)]
+    names = set(_KERNEL.findall(known))
+    for name in sorted(each for each in names if names.issuperset(f"{each}{suffix}" for suffix in suffixes)):
+        same = write_own_form(found, name, style)
+        source = format_block(fork, file, same.source)
+        if source in known:
+            return same, source
+    return form, format_block(fork, file, form.source)
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
@@ -382,11 +357,13 @@ def _format(fork: Checkout, file: str, kernel: NativeKernel) -> WrittenKernel:
     return WrittenKernel(file, kernel.name, source, kernel.elements.instances)
 
 
-def _edit_function(draft: Draft, target: Target, body: str, launch: str, counted: Collection[str]) -> Edit:
+def _edit_function(
+    draft: Draft, target: Target, body: str, launch: str, counted: Collection[str], names: Names
+) -> Edit:
     """The edit of the function that ran the graph."""
     source = parse_source(target.file, draft.fork.read(target.file))
     function = target.function
-    made = return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
+    made = return_early(body, replace(target, variables=names.variables), counted).replace(LAUNCH, f"{launch}\n")
     if not sees_helpers(source, function.start) and not re.search(r"using namespace (?:at::native::)?mps;", made):
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]

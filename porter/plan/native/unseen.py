@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
@@ -13,7 +13,7 @@ from porter.loops.coordinates import CoordinateMap, Rule
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
 from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
-from porter.loops.program import LostCall, Programs, SymbolicProgram
+from porter.loops.program import LostCall, Programs, SymbolicProgram, list_named
 from porter.loops.windows import Window
 from porter.metal.native.host_values import Names
 from porter.metal.native.launch import Launch
@@ -57,19 +57,9 @@ def refuse_unseen_values(programs: Programs, function: NativeFunction, names: Na
         values = {repr(call.others.get(argument.name)) for call in programs.calls}
         lost = [each for each in programs.lost if not edited.raises(each.why)]
         _refuse_lost(programs.name, function, argument.name, values, lost)
-        if len(values) == 1 and argument.name not in _list_read(programs):
+        if len(values) == 1 and argument.name not in list_named(programs.map or programs.own):
             what = f"all recorded calls of {programs.name} give `{argument.name}` the value {values.pop()}"
             raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
-
-
-def _list_read(programs: Programs) -> frozenset[str]:
-    """The arguments that a form computes results by, whatever they are."""
-    form = programs.map or programs.order or programs.places
-    if form is None:
-        return frozenset()
-    values = [getattr(form, each.name) for each in fields(form)]
-    listed = [name for each in values for name in (each if isinstance(each, tuple) else (each,))]
-    return frozenset(each for each in listed if isinstance(each, str))
 
 
 def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
@@ -211,7 +201,7 @@ def _counts_dimensions(programs: Programs, tensor: str) -> bool:
 
 def _list_moved(programs: Programs) -> tuple[str, ...]:
     """The tensors whose elements a form moves; how many dimensions one that is resampled has, the form says."""
-    match programs.map or programs.order or programs.places:
+    match programs.map or programs.own:
         case CoordinateMap(rule=Rule.BIN, index=index):
             return (index,)
         case CoordinateMap(source=source, start=start):

@@ -12,14 +12,26 @@ from porter.core.errors import PorterError
 from porter.loops.building import CallProgram, build_program, transfer_program
 from porter.loops.coalesce import coalesce
 from porter.loops.coordinates import CoordinateMap, Rule, Way
+from porter.loops.distinct import DistinctValues
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest, fuse
 from porter.loops.graph import ConcreteGraph, Node, Result, Tensor
 from porter.loops.host_values import Arguments, TensorValue, describe, evaluate
 from porter.loops.instances import instantiate
 from porter.loops.numbers import digest_structure, list_numbers, replace_numbers
+from porter.loops.orders import Kept, RowOrder
+from porter.loops.places import NonzeroPlaces
 from porter.loops.printing import nest_lines
-from porter.loops.program import ArgumentBuffer, LostCall, Programs, ResultBuffer, Role
+from porter.loops.program import (
+    ArgumentBuffer,
+    LostCall,
+    NotLooped,
+    Programs,
+    ResultBuffer,
+    Role,
+    list_named,
+    list_read,
+)
 from porter.loops.program_printing import program_lines
 from porter.loops.resampling import Resampling, Sampling
 from porter.loops.storage import decode_programs, encode_programs
@@ -157,3 +169,24 @@ def test_what_is_found_of_results_is_stored(found: CoordinateMap | Resampling | 
     call = Arguments({"self": TensorValue((2, 3), FLOAT)}, {"flag": True, "times": 2})
     programs = Programs("op", (), (), found, seen=(call,), lost=(LostCall(call, "it raised"),))
     assert decode_programs(encode_programs([programs])) == (programs,)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        RowOrder("self", Kept.FIRST, "dim", "largest", "k", dtypes=(FLOAT,)),
+        NonzeroPlaces("self", (FLOAT,)),
+        DistinctValues("self", True, "return_inverse", "return_counts", dtypes=(FLOAT,)),
+    ],
+)
+def test_what_no_loops_tell_is_stored(found: NotLooped) -> None:
+    match found:
+        case RowOrder():
+            programs = Programs("op", (), order=found)
+        case NonzeroPlaces():
+            programs = Programs("op", (), places=found)
+        case DistinctValues():
+            programs = Programs("op", (), distinct=found)
+    assert decode_programs(encode_programs([programs])) == (programs,)
+    assert programs.own == found
+    assert list_read(programs) == (list_named(found) if isinstance(found, DistinctValues) else frozenset())
