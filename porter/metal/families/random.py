@@ -30,6 +30,8 @@ from porter.metal.registration import Line
 FUNCTORS = False
 _STEM = "RandomKernel"
 _FILE, _HOST = f"{KERNELS}/{_STEM}.metal", f"{OPERATIONS}/{_STEM}.mm"
+_DRAW = "c10::metal::philox4::rand("
+_WRONG_ROUND = re.compile(r"\brc1\.y\s*\^\s*ctr\.y\b")  # of the lower word of a product
 _HEADERS = (
     "ATen/core/Generator.h", "ATen/mps/MPSGeneratorImpl.h", "ATen/native/mps/OperationUtils.h", "fmt/format.h",
 )  # fmt: skip
@@ -75,6 +77,15 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
         ),
     )
     return (kernel,)
+
+
+def write_launcher(header: str) -> str:
+    """Returns the kernels that draw words by a fork's Philox, or by one of their own if that has a wrong round."""
+    text = (launchers.FOLDER / "random.metal").read_text()
+    if not _WRONG_ROUND.search(header):
+        return text
+    own = (launchers.FOLDER / "philox.metal").read_text()
+    return f"{own}\n{text.replace(_DRAW, 'draw_words(')}"
 
 
 def write_functor(name: str, row: Distribution) -> str:
@@ -131,7 +142,7 @@ def _refuse_types(name: str, call: StubCall, kinds: Collection[Kind]) -> str:
 
 def _edit_kernels(fork: Checkout, source: str, lines: tuple[Line, ...]) -> Iterator[Edit]:
     text = fork.read(_FILE)
-    start = "" if "fill_random(" in text else format_block(fork, _FILE, (launchers.FOLDER / "random.metal").read_text())
+    start = "" if "fill_random(" in text else format_block(fork, _FILE, write_launcher(fork.read(RANDOM)))
     if start:
         yield from insert_includes(_FILE, text, (RANDOM, "c10/metal/utils.h"))
     registered = "".join(f"{line}\n" for line in lines)

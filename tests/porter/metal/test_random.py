@@ -14,7 +14,7 @@ from aten_overlay.metal.launch import Library
 from porter.core.checkout import EMBEDDED_FORK
 from porter.metal import launchers
 from porter.metal.distributions import distributions
-from porter.metal.families.random import write_functor
+from porter.metal.families.random import write_functor, write_launcher
 from porter.verdict.suite.distributions import find_difference, find_repetition
 
 PHILOX = Path(__file__).parents[1] / "philox"  # the embedded fork has none
@@ -96,11 +96,22 @@ def test_a_fault_in_a_kernel_is_found(right: str, wrong: str, why: str) -> None:
     assert why in (find_repetition(drawn, drawn) or find_difference(drawn, expect("uniform", "float")))
 
 
-def test_words_are_those_of_philox() -> None:
+def test_a_fork_with_a_wrong_round_gets_its_own() -> None:
+    line = "return uint4({0} ^ ctr.y ^ key.x, {1}, {2} ^ ctr.w ^ key.y, {3});\n"
+    assert "draw_words" not in write_launcher(line.format("rc1.x", "rc1.y", "rc0.x", "rc0.y"))
+    assert "philox4" not in write_launcher(line.format("rc1.y", "rc1.x", "rc0.y", "rc0.x"))
+
+
+@pytest.mark.parametrize("draw", ["c10::metal::philox4::rand", "draw_words"])
+def test_words_are_those_of_philox(draw: str) -> None:
     """The vectors of the authors' test suite for a counter and a key of zeros, and of ones."""
-    text = HEAD + (
-        "kernel void words(device uint4* out [[buffer(0)]], constant long* at [[buffer(1)]], "
-        "uint i [[thread_position_in_grid]]) { out[i] = c10::metal::philox4::rand(at[0], at[1]); }\n"
+    text = (
+        HEAD
+        + (launchers.FOLDER / "philox.metal").read_text()
+        + (
+            "kernel void words(device uint4* out [[buffer(0)]], constant long* at [[buffer(1)]], "
+            f"uint i [[thread_position_in_grid]]) {{ out[i] = {draw}(at[0], at[1]); }}\n"
+        )
     )
     out = np.zeros(4, np.uint32)
     library = Library(build.compile_kernels(text, ["words"], build.Options(include=(PHILOX, EMBEDDED_FORK))))
