@@ -17,9 +17,9 @@ _PARTS = ("runtime", "foundation", "metal_api", "mpsgraph")
 LANGUAGE = ("-std=c++20", "-fblocks", "-fobjc-runtime=objfw-1.0", "-fexceptions")
 
 _OPTIMIZED = ("-O1", "-fPIC", "-fvisibility=default")
-# As the wheel was built: the stubs of DispatchStub.h have a slot for each of these CPU levels.
+# As the wheel was built, without asserts: the stubs of DispatchStub.h have a slot for each of these CPU levels.
 _DEFINES = (
-    "-DUSE_MPS", "-DFMT_HEADER_ONLY=1", "-DFMT_USE_CONSTEVAL=0", "-DHAVE_AVX2_CPU_DEFINITION",
+    "-DNDEBUG", "-DUSE_MPS", "-DFMT_HEADER_ONLY=1", "-DFMT_USE_CONSTEVAL=0", "-DHAVE_AVX2_CPU_DEFINITION",
     "-DHAVE_AVX512_CPU_DEFINITION",
 )  # fmt: skip
 
