@@ -24,12 +24,12 @@ from porter.metal.native.distinct_kernel import (
 from porter.metal.native.host_values import ACCUMULATE, WRAP_DIM, Names
 from porter.metal.native.launch import INDEX_MATH, PROFILER, Launch
 from porter.metal.native.order_launch import CEIL_DIV, write_order_launch
+from porter.metal.native.own_variables import mark_theirs, rename_own
 
 _OWN = (
     "slices", "slice_size", "type", "elements", "places", "marks", "group_size", "groups", "group_counts",
     "group_ends", "starts", "marksPSO", "endsPSO", "ranksPSO", "PSO",
 )  # fmt: skip
-_THEIRS = "\0"  # before a variable of the function
 # A tensor of one number, and that number read as how many there are.
 _NUMBER = re.compile(
     r"\bTensor (?P<name>\w+) = at::empty\(\{1\}, (?:(?:at::)?ScalarType::Int|(?:at::)?kInt)\b[^;]*;"
@@ -45,7 +45,8 @@ def write_distinct_launch(found: DistinctValues, kernels: DistinctKernels, names
         what = "the host code reads from no tensor how many values there are"
         raise PorterError("PTR371", what, hint="See docs/errors/PTR371.md.")
     writer = _Writer(found, kernels, names, body, last["name"])
-    text = writer.rename("\n".join([*writer.start(), *writer.sort(), *writer.prepare(), *writer.encode()]))
+    lines = [*writer.start(), *writer.sort(), *writer.prepare(), *writer.encode()]
+    text = rename_own("\n".join(lines), _OWN, names, body)
     headers = (PROFILER, INDEX_MATH, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if found.dim else ()))
     return Launch(text, frozenset(headers))
 
@@ -73,15 +74,8 @@ class _Writer:
     def _elements(self) -> str:
         return "elements" if self.found.is_sorted else self._source
 
-    def rename(self, text: str) -> str:
-        """The text with other names for variables that the function has."""
-        taken = {token.text for token in name_tokens(self.body)} | set(self.names.variables.values())
-        for name in (each for each in _OWN if each in taken):
-            text = re.sub(rf"(?<!{_THEIRS})(?<![\w.:])\b{name}\b", f"{name}_", text)
-        return text.replace(_THEIRS, "")
-
     def _variable(self, name: str) -> str:
-        return f"{_THEIRS}{self.names.variable(name)}"
+        return mark_theirs(self.names.variable(name))
 
     def start(self) -> Iterator[str]:
         source = self._source
@@ -103,9 +97,9 @@ class _Writer:
         is_optional = f"{variable}.has_value()" in self.body or self.names.types[self.found.dim] == "int?"
         value = f"{variable}.value()" if is_optional else variable
         wrapped = re.search(rf"\b(\w+) = [^;]*\bmaybe_wrap_dim\({re.escape(value)},", self.body)
-        dim = f"{_THEIRS}{wrapped[1]}" if wrapped else f"maybe_wrap_dim({_THEIRS}{value}, {self._source}.dim())"
+        dim = mark_theirs(wrapped[1]) if wrapped else f"maybe_wrap_dim({mark_theirs(value)}, {self._source}.dim())"
         made = along.format(dim=dim)
-        return f"{_THEIRS}{variable}.has_value() ? {made} : {flat}" if is_optional else made
+        return f"{mark_theirs(variable)}.has_value() ? {made} : {flat}" if is_optional else made
 
     def sort(self) -> Iterator[str]:
         """Sorts the elements, which says where each was."""
@@ -139,7 +133,7 @@ class _Writer:
     def encode(self) -> Iterator[str]:
         output, inverse, counts = (self._variable(f"result{i}") for i in range(3))
         has_inverse, has_counts = self._variable(self.found.inverse), self._variable(self.found.counts)
-        elements, last = self._elements, f"{_THEIRS}{self.last}"
+        elements, last = self._elements, mark_theirs(self.last)
         places = "places, " if self.found.is_sorted else ""
         threads = f"{elements}.numel()"
         yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"

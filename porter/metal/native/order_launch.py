@@ -14,17 +14,17 @@ from porter.loops.orders import Kept, RowOrder
 from porter.metal.native.host_values import Names
 from porter.metal.native.launch import INDEX_MATH, PROFILER, Launch
 from porter.metal.native.order_kernel import BLOCKS, MEDIAN, MERGE, MOST_THREADS, OrderKernels, name_kernel
+from porter.metal.native.own_variables import mark_theirs, rename_own
 
 CEIL_DIV = "ATen/ceil_div.h"
 _OWN = ("input", "run_values", "run_indices", "row_size", "type", "width", "kept_values", "kept_indices", "blocks")
-_THEIRS = "\0"  # before a variable of the function
 
 
 def write_order_launch(found: RowOrder, kernels: OrderKernels, names: Names, body: str) -> Launch:
     """Launches the kernels on the variables of a function."""
     writer = _Writer(found, kernels, names, body)
     lines = "\n".join([*writer.start(), *writer.encode()])
-    return Launch(writer.rename(lines), frozenset((PROFILER, INDEX_MATH, CEIL_DIV)))
+    return Launch(rename_own(lines, _OWN, names, body), frozenset((PROFILER, INDEX_MATH, CEIL_DIV)))
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,14 @@ class _Writer:
     def _picks(self) -> bool:
         return self.found.kept is Kept.MEDIAN
 
-    def rename(self, text: str) -> str:
-        """The text with other names for variables that the function has."""
-        taken = {token.text for token in name_tokens(self.body)} | set(self.names.variables.values())
-        for name in (each for each in _OWN if each in taken):
-            text = re.sub(rf"(?<!{_THEIRS})\b{name}\b", f"{name}_", text)
-        return text.replace(_THEIRS, "")
-
     def _variable(self, name: str) -> str:
-        return f"{_THEIRS}{self.names.variable(name)}"
+        return mark_theirs(self.names.variable(name))
 
     def _dim(self) -> str:
         """The dimension, by the variable that the function wrapped it in."""
         dim = self.names.variable(self.found.dim)
         found = re.search(rf"\b(\w+) = (?:at::)?maybe_wrap_dim\({dim},", self.body)
-        return f"{_THEIRS}{found[1] if found else dim}"
+        return mark_theirs(found[1] if found else dim)
 
     def start(self) -> Iterator[str]:
         source, values = self._variable(self.found.source), self._variable("result0")
