@@ -1,5 +1,7 @@
 """Whole diffs, one of each family, each read as a reviewer of PyTorch would and kept.
 
+Those of ports that come from runs of old code, and keep the row's function, are beside their tests in `plan/native`.
+
 After an intended change, EXPECTTEST_ACCEPT=1 writes them anew: read every line of what changed.
 """
 
