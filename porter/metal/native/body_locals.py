@@ -40,13 +40,14 @@ def find_locals(body: str, value: str) -> Iterator[tuple[str, Number | None]]:
 
 
 def use_variables(lines: Iterable[str]) -> list[str]:
-    """Statements with the variables that earlier ones set to what a call returns, in the place of that call."""
-    made = list[str]()
+    """Statements with the variables that earlier ones, outside of blocks, set to what a call returns, for that call."""
+    made, depth = list[str](), 0
     known: dict[str, str] = {}
     for line in lines:
         for call, name in known.items():
             line = re.sub(rf"(?<![\w:.]){re.escape(call)}", name, line)
         made.append(line)
-        if found := _SET_TO_CALL.fullmatch(line):
+        depth += line.count("{") - line.count("}")
+        if depth == 0 and (found := _SET_TO_CALL.fullmatch(line)):
             known[found[2]] = found[1]
     return made

@@ -18,3 +18,8 @@ def test_a_call_is_made_once() -> None:
 def test_what_is_no_call_alone_stays() -> None:
     lines = ["const int64_t rows = input.numel() + 1;", "launch(2 * input.numel() + 1);"]
     assert use_variables(lines) == lines
+
+
+def test_what_a_block_declares_is_not_there_after_it() -> None:
+    lines = ["if (given) {", "const int64_t rows = input.numel();", "}", "launch(input.numel());"]
+    assert use_variables(lines) == lines
