@@ -13,6 +13,7 @@ from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator, ServedFunction, find_served
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.plan.native.target import list_leads
 from porter.report.coverage import LIBRARY, NATIVE, PORTED, Coverage, CoverageRow
 from porter.report.results import NO_VERDICT, NOT_PLANNED, PASS, OperatorResult, Results
 from porter.workflows.needed import find_needed
@@ -93,12 +94,17 @@ def _find_outcome(
     left = next((each for each in found.unported if each.row == served.function.name), None)
     if left:
         return NOT_PLANNED, left.code, left.reason
-    if found.code == IS_NATIVE and _came_along(checkout, found, results):
+    if found.code == IS_NATIVE and _came_along(checkout, served, results):
         return PORTED, "", ""
     return (PORTED if found.outcome == PASS else found.outcome), found.code, found.reason
 
 
-def _came_along(checkout: Checkout, found: OperatorResult, results: Mapping[str, OperatorResult]) -> bool:
-    """Whether nothing of an operator was left, as those that its code calls were ported before it, and passed."""
-    needed = [results.get(each) for each in find_needed(checkout, found.op)]
-    return bool(needed) and all(each is not None and each.outcome == PASS for each in needed)
+def _came_along(checkout: Checkout, served: ServedFunction, results: Mapping[str, OperatorResult]) -> bool:
+    """Whether nothing of a row was left, as what its code calls was ported before it, and passed.
+
+    That is all that shared code calls, or a row whose function the row's own calls to run its graph.
+    """
+    needed = find_needed(checkout, served.function.base)
+    leads = [each.function.base for each in list_leads(checkout, served) if each.function.base != served.function.base]
+    passed = {name for name in (*needed, *leads) if (result := results.get(name)) and result.outcome == PASS}
+    return (bool(needed) and passed.issuperset(needed)) or not passed.isdisjoint(leads)

@@ -20,6 +20,9 @@ from porter.workflows.coverage import find_coverage
 from porter.workflows.migrate import PortedOperator, Request, migrate
 from porter.workflows.needed import find_needed
 from porter.workflows.results import collect, no_results
+from tests.porter.plan.native.fork import copy_fork
+from tests.porter.plan.native.test_leading_rows import HOST as LEADING
+from tests.porter.plan.native.test_leading_rows import ROWS as LEADING_ROWS
 
 ROWS = """
 - func: halved(Tensor self) -> Tensor
@@ -97,3 +100,17 @@ def test_what_came_with_what_it_calls_is_covered_if_that_passed(checkout: Checko
         called, left = OperatorResult("atan2", "", outcome), OperatorResult("halved", "", NOT_PLANNED, "PTR013", "no")
         found = find_coverage(checkout, replace(no_results(checkout), operators=(called, left)))
         assert next(row.outcome for row in (*found.rows, *found.others) if row.name == "halved") == wanted
+
+
+def test_a_row_that_came_with_one_whose_function_it_calls_is_covered_if_that_passed(tmp_path: Path) -> None:
+    copy = copy_fork(tmp_path)
+    with (copy.root / NATIVE_FUNCTIONS).open("a") as file:
+        file.write(LEADING_ROWS)
+    (copy.root / OPERATIONS / "Leading.mm").write_text(LEADING)
+    for outcome, wanted in ((PASS, PASS), (FAIL, NOT_PLANNED)):
+        lead, left = (
+            OperatorResult("leading", "", outcome),
+            OperatorResult("following", "", NOT_PLANNED, "PTR013", "no"),
+        )
+        found = find_coverage(copy, replace(no_results(copy), operators=(lead, left)))
+        assert next(row.outcome for row in found.others if row.name == "following") == wanted
