@@ -12,9 +12,9 @@ _TORCH = Path(torch.__file__).parent
 _RAISES = "RAISE_VARARGS"
 
 
-def list_kinds(refused: Exception) -> tuple[type[Exception], ...]:
-    """What may refuse a call that an error refuses: a type that the CPU does not implement is a runtime error, too."""
-    return tuple(each for each in REFUSALS if isinstance(refused, each))
+def find_kind(refused: Exception) -> type[Exception]:
+    """What may refuse a call that an error refuses: any runtime error, of a type that the CPU does not implement."""
+    return next(each for each in REFUSALS if isinstance(refused, each))  # bases are before what is derived
 
 
 def is_raised_by_torch(error: BaseException) -> bool:

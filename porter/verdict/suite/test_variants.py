@@ -16,7 +16,7 @@ from porter.verdict.suite import compare
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
-from porter.verdict.suite.refusals import REFUSALS, list_kinds
+from porter.verdict.suite.refusals import REFUSALS, find_kind
 
 OPINFOS = opinfos(get_context())
 GUARD = 64
@@ -86,7 +86,7 @@ class TestVariants(Consistency):
             try:
                 op(sample.input, *sample.args, **sample.kwargs, out=theirs)
             except REFUSALS as refused:
-                with self.asking(), self.assertRaises(list_kinds(refused), msg=f"out= of {other}"):
+                with self.asking(), self.assertRaises(find_kind(refused), msg=f"out= of {other}"):
                     self.mps(lambda *a, o=ours, **k: op(*a, **k, out=o), sample, device)
             else:
                 with self.asking():
