@@ -89,10 +89,11 @@ def _descendants(process: int) -> set[int]:
 def _children() -> Mapping[int, list[int]]:
     """The children of every process, zombies included."""
     found: dict[int, list[int]] = defaultdict(list)
-    for entry in _PROC.glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            fields = entry.read_text(errors="replace").rpartition(")")[2].split()
-            found[int(fields[1])].append(int(entry.parent.name))
+    for entry in _PROC.iterdir() if _PROC.is_dir() else ():
+        with contextlib.suppress(OSError, ValueError):  # it ended meanwhile, or is no process
+            process = int(entry.name)
+            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            found[int(fields[1])].append(process)
     return found
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from porter.core.errors import PorterError
 from porter.core.progress import Progress
-from porter.server import server, worker
+from porter.server import ending, server, worker
 from porter.server.ending import end_tree
 from porter.server.process import End, Process, wait
 from porter.verdict import client
@@ -52,7 +52,7 @@ def ended(end: End) -> Answer:
 def is_alive(process: int) -> bool:
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return fields[0] != "Z"
 
@@ -221,6 +221,26 @@ def test_what_is_no_child_is_neither_stopped_nor_ended(monkeypatch: pytest.Monke
         with pytest.raises(ValueError, match="is no child"):
             end_tree(process)
     assert sent == []
+
+
+@pytest.mark.parametrize("method", ["stat", "read_text"])
+def test_a_process_that_ends_while_all_are_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    for name in ("7", "8", "9"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stat").write_text(f"{name} (a) b) S 5 {name} {name}")
+    (tmp_path / "8" / "stat").unlink()
+    of_path = getattr(Path, method)
+
+    def vanish(path: Path, **named: Any) -> Any:
+        if "9" in path.parts:
+            raise ProcessLookupError(path)
+        return of_path(path, **named)
+
+    monkeypatch.setattr(ending, "_PROC", tmp_path)
+    monkeypatch.setattr(Path, method, vanish)
+    assert sorted(ending._children()[5]) == ([7] if method == "read_text" else [7, 9])
 
 
 def test_closing_twice_signals_once(monkeypatch: pytest.MonkeyPatch) -> None:
