@@ -5,7 +5,7 @@ The number of rows may be a size of one tensor or all elements of another; only 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
 from porter.loops.atoms import list_atoms
@@ -15,6 +15,7 @@ from porter.loops.program import SymbolicProgram
 
 _MOST = 4  # expressions of a size
 _TRIED = 16  # programs
+_ASKED = 8  # own calls that have what may equal a size, which all are compared in then
 
 
 def list_alternatives(
@@ -23,9 +24,8 @@ def list_alternatives(
     """The program with every choice of sizes that can be evaluated in other calls, and are not the same there."""
     sizes = list(dict.fromkeys(size for each in values if each is not None for size in _list_sizes(each)))
     own = [call.arguments for call in calls]
-    atoms = [each for each in list_atoms(own) if isinstance(each, (Size, SizeProduct))]
-    here, there = _evaluate_all((*sizes, *atoms), own), _evaluate_all((*sizes, *atoms), others)
-    choices = [list(islice(_list_equal(each, atoms, here, there), _MOST)) for each in sizes]
+    atoms = [each for each in list_atoms(own[:_ASKED]) if isinstance(each, (Size, SizeProduct))]
+    choices = [list(islice(_list_equal(each, atoms, own, others), _MOST)) for each in sizes]
     for chosen in islice(product(*choices), _TRIED):
         changes = dict(zip(sizes, chosen, strict=True))
         made = [substitute(each, changes) if each is not None else None for each in values]
@@ -40,21 +40,15 @@ def _list_sizes(value: HostValue) -> Iterator[HostValue]:
         yield value
 
 
-_Evaluated = Mapping[HostValue, tuple[Number | None, ...]]
-
-
-def _evaluate_all(values: Iterable[HostValue], calls: Sequence[Arguments]) -> _Evaluated:
-    """What each value is in every call; None where it is nothing there."""
-    return {value: tuple(evaluate(value, call) for call in calls) for value in dict.fromkeys(values)}
-
-
 def _list_equal(
-    size: HostValue, atoms: Sequence[HostValue], here: _Evaluated, there: _Evaluated
+    size: HostValue, atoms: Sequence[HostValue], own: Sequence[Arguments], others: Sequence[Arguments]
 ) -> Iterator[HostValue]:
-    """What equals a size in its calls: one of those that are equal in other calls too, itself first."""
+    """What equals a size in its own calls: one of those that are equal in other calls too, itself first."""
+    here = [evaluate(size, call) for call in own]
     known: set[tuple[Number | None, ...]] = set()
-    for atom in (size, *atoms):
-        values = there[atom]
-        if None not in values and values not in known and here[atom] == here[size]:
-            known.add(values)
-            yield atom
+    for atom in (size, *(each for each in atoms if each != size)):
+        if all(evaluate(atom, call) == value for call, value in zip(own, here, strict=True)):
+            there = tuple(evaluate(atom, call) for call in others)
+            if None not in there and there not in known:
+                known.add(there)
+                yield atom

@@ -240,18 +240,22 @@ def index_value(index: Expr, dtype: DType) -> Expr:
     return number(index.integer, dtype) if index.integer is not None else intern(Op.INDEX_VALUE, (index,), dtype.opmath)
 
 
-def walk(*roots: Expr) -> Iterable[Expr]:
-    """Yields every expression once, operands before what uses them."""
+def walk(*roots: Expr, enters: Callable[[Expr], object] = lambda each: each.args) -> Iterable[Expr]:
+    """Yields every expression once, operands before what uses them; none of those that are not entered."""
     seen: set[Expr] = set()
-    stack = [(root, False) for root in reversed(roots)]
+    stack: list[Expr | None] = [*reversed(roots)]  # after None, one whose operands are done
     while stack:
-        each, is_done = stack.pop()
-        if is_done:
-            yield each
+        each = stack.pop()
+        if each is None:
+            done = stack.pop()
+            assert done is not None
+            yield done
         elif each not in seen:
             seen.add(each)
-            stack.append((each, True))
-            stack += [(arg, False) for arg in reversed(each.args)]
+            if enters(each):
+                stack += (each, None, *reversed(each.args))
+            else:
+                yield each
 
 
 def find_reductions(*roots: Expr) -> list[Expr]:
@@ -273,9 +277,10 @@ def substitute(root: Expr, loops: Mapping[Loop, Expr], rebuild: Rebuild) -> Expr
 
     What is put in must not have a loop that a reduction within binds.
     """
+    changed = loops.keys()
     made: dict[Expr, Expr] = {}
-    for each in walk(root):
-        if not each.loops.intersection(loops):
+    for each in walk(root, enters=lambda each: not changed.isdisjoint(each.loops)):
+        if changed.isdisjoint(each.loops):
             made[each] = each
         elif isinstance(each.attribute, Loop):
             made[each] = loops[each.attribute]

@@ -31,5 +31,8 @@ def _list_flags(cases: Sequence[Sequence[Facts]]) -> list[str]:
 
 
 def _is_flag(name: str, cases: Sequence[Sequence[Facts]]) -> bool:
-    values = [{repr(facts.get(name)) for facts in case} for case in cases]
-    return all(len(each) == 1 for each in values) and len({min(each) for each in values}) > 1
+    """Whether the calls of each case agree in a fact, and those of all cases do not."""
+    firsts = [repr(case[0].get(name)) for case in cases]
+    if len(set(firsts)) == 1:
+        return False
+    return all(repr(facts.get(name)) == first for case, first in zip(cases, firsts, strict=True) for facts in case)

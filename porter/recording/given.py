@@ -6,32 +6,33 @@ Time may end before every choice of tensors has been recorded at every type: a c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
+from time import process_time
 
 import torch
 
 from porter.core.dtypes import DType, Kind
-from porter.core.errors import PorterError
-from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
-from porter.recording.joining import Case, Observed
+from porter.recording.joining import Case
 from porter.recording.left_out import list_optional
+from porter.recording.record import RecordedRun
 from porter.recording.required import Run
 from porter.recording.seen_values import with_arguments
 
-_TRIED = 8  # calls of another case
+_SECONDS = 4.0  # of this process, with what is read of the calls meanwhile
+_TRIED = 6  # calls of another case
 
 
-def run_at_other_types(cases: Sequence[Case], run: Run) -> Iterator[Observed]:
-    """Yields calls of other cases at the floating types of cases that lack their tensors, each once."""
+def run_at_other_types(cases: Sequence[Case], run: Run) -> Iterator[RecordedRun]:
+    """Runs calls of other cases at the floating types of cases that lack their tensors, each once."""
     seen: set[tuple[int, DType]] = set()
+    deadline = process_time() + _SECONDS
     for case in cases:
         for dtype in (each for each in case.program.dtypes if each.kind is Kind.FLOATING):
             for call in _list_with_more(case, dtype, cases):
-                if (id(call), dtype) not in seen:
+                if (id(call), dtype) not in seen and process_time() < deadline:
                     seen.add((id(call), dtype))
-                    yield from _observe(_cast(call, dtype), run)
+                    yield from run(_cast(call, dtype))
 
 
 def _list_with_more(case: Case, dtype: DType, cases: Sequence[Case]) -> Iterator[OpCall]:
@@ -56,10 +57,3 @@ def _cast(call: OpCall, dtype: DType) -> OpCall:
 
 def _is_floating(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _observe(call: OpCall, run: Run) -> Iterator[Observed]:
-    for ran in run(call):
-        if ran.runs:
-            with suppress(PorterError):
-                yield Observed(ran, read_call_program(ran))

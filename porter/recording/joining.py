@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from porter.core.dtypes import BOOL
 from porter.core.errors import PorterError
@@ -34,6 +35,12 @@ class Observed:
 
     ran: RecordedRun
     program: CallProgram
+
+    @cached_property
+    def facts(self) -> dict[str, Value]:
+        """What may choose a case: no sizes, which every call has its own of."""
+        facts = self.program.facts
+        return {name: value for name, value in facts.items() if not _SIZE.search(name) and not name.endswith(_SIZES)}
 
 
 @dataclass
@@ -74,8 +81,8 @@ def join_parts(cases: Sequence[Case], group: list[Observed]) -> bool:
     if not cases:
         return False
     before = [(case.program, case.values, case.calls) for case in cases]
-    known = [[list_facts(each) for each in case.calls] for case in cases]
-    facts = [list_facts(each) for each in group]
+    known = [[each.facts for each in case.calls] for case in cases]
+    facts = [each.facts for each in group]
     for part in split_by_flags(facts, known):
         calls, ordered = [group[i] for i in part], [cases[i] for i in order_cases(facts[part[0]], known)]
         if not any(join([case], calls) or join_changed([case], calls) for case in ordered):
@@ -171,9 +178,3 @@ def find_difference(program: SymbolicProgram, group: Sequence[Observed], count: 
 
 def _count_elements(observed: Observed) -> int:
     return sum(tensor.numel() for tensor in observed.ran.call.tensors().values())
-
-
-def list_facts(observed: Observed) -> dict[str, Value]:
-    """What may choose a case: no sizes, which every call has its own of."""
-    facts = observed.program.facts
-    return {name: value for name, value in facts.items() if not _SIZE.search(name) and not name.endswith(_SIZES)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import torch
 
 from porter.core.dtypes import DType
 from porter.loops.expressions import Buffer, Op
+from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments
 from porter.loops.instances import instantiate
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table
@@ -29,17 +31,26 @@ def check_program(program: SymbolicProgram, ran: RecordedRun) -> str:
     Host code may have fed numbers in single precision, or scalars in the type of elements.
     """
     arguments = read_call_arguments(ran.call, ran.made)
-    found = _check(program, ran, arguments)
-    if not found or not _check(program, ran, arguments, in_single=True):
-        return ""
     converted = _convert_scalars(arguments, ran, arguments.tensors[program.key].dtype)
-    return found if _check(program, ran, converted) else ""
+    nests = [each.nest for each in program.nests]
+    tried: list[tuple[LoopNest, ...]] = []
+    first = ""
+    for call, in_single in ((arguments, False), (arguments, True), (converted, False)):
+        made = instantiate(nests, call, in_single)
+        if made in tried:
+            continue
+        found = _check(program, ran, made)
+        if not found:
+            return ""
+        tried.append(made)
+        first = first or found
+    return first
 
 
-def _check(program: SymbolicProgram, ran: RecordedRun, arguments: Arguments, in_single: bool = False) -> str:
+def _check(program: SymbolicProgram, ran: RecordedRun, nests: Sequence[LoopNest]) -> str:
     memory = {buffer: made for buffer, role in program.roles.items() if (made := _read(role, ran)) is not None}
     written: set[Buffer] = set()
-    for nest in instantiate([each.nest for each in program.nests], arguments, in_single):
+    for nest in nests:
         memory |= evaluate_nest(nest, memory)
         written |= {store.buffer for store in nest.stores}
     return next((found for buffer in written if (found := _compare(program, buffer, memory[buffer], ran))), "")

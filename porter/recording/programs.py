@@ -17,7 +17,7 @@ from porter.loops.fit import MIN_CALLS
 from porter.loops.optional import join_flags
 from porter.loops.program import Programs, SymbolicProgram
 from porter.recording.branches import UNKNOWN_CONDITION, find_distinguishing_conditions, split_calls
-from porter.recording.call_programs import read_call_arguments, read_call_program
+from porter.recording.call_programs import read_call_arguments
 from porter.recording.concatenation import find_concatenation
 from porter.recording.coordinates import find_map
 from porter.recording.distinct import find_distinct
@@ -30,7 +30,6 @@ from porter.recording.joining import (
     join_cases,
     join_parts,
     leave_out,
-    list_facts,
 )
 from porter.recording.lost import Losses
 from porter.recording.orders import find_order
@@ -38,6 +37,7 @@ from porter.recording.other_types import with_conversions
 from porter.recording.own_calls import OwnCall
 from porter.recording.places import find_places
 from porter.recording.ranks import cover_ranks
+from porter.recording.reading import read_runs
 from porter.recording.record import RecordedRun, find_opinfos
 from porter.recording.required import Run, cover_left_out
 from porter.recording.resampling import find_resampling
@@ -117,10 +117,11 @@ def find_programs(
     as many dimensions as others have.
     """
     lost = Losses() if lost is None else lost
-    observed, left = _read_runs(runs, lost)
+    observed, left = read_runs(runs, lost)
     cases: list[Case] = []
     failed = _add_cases(cases, name, observed, more)
-    failed += _add_cases(cases, name, list(run_at_other_types(cases, run)), more) if run else []
+    if run:
+        failed += _add_cases(cases, name, read_runs(run_at_other_types(cases, run), Losses())[0], more)
     cases, dropped = _drop_single(join_cases(cases))
     if run:
         for case in cases:
@@ -168,7 +169,7 @@ def _find_more(group: list[Observed], more: More) -> list[Observed]:
         return group
     first = group[0].program
     runs = islice(chain.from_iterable(more(each.ran) for each in group), _TRIED)
-    for each in (observed for ran in runs for observed in _read_runs((ran,), Losses())[0]):
+    for each in (observed for ran in runs for observed in read_runs((ran,), Losses())[0]):
         if (each.program.dtype, each.program.structure) == (first.dtype, first.structure):
             found.setdefault(repr(each.program.arguments), each)
         if len(found) >= _ENOUGH:
@@ -212,27 +213,6 @@ def _is_beside(group: Sequence[Observed], ranks: set[int]) -> bool:
     return all(map(_is_single, group)) or (bool(ranks) and ranks.isdisjoint(_list_ranks(group)))
 
 
-def _read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed], list[PorterError]]:
-    """The loop nests of calls, and why others have none."""
-    observed: list[Observed] = []
-    left: list[PorterError] = []
-    for ran in runs:
-        if not ran.runs:  # host code answers this call: it returns before it builds a graph
-            continue
-        try:
-            observed.append(Observed(ran, read_call_program(ran)))
-        except PorterError as error:
-            if _has_one_element(ran):
-                lost.add_raised(ran.call, error)
-            else:
-                left.append(error)
-    return observed, left
-
-
-def _has_one_element(ran: RecordedRun) -> bool:
-    return all(tensor.numel() == 1 for tensor in ran.call.tensors().values())
-
-
 def _make_cases(name: str, group: list[Observed], more: More, depth: int = _MAX_DEPTH) -> list[Case]:
     """The case of a group of calls; or those of calls with a flag, a string or an option, and of calls without.
 
@@ -243,7 +223,7 @@ def _make_cases(name: str, group: list[Observed], more: More, depth: int = _MAX_
     except PorterError as error:
         if error.code != "PTR363" or not depth:
             raise
-        for halves in split_calls(group, [list_facts(each) for each in group]):
+        for halves in split_calls(group, [each.facts for each in group]):
             with suppress(PorterError):
                 return [case for half in halves for case in _make_cases(name, _find_more(half, more), more, depth - 1)]
         raise
@@ -299,7 +279,7 @@ def _with_conditions(case: Case, cases: Sequence[Case], unexplained: Sequence[Ob
     """The program with the conditions that choose it among cases of the same element types."""
     beside_it = (each for other in cases if other is not case for each in _without_single(other.calls))
     others = [*unexplained, *beside_it]
-    beside = [list_facts(each) for each in others if each.program.dtype in case.program.dtypes]
-    facts = [list_facts(each) for each in _without_single(case.calls)]
+    beside = [each.facts for each in others if each.program.dtype in case.program.dtypes]
+    facts = [each.facts for each in _without_single(case.calls)]
     when: tuple[Condition, ...] = find_distinguishing_conditions(facts, beside) if beside else ()
     return replace(case.program, when=(*when, *case.program.when))

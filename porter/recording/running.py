@@ -17,8 +17,8 @@ from porter.recording.overloads import adapt_with_type
 from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.record import RecordedRun, run_call
 
-SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
-MORE_SECONDS = 10.0  # to record more calls of an overload's cases that have few
+SECONDS = 12.0  # of this process, to record one operator: other processes do not change what is recorded
+MORE_SECONDS = 8.0  # to record more calls of an overload's cases that have few
 _VARIED = 4  # calls that tensors are left out of, of each choice of tensors
 _TRIED = 12  # calls of other sizes, where the first one of its ranks raises
 _FOUND = 2  # of these that run

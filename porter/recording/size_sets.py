@@ -63,6 +63,7 @@ class SizeSets:
         self._run, self._deadline = run, deadline
         self._random = random.Random(0)
         self._drops_dimensions = False  # the last call that was tried
+        self._tried: dict[tuple[Template, frozenset[tuple[Slot, int]]], tuple[bool, bool]] = {}
 
     def make_samples(self, sample: SampleInput, requires_grad: bool, sets: int = SETS) -> Iterator[SampleInput]:
         """Samples like this one with other sizes; none if a size cannot be more than 1."""
@@ -249,6 +250,13 @@ class SizeSets:
     def _is_accepted(self, template: Template, sizes: Sizes) -> bool:
         if process_time() > self._deadline:
             return False
+        key = template, frozenset(sizes.items())
+        if key not in self._tried:
+            self._tried[key] = self._try(template, sizes), self._drops_dimensions
+        accepted, self._drops_dimensions = self._tried[key]
+        return accepted
+
+    def _try(self, template: Template, sizes: Sizes) -> bool:
         with suppress(Exception), warnings.catch_warnings(), torch.no_grad():  # whatever the CPU's checks raise
             warnings.simplefilter("ignore")
             margins = Margins()

@@ -26,7 +26,7 @@ Sizes = Mapping[Slot, int]
 Memory = Callable[[torch.Tensor], torch.Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Template:
     """A sample's leaves, which new ones are made of; `slopes` are the places of those that gradients are taken of.
 

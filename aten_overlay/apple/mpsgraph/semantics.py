@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -97,6 +98,7 @@ def run_with_autograd(compute: Callable[[], T]) -> T:
         return thread.submit(compute).result()
 
 
+@cache
 def _load() -> None:
     for family in _FAMILIES:
         import_module(f"aten_overlay.apple.mpsgraph.{family}")
