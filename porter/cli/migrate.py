@@ -12,10 +12,13 @@ from porter.cli.options import command, expression, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
 from porter.cli.ports import show_groups, show_helpers, show_port
 from porter.cli.scheduled import run_scheduled
+from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict
     from porter.workflows.shards import Shard
+
+_ALONE = "`porter verify OP` says more; `porter migrate OP --write` writes it all the same."
 
 
 @command(
@@ -99,7 +102,9 @@ def migrate(
             case NotPlanned(op, error):
                 output.error(error, f"porter: {op}")
                 code = INCOMPLETE if every else code
-            case Wrote(files):
+            case Wrote(files, left_out):
+                for op in left_out:
+                    output.error(PorterError("PTR331", f"{op} is not written: its port fails its verdict", hint=_ALONE))
                 output.note(f"wrote {len(files)} files; `porter undo` reverts them")
     if pull_request and (every or len(ops) > 1) and not output.json:
         show_groups(output, checkout, [each for each in kept if isinstance(each, PortedOperator)])

@@ -20,7 +20,7 @@ from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
 from porter.workflows.needed import find_needed
-from porter.workflows.stacking import read_programs, read_recorded
+from porter.workflows.stacking import read_programs, read_recorded, stack_without
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict
@@ -85,9 +85,10 @@ class NotPlanned:
 
 @dataclass(frozen=True)
 class Wrote:
-    """The files written."""
+    """The files written, and the operators of `--all` that were left out, as their verdict fails."""
 
     files: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def migrate(
@@ -95,7 +96,8 @@ def migrate(
 ) -> Iterator[PortedOperator | NotPlanned | HelperPlan | Wrote]:
     """Ports each operator on top of the ones before it, then writes the files.
 
-    Calls `done` with each verdict as it comes where many are verified together.
+    Calls `done` with each verdict as it comes where many are verified together. Of all operators, those whose verdict
+    fails are not written.
 
     Raises PTR002 (`all` on a fork older than the functor dialect, if all ports need it), PTR012 (no operator given),
     and for a named operator what `plan_operator` and `write` raise.
@@ -195,8 +197,9 @@ def _migrate_together(
     jobs, proof, read = request.jobs, request.proof, Recordings(checkout)
     connected = start_preparation(checkout, proof.backend)
     known = record_ahead(read, checkout, ops, jobs, connected.wait, progress)
-    draft, recorded, programs = Draft(checkout), read.recorded, read.programs
-    for found in prove_together(checkout, ops, proof, recorded, jobs, progress, done, programs, known):
+    recorded, programs = read.recorded, read.programs
+    proven = list(prove_together(checkout, ops, proof, recorded, jobs, progress, done, programs, known))
+    for found in proven:
         plan, trial = found.step.plan, found.trial
         is_needed = found.step.op not in asked
         if plan is None:
@@ -206,9 +209,12 @@ def _migrate_together(
             continue
         verdict, rejected = (trial.verdict, trial.rejected) if trial else (None, ())
         yield PortedOperator(plan, verdict, found.error, rejected, found.broken, is_needed)
-        draft = draft if found.broken else found.step.after
     if request.write:
-        yield _write(checkout, draft, request.force)
+        failed = {each.step.op for each in proven if each.trial and not each.trial.verdict.ok}
+        steps = [each.step for each in proven if each.step.plan and not each.broken]
+        kept = stack_without(checkout, steps, failed, recorded, progress, programs)
+        wrote = _write(checkout, kept[-1].after if kept else Draft(checkout), request.force)
+        yield replace(wrote, left_out=tuple(step.op for step in steps if step.op in failed))
 
 
 def _prove(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -128,3 +128,19 @@ def stack_plans(
         else:
             found.append(StackedPlan(op, choice, before, before.follow(plan.changes), plan, listed=stay))
     return tuple(found)
+
+
+def stack_without(
+    checkout: Checkout,
+    steps: Sequence[StackedPlan],
+    left_out: Collection[str],
+    recorded: Recorded,
+    progress: Steps = ignore,
+    programs: RecordedPrograms = no_recorded_programs,
+) -> tuple[StackedPlan, ...]:
+    """The plans without those of some operators; from the first of these on, the others are planned again."""
+    kept = [step for step in steps if step.op not in left_out]
+    same = [step for step, other in zip(steps, kept, strict=False) if step is other]
+    choices = {step.op: step.choice for step in kept}
+    listed = {step.op: step.listed for step in kept}
+    return stack_plans(checkout, [step.op for step in kept], recorded, choices, same, progress, programs, listed)

@@ -27,7 +27,7 @@ from porter.verdict.result import Failure, Verdict, VerifyTarget
 from porter.workflows import preparation, together
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
 from porter.workflows.proof import Proof
-from porter.workflows.stacking import read_recorded, stack_plans
+from porter.workflows.stacking import read_recorded, stack_plans, stack_without
 from porter.workflows.together import Proven, prove_together
 from tests.porter.plan.native import fork as native_fork
 
@@ -184,8 +184,8 @@ def test_a_plan_without_a_target_is_in_the_fork_but_has_no_verdict(monkeypatch: 
     assert any("atan2_functor" in text for text in new.texts.values())
 
 
-def test_what_does_not_build_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    Server(monkeypatch, broken="erf")
+def keep_written(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The changes that are written from now on."""
     written: list[object] = []
 
     def keep(_fork: Checkout, changes: object, _force: bool) -> tuple[str, ...]:
@@ -193,6 +193,12 @@ def test_what_does_not_build_is_not_written(monkeypatch: pytest.MonkeyPatch) -> 
         return ()
 
     monkeypatch.setattr("porter.core.writing.write", keep)
+    return written
+
+
+def test_what_does_not_build_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    Server(monkeypatch, broken="erf")
+    written = keep_written(monkeypatch)
     heard: list[str] = []
     request = Request(all=True, write=True, proof=Proof())
     found = list(migrate(FORK, request, done=lambda verdict: heard.append(verdict.op)))
@@ -202,6 +208,26 @@ def test_what_does_not_build_is_not_written(monkeypatch: pytest.MonkeyPatch) -> 
     assert erf.broken and not erf.done
     assert isinstance(found[-1], Wrote) and not any(isinstance(each, NotPlanned) for each in found)
     assert sorted(heard) == sorted(each.plan.op for each in found if isinstance(each, PortedOperator))
+
+
+def test_what_fails_its_verdict_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are planned without it."""
+    Server(monkeypatch, lambda request: (failed if request.target.base == "erf" else passed)(request))
+    written = keep_written(monkeypatch)
+    found = list(migrate(FORK, Request(all=True, write=True, proof=Proof())))
+    assert found[-1] == Wrote((), ("erf",))
+    [changes] = map(str, written)
+    assert "erf_functor" not in changes and "log1p_functor" in changes and "ceil_functor" in changes
+    assert [each.plan.op for each in found if isinstance(each, PortedOperator) and not each.done] == ["erf"]
+
+
+def test_plans_before_one_that_is_left_out_are_kept() -> None:
+    steps = stack_plans(FORK, OPS, PLANNING, {})
+    kept = stack_without(FORK, steps, {"logaddexp"}, PLANNING)
+    assert [step.op for step in kept] == ["ceil", "erf", "atan2"]
+    assert kept[:2] == steps[:2] and kept[2].before is steps[1].after
+    assert kept[2].plan and steps[3].plan and kept[2].plan.entries == steps[3].plan.entries
+    assert stack_without(FORK, steps, set(), PLANNING) == steps
 
 
 def test_plans_before_the_first_change_are_kept() -> None:
