@@ -46,6 +46,7 @@ from porter.plan.native.made_results import make_results
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
+from porter.plan.native.sharing.bodies import share_bodies
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, list_leads
 from porter.plan.native.type_checks import check_complex, check_result_type
@@ -73,7 +74,9 @@ def port_blocked(
         check_names(port.draft.fork, port.kernels)
     for file in dict.fromkeys(row.implementation.file for row in port.ported if row.implementation):
         removed = tuple(find_orphans(port.draft.fork, file, draft.fork.read(file)))
-        port = replace(port, draft=port.draft.apply(each.edit for each in removed), removed=(*port.removed, *removed))
+        cleaned = port.draft.apply(each.edit for each in removed)
+        shared = cleaned.apply(share_bodies(cleaned.fork, file, draft.fork.read(file)))
+        port = replace(port, draft=shared, removed=(*port.removed, *removed))
     return port
 
 

@@ -1,0 +1,1 @@
+"""One function for what ports write more than once."""
