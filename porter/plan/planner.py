@@ -157,7 +157,7 @@ def _port_blocked(
     """Ports blocked rows by their recorded programs, where there are some to ask for."""
     if not blocked or (programs is no_programs and not scaffold):
         return NativePort(draft, blocked=tuple(blocked))
-    from porter.plan.native.planner import port_blocked  # its imports take as long as most plans
+    from porter.plan.native.blocked import port_blocked  # its imports take as long as most plans
 
     return port_blocked(draft, operator, blocked, programs, scaffold)
 

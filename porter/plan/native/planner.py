@@ -9,7 +9,7 @@ from itertools import chain
 
 from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
-from porter.aten.operator import Blocked, Operator, ServedFunction, is_shared
+from porter.aten.operator import Blocked, Operator, ServedFunction
 from porter.aten.opinfo import find_opinfos
 from porter.aten.skip_lists import ListKind, find_entries, read_lists
 from porter.core.checkout import Checkout
@@ -41,17 +41,14 @@ from porter.plan.native.files import (
     read_style,
     sees_helpers,
 )
-from porter.plan.native.kernel_names import check_names
 from porter.plan.native.made_results import make_results
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
-from porter.plan.native.sharing.bodies import share_bodies
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, list_leads
 from porter.plan.native.type_checks import check_complex, check_result_type
 from porter.plan.native.unseen import Edited, check_case_ranks, check_ranks, refuse_unseen_types, refuse_unseen_values
-from porter.plan.removal import find_orphans
 
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
 _KERNEL = re.compile(r"\bkernel void (\w+)\(")
@@ -59,31 +56,15 @@ _RANK = re.compile(r"\d+d(?=_|$)")  # in the name of an operator
 _NAMESPACES = ("std", "metal", "c10")  # which no kernel can be called as
 
 
-def port_blocked(
-    draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms, scaffold: bool = False
-) -> NativePort:
-    """Ports those rows by their recorded programs that no stub can serve, and removes what is then unused.
-
-    With `scaffold`, writes the frame of those that cannot be ported. Raises PTR490 as `check_names` does.
-    """
-    own = [each for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
-    others = tuple(each for each in blocked if each not in own)
-    port = port_rows(draft, operator, own, programs, scaffold)
-    port = replace(port, blocked=(*port.blocked, *others))
-    if port.kernels:
-        check_names(port.draft.fork, port.kernels)
-    for file in dict.fromkeys(row.implementation.file for row in port.ported if row.implementation):
-        removed = tuple(find_orphans(port.draft.fork, file, draft.fork.read(file)))
-        cleaned = port.draft.apply(each.edit for each in removed)
-        shared = cleaned.apply(share_bodies(cleaned.fork, file, draft.fork.read(file)))
-        port = replace(port, draft=shared, removed=(*port.removed, *removed))
-    return port
-
-
 def port_rows(
-    draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms, scaffold: bool = False
+    draft: Draft,
+    operator: Operator,
+    blocked: Sequence[Blocked],
+    programs: ReadPrograms,
+    scaffold: bool = False,
+    apart: bool = False,
 ) -> NativePort:
-    """Ports rows that build graphs, each in its function or in the helper that only they call.
+    """Ports rows that build graphs, each in its function, or in the helper that only they call unless it is `apart`.
 
     Where another row's function runs the graph, that row is ported: its runs have all that the function is called with.
     A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too.
@@ -100,7 +81,7 @@ def port_rows(
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = find_own_target(port.draft.fork, lead, found, symbols)
+            target = find_own_target(port.draft.fork, lead, found, None if apart else symbols)
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):

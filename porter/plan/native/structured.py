@@ -26,7 +26,7 @@ _PRECOMPUTED = re.compile(r"^ +- (\w+) -> (.+)$", re.M)
 
 
 def find_own_target(
-    checkout: Checkout, served: ServedFunction, found: Programs | PorterError, ported: frozenset[str]
+    checkout: Checkout, served: ServedFunction, found: Programs | PorterError, ported: frozenset[str] | None
 ) -> Target:
     """The function that a row's launch goes to, with the names that it has. Raises PTR368, PTR369 and PTR371."""
     if isinstance(found, Programs) and isinstance(found.map, (Concatenation, Window)):

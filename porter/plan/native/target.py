@@ -63,12 +63,13 @@ class Target:
 
 
 def find_target(
-    checkout: Checkout, served: ServedFunction, ported: frozenset[str], read: frozenset[str] = frozenset()
+    checkout: Checkout, served: ServedFunction, ported: frozenset[str] | None, read: frozenset[str] = frozenset()
 ) -> Target:
     """The function that a row's graph is run in, which has variables for the arguments that kernels `read`.
 
-    `ported` are the kernels of all rows that are ported with it. Raises PTR368 (its code is not a function that runs
-    one graph), PTR369 (a helper cannot be put in the place of its call) or PTR371 (its variables cannot be named).
+    `ported` are the kernels of all rows that are ported with it; None puts every helper in the place of its call.
+    Raises PTR368 (its code is not a function that runs one graph), PTR369 (a helper cannot be put in the place of its
+    call) or PTR371 (its variables cannot be named).
     """
     implementation = served.implementation
     if implementation is None or implementation.function is None:
@@ -278,8 +279,10 @@ def reaches_graph(source: Source, function: Function, depth: int = 4) -> bool:
     return depth > 0 and any(reaches_graph(source, each, depth - 1) for each in called if each.start != function.start)
 
 
-def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chain: list[str]) -> bool:
+def _is_own(checkout: Checkout, function: Function, ported: frozenset[str] | None, chain: list[str]) -> bool:
     """Whether all callers of a helper are rows that are ported, or functions on the way."""
+    if ported is None:
+        return False
     for path in list_host_sources(checkout):
         text = checkout.read(path)
         if not contains_identifier(text, function.name):

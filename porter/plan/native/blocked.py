@@ -1,0 +1,75 @@
+"""Ports the rows of an operator that no stub can serve, and leaves no code behind that is there twice or unused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+
+from porter.aten.call_graph import parse_source
+from porter.aten.operator import Blocked, Operator, is_shared
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.plan.draft import Draft
+from porter.plan.native.kernel_names import check_names
+from porter.plan.native.planner import port_rows
+from porter.plan.native.port import NativePort, ReadPrograms
+from porter.plan.native.sharing.bodies import share_bodies
+from porter.plan.native.sharing.members import LAUNCHES, list_launching
+from porter.plan.removal import find_orphans
+
+
+def port_blocked(
+    draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms, scaffold: bool = False
+) -> NativePort:
+    """Ports those rows by their recorded programs that no stub can serve, and removes what is then unused.
+
+    A helper becomes the port of the last rows that call it, unless ports of others have their bodies without it. With
+    `scaffold`, writes the frame of those that cannot be ported. Raises PTR490 as `check_names` does.
+    """
+    read = cache(programs)
+    port = _port_own(draft, operator, blocked, read, scaffold)
+    if any(_is_in_helper(draft.fork, port.draft.fork, file) for file in _list_files(port)):
+        with suppress(PorterError):
+            apart = _port_own(draft, operator, blocked, read, scaffold, apart=True)
+            if set(apart.ported) == set(port.ported) and _count_launches(apart) < _count_launches(port):
+                return apart
+    return port
+
+
+def _port_own(
+    draft: Draft,
+    operator: Operator,
+    blocked: Sequence[Blocked],
+    programs: ReadPrograms,
+    scaffold: bool,
+    apart: bool = False,
+) -> NativePort:
+    own = [each for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
+    others = tuple(each for each in blocked if each not in own)
+    port = port_rows(draft, operator, own, programs, scaffold, apart)
+    port = replace(port, blocked=(*port.blocked, *others))
+    if port.kernels:
+        check_names(port.draft.fork, port.kernels)
+    for file in _list_files(port):
+        removed = tuple(find_orphans(port.draft.fork, file, draft.fork.read(file)))
+        cleaned = port.draft.apply(each.edit for each in removed)
+        shared = cleaned.apply(share_bodies(cleaned.fork, file, draft.fork.read(file)))
+        port = replace(port, draft=shared, removed=(*port.removed, *removed))
+    return port
+
+
+def _list_files(port: NativePort) -> list[str]:
+    return list(dict.fromkeys(row.implementation.file for row in port.ported if row.implementation))
+
+
+def _is_in_helper(before: Checkout, after: Checkout, file: str) -> bool:
+    """Whether a helper of a file launches kernels that did not, and other functions there did before."""
+    known, launched = parse_source(file, before.read(file)), {each.name for each in list_launching(before, file)}
+    helpers = (each.name for each in list_launching(after, file) if each.static)
+    return bool(launched) and any(name in known.functions_by_name and name not in launched for name in helpers)
+
+
+def _count_launches(port: NativePort) -> int:
+    return sum(port.draft.fork.read(file).count(LAUNCHES) for file in _list_files(port))
