@@ -144,8 +144,8 @@ def _read_use(source: Source, at: int) -> _Use | None:
 
 def _declares_string(source: Source, at: int) -> bool:
     """Whether a literal is all that a string is declared as."""
-    declared = "".join(each.text for each in source.code[max(at - 6, 0) : at + 2])
-    return re.search(r'\bstd::string&?\w+="[^"]*";$', declared) is not None
+    declared = " ".join(each.text for each in source.code[max(at - 4, 0) : at])
+    return source.code[at + 1].text == ";" and re.search(r"\bstring (?:& )?\w+ =$", declared) is not None
 
 
 def _find_called(source: Source, at: int) -> str:

@@ -86,6 +86,7 @@ def test_names_that_a_body_has_are_not_taken() -> None:
         'auto name = up ? "high_up" : "x";',
         'auto name = "high" "_up";',
         'auto name = "high";',
+        'const char* string_name = "high";',
         'auto name = @"high";',
         'lib.getPipelineStateForFunc("high"); lib.getPipelineStateForFunc("a_high");',
         'check("high()"); check("high_out()"); ',
