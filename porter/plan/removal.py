@@ -94,7 +94,7 @@ def find_orphans(checkout: Checkout, file: str, before: str) -> Iterator[Removal
                 removed[span] = each.name
         if removed == known:
             break
-    yield from _cut_all(source, removed, {})
+    yield from _without_empty_namespaces(source.text, _cut_all(source, removed, {}))
 
 
 def _without_empty_namespaces(text: str, removals: Iterable[Removal]) -> Iterator[Removal]:

@@ -71,3 +71,19 @@ Tensor returned_mps(const Tensor& self, int64_t times) {
 
 """,
     )
+
+
+def test_a_namespace_that_a_helper_was_alone_in_goes_with_it(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    file = checkout.root / OPERATIONS / "Turns.mm"
+    start, end = "static Tensor turn_template", "Tensor turned_mps"
+    head, _, rest = file.read_text().partition(start)
+    helper, _, rest = rest.partition(end)
+    calls = f"{end}{rest}".replace("return turn_template", "return mps::turn_template")
+    file.write_text(f"{head}namespace mps {{\n\n{start}{helper}}} // namespace mps\n\n{calls}")
+    draft = Draft(checkout)
+    for op in ("turned", "returned"):
+        draft = draft.follow(plan(draft, op).changes)
+    text = draft.fork.read(f"{OPERATIONS}/Turns.mm")
+    assert "static Tensor turned_returned_mps_impl(" in text
+    assert "namespace mps {" not in text
