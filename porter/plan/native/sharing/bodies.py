@@ -29,7 +29,11 @@ def share_bodies(fork: Checkout, file: str, before: str) -> Iterator[Edit]:
     written = [each for each in launching if source.text[each.start : each.end] not in before]
     if not written:
         return
-    for kind, several in _group(source, list_members(source, launching)):
+    # A helper that a port has filled is not one more of its callers: they can call what other ports do without it.
+    found = (
+        each for each in list_members(source, launching) if each.function not in written or not each.function.static
+    )
+    for kind, several in _group(source, found):
         for members in _split(source, several):
             if len(members) > 1 and any(each.function in written for each in members):
                 yield from _share(fork, source, kind, members)
@@ -64,7 +68,7 @@ def _share(fork: Checkout, source: Source, kind: Kind, members: Sequence[Member]
     made = merge_bodies(bodies, {each.name for each in parameters}) if bodies else None
     helpers = {each.helper.start: each.helper for each in members if each.helper}
     name = _choose_name(fork, [each.function.name for each in members], [each.name for each in helpers.values()])
-    if made is None or name is None:
+    if made is None or name is None or not all(_serves(source, each, members) for each in helpers.values()):
         return
     yield from _edit_helper(fork, source, first, list(helpers.values()), _write_helper(kind, name, parameters, made))
     passed = [each.name for each in parameters]
@@ -74,6 +78,12 @@ def _share(fork: Checkout, source: Source, kind: Kind, members: Sequence[Member]
         text = format_block(fork, file, f"{head}{{\n{_write_call(kind, member, call)}\n}}")
         if text != source.text[function.start : function.end]:
             yield Edit(file, function.start, function.end, text)
+
+
+def _serves(source: Source, helper: Function, members: Sequence[Member]) -> bool:
+    """Whether no other function calls a helper."""
+    served = [each for each in members if each.helper == helper]
+    return len(source.references(helper.name)) == len(served) + 1
 
 
 def _list_parameters(members: Sequence[Member]) -> list[Parameter]:

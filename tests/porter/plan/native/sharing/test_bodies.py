@@ -153,6 +153,20 @@ def test_what_differs_in_more_than_literals_stays(tmp_path: Path) -> None:
         assert read(share(draft)) == read(draft)
 
 
+def test_a_helper_that_a_port_filled_stays_for_its_callers(tmp_path: Path) -> None:
+    host = HOST.replace("TORCH_IMPL_FUNC(turn1d_out_mps)\n", "static void turn_template").partition("Tensor& other")[0]
+    draft = write(tmp_path, f"{host}}} // namespace at::native\n")
+    assert read(share(draft)) == read(draft)
+
+
+def test_a_function_that_others_call_too_stays_for_them(tmp_path: Path) -> None:
+    made = read(share(write(tmp_path, HOST)))
+    last = made[made.index("TORCH_IMPL_FUNC(return") :].removesuffix("} // namespace at::native\n")
+    again = "TORCH_IMPL_FUNC(again_out_mps)\n(const Tensor& self, const Tensor& out) {\n  @BODY(turn)\n}\n"
+    draft = write(tmp_path / "again", made.replace(last, f"#ifdef OLD\n{last}#endif\n{again}"))
+    assert read(share(draft, made)) == read(draft)
+
+
 def test_a_name_that_a_file_has_is_left_to_it(tmp_path: Path) -> None:
     other = HOST.replace("Tensor& other_mps", "Tensor& turn_return_out_mps_impl")
     draft = write(tmp_path, other)
