@@ -18,10 +18,11 @@ Number = bool | int | float
 
 @dataclass(frozen=True)
 class TensorValue:
-    """A tensor of a call."""
+    """A tensor of a call; one that the graph expands to this shape has one of its `own`."""
 
     shape: tuple[int, ...]
     dtype: DType
+    own: tuple[int, ...] | None = None
 
 
 ArgumentValue = bool | int | float | str | None | tuple["ArgumentValue", ...]

@@ -52,7 +52,7 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
             _check_others(ran)
         nests = tuple(nest for run in ran.runs for nest in reader.read_graph(run))
         reader.check_results()
-    arguments = read_call_arguments(ran.call, ran.made)
+    arguments = _note_own_shapes(read_call_arguments(ran.call, ran.made), ran.own_shapes)
     key = next(iter(arguments.tensors))  # of a call that takes no tensor, its first result
     dtype = arguments.tensors[key].dtype
     roles = reader.roles
@@ -105,6 +105,12 @@ def read_call_arguments(call: OpCall, results: Mapping[int, torch.Tensor]) -> Ar
     plain = {name: _plain(value) for name, value in call.arguments.items() if _is_plain(value)}
     others = {name: _count_truth(value) if name in scalars else value for name, value in plain.items()}
     return Arguments(tensors, others)
+
+
+def _note_own_shapes(arguments: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> Arguments:
+    """The arguments with the shapes that some have before they are expanded."""
+    own = {name: replace(arguments.tensors[name], own=shape) for name, shape in shapes.items()}
+    return replace(arguments, tensors={**arguments.tensors, **own}) if own else arguments
 
 
 def _is_plain(value: object) -> bool:

@@ -16,6 +16,8 @@ from porter.loops.fusion import LoopNest
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram
 from porter.metal.loop_spelling import copies
 from porter.mpsgraph.graph import Value
+from porter.recording.call_programs import read_call_program
+from porter.recording.expanded import expand_arguments
 from porter.recording.flags import order_cases, split_by_flags
 from porter.recording.left_out import compute_left_out
 from porter.recording.loop_values import TooManyTurns
@@ -41,6 +43,12 @@ class Observed:
         """What may choose a case: no sizes, which every call has its own of."""
         facts = self.program.facts
         return {name: value for name, value in facts.items() if not _SIZE.search(name) and not name.endswith(_SIZES)}
+
+
+def observe(ran: RecordedRun) -> Observed:
+    """The loop nests of a call, with the arguments expanded that its graphs expand. Raises as `read_call_program`."""
+    ran = expand_arguments(ran)
+    return Observed(ran, read_call_program(ran))
 
 
 @dataclass

@@ -9,9 +9,8 @@ from itertools import islice
 import torch
 
 from porter.core.errors import PorterError
-from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
-from porter.recording.joining import Case, Observed, join, join_changed
+from porter.recording.joining import Case, Observed, join, join_changed, observe
 from porter.recording.required import Run
 from porter.recording.seen_values import with_arguments
 
@@ -42,7 +41,7 @@ def _run_with_tensors(case: Case, others: Sequence[Observed], run: Run) -> Itera
     for other in (each.ran.call for each in others):
         for ran in run(_take_tensors(own, other)) if own.tensors().keys() == other.tensors().keys() else ():
             with suppress(PorterError):
-                yield Observed(ran, read_call_program(ran))
+                yield observe(ran)
 
 
 def _take_tensors(own: OpCall, other: OpCall) -> OpCall:

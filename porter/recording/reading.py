@@ -9,9 +9,8 @@ from typing import Any
 import torch
 
 from porter.core.errors import PorterError
-from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
-from porter.recording.joining import Observed
+from porter.recording.joining import Observed, observe
 from porter.recording.lost import Losses
 from porter.recording.record import RecordedRun
 
@@ -33,7 +32,7 @@ def read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed]
         if not ran.runs or in_row[kind] >= _ALIKE:  # host code answers a call without runs
             continue
         try:
-            observed.append(Observed(ran, read_call_program(ran)))
+            observed.append(observe(ran))
         except PorterError as error:
             if _has_one_element(ran):
                 lost.add_raised(ran.call, error)

@@ -147,7 +147,8 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
 class RecordedRun:
     """A call and the graphs it ran. Keeps its tensors alive, so that addresses stay unique.
 
-    `given` are copies of its tensors from before the call.
+    `given` are copies of its tensors from before the call. One that is seen with arguments expanded has the shapes that
+    these have of their own, and the run as it was `before`.
     """
 
     call: OpCall
@@ -156,6 +157,8 @@ class RecordedRun:
     results: tuple[torch.Tensor, ...]
     others: bool
     places: tuple[int, ...] = ()  # of the results among all that the operator has; empty if all are there
+    own_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    before: RecordedRun | None = None
 
     @property
     def made(self) -> dict[int, torch.Tensor]:

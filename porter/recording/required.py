@@ -9,9 +9,8 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.loops.program import list_loaded
-from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
-from porter.recording.joining import Case, Observed, leave_out
+from porter.recording.joining import Case, leave_out, observe
 from porter.recording.left_out import ask_alone, leave_out_tensors, list_optional
 from porter.recording.record import RecordedRun
 
@@ -69,6 +68,6 @@ def _share_others(ran: RecordedRun) -> float:
 def _cover(case: Case, run: Run, call: OpCall) -> bool:
     """Whether a call raises, or the case computes it."""
     try:
-        return all(leave_out([case], [Observed(ran, read_call_program(ran))]) for ran in run(call))
+        return all(leave_out([case], [observe(ran)]) for ran in run(call))
     except PorterError:
         return False

@@ -35,6 +35,7 @@ class Near:
 
     def run_near(self, ran: RecordedRun) -> Iterator[RecordedRun]:
         """Yields calls that differ from one in few sizes."""
+        ran = ran.before or ran
         origin = self.origins.get(id(self.plain.get(id(ran), ran)))
         if origin is None or process_time() >= self.deadline:
             return

@@ -21,6 +21,7 @@ from porter.loops.optional import name_flags
 from porter.loops.program import NotLooped, Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
+from porter.metal.native.expanded import write_expanded
 from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
@@ -177,16 +178,19 @@ def _port_row(
         body = check_complex(fork, row.function, programs, names, body)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
+    expanded = write_expanded(programs, names, body)
+    launched, known = expanded.names, expanded.body
     launches = [
-        write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, has_long)
+        write_launch(program, kernels, [nest.rows for nest in program.nests], launched, known, has_long)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
-    launches, case_limits = check_case_ranks(programs, names, launches)
+    launches, case_limits = check_case_ranks(programs, launched, launches)
     kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
-    launch = write_cases(programs, launches, kernel_names, names, body)
+    launch = write_cases(programs, launches, kernel_names, launched, known)
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch}"))
     refuse_unseen_types(programs, row.function)
-    launch, limits = check_ranks(programs, names, body, launch)
+    launch, limits = check_ranks(programs, launched, known, launch)
+    launch = expanded.begin(launch)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))

@@ -1,0 +1,69 @@
+"""Host code that expands arguments as the graph did, before kernels read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from porter.languages.statements import name_tokens
+from porter.loops.expanded import count_own_dims
+from porter.loops.program import Programs
+from porter.metal.native.host_values import Names
+
+_RESULT = "result0"
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """The statements that expand arguments, and the names of all by which kernels are launched after them.
+
+    `body` is that of the function, where dimensions that stay an argument's own are those of the expanded one.
+    """
+
+    names: Names
+    lines: tuple[str, ...]
+    body: str
+    originals: Mapping[str, str]  # by their expanded ones
+
+    def begin(self, launch: str) -> str:
+        """The launch after what it is of; its messages name the arguments that were given."""
+        for made, variable in self.originals.items():
+            launch = launch.replace(f'"Expected {made} to', f'"Expected {variable} to')
+        return "\n".join((*self.lines, launch))
+
+
+def write_expanded(programs: Programs, names: Names, body: str) -> Expanded:
+    """Expands the arguments that the graph expanded: to the sizes of the result, but for dimensions of their own.
+
+    Raises PTR361 where recorded calls do not agree on these, and PTR371 for an argument without a variable.
+    """
+    lines: list[str] = []
+    originals: dict[str, str] = {}
+    known = body
+    variables = dict(names.variables)
+    for name, own in count_own_dims(programs.calls).items():
+        variable = names.variable(name)
+        made = _name(f"{variable}_expanded", f"{body}{' '.join(names.variables.values())}")
+        lines += _expand(variable, made, own, names.variable(_RESULT), body)
+        variables[name], originals[made] = made, variable
+        for at in range(1, own + 1):
+            known = re.sub(rf"\b{variable}\.size\(-{at}\)", f"{made}.size(-{at})", known)
+    return Expanded(replace(names, variables=variables), tuple(lines), known, originals)
+
+
+def _name(name: str, text: str) -> str:
+    taken = {token.text for token in name_tokens(text)}
+    return name if name not in taken else _name(f"{name}_", text)
+
+
+def _expand(variable: str, made: str, own: int, result: str, body: str) -> Iterator[str]:
+    if not own:
+        yield f"const auto {made} = {variable}.expand_as({result});"
+        return
+    if f"{variable}.dim() >= {own}" not in body:
+        yield f"TORCH_CHECK({variable}.dim() >= {own});"
+    sizes = _name(f"{variable}_sizes", body)
+    yield f"auto {sizes} = {result}.sizes().vec();"
+    yield f"std::copy({variable}.sizes().end() - {own}, {variable}.sizes().end(), {sizes}.end() - {own});"
+    yield f"const auto {made} = {variable}.expand({sizes});"
