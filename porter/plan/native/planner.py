@@ -34,6 +34,7 @@ from porter.plan.native.alternatives import refuse_differing
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.early_return import list_counted, return_early
+from porter.plan.native.empty_rows import fill_of_nothing
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
@@ -178,6 +179,7 @@ def _port_row(
         body = check_complex(fork, row.function, programs, names, body)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
+    body = fill_of_nothing(body, programs, names)
     expanded = write_expanded(programs, names, body)
     launched, known = expanded.names, expanded.body
     launches = [

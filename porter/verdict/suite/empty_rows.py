@@ -1,0 +1,45 @@
+"""Samples without elements in one dimension, of which an operator still makes some: a sum of nothing is zero."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite.arguments import keep_computed
+from porter.verdict.suite.cuts import stay_inside
+
+
+def list_empty_rows(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """Those of which the CPU makes elements, with names for messages."""
+    for label, each in keep_computed(stay_inside(op), empty_dimensions(sample)):
+        made = pytree.tree_leaves(op(each.input, *each.args, **each.kwargs))
+        if any(isinstance(result, torch.Tensor) and result.numel() for result in made):
+            yield label, each
+
+
+def empty_dimensions(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with one dimension of the input empty, and of what has its shape; the CPU may refuse some of them."""
+    if isinstance(sample.input, torch.Tensor) and sample.input.numel() and sample.input.layout is torch.strided:
+        for dim in range(sample.input.ndim):
+            empty = partial(_empty, shape=sample.input.shape, dim=dim)
+            yield f"no elements in dimension {dim}", sample.transform(empty)
+
+
+def has_other_bools(results: Any) -> bool:
+    """Whether a result of bools has an element that is neither true nor false, as memory that nobody wrote may."""
+    found = (each for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor))
+    bools = (each.cpu() for each in found if each.dtype is torch.bool)
+    return any(bool((each.view(torch.uint8) > 1).any()) for each in bools)
+
+
+def _empty(value: Any, shape: torch.Size, dim: int) -> Any:
+    if not isinstance(value, torch.Tensor) or value.shape != shape:
+        return value
+    return value.detach().narrow(dim, 0, 0).clone()

@@ -1,0 +1,73 @@
+"""Early returns that leave results of rows without elements."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from porter.metal.native.host_values import Names
+from porter.plan.native import empty_rows
+from porter.plan.native.empty_rows import fill_of_nothing
+from tests.porter.loops.test_empty_rows import SIZE as ROW_SIZE
+from tests.porter.loops.test_empty_rows import SUM, call, named, programs
+
+NAMES = Names({"self": "input", "result0": "output"}, {"self": "Tensor"})
+TOTAL = programs(SUM)
+
+
+@pytest.mark.parametrize(
+    ("head", "leave"),
+    [
+        ("input.numel() == 0", "return;"),
+        ("output.numel() == 0 || input.numel() == 0", "return output;"),
+        ("(output.numel() == 0) || (input.numel() == 0)", "return;"),
+    ],
+)
+def test_results_are_filled_before_it_returns(head: str, leave: str) -> None:
+    found = fill_of_nothing(f"if ({head}) {{ {leave} }}\nlaunch();", TOTAL, NAMES)
+    assert found == f"if ({head}) {{ output.zero_();\n{leave} }}\nlaunch();"
+
+
+def test_a_statement_without_braces_gets_some() -> None:
+    found = fill_of_nothing("if (input.numel() == 0)\n  return;\nlaunch();", TOTAL, NAMES)
+    assert found == "if (input.numel() == 0)\n  {\noutput.zero_();\nreturn;\n}\nlaunch();"
+
+
+def test_a_mean_of_nothing_is_nan() -> None:
+    mean = programs(call("division", (SUM, named(ROW_SIZE)), SUM.dtype))  # type: ignore[arg-type]
+    found = fill_of_nothing("if (input.numel() == 0) { return; }", mean, NAMES)
+    assert "output.fill_(std::numeric_limits<double>::quiet_NaN());" in found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (output.numel() == 0) { return; }",  # nothing to fill
+        "if (input.numel() == 0) { output.fill_(3); return; }",  # the function says what
+        "if (input.numel() == 0) { return; } else { launch(); }",
+        "if (input.numel() == 0 && flag) { return; }",
+        "if (input.numel() == 0 || flag) { return; }",
+        "if (other.numel() == 0) { return; }",
+        "if (input.numel() == 0) { launch(); }",
+        "if (input.numel() == 0) { return; }\nTensor output = at::empty({1});",
+    ],
+)
+def test_other_statements_stay(body: str) -> None:
+    assert fill_of_nothing(body, TOTAL, NAMES) == body
+
+
+def test_what_is_not_known_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "if (input.numel() == 0) { return; }"
+    optional = Names(NAMES.variables, NAMES.types, frozenset({"output"}))
+    assert fill_of_nothing(body, TOTAL, optional) == body
+    assert fill_of_nothing(body, TOTAL, Names({"result0": "output"}, {})) == body
+    monkeypatch.setattr(empty_rows, "compute_of_nothing", lambda programs: {})
+    assert fill_of_nothing(body, TOTAL, NAMES) == body
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "zero_()"), (1, "fill_(1)"), (2.5, "fill_(2.5)")])
+def test_what_fills(value: float, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(empty_rows, "compute_of_nothing", lambda programs: {0: value})
+    assert f"output.{text};" in fill_of_nothing("if (input.numel() == 0) { return; }", TOTAL, NAMES)
+    assert not math.isnan(value)
