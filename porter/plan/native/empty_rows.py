@@ -58,7 +58,8 @@ def _leaves(statement: Statement, body: str, given: str, results: Collection[str
     tests = [_EMPTY.fullmatch(each.strip()) for each in body[slice(*statement.head)].split("||")]
     asked = {test[1] if test else "" for test in tests}
     is_asked = given in asked and asked <= {given, *results}
-    return returned.startswith("return") and is_asked and results.isdisjoint(_list_later(statement, body))
+    is_bare = returned.startswith("return") and "(" not in returned  # what it calls may write results
+    return is_bare and is_asked and results.isdisjoint(_list_later(statement, body))
 
 
 def _list_later(statement: Statement, body: str) -> Iterator[str]:
