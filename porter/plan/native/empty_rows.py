@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Set
 
 from porter.languages.liveness import list_declared
 from porter.languages.statements import Statement, read_statements
@@ -50,7 +50,7 @@ def _write_fill(value: Number) -> str:
     return f"fill_({'std::numeric_limits<double>::quiet_NaN()' if math.isnan(value) else f'{value:g}'})"
 
 
-def _leaves(statement: Statement, body: str, given: str, results: Collection[str]) -> bool:
+def _leaves(statement: Statement, body: str, given: str, results: Set[str]) -> bool:
     """Whether a statement only returns, where an operand or one of the results, which there are by then, is empty."""
     if statement.keyword != "if" or statement.head is None or statement.otherwise or len(statement.body) != 1:
         return False

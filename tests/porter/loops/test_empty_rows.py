@@ -13,7 +13,7 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, Reductio
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Named, Operator, Scalar, Size, TensorValue
 from porter.loops.indices import integer
-from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
 
 SIZE = Size("self", Constant(1))
 ROW = Loop("r", 4, Named("length", SIZE, 4))
@@ -36,7 +36,7 @@ def programs(*values: Expr, rows: tuple[Loop, ...] = (ROWS,), loops: tuple[Loop,
     made = []
     for value in values:
         nest = SymbolicNest(LoopNest((Store(OUTPUT, FLOAT, 3, loops, integer(0), value),), rows), Constant(3))
-        roles = {INPUT: ArgumentBuffer("self"), OUTPUT: ResultBuffer(0)}
+        roles: dict[Buffer, Role] = {INPUT: ArgumentBuffer("self"), OUTPUT: ResultBuffer(0)}
         made.append(SymbolicProgram("made_up", (), "self", (FLOAT,), (nest,), roles, (), call, (call,)))
     return Programs("made_up", tuple(made))
 

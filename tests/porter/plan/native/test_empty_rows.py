@@ -6,11 +6,12 @@ import math
 
 import pytest
 
+from porter.loops.expressions import call
 from porter.metal.native.host_values import Names
 from porter.plan.native import empty_rows
 from porter.plan.native.empty_rows import fill_of_nothing
 from tests.porter.loops.test_empty_rows import SIZE as ROW_SIZE
-from tests.porter.loops.test_empty_rows import SUM, call, named, programs
+from tests.porter.loops.test_empty_rows import SUM, named, programs
 
 NAMES = Names({"self": "input", "result0": "output"}, {"self": "Tensor"})
 TOTAL = programs(SUM)
