@@ -23,10 +23,11 @@ def call(result: Shape, **expanded: tuple[Shape, Shape]) -> Arguments:
     [
         ((1, 3, 7), (4, 3, 7), (4, 3, 5), (1, 2)),
         ((5, 7), (4, 5, 7), (4, 3, 5), (2,)),
-        ((4, 3, 7), (4, 3, 7), (4, 3, 5), (1, 2)),
+        ((4, 3, 7), (4, 3, 7), (4, 3, 5), (1, 2, 3)),
         ((1, 5), (4, 5), (4, 5), (0, 1)),
         ((3, 7), (4, 3, 7), (4, 3), ()),
-        ((), (), (), ()),
+        ((5, 7), (5, 7), (3, 5), (2,)),
+        ((), (), (), (0,)),
         ((2, 7), (4, 3, 7), (4, 5, 2), ()),
     ],
 )
@@ -42,11 +43,19 @@ def test_arguments_have_as_many_dimensions_of_their_own() -> None:
 
 
 def test_each_has_its_own_where_no_number_does_for_all() -> None:
-    made = call((4, 3, 5), x1=((1, 3, 7), (4, 3, 7)), x2=((5,), (4, 3, 5)), x3=((2, 6, 5), (2, 6, 5)))
-    with pytest.raises(PorterError, match=r"`x3`"):
-        count_own_dims([made])
     apart = call((4, 3, 5), x1=((8, 6, 7), (4, 6, 7)), x2=((5,), (4, 3, 5)))
     assert count_own_dims([apart]) == {"x1": 2, "x2": 0}
+
+
+def test_calls_without_a_batch_have_all_dimensions_of_their_own() -> None:
+    flat = call((3, 5), x1=((3, 7), (3, 7)), x2=((5, 7), (5, 7)))
+    batch = call((4, 2, 6), x1=((4, 2, 8), (4, 2, 8)), x2=((4, 6, 8), (4, 6, 8)))
+    assert count_own_dims([flat, batch]) == {"x1": 2, "x2": 2}
+
+
+def test_what_the_result_says_nothing_of_is_not_expanded() -> None:
+    made = call((4, 3, 5), x1=((1, 3, 7), (4, 3, 7)), x3=((2, 6, 5), (2, 6, 5)))
+    assert count_own_dims([made]) == {"x1": 1}
 
 
 def test_calls_that_disagree_are_refused() -> None:
