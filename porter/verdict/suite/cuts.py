@@ -15,6 +15,7 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.verdict.suite.arguments import keep_computed
 from porter.verdict.suite.margins import Margins
 
 
@@ -28,7 +29,27 @@ def cut_operands(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     for at, tensor in enumerate(_list_tensors(sample) if count > 1 else ()):
         for dim, size in enumerate(tensor.shape):
             if size > 2:  # statistics of one element are rounding
-                yield f"tensor {at} cut in dimension {dim}", sample.transform(_Cut(at, dim))
+                yield f"tensor {at} cut in dimension {dim}", sample.transform(_Cut(at, dim, size - 1))
+
+
+def list_expanded(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """Those with one tensor that has one element in a dimension, which the CPU expands: results keep their shapes."""
+    tensors = _list_tensors(sample)
+    varied = [
+        (f"tensor {at} expanded in dimension {dim}", sample.transform(_Cut(at, dim, 1)))
+        for at, tensor in enumerate(tensors if len(tensors) > 1 else ())
+        for dim, size in enumerate(tensor.shape)
+        if size > 1
+    ]
+    kept = list(keep_computed(stay_inside(op), varied))
+    shapes = _list_shapes(op, sample) if kept else []
+    yield from ((label, each) for label, each in kept if _list_shapes(op, each) == shapes)
+
+
+def _list_shapes(op: Callable[..., Any], sample: SampleInput) -> list[torch.Size]:
+    """The shapes of what the CPU makes of a sample."""
+    made = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
+    return [each.shape for each in made if isinstance(each, torch.Tensor)]
 
 
 @dataclass
@@ -37,6 +58,7 @@ class _Cut:
 
     at: int
     dim: int
+    size: int
 
     def __call__(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
@@ -44,7 +66,7 @@ class _Cut:
         self.at -= 1
         if self.at != -1:
             return value
-        return value.detach().narrow(self.dim, 0, value.shape[self.dim] - 1).clone()
+        return value.detach().narrow(self.dim, 0, self.size).clone()
 
 
 def stay_inside(op: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from torch.testing._internal.opinfo.core import OpInfo
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
-from porter.verdict.suite.cuts import cut_operands, stay_inside
+from porter.verdict.suite.cuts import cut_operands, list_expanded, stay_inside
 from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
@@ -21,10 +21,13 @@ SAMPLES = 6
 
 
 def list_varied(op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Those with a tensor cut that the CPU computes, after some as they are, which a kernel has to compute."""
+    """Those with a tensor cut, or of one element in a dimension, that the CPU computes, after some as they are, which
+    a kernel has to compute.
+    """
     found = OPINFOS.samples(op, dtype)
     few = found[:: len(found) // SAMPLES + 1]
     cut = list(keep_computed(stay_inside(op), (each for sample in few for each in cut_operands(sample))))
+    cut += [each for sample in few for each in list_expanded(op, sample)]
     if cut:
         yield from (("as it is", each) for each in OPINFOS.pick_samples(op, dtype))
         yield from cut

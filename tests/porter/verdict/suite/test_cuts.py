@@ -9,7 +9,7 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.arguments import keep_computed
-from porter.verdict.suite.cuts import cut_operands, stay_inside
+from porter.verdict.suite.cuts import cut_operands, list_expanded, stay_inside
 
 INDEX = torch.tensor([[0, 1, 0], [1, 0, 1]])
 
@@ -47,6 +47,25 @@ def test_a_kernel_that_reads_by_the_sizes_of_another_operand_differs() -> None:
     assert scatter_by_source(sample.input, *sample.args).equal(torch.scatter(sample.input, *sample.args))
     cut = [each for _, each in keep_computed(torch.scatter, cut_operands(sample))]
     assert any(not scatter_by_source(e.input, *e.args).equal(torch.scatter(e.input, *e.args)) for e in cut)
+
+
+def test_what_the_cpu_expands() -> None:
+    def names(op: Any, *given: Any) -> list[str]:
+        return [label.removeprefix("tensor ") for label, _ in list_expanded(op, make(*given))]
+
+    x, y = torch.rand(2, 3), torch.rand(1, 3)
+    assert names(torch.sub, x, x.clone()) == [
+        "0 expanded in dimension 0",
+        "0 expanded in dimension 1",
+        "1 expanded in dimension 0",
+        "1 expanded in dimension 1",
+    ]
+    assert names(torch.sub, x, y) == ["0 expanded in dimension 1", "1 expanded in dimension 1"]
+    assert names(torch.cdist, torch.rand(4, 2, 3), torch.rand(4, 5, 3)) == [
+        "0 expanded in dimension 0",
+        "1 expanded in dimension 0",
+    ]
+    assert not names(torch.mm, x, torch.rand(3, 2)) and not names(torch.sum, x)
 
 
 def test_a_kernel_of_the_cpu_that_reaches_beyond_its_operands_is_not_believed() -> None:
