@@ -39,7 +39,7 @@ class Parameter:
 
 
 def read_parameters(function: Function) -> tuple[Parameter, ...]:
-    """The parameters of a function, in order."""
+    """The parameters of a function, in order; the name of one that has none is empty."""
     parts = split_at_commas(_COMMENTS.sub("", function.params), "<>()[]{}")
     return tuple(_read_parameter(*part.partition("=")[::2]) for part in parts if part)
 
@@ -47,7 +47,8 @@ def read_parameters(function: Function) -> tuple[Parameter, ...]:
 def _read_parameter(declared: str, default: str) -> Parameter:
     text = declared.strip()
     name = re.search(r"(\w+)\s*$", text)
-    assert name is not None
+    if name is None or name[1] == text:
+        return Parameter(" ".join(text.split()), "", default.strip())
     return Parameter(" ".join(text[: name.start()].split()), name[1], default.strip())
 
 
@@ -107,8 +108,9 @@ def inline_call(
 ) -> str | None:
     """The text of `caller` with the body of the called function in the place of a call; None where it cannot be there.
 
-    It can where the call is the last statement of its block, only a `return` follows, or the body has none, and no
-    argument views what ends with the call. `given` are variables of the caller that are no optionals.
+    It can where the call is the last statement of its block, only a `return` follows, or the body has none, all
+    parameters have names, and no argument views what ends with the call. `given` are variables of the caller that are
+    no optionals.
     """
     behind = text[site.statement.end :].strip()
     follows = re.fullmatch(r"(return\b[^;]*;)?", behind)
@@ -117,7 +119,7 @@ def inline_call(
         return None
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
     owned = [_own(each, value, given) for each, value in zip(parameters, arguments, strict=True)]
-    if None in owned:
+    if None in owned or not all(each.name for each in parameters):
         return None
     kept = [each for each in owned if each]
     body = _fill_optionals(body, [each for each, own in zip(parameters, kept, strict=True) if own.is_given])

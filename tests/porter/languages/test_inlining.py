@@ -212,3 +212,14 @@ def test_a_switch_on_a_constant_is_the_case_that_it_takes() -> None:
 def test_a_branch_that_is_never_taken_takes_its_comment_along() -> None:
     text = "f();\n// when both hold\n// for a reason\nif (false) {\n  g();\n}\n// of h\nh();\n"
     assert fold(text) == "f();\n// of h\nh();\n"
+
+
+def test_a_parameter_without_a_name_is_read_and_its_call_stays() -> None:
+    helper = "static void scale(const Tensor& input, int, const Tensor&) {\n  input.mul_(2);\n}\n"
+    [function] = Source.parse("", helper).functions()
+    assert [(each.type, each.name) for each in read_parameters(function)] == [
+        ("const Tensor&", "input"),
+        ("int", ""),
+        ("const Tensor&", ""),
+    ]
+    assert inline("\n  scale(self, 1, other);\n", helper) is None

@@ -133,12 +133,9 @@ def _read_caller(source: Source, helper: Function, function: Function) -> Member
 
 
 def _read_named(function: Function) -> tuple[Parameter, ...] | None:
-    """The parameters of a function; None if it has one without a name or a type."""
-    try:
-        parameters = read_parameters(function)
-    except AssertionError:
-        return None
-    return parameters if all(each.type for each in parameters) else None
+    """The parameters of a function; None if it has one without a name."""
+    parameters = read_parameters(function)
+    return parameters if all(each.name for each in parameters) else None
 
 
 def read_kind(source: Source, member: Member) -> Kind | None:
