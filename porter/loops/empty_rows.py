@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from porter.core.dtypes import Kind
 from porter.loops.expressions import Expr, Op, ReductionKind, find_reductions, walk
@@ -27,12 +27,22 @@ _KEEPS_NAN = _ARITHMETIC.keys() - {"notEqual"}
 
 
 def find_reduced(programs: Programs) -> str | None:
-    """The argument that rows are of, if all that kernels read is its, and they make one element of each row."""
+    """The argument that rows are of, if all that kernels read is its, and they make one element of each row.
+
+    Of several that always have the same shape, the first.
+    """
     nests = [nest.nest for case in programs.cases for nest in case.nests]
     read = [case.roles[buffer] for case in programs.cases for nest in case.nests for buffer in nest.nest.reads()]
-    names = {role.name if isinstance(role, ArgumentBuffer) else "" for role in read}
+    names = list(dict.fromkeys(role.name if isinstance(role, ArgumentBuffer) else "" for role in read))
     is_reduction = bool(nests) and all(nest.shape is Shape.REDUCTION for nest in nests)
-    return next(iter(names)) or None if is_reduction and len(names) == 1 else None
+    return names[0] if is_reduction and names and "" not in names and _are_alike(programs, names) else None
+
+
+def _are_alike(programs: Programs, names: Sequence[str]) -> bool:
+    """Whether arguments have the same shape in every call; so has one alone."""
+    calls = [call.tensors for case in programs.cases for call in case.calls]
+    shapes = [{call[name].shape if name in call else None for name in names} for call in calls]
+    return len(names) == 1 or all(len(each) == 1 for each in shapes)
 
 
 def compute_of_nothing(programs: Programs) -> dict[int, Number]:

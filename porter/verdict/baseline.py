@@ -8,6 +8,7 @@ comparison, and match float64 where the CPU's do not, are a failure of the port 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,7 @@ NOT_RUN = "not run"
 EXPECTED = "xfailed"
 FAILED = ("failed", EXPECTED)
 LISTED = (EXPECTED, "xpassed")
+_LINE = re.compile(r'("[^"\s]+\.(?:mm|cpp|h)"):\d+')  # as assertions print it
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,12 @@ def _is_known(now: Finding, before: Sequence[Finding]) -> bool:
 
 
 def _words(found: Finding) -> str:
-    """What is wrong; of types alone, without the sample's numbers: each test draws its own, where it makes samples."""
-    return found.what.partition("\ninput: ")[0] if found.is_type else found.what
+    """What is wrong; of types alone, without the sample's numbers: each test draws its own, where it makes samples.
+
+    An assertion of the fork says its line, which a port moves.
+    """
+    what = found.what.partition("\ninput: ")[0] if found.is_type else found.what
+    return _LINE.sub(r"\1", what)
 
 
 def _move(row: DTypeVerdict, count: int) -> DTypeVerdict:

@@ -39,9 +39,13 @@ def return_early(body: str, target: Target, counted: Iterable[str]) -> str:
     known = [names[tensor] for tensor in counted for names in (target.variables, target.arguments) if tensor in names]
     if any(f"{each}.numel() == 0" in f"{target.before}{body}" for each in (result, *alike, *known)):
         return body
+    return body.replace(LAUNCH, f"if ({result}.numel() == 0) {{\n{write_return(body)}\n}}\n\n{LAUNCH}")
+
+
+def write_return(body: str) -> str:
+    """The statement by which a body returns before its launch what it returns after it."""
     end = body.rstrip().rpartition("\n")[2].strip()
-    leave = end if end.startswith("return") and not _is_dispatched(body) else "return;"
-    return body.replace(LAUNCH, f"if ({result}.numel() == 0) {{\n{leave}\n}}\n\n{LAUNCH}")
+    return end if end.startswith("return") and not _is_dispatched(body) else "return;"
 
 
 def _is_dispatched(body: str) -> bool:

@@ -12,14 +12,17 @@ from porter.loops.empty_rows import compute_of_nothing, find_reduced
 from porter.loops.host_values import Number
 from porter.loops.program import Programs
 from porter.metal.native.host_values import Names
+from porter.plan.native.body import LAUNCH
+from porter.plan.native.early_return import write_return
 
 _EMPTY = re.compile(r"\(?\s*(\w+)\.numel\(\) == 0\s*\)?")
 
 
-def fill_of_nothing(body: str, programs: Programs, names: Names) -> str:
+def fill_of_nothing(body: str, programs: Programs, names: Names, before: str = "") -> str:
     """A body that fills results before it returns for an operand without elements, of which they may have some.
 
-    They get what the kernels would store, if that is known.
+    They get what the kernels would store, if that is known. A body that never asks, as what is done `before` does not,
+    returns for it too: there is no memory to launch a kernel with.
     """
     reduced = find_reduced(programs)
     fills = list(_write_fills(programs, names)) if reduced in names.variables else []
@@ -27,6 +30,9 @@ def fill_of_nothing(body: str, programs: Programs, names: Names) -> str:
         return body
     results = {variable for name, variable in names.variables.items() if name.startswith("result")}
     given = names.variables[reduced]
+    if f"{given}.numel() == 0" not in f"{before}{body}":
+        left = "\n".join((f"if ({given}.numel() == 0) {{", *fills, write_return(body), "}\n\n"))
+        return body.replace(LAUNCH, f"{left}{LAUNCH}")
     found = [each for outer in read_statements(body) for each in outer.walk() if _leaves(each, body, given, results)]
     for each in reversed(found):
         leave = each.body[0]

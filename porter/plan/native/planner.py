@@ -179,7 +179,7 @@ def _port_row(
         body = check_complex(fork, row.function, programs, names, body)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
-    body = fill_of_nothing(body, programs, names)
+    body = fill_of_nothing(body, programs, names, target.before)
     expanded = write_expanded(programs, names, body)
     launched, known = expanded.names, expanded.body
     launches = [

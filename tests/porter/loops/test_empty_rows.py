@@ -92,6 +92,21 @@ def test_the_argument_that_rows_are_of() -> None:
     assert find_reduced(Programs("made_up", ())) is None
     found = programs(SUM)
     other = replace(found.cases[0], roles={**found.cases[0].roles, INPUT: ArgumentBuffer("weight")})
-    assert find_reduced(replace(found, cases=(*found.cases, other))) is None
+    assert find_reduced(replace(found, cases=(*found.cases, other))) is None  # not in every call
+
+
+@pytest.mark.parametrize(("shape", "reduced"), [((3, 4), "self"), ((4, 3), None)])
+def test_the_first_of_arguments_of_one_shape(shape: tuple[int, ...], reduced: str | None) -> None:
+    def take_two(case: SymbolicProgram) -> SymbolicProgram:
+        calls = [replace(each, tensors={**each.tensors, "weight": TensorValue(shape, FLOAT)}) for each in case.calls]
+        return replace(case, calls=tuple(calls))
+
+    found = programs(SUM)
+    other = replace(found.cases[0], roles={**found.cases[0].roles, INPUT: ArgumentBuffer("weight")})
+    assert find_reduced(replace(found, cases=tuple(map(take_two, (*found.cases, other))))) == reduced
+
+
+def test_rows_of_what_is_written_are_not_known() -> None:
+    found = programs(SUM)
     written = replace(found.cases[0], roles={**found.cases[0].roles, INPUT: ResultBuffer(1)})
     assert find_reduced(replace(found, cases=(written,))) is None

@@ -167,3 +167,11 @@ def test_a_type_that_host_code_chose_is_known_where_values_were_wrong_too(
     then: tuple[Finding, ...], is_ok: bool
 ) -> None:
     assert tell_apart(verdict(TYPED, replace(TYPED, sample=3)), before(*then)).ok is is_ok
+
+
+def test_the_line_of_an_assertion_that_a_port_moves_is_no_other_word() -> None:
+    def assertion(line: int, file: str = "ReduceOps.mm") -> Finding:
+        return Finding(f'false INTERNAL ASSERT FAILED at "mps/operations/{file}":{line}, please report a bug', 0, 0)
+
+    assert tell_apart(verdict(assertion(7)), before(assertion(9))).ok
+    assert not tell_apart(verdict(assertion(7)), before(assertion(7, "Shape.mm"))).ok

@@ -9,6 +9,7 @@ import pytest
 from porter.loops.expressions import call
 from porter.metal.native.host_values import Names
 from porter.plan.native import empty_rows
+from porter.plan.native.body import LAUNCH
 from porter.plan.native.empty_rows import fill_of_nothing
 from tests.porter.loops.test_empty_rows import SIZE as ROW_SIZE
 from tests.porter.loops.test_empty_rows import SUM, named, programs
@@ -73,3 +74,11 @@ def test_what_fills(value: float, text: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(empty_rows, "compute_of_nothing", lambda programs: {0: value})
     assert f"output.{text};" in fill_of_nothing("if (input.numel() == 0) { return; }", TOTAL, NAMES)
     assert not math.isnan(value)
+
+
+def test_a_body_that_never_asks_returns_what_it_returns_after_the_launch() -> None:
+    body = f"auto output = at::empty({{}}, input.options());\n{LAUNCH}\nreturn output;"
+    found = fill_of_nothing(body, TOTAL, NAMES)
+    filled = "if (input.numel() == 0) {\noutput.zero_();\nreturn output;\n}\n\n"
+    assert found == body.replace(LAUNCH, f"{filled}{LAUNCH}")
+    assert fill_of_nothing(body, TOTAL, NAMES, before="if (input.numel() == 0) return;") == body
