@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,12 +12,16 @@ from porter.aten.call_graph import parse_source
 from porter.aten.operator import Blocked, Operator, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.languages.identifiers import contains_identifier
+from porter.languages.inlining import Parameter, read_parameters
+from porter.languages.source import Source
 from porter.plan.draft import Draft
 from porter.plan.native.kernel_names import check_names
 from porter.plan.native.planner import port_rows
 from porter.plan.native.port import NativePort, ReadPrograms
 from porter.plan.native.sharing.bodies import share_bodies
 from porter.plan.native.sharing.members import LAUNCHES, list_launching
+from porter.plan.native.target import read_body
 from porter.plan.removal import find_orphans
 
 
@@ -25,15 +30,18 @@ def port_blocked(
 ) -> NativePort:
     """Ports those rows by their recorded programs that no stub can serve, and removes what is then unused.
 
-    A helper becomes the port of the last rows that call it, unless ports of others have their bodies without it. With
-    `scaffold`, writes the frame of those that cannot be ported. Raises PTR490 as `check_names` does.
+    A helper becomes the port of the last rows that call it, unless ports of others have their bodies without it, or it
+    would be passed a block for a graph. With `scaffold`, writes the frame of those that cannot be ported. Raises
+    PTR490 as `check_names` does.
     """
     read = cache(programs)
     port = _port_own(draft, operator, blocked, read, scaffold)
-    if any(_is_in_helper(draft.fork, port.draft.fork, file) for file in _list_files(port)):
+    helped = any(_is_in_helper(draft.fork, port.draft.fork, file) for file in _list_files(port))
+    if helped or _has_idle_block(draft.fork, port):
         with suppress(PorterError):
             apart = _port_own(draft, operator, blocked, read, scaffold, apart=True)
-            if set(apart.ported) == set(port.ported) and _count_launches(apart) < _count_launches(port):
+            is_whole = set(apart.ported) == set(port.ported)
+            if is_whole and (_count_launches(apart) < _count_launches(port) or _has_idle_block(draft.fork, port)):
                 return apart
     return port
 
@@ -69,6 +77,27 @@ def _is_in_helper(before: Checkout, after: Checkout, file: str) -> bool:
     known, launched = parse_source(file, before.read(file)), {each.name for each in list_launching(before, file)}
     helpers = (each.name for each in list_launching(after, file) if each.static)
     return bool(launched) and any(name in known.functions_by_name and name not in launched for name in helpers)
+
+
+def _has_idle_block(before: Checkout, port: NativePort) -> bool:
+    """Whether a helper has become native, and callers pass it a block that only builds its graph."""
+    after = port.draft.fork
+    return any(_list_idle_blocks(after, file) - _list_idle_blocks(before, file) for file in _list_files(port))
+
+
+def _list_idle_blocks(fork: Checkout, file: str) -> set[tuple[str, str]]:
+    """The blocks that static functions which launch kernels are passed and do not name, each with its function."""
+    source = parse_source(file, fork.read(file))
+    return {
+        (each.name, parameter.name)
+        for each in list_launching(fork, file)
+        for parameter in (read_parameters(each) if each.static else ())
+        if _is_block(source, parameter) and not contains_identifier(read_body(source, each), parameter.name)
+    }
+
+
+def _is_block(source: Source, parameter: Parameter) -> bool:
+    return re.search(rf"\(\s*\^\s*{re.escape(parameter.type)}\s*\)", source.text) is not None
 
 
 def _count_launches(port: NativePort) -> int:

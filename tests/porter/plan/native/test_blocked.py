@@ -5,6 +5,7 @@ from pathlib import Path
 
 from expecttest import assert_expected_inline
 
+from porter.core.checkout import Checkout
 from porter.core.layout import OPERATIONS
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan
@@ -87,3 +88,19 @@ def test_a_namespace_that_a_helper_was_alone_in_goes_with_it(tmp_path: Path) -> 
     text = draft.fork.read(f"{OPERATIONS}/Turns.mm")
     assert "static Tensor turned_returned_mps_impl(" in text
     assert "namespace mps {" not in text
+
+
+def test_a_helper_that_is_passed_a_block_for_its_graph_goes(tmp_path: Path) -> None:
+    """The port is the function itself; without such an argument it is the helper."""
+    root, file = fork.copy_fork(tmp_path).root, f"{OPERATIONS}/Turns.mm"
+    text = (root / file).read_text().replace("return turn_template(self, times, /*back=*/true);", "return self;")
+    (root / file).write_text(text)
+    assert not plan(Draft(Checkout(root, "alone")), "turned").removed
+    text = text.replace("static Tensor turn_template", "typedef void (^GraphBlock)();\nstatic Tensor turn_template")
+    text = text.replace("int64_t times, bool back)", "int64_t times, bool back, GraphBlock block)")
+    text = text.replace("(key, makeGraph);", "(key, makeGraph(block));", 1)
+    (root / file).write_text(text.replace("/*back=*/false)", "/*back=*/false, ^{ return nil; })"))
+    draft = Draft(Checkout(root, "with a block"))
+    made = plan(draft, "turned")
+    assert [each.symbol for each in made.removed] == ["GraphBlock", "turn_template"]
+    assert "return nil" not in draft.follow(made.changes).fork.read(file)
