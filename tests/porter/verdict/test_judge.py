@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 from expecttest import assert_expected_inline
 
@@ -43,6 +44,18 @@ def test_no_test_proves_nothing() -> None:
     found = judge.judge("atan2", [], 0.0)
     assert not found.ok
     assert [f.reason for f in found.failures] == ["no test was selected, so nothing was verified"]
+
+
+def test_values_that_are_all_expected_to_differ_prove_nothing() -> None:
+    listed = [replace(each, status="xfailed") for each in OUTCOMES if ".test_output_match" in each.test]
+    other = Outcome("TestEmptyRowsMPS.test_empty_rows_atan2_mps_float32", "float32", "passed", "", 9, 0.25)
+    found = judge.judge("atan2", [*listed, other], 1.0)
+    assert (found.ok, found.passed, [each.test for each in found.failures]) == (False, 1, ["test_output_match"])
+    assert judge.judge("atan2", [*listed[1:], replace(listed[0], status="passed"), other], 1.0).ok
+    assert judge.judge("atan2", [other], 1.0).ok
+    assert judge.judge(
+        "atan2", [*listed, *(replace(other, test=f"{other.test}_{i}") for i in range(len(listed)))], 1.0
+    ).ok
 
 
 def test_fewer_tests_than_before_the_edit_are_a_failure() -> None:
