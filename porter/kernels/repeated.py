@@ -198,7 +198,7 @@ def _freeze(given: Any) -> Hashable:
     if kind in _ATOMS:
         return kind, given
     if kind in (tuple, list):
-        return None, _freeze_all(given)
+        return kind, _freeze_all(given)
     if kind is dict:
         return tuple(given), _freeze_all(given.values())
     if kind is float:

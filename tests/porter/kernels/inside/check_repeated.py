@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
@@ -237,6 +237,7 @@ REST = st.lists(
 )
 
 
+@example([([0], [[()], 0, ()], False), ([0], [[()], 0, []], False)], False)
 @given(
     st.lists(st.tuples(st.lists(st.sampled_from(POOL), max_size=2), REST, st.booleans()), min_size=2, max_size=4),
     st.booleans(),
