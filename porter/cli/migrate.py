@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from porter.verdict.result import Verdict
     from porter.workflows.shards import Shard
 
-_ALONE = "`porter verify OP` says more; `porter migrate OP --write` writes it all the same."
+_ALONE = "`porter migrate OP` shows its failures; with `--write`, it is written all the same."
 
 
 @command(
