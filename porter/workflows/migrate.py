@@ -21,6 +21,7 @@ from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
 from porter.workflows.needed import find_needed
 from porter.workflows.stacking import read_programs, read_recorded, stack_without
+from porter.workflows.status import IS_NATIVE
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from porter.workflows.shards import Shard
 
 Done = Callable[["Verdict"], None]
-_NATIVE = "PTR013"
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def migrate(
         try:
             plan = planner(draft.fork, op, recorded=recorded)
         except PorterError as error:
-            came = error.code == _NATIVE and _can_plan(planner, Draft(checkout), op, recorded)
+            came = error.code == IS_NATIVE and _can_plan(planner, Draft(checkout), op, recorded)
             if not request.all and not came:
                 raise
             if op in asked:

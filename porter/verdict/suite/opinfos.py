@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.testing._internal.common_device_type import ops
@@ -20,13 +20,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.core.dtypes import TESTED
 from porter.verdict.suite import lists, samples, seeds, tolerances
+from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.context import Context, base_name
 from porter.verdict.suite.distributions import find_cases
 from porter.verdict.suite.made_opinfos import is_made, list_opinfos
 
 MPS_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, dtype.torch) for dtype in TESTED)
 LAYOUT_SAMPLES = 3
+SPREAD = 6
 _ERRORS = "mps_ops_error_inputs_modifier"
+_T = TypeVar("_T")
 
 
 class OpInfos:
@@ -60,6 +63,10 @@ class OpInfos:
             chosen = (op for op in chosen if not fills and not any(find_cases(op.name)))
         found = [make_comparable(op) for op in chosen]
         return list(self._modifiers[modifier](found))
+
+    def select_structured(self, modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
+        """Those of `select` that are not pointwise."""
+        return [each for each in self.select(modifier, besides) if not is_pointwise(each)]
 
     def plans(self, dtype: torch.dtype) -> bool:
         """Whether a kernel is planned for this type."""
@@ -95,6 +102,16 @@ class OpInfos:
             found = [s for s in found if self._calls_tested(op, s)] or found
         large = [s for s in found if all(t.ndim > 1 and t.numel() for t in _list_inputs(s))] or found
         return sorted(large, key=lambda s: len({t.shape for t in operands(s)}))[:LAYOUT_SAMPLES]
+
+    def put_after_given(self, op: OpInfo, dtype: torch.dtype, varied: Iterable[Varied]) -> Iterator[Varied]:
+        """Some that are varied, if there are any, after a few as they are: for some of the former no kernel may run, or
+        another one.
+        """
+        rest = iter(varied)
+        for first in rest:
+            yield from (("as it is", sample) for sample in self.pick_samples(op, dtype))
+            yield first
+            yield from rest
 
     def _calls_tested(self, op: OpInfo, sample: SampleInput) -> bool:
         """Whether the CPU calls an operator under test for a sample."""
@@ -149,7 +166,8 @@ def is_pointwise(op: OpInfo) -> bool:
 class parametrize_over(ops):
     """`ops`, for a run whose operators may all be of another kind: then there is no test.
 
-    Nor is there one for an operator and a type that `applies` says no to.
+    Nor is there one for an operator and a type that `applies` says no to; where an OpInfo raises an error as it is
+    asked, the test is to tell.
     """
 
     def __init__(
@@ -160,8 +178,20 @@ class parametrize_over(ops):
 
     def _parametrize_test(self, test: Any, generic_cls: Any, device_cls: Any) -> Iterator[Any]:
         for each in super()._parametrize_test(test, generic_cls, device_cls) if self.op_list else ():
-            if self.applies is None or self.applies(each[2]["op"], each[2]["dtype"]):
+            if self.applies is None or _holds(self.applies, each[2]["op"], each[2]["dtype"]):
                 yield each
+
+
+def _holds(applies: Callable[[OpInfo, torch.dtype], bool], op: OpInfo, dtype: torch.dtype) -> bool:
+    try:
+        return applies(op, dtype)
+    except Exception:  # of any kind: the OpInfo is the fork's
+        return True
+
+
+def take_spread(found: Sequence[_T]) -> Sequence[_T]:
+    """A few, spread over all."""
+    return found[:: len(found) // SPREAD + 1]
 
 
 def _list_inputs(sample: SampleInput) -> list[torch.Tensor]:

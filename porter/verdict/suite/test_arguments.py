@@ -17,21 +17,17 @@ from porter.verdict.suite.arguments import keep_computed, list_result_types, var
 from porter.verdict.suite.consistency import instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.gradients import Gradients, differentiate
-from porter.verdict.suite.opinfos import MPS_DTYPES, is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.opinfos import MPS_DTYPES, opinfos, parametrize_over
 from porter.verdict.suite.samples import copy_sample
 
 OPINFOS = opinfos(get_context())
-FORWARD = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
-SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
-BACKWARD = [each for each in SLOPES if not is_pointwise(each)]
+FORWARD = OPINFOS.select_structured("mps_ops_modifier")
+BACKWARD = OPINFOS.select_structured("mps_ops_grad_modifier", OPINFOS.context.through_backward)
 
 
 def varies(op: OpInfo, dtype: torch.dtype) -> bool:
-    """Whether there is an argument to vary; where the OpInfo raises an error, its test is to tell."""
-    try:
-        return any(any(True for _ in vary_arguments(op, each, MPS_DTYPES)) for each in OPINFOS.pick_samples(op, dtype))
-    except Exception:
-        return True
+    """Whether there is an argument to vary."""
+    return any(any(True for _ in vary_arguments(op, each, MPS_DTYPES)) for each in OPINFOS.pick_samples(op, dtype))
 
 
 class TestArguments(Gradients):

@@ -17,30 +17,21 @@ from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.empty_rows import empty_dimensions, has_other_bools, list_empty_rows
-from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.opinfos import opinfos, parametrize_over, take_spread
 
 OPINFOS = opinfos(get_context())
-FORWARD = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
+FORWARD = OPINFOS.select_structured("mps_ops_modifier")
 DTYPES = [each for each in (torch.float32, torch.int64, torch.bool) if each in OPINFOS.dtypes]
-SAMPLES = 6
 
 
 def list_varied(op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Samples without elements in a dimension, after some as they are, which a kernel has to compute."""
-    found = OPINFOS.samples(op, dtype)
-    few = found[:: len(found) // SAMPLES + 1]
-    empty = [each for sample in few for each in list_empty_rows(op, sample)]
-    if empty:
-        yield from (("as it is", each) for each in OPINFOS.pick_samples(op, dtype))
-        yield from empty
+    """Samples without elements in a dimension."""
+    yield from (each for sample in take_spread(OPINFOS.samples(op, dtype)) for each in list_empty_rows(op, sample))
 
 
 def has_dimensions(op: OpInfo, dtype: torch.dtype) -> bool:
-    """Whether there is a dimension to empty; where the OpInfo raises an error, its test is to tell."""
-    try:
-        return any(any(True for _ in empty_dimensions(each)) for each in OPINFOS.samples(op, dtype))
-    except Exception:
-        return True
+    """Whether there is a dimension to empty."""
+    return any(any(True for _ in empty_dimensions(each)) for each in OPINFOS.samples(op, dtype))
 
 
 class TestEmptyRows(Consistency):
@@ -51,7 +42,8 @@ class TestEmptyRows(Consistency):
     @parametrize_over(FORWARD, applies=has_dimensions, allowed_dtypes=DTYPES)
     def test_empty_rows(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
-            self.match_all(op, dtype, list_varied(op, dtype), device, self.written_and_same)
+            varied = OPINFOS.put_after_given(op, dtype, list_varied(op, dtype))
+            self.match_all(op, dtype, varied, device, self.written_and_same)
 
     def written_and_same(
         self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, got: Any, want: Any, label: str = ""

@@ -17,21 +17,16 @@ from porter.verdict.suite.consistency import instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.gradients import Gradients, differentiate
 from porter.verdict.suite.indices import list_indices, put_outside, vary_indices
-from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.opinfos import opinfos, parametrize_over, take_spread
 
 OPINFOS = opinfos(get_context())
-FORWARD = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
-SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
-BACKWARD = [each for each in SLOPES if not is_pointwise(each)]
-SAMPLES = 6
+FORWARD = OPINFOS.select_structured("mps_ops_modifier")
+BACKWARD = OPINFOS.select_structured("mps_ops_grad_modifier", OPINFOS.context.through_backward)
 
 
 def takes_indices(op: OpInfo, dtype: torch.dtype) -> bool:
-    """Whether there is an index tensor to vary; where the OpInfo raises an error, its test is to tell."""
-    try:
-        return any(list_indices(each) for each in OPINFOS.pick_samples(op, dtype))
-    except Exception:
-        return True
+    """Whether there is an index tensor to vary."""
+    return any(list_indices(each) for each in OPINFOS.pick_samples(op, dtype))
 
 
 def list_varied(compute: Callable[..., Any], samples: list[SampleInput]) -> Iterator[Varied]:
@@ -40,7 +35,7 @@ def list_varied(compute: Callable[..., Any], samples: list[SampleInput]) -> Iter
     For some of what is varied no kernel runs; the samples as they are need one.
     """
     found = [(each, place) for each in samples for place in list_indices(each)]
-    few = found[:: len(found) // SAMPLES + 1]
+    few = take_spread(found)
     outside = [(str(i), put_outside(each, place)) for i, (each, place) in enumerate(few)]
     for label, _ in keep_survived(compute, outside):
         sample, place = few[int(label)]

@@ -17,26 +17,22 @@ from porter.verdict.suite.arguments import Varied, keep_computed, keep_refused
 from porter.verdict.suite.consistency import Consistency, instantiate, summary
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.indices import list_indices, list_sizes, put_at_ends, put_beyond
-from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.opinfos import opinfos, parametrize_over, take_spread
 
 OPINFOS = opinfos(get_context())
-FORWARD = OPINFOS.select("mps_ops_modifier") if OPINFOS.context.checks_memory else []
-SAMPLES = 6
+FORWARD = OPINFOS.select_structured("mps_ops_modifier") if OPINFOS.context.checks_memory else []
 _CODED = "PTR"
 
 
 def takes_indices(op: OpInfo, dtype: torch.dtype) -> bool:
-    """Whether there is an index tensor to vary; where the OpInfo raises an error, its test is to tell."""
-    try:
-        return any(list_indices(each) for each in OPINFOS.samples(op, dtype))
-    except Exception:
-        return True
+    """Whether there is an index tensor to vary."""
+    return any(list_indices(each) for each in OPINFOS.samples(op, dtype))
 
 
 def list_varied(op: OpInfo, samples: list[SampleInput]) -> Iterator[Varied]:
     """Samples with an index beyond the input that the CPU refuses, where it computes those at both ends."""
     found = [(each, place) for each in samples for place in list_indices(each)]
-    for each, place in found[:: len(found) // SAMPLES + 1]:
+    for each, place in take_spread(found):
         for size in list_sizes(each):
             ends = put_at_ends(each, place, size)
             if len(list(keep_computed(op, ends))) == len(ends):
@@ -49,9 +45,7 @@ class TestIndicesBeyond(Consistency):
     opinfos = OPINFOS
     elements = answers = 0
 
-    @parametrize_over(
-        [each for each in FORWARD if not is_pointwise(each)], applies=takes_indices, allowed_dtypes=[torch.float32]
-    )
+    @parametrize_over(FORWARD, applies=takes_indices, allowed_dtypes=[torch.float32])
     def test_indices_beyond(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         for label, sample in list_varied(op, OPINFOS.samples(op, dtype)):
             with self.noting():

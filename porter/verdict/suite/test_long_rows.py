@@ -10,7 +10,7 @@ their rows to combine. Nor has OpInfo elements that are not finite: sums of one 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import torch
@@ -31,21 +31,20 @@ from porter.verdict.suite.long_rows import (
     reduces,
     repeat_rows,
 )
-from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.opinfos import opinfos, parametrize_over, take_spread
 from porter.verdict.suite.refusals import REFUSALS
 
 OPINFOS = opinfos(get_context())
-ROW_WISE = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
+ROW_WISE = OPINFOS.select_structured("mps_ops_modifier")
 DTYPES = [torch.float32, torch.float16, torch.int64, torch.bool]  # other types have one long row
-SAMPLES, KEPT = 6, 2
+KEPT = 2
 
 
 def list_long(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]]:
     """The samples of long rows that an operator reduces, which the CPU says of short ones, those of its own rows that
     end in an element that is not finite, and samples of rows that it keeps, as a scan or a sort does.
     """
-    found = OPINFOS.samples(op, dtype)
-    few = found[:: len(found) // SAMPLES + 1]
+    few = take_spread(OPINFOS.samples(op, dtype))
     if dtype not in DTYPES:
         yield from islice((each for sample in few for each in _list_reduced(op, sample)), 1)
         return
@@ -93,26 +92,19 @@ def _compute(op: OpInfo, sample: SampleInput) -> Any:
 
 
 def has_long_rows(op: OpInfo, dtype: torch.dtype) -> bool:
-    """Whether there is a long row to test; where the OpInfo raises an error, its test is to tell."""
-    try:
-        return any(True for _ in list_long(op, dtype))
-    except Exception:
-        return True
+    """Whether there is a long row to test."""
+    return any(True for _ in list_long(op, dtype))
 
 
 class TestLongRows(Consistency):
-    """Where a kernel splits rows, all parts count, and count once.
-
-    Some long rows need no kernel under test, or another one: samples as they are, which come first, are to reach it.
-    """
+    """Where a kernel splits rows, all parts count, and count once."""
 
     opinfos = OPINFOS
 
     @parametrize_over(ROW_WISE, applies=has_long_rows, allowed_dtypes=OPINFOS.dtypes)
     def test_long_rows(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
-            given = (("as it is", sample) for sample in OPINFOS.pick_samples(op, dtype))
-            self.match_all(op, dtype, chain(given, list_long(op, dtype)), device)
+            self.match_all(op, dtype, OPINFOS.put_after_given(op, dtype, list_long(op, dtype)), device)
 
 
 instantiate(TestLongRows, globals())

@@ -16,42 +16,34 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
-from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.opinfos import opinfos, parametrize_over, take_spread
 from porter.verdict.suite.picks import list_picked, tell_apart
 
 OPINFOS = opinfos(get_context())
-ROW_WISE = [each for each in OPINFOS.select("mps_ops_modifier") if not is_pointwise(each)]
+ROW_WISE = OPINFOS.select_structured("mps_ops_modifier")
 DTYPES = [torch.float32, torch.int64]
-SAMPLES = 6
 
 
 def list_varied(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]]:
     """A few samples of different arguments, with long rows."""
-    found = tell_apart(OPINFOS.samples(op, dtype))
-    return chain.from_iterable(list_picked(op, each) for each in found[:: len(found) // SAMPLES + 1])
+    few = take_spread(tell_apart(OPINFOS.samples(op, dtype)))
+    return chain.from_iterable(list_picked(op, each) for each in few)
 
 
 def picks_elements(op: OpInfo, dtype: torch.dtype) -> bool:
-    """Whether there is a sample to test; where the OpInfo raises an error, its test is to tell."""
-    try:
-        return any(True for _ in list_varied(op, dtype))
-    except Exception:
-        return True
+    """Whether there is a sample to test."""
+    return any(True for _ in list_varied(op, dtype))
 
 
 class TestPicks(Consistency):
-    """What is picked of a long row is of that row, in the order that is asked for.
-
-    Some rows need no kernel under test: samples as they are, which come first, are to reach it.
-    """
+    """What is picked of a long row is of that row, in the order that is asked for."""
 
     opinfos = OPINFOS
 
     @parametrize_over(ROW_WISE, applies=picks_elements, allowed_dtypes=DTYPES)
     def test_picks(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
-            given = (("as it is", sample) for sample in OPINFOS.pick_samples(op, dtype))
-            self.match_all(op, dtype, chain(given, list_varied(op, dtype)), device)
+            self.match_all(op, dtype, OPINFOS.put_after_given(op, dtype, list_varied(op, dtype)), device)
 
 
 instantiate(TestPicks, globals())
