@@ -13,9 +13,11 @@ from porter.loops.host_values import Arguments, evaluate
 from porter.loops.program import SymbolicProgram
 from porter.metal.native.elements import Complex
 from porter.metal.native.kernel import KernelStyle, write_kernel
+from porter.metal.native.types_alike import computes_alike
 from porter.mpsgraph.conditions import Undecided, holds
 
 _FEW = 4  # more conditions than that are not tried in all combinations
+_CAST = "c10::metal::cast_to<"
 UNKNOWN_CONDITION = "unknown condition"  # of cases that nothing separates
 
 
@@ -134,11 +136,13 @@ def _join_one(one: SymbolicProgram, other: SymbolicProgram, style: KernelStyle) 
         return None
     both = _join(one, other), _join(other, one)
     try:
-        if _write(both[0], style) == _write(both[1], style):
+        if _unify_casts(_write(both[0], style)) == _unify_casts(_write(both[1], style)):
             return both[0]
         real = replace(style, complex_numbers=Complex.REFUSES)  # which the case of some types may lack
         alone = [_list_templates(each, real) for each in (one, other)]
-        return next((each for each in both if alone == [_list_templates(each, real)] * 2), None)
+        if found := next((each for each in both if alone == [_list_templates(each, real)] * 2), None):
+            return found
+        return both[0] if computes_alike(one, other) else both[1] if computes_alike(other, one) else None
     except PorterError:  # the types of one do not follow from those of the other
         return None
 
@@ -148,6 +152,13 @@ def _write(program: SymbolicProgram, style: KernelStyle) -> list[tuple[str, list
     names = {i: f"result{i}" for i, _ in enumerate(program.roles)}
     kernels = [write_kernel(program, nest, "kernel", names, style) for nest in program.nests]
     return [(kernel.source, [(each.name, each.value) for each in kernel.numbers]) for kernel in kernels]
+
+
+def _unify_casts(kernels: list[tuple[str, list[object]]]) -> list[tuple[str, list[object]]]:
+    """The same with one spelling of conversions, which differ for complex elements alone: both programs are of those
+    for which one of them is.
+    """
+    return [(text.replace(_CAST, "static_cast<"), numbers) for text, numbers in kernels]
 
 
 def _list_templates(program: SymbolicProgram, style: KernelStyle) -> list[tuple[str, list[object]]]:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from porter.core.dtypes import DType
 from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
 from porter.loops.host_values import Given, HostValue, Named, Scalar, list_scalars, substitute
@@ -22,7 +21,13 @@ from porter.metal.native.index_type import list_chosen, write_fits
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
 from porter.metal.native.required import write_required_checks
-from porter.metal.native.result_types import Conversion, find_conversion, find_fixed_results, write_conversion
+from porter.metal.native.result_types import (
+    Conversion,
+    find_conversion,
+    find_fixed_results,
+    find_long_of_bools,
+    write_conversion,
+)
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
 from porter.metal.native.type_agreement import list_converted, write_conversion_of, write_type_checks
@@ -59,7 +64,10 @@ def write_launch(
     With `has_long`, a case of the function has 64-bit integers.
     """
     numbers = tuple(dict.fromkeys(number for kernel in kernels for number in kernel.numbers))
-    writer = _Writer(program, names, body, numbers, has_long, fixed=dict(find_fixed_results(program, kernels, names)))
+    writer = _Writer(program, names, body, numbers, has_long)
+    fixed = {result: f"ScalarType::{dtype.aten}" for result, dtype in find_fixed_results(program, kernels, names)}
+    chosen = {result: writer.name_type(result) for result in find_long_of_bools(program, kernels, names)}
+    writer = replace(writer, stored={**fixed, **chosen}, chosen=frozenset(chosen))
     conversion = find_conversion(program, kernels, names)
     if conversion:
         writer = replace(writer, conversion=conversion)
@@ -67,8 +75,8 @@ def write_launch(
     if strides:
         writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
     lines = [*writer.required(), *writer.flags(kernels), *writer.tensors(kernels), *writer.strides()]
-    chosen = [list(writer.numbers(kernels)), list(writer.threads(kernels, rows))]
-    for each in reversed(chosen) if strides else chosen:  # the length of a row is among the strides, or the numbers
+    counts = [list(writer.numbers(kernels)), list(writer.threads(kernels, rows))]
+    for each in reversed(counts) if strides else counts:  # the length of a row is among the strides, or the numbers
         lines += each
     lines = use_variables([*lines, *writer.encode(kernels, rows), *writer.copy_back(kernels)])
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
@@ -86,7 +94,8 @@ class _Writer:
     taken: tuple[Named, ...]
     has_long: bool
     conversion: Conversion | None = None
-    fixed: Mapping[str, DType] = field(default_factory=dict)
+    stored: Mapping[str, str] = field(default_factory=dict)  # the types of results that may be given in others
+    chosen: frozenset[str] = frozenset()  # those of them whose type depends on the one that is given
 
     def required(self) -> Iterator[str]:
         """Checks of optional tensors that kernels read in every call."""
@@ -127,6 +136,10 @@ class _Writer:
         variable = re.sub(r"\W+", "_", self._variable(tensor)).strip("_")
         return next(name for suffix in suffixes if self._is_free(name := f"{variable}_{suffix}"))
 
+    def name_type(self, result: str) -> str:
+        """The variable for the type that kernels store a result in."""
+        return self._name_form(result, ("type", "stored_type"))
+
     def _given(self, tensor: str) -> str:
         """A tensor that kernels read, in the form that they do."""
         strided = find_strided(self.program)
@@ -146,7 +159,7 @@ class _Writer:
 
         It has these if it is allocated here without others. Nor do they matter for one that is written by its strides.
         """
-        if result in self.fixed or is_uniform(self.program):
+        if result in self.stored or is_uniform(self.program):
             return not is_uniform(self.program)
         variable = self._variable(result)
         declared = re.search(rf"\b(?:auto|Tensor) {variable}\b\s*[=;]", self.body)
@@ -174,7 +187,9 @@ class _Writer:
             if self._may_differ(result):
                 variable, flag = self._variable(result), self._flag(result)
                 test = f"!{flag} ? {self._spare()} : " if flag else ""
-                type_ = f"ScalarType::{self.fixed[result].aten}" if result in self.fixed else ""
+                type_ = self.stored.get(result, "")
+                if result in self.chosen:
+                    yield f"const auto {type_} = {variable}.scalar_type() == kBool ? kLong : {variable}.scalar_type();"
                 fresh = f"at::empty({variable}.sizes(), {variable}.options(){f'.dtype({type_})' if type_ else ''})"
                 alone = write_aliases(self.program, kernels, result, self.names, self._given) if result in given else ""
                 alike = f" && {variable}.scalar_type() == {type_}" if type_ else ""
@@ -271,7 +286,7 @@ class _Writer:
     def _slice(self, kernel: NativeKernel, rows: HostValue, is_only: bool) -> SlicedRows:
         written = [each for each in kernel.buffers if isinstance(self.program.roles[each], ResultBuffer | Temporary)]
         adjacent = "kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]" if find_strided(self.program) else ""
-        types = {each.name: self._tensor(each.tensor) for each in kernel.elements.parameters}
+        types = {each.name: self._typed(each.tensor) for each in kernel.elements.parameters}
         prefix, length = "" if is_only else f"{kernel.name}_", self._product(kernel.length)
         result = self._buffer(written[0])
         spare = f"({result})" if " ? " in result else result
@@ -315,8 +330,12 @@ class _Writer:
             return self._name_form(tensor, ("cast", "as_result"))
         return f"{'*' if self.names.member(tensor).endswith('->') else ''}{self._variable(tensor)}"
 
+    def _typed(self, tensor: str) -> str:
+        """A tensor of the type that a kernel is instantiated for."""
+        return self._plain(tensor) if tensor in self.chosen else self._tensor(tensor)
+
     def _encode_one(self, kernel: NativeKernel, rows: HostValue, pso: str, at: int) -> Iterator[str]:
-        types = [f"scalarToMetalTypeString({self._tensor(each.tensor)})" for each in kernel.elements.parameters]
+        types = [f"scalarToMetalTypeString({self._typed(each.tensor)})" for each in kernel.elements.parameters]
         name = f'"{kernel.name}_" + ' + ' + "_" + '.join([*types, "index_type"])
         inputs = ", ".join(self._given(each) for each in self._read([kernel]))
         yield f"auto {pso} = lib.getPipelineStateForFunc({name});"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from porter.core.dtypes import BY_METAL, LONG, DType, Kind
+from porter.core.dtypes import BOOL, BY_METAL, LONG, DType, Kind
 from porter.loops.program import ResultBuffer, SymbolicProgram
 from porter.metal.native.elements import KEY, Elements
 from porter.metal.native.host_values import Names
@@ -67,6 +67,15 @@ def find_fixed_results(
     for spelled, role in buffers if chooses_type(names) else ():
         if isinstance(role, ResultBuffer) and spelled in BY_METAL:
             yield f"result{role.index}", BY_METAL[spelled]
+
+
+def find_long_of_bools(program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names) -> Iterator[str]:
+    """The results, as `result0`, that kernels store as bools only as 64-bit integers, where callers may choose bool."""
+    for kernel in kernels if chooses_type(names) else ():
+        for buffer in kernel.buffers:
+            role, pairs = program.roles[buffer], _list_pairs(kernel.elements, kernel.elements.types[buffer])
+            if isinstance(role, ResultBuffer) and (BOOL, LONG) in pairs and all(made != BOOL for _, made in pairs):
+                yield f"result{role.index}"
 
 
 def _list_pairs(elements: Elements, type_: str) -> list[tuple[DType, DType]]:

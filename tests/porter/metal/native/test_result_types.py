@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from porter.core.dtypes import BOOL, FLOAT, HALF, LONG
+from porter.core.dtypes import BOOL, FLOAT, HALF, INT, LONG
 from porter.loops.program import Programs, ResultBuffer
 from porter.metal.native.elements import TypeParameter
 from porter.metal.native.host_values import Names
@@ -90,3 +90,17 @@ def test_kernels_of_bools_serve_a_bool_result_of_any_tensor() -> None:
     assert "to(kBool)" not in launches[1].text
     text = write_cases(programs, launches, [["turned_of_bool"], ["turned"]], CHOSEN, "")
     assert text.startswith("if (self.scalar_type() == kBool || out.scalar_type() == kBool) {")
+
+
+def test_a_bool_result_is_made_of_the_long_one_that_a_kernel_stores_of_bools() -> None:
+    counted = replace(FLOATING.elements, instances=((FLOAT, FLOAT), (INT, LONG), (BOOL, LONG)))
+    text = launch(CHOSEN, replace(FLOATING, elements=counted))
+    assert "const auto out_type = out.scalar_type() == kBool ? kLong : out.scalar_type();" in text
+    assert "out.scalar_type() == out_type ? out : at::empty(out.sizes(), out.options().dtype(out_type));" in text
+    assert 'scalarToMetalTypeString(self_cast) + "_" + scalarToMetalTypeString(out_) + ' in text
+    assert "out.copy_(out_);" in text
+
+
+def test_a_kernel_that_stores_bools_needs_no_other_type() -> None:
+    stored = replace(FLOATING.elements, instances=((FLOAT, FLOAT), (BOOL, BOOL)))
+    assert "kLong" not in launch(CHOSEN, replace(FLOATING, elements=stored))
