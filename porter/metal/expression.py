@@ -58,17 +58,20 @@ class Printer:
                 template = self.form(expr)
                 infix = not _ATOM.match(re.sub(r"\{\d\}", "x", template))
                 args = [self._value(arg) for arg in expr.args]
-                if not infix and len(args) > 1:  # a template that deduces one type of all its arguments
+                # Whole numbers alone would be computed as integers; a template deduces one type of all its arguments.
+                if (not infix and len(args) > 1) or all(map(_is_constant, expr.args)):
                     args = [_as_float(arg, text) for arg, text in zip(expr.args, args, strict=True)]
                 return template.format(*(parenthesize(arg) if infix else arg for arg in args))
 
 
 def _as_float(arg: Expr, text: str) -> str:
-    """Returns the text of an argument, a whole number of a floating type, or its negative, with its point."""
-    while isinstance(arg, Call) and len(arg.args) == 1:
-        arg = arg.args[0]
+    """Returns the text of an argument, a whole number of a floating type with its point."""
     is_float = isinstance(arg, Constant) and arg.dtype.kind is Kind.FLOATING
     return f"{text}.0f" if is_float and re.fullmatch(r"-?\d+", text) else text
+
+
+def _is_constant(expr: Expr) -> bool:
+    return isinstance(expr, Constant) or (isinstance(expr, Call) and all(map(_is_constant, expr.args)))
 
 
 def literal(value: float | int | bool, kind: Kind) -> str:

@@ -172,7 +172,10 @@ def test_a_functor_of_another_expression_is_found() -> None:
         check(functors, "drawn", cosine, values)
 
 
-@pytest.mark.parametrize("whole", [Node("leaf", (), 1), Node("negate", (Node("leaf", (), 2),))])
+TWO = Node("leaf", (), 2)
+
+
+@pytest.mark.parametrize("whole", [Node("leaf", (), 1), Node("negate", (TWO,)), Node("subtract", (TWO, TWO))])
 def test_a_whole_number_of_a_graph_is_a_float_beside_floats(whole: Node) -> None:
     node = Node("larger", (whole, Node("sine", (Node("leaf", (), "a"),))))
     functors = compile_written(read_graph("drawn", node))
