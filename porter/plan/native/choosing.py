@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby, takewhile, zip_longest
+from itertools import groupby, zip_longest
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import BY_METAL, INT, Kind
 from porter.core.errors import PorterError
-from porter.languages.identifiers import contains_identifier
-from porter.languages.liveness import list_declared
 from porter.languages.statements import name_tokens
 from porter.loops.host_values import Scalar
 from porter.loops.program import Programs, SymbolicProgram
@@ -22,6 +20,7 @@ from porter.metal.native.host_values import Names, write_given, write_value
 from porter.metal.native.launch import Launch
 from porter.metal.native.result_types import chooses_type, takes_bools_alone
 from porter.mpsgraph.conditions import holds
+from porter.plan.native.hoisting import hoist
 
 _GIVEN = ".has_value()"
 _COMPARED = re.compile(r"(?P<name>\w+) (?P<sign>==|<|>) (?P<number>\S+)")
@@ -140,49 +139,23 @@ def _refuse(what: str) -> PorterError:
 
 
 def _join_branches(branches: Sequence[_Branch]) -> Iterator[str]:
-    """Launches, each under its condition but the last; what all begin and end with is outside of these."""
-    texts = [branch.lines for branch in branches]
-    if len(texts) == 1:
-        yield from (*branches[0].chosen, *texts[0])
+    """Launches, each under its condition but the last; what all have is outside of these."""
+    if len(branches) == 1:
+        yield from (*branches[0].chosen, *branches[0].lines)
         return
-    begin = _count_shared_statements(texts)
-    end = _count_shared_end([lines[begin:] for lines in texts])
-    made = {name for lines in texts for line in lines[begin : len(lines) - end] for name in list_declared(line)}
-    if any(contains_identifier(line, name) for line in texts[0][len(texts[0]) - end :] for name in made):
-        end = 0
-    yield from texts[0][:begin]
-    for i, branch in enumerate(branches):
+    hoisted = hoist([branch.lines for branch in branches])
+    yield from hoisted.before
+    for i, (branch, lines) in enumerate(zip(branches, hoisted.branches, strict=True)):
         tests = branch.tests if len(branch.tests) == 1 else map(_parenthesize, branch.tests)
         head = f"if ({' || '.join(tests)}) {{" if branch.tests else "{"
         yield f"{'} else ' if i else ''}{head}"
-        yield from (*branch.chosen, *branch.lines[begin : len(branch.lines) - end])
+        yield from (*branch.chosen, *lines)
     yield "}"
-    yield from texts[0][len(texts[0]) - end :]
+    yield from hoisted.behind
 
 
 def _parenthesize(test: str) -> str:
     return f"({test})" if " && " in test else test
-
-
-def _count_shared_statements(texts: Sequence[Sequence[str]]) -> int:
-    """How many statements, of a line each, all launches begin with."""
-    alike = takewhile(lambda lines: len(set(lines)) == 1 and lines[0].endswith(";"), zip(*texts, strict=False))
-    return sum(1 for _ in alike)
-
-
-def _count_shared_end(texts: Sequence[Sequence[str]]) -> int:
-    """How many lines of whole blocks all launches end with."""
-    backward = zip(*(reversed(lines) for lines in texts), strict=False)
-    alike = [lines[0] for lines in takewhile(lambda lines: len(set(lines)) == 1, backward)]
-    whole = (count for count in range(len(alike), 0, -1) if _is_whole(alike[:count]))
-    return next(whole, 0)
-
-
-def _is_whole(backward: Sequence[str]) -> bool:
-    """Whether lines, the last one first, are blocks of code with nothing of an outer one."""
-    lines = list(reversed(backward))
-    depths = list(accumulate(line.count("{") - line.count("}") for line in lines))
-    return depths[-1] == 0 and min(depths) == 0 and lines[0].endswith("{")
 
 
 def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:

@@ -89,7 +89,7 @@ def test_kernels_of_bools_serve_a_bool_result_of_any_tensor() -> None:
     assert "const auto self_cast = self.to(kBool);" in launches[0].text
     assert "to(kBool)" not in launches[1].text
     text = write_cases(programs, launches, [["turned_of_bool"], ["turned"]], CHOSEN, "")
-    assert text.startswith("if (self.scalar_type() == kBool || out.scalar_type() == kBool) {")
+    assert "\nif (self.scalar_type() == kBool || out.scalar_type() == kBool) {\n" in text
 
 
 def test_a_bool_result_is_made_of_the_long_one_that_a_kernel_stores_of_bools() -> None:

@@ -90,11 +90,11 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
       out.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
   const auto partials =
       threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
+  MPSStream* stream = getCurrentMPSStream();
+  const std::string index_type =
+      canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
   if (power == std::numeric_limits<double>::infinity() || power == 0.0) {
     const std::string kernel = power == std::numeric_limits<double>::infinity() ? "largest_inf" : "largest_zero";
-    MPSStream* stream = getCurrentMPSStream();
-    const std::string index_type =
-        canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       @autoreleasepool {
         auto computeEncoder = stream->commandEncoder();
@@ -128,9 +128,6 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
     });
   } else {
     const float p_value = power;
-    MPSStream* stream = getCurrentMPSStream();
-    const std::string index_type =
-        canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       @autoreleasepool {
         auto computeEncoder = stream->commandEncoder();
