@@ -20,7 +20,7 @@ _GRAPH = re.compile(
     r"|\bget(?:MPS(?:DataType|ScalarType|Shape|TypeString|GraphTensor\w*|Scalar)|TensorsStringKey)\b|\bget_mem_format_string\b"
 )
 _POOL = "autoreleasepool"
-_COMMENT = re.compile(rf"[ \t]*//[^\n]*\bgraph\b[^\n]*\n(?=\s*{re.escape(LAUNCH)})", re.I)  # on its run
+_COMMENT = re.compile(rf"[ \t]*//[^\n]*\b(?:MPS)?graph\b[^\n]*\n(?=\s*{re.escape(LAUNCH)})", re.I)  # on its run
 
 
 def replace_graph(body: str, place: Place, needed: Collection[str]) -> str:
@@ -33,7 +33,7 @@ def replace_graph(body: str, place: Place, needed: Collection[str]) -> str:
         raise PorterError("PTR370", f"the function runs {len(runs)} graphs", place, "See docs/errors/PTR370.md.")
     marked = body[: runs[0].start] + LAUNCH + body[runs[0].end :]
     made = _drop_shortcuts(prune(marked, _GRAPH, needed), _list_gone(marked))
-    return _unwrap(_COMMENT.sub("", made))
+    return _COMMENT.sub("", _unwrap(made))
 
 
 def _list_gone(body: str) -> frozenset[str]:
