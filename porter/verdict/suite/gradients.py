@@ -13,6 +13,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite import compare, counters, execution, layouts, samples
+from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.consistency import Consistency, count_computed_elements
 
 
@@ -70,12 +71,10 @@ class Gradients(Consistency):
             self.assertEqual(ours, precise, f"{label}gradients: " if label else None, **tolerance, exact_device=False)
 
 
-def differentiate(op: OpInfo, *args: Any, **kwargs: Any) -> Any:
-    """The gradients of a call by what it differentiates; None where no result has one."""
-    outputs, inputs = run_forward(op, SampleInput(args[0], args=args[1:], kwargs=kwargs))
-    if not outputs:
-        return None
-    return torch.autograd.grad(outputs, inputs, list(map(torch.ones_like, outputs)), allow_unused=True)
+def differentiate(op: OpInfo, *args: Any, **kwargs: Any) -> None:
+    """Runs a call forward and backward, in a forked process too. Raises what either does."""
+    outputs, _ = run_forward(op, SampleInput(args[0], args=args[1:], kwargs=kwargs))
+    run_backward(outputs)
 
 
 def make_seeds(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:

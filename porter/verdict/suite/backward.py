@@ -1,0 +1,67 @@
+"""A backward pass node by node, which also runs in a forked process.
+
+Autograd's engine raises an error in a process that was forked from one where it has run with threads for a device.
+"""
+
+# mypy: disable-error-code="no-untyped-call, no-any-return"
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+_LEAF = "AccumulateGrad"
+_Node = Any  # of an autograd graph
+_Given = dict[_Node, dict[int, torch.Tensor]]  # the gradients that nodes get, by their places
+
+
+def run_backward(results: Sequence[torch.Tensor]) -> None:
+    """Computes the gradients of results by all that they were computed from, and keeps none of them.
+
+    Raises what a node does. The gradients of results are ones.
+    """
+    given: _Given = defaultdict(dict)
+    roots = [each for each in results if each.grad_fn is not None]
+    for each in roots:
+        _add(given, each.grad_fn, each.output_nr, torch.ones_like(each))
+    for node in _sort(each.grad_fn for each in roots):
+        if node not in given or node.name().endswith(_LEAF):
+            continue
+        held = given.pop(node)
+        made = _get_call(node)(*map(held.get, range(len(node._input_metadata))))
+        slopes = made if isinstance(made, tuple) else (made,)
+        for (other, place), slope in zip(node.next_functions, slopes, strict=False):
+            if other is not None and slope is not None:
+                _add(given, other, place, slope)
+
+
+def _get_call(node: _Node) -> Any:
+    """What runs a node; those of functions in Python are no functions."""
+    return node if callable(node) else node.apply
+
+
+def _add(given: _Given, node: _Node, place: int, slope: torch.Tensor) -> None:
+    """Adds a gradient to what a node gets, in the type and of the shape that it expects."""
+    expected = node._input_metadata[place]
+    slope = slope.to(expected.dtype)
+    slope = slope if slope.shape == expected.shape else slope.sum_to_size(expected.shape)
+    held = given[node].get(place)
+    given[node][place] = slope if held is None else held + slope
+
+
+def _sort(roots: Iterator[_Node]) -> list[_Node]:
+    """All nodes of a graph, each before those that it gives gradients to."""
+    found: list[_Node] = []
+    seen: set[_Node] = set()
+    left = [(root, False) for root in roots]
+    while left:
+        node, is_done = left.pop()
+        if is_done:
+            found.append(node)
+        elif node is not None and node not in seen:
+            seen.add(node)
+            left += [(node, True), *((other, False) for other, _ in node.next_functions)]
+    return found[::-1]

@@ -1,0 +1,70 @@
+"""Gradients are tried in forked processes, after autograd has run with a device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from copy import copy
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+import aten_overlay
+from porter.verdict.suite.arguments import keep_computed
+from porter.verdict.suite.gradients import differentiate
+
+aten_overlay.start()
+
+
+class Refusing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, slope: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no gradient")
+
+
+class Ending(Refusing):
+    @staticmethod
+    def backward(ctx: Any, slope: torch.Tensor) -> torch.Tensor:
+        os._exit(1)
+
+
+@pytest.fixture(autouse=True)
+def used() -> None:
+    """Autograd's engine starts its threads, after which it runs in no forked process."""
+    torch.ones(2, requires_grad=True).sum().backward()
+
+
+def find(name: str) -> OpInfo:
+    return next(each for each in op_db if each.name == name)
+
+
+def list_kept(function: Callable[..., Any]) -> list[str]:
+    op = copy(find("exp"))
+    op.op = function
+    sample = SampleInput(torch.ones(2, requires_grad=True))
+    return [label for label, _ in keep_computed(partial(differentiate, op), [("first", sample), ("second", sample)])]
+
+
+@pytest.mark.parametrize("name", ["nn.functional.avg_pool2d", "nn.functional.layer_norm", "outer", "index_add"])
+def test_what_the_cpu_differentiates_is_kept(name: str) -> None:
+    op = find(name)
+    samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=True))
+    varied = [(str(i), each) for i, each in enumerate(samples)]
+    assert len(list(keep_computed(partial(differentiate, op), varied))) == len(samples) > 0
+
+
+def test_what_raises_an_error_backward_is_not_kept() -> None:
+    assert list_kept(torch.exp) == ["first", "second"]
+    assert list_kept(Refusing.apply) == []
+
+
+def test_what_ends_its_process_backward_is_not_kept() -> None:
+    assert list_kept(Ending.apply) == []
