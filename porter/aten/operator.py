@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from porter.aten.declarations import MPS_KEY, DispatchEntry
 from porter.aten.device_rows import OwnBody, find_own_body
 from porter.aten.implementations import Implementation, Language, find_implementation, find_language, find_registration
+from porter.aten.kept_checks import calls_kept, keep_checks
 from porter.aten.native_definitions import find_native_definitions
 from porter.aten.native_functions import (
     SHARING_KEYS,
@@ -183,8 +184,15 @@ def find_migrations(checkout: Checkout, operator: Operator) -> tuple[Migration |
     of its stubs raises, or by what kept its code from being read. A row that only forwards may stay as it is.
     """
     old = [served for served in operator.served if served.builds_graph or served.error or _only_forwards(served)]
-    found = (_find_migration(checkout, operator, served) for served in old)
-    return tuple(each for each in found if not _forwards_rightly(each))
+    found = tuple(_find_migration(checkout, operator, served) for served in old)
+    kept = {each.served.entry.kernel for each in found if isinstance(each, Migration) and each.body}
+    return tuple(each for each in found if not _forwards_rightly(each) and not _calls_kept(checkout, each.served, kept))
+
+
+def _calls_kept(checkout: Checkout, served: ServedFunction, kept: Collection[str]) -> bool:
+    """Whether a row's own function only calls one of these, of its own name."""
+    found = served.implementation
+    return found is not None and served.entry.kernel in kept and calls_kept(checkout, served.function, found)
 
 
 def _forwards_rightly(found: Migration | Blocked) -> bool:
@@ -246,6 +254,8 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
             served.function.place,
             "Its CPU kernel is missing; see docs/errors/PTR017.md.",
         )
+    if served.implementation and (body := keep_checks(checkout, served.function, served.implementation)):
+        return Migration(served, served.entry, (body.call,) if body.call else (), body)
     failure: PorterError | None = None
     for entry in candidates:
         try:

@@ -45,6 +45,10 @@ class Nearer(AssertionError):
     """A result fails upstream's comparison with the CPU's 16-bit values, and matches float64 where these do not."""
 
 
+class Accepted(AssertionError):
+    """Host code accepts what the CPU refuses: no kernel is wrong, whatever it computes of that."""
+
+
 class Consistency(TestCase):
     """Runs samples on both devices, compares them, and counts the kernel calls of each test."""
 
@@ -101,7 +105,8 @@ class Consistency(TestCase):
         try:
             yield
         except AssertionError as error:
-            calls = self.opinfos.context.count_ported(counters.read_kernels() - before)
+            computed = counters.read_kernels() - before
+            calls = 0 if isinstance(error, Accepted) else self.opinfos.context.count_ported(computed)
             kinds = isinstance(error, OtherType), isinstance(error, Nearer)
             found = Finding(results.describe_error(error), calls, self.noted, *kinds)
             results.get_record(self._testMethodName).findings.append(found)
