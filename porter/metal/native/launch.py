@@ -30,6 +30,8 @@ from porter.metal.native.result_types import (
 )
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
+from porter.metal.native.strided_launch import PASSED as STRIDES
+from porter.metal.native.strided_launch import REDUCED, write_strides
 from porter.metal.native.type_agreement import list_converted, write_conversion_of, write_type_checks
 from porter.metal.native.typed_scalars import ACCUMULATE_TYPE, write_typed
 from porter.metal.native.uniform import PASSED, is_uniform, write_dims
@@ -38,8 +40,6 @@ PROFILER = "ATen/mps/MPSProfiler.h"
 INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
 DIMS = "ATen/core/DimVector.h"
 REDUCE_UTILS = "ATen/native/ReduceOpsUtils.h"
-STRIDES = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "ndim")
-_REDUCED = "reduced_size"  # how many elements the rows of tensors have that are read by their strides
 _PASSED = ("int", "SymInt", "float")  # the types of arguments that a kernel is passed as they are
 
 
@@ -216,25 +216,8 @@ class _Writer:
         """Variables for the dimensions of a tensor that is read by its strides, kept and reduced; or of the result."""
         if is_uniform(self.program):
             yield from write_dims(self._tensor("result0"))
-        role = find_strided(self.program)
-        if role is None:
-            return
-        tensor, member = self._tensor(role.name), self.names.member(role.name)
-        mask = f"const auto mask = make_dim_mask({self._dims(role.dims)}, {member}dim());"
-        if mask not in self.body:  # the function may have it, to resize its result
-            yield mask
-        yield f"const auto kept = merge_dims({tensor}, ~mask);"
-        yield f"const auto reduced = merge_dims({tensor}, mask);"
-        counts = ", ".join(f"static_cast<uint32_t>({each}.sizes.size())" for each in ("kept", "reduced"))
-        yield f"const std::array<uint32_t, 2> ndim = {{{counts}}};"
-        yield f"const int64_t {_REDUCED} = c10::multiply_integers(reduced.sizes);"
-
-    def _dims(self, argument: str) -> str:
-        """An argument that names dimensions, as an optional list."""
-        name, type_ = self.names.variable(argument), self.names.types.get(argument, "")
-        if type_ == "int?":
-            return f"{name}.has_value() ? OptionalIntArrayRef({name}.value()) : std::nullopt"
-        return f"IntArrayRef({name})" if type_ == "int" else name
+        if role := find_strided(self.program):
+            yield from write_strides(role, self._tensor(role.name), self.names, self.body)
 
     def numbers(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         """Variables for the numbers that kernels take and that the function has no variable for."""
@@ -256,7 +239,7 @@ class _Writer:
     def _number(self, number: Named) -> str:
         """The variable of a number: one that the function has, if it has one of that value."""
         if find_strided(self.program) and number.value in list_reduced(self.program):
-            return _REDUCED
+            return REDUCED
         text = self._value(number.value)
         is_variable = re.fullmatch(r"\w+", text) is not None
         if is_variable and (not isinstance(number.value, Scalar) or self.names.types[number.value.name] in _PASSED):
@@ -266,8 +249,8 @@ class _Writer:
     def _value(self, value: HostValue) -> str:
         """A value as C++, with the function's own variables for what they have."""
         counts = list_reduced(self.program) if find_strided(self.program) else []
-        names = replace(self.names, variables={**self.names.variables, _REDUCED: _REDUCED}) if counts else self.names
-        text = write_value(substitute(value, dict.fromkeys(counts, Scalar(_REDUCED))), names)
+        names = replace(self.names, variables={**self.names.variables, REDUCED: REDUCED}) if counts else self.names
+        text = write_value(substitute(value, dict.fromkeys(counts, Scalar(REDUCED))), names)
         for name, known in list_locals(self.body):
             known = re.sub(r"^\((.*)\)$", r"\1", known.strip(), flags=re.S)
             text = text.replace(known, name) if "(" in known else text
