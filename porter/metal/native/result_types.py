@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from porter.core.dtypes import BOOL, BY_METAL, LONG, DType, Kind
+from porter.loops.fusion import Shape
 from porter.loops.program import ResultBuffer, SymbolicProgram
 from porter.metal.native.elements import KEY, Elements
 from porter.metal.native.host_values import Names
@@ -70,8 +71,11 @@ def find_fixed_results(
 
 
 def find_long_of_bools(program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names) -> Iterator[str]:
-    """The results, as `result0`, that kernels store as bools only as 64-bit integers, where callers may choose bool."""
-    for kernel in kernels if chooses_type(names) else ():
+    """The results, as `result0`, of reductions that kernels store of bools as 64-bit integers, where callers may choose
+    bool. ATen's scans make no bools.
+    """
+    reduces = all(each.nest.shape is Shape.REDUCTION for each in program.nests)
+    for kernel in kernels if chooses_type(names) and reduces else ():
         for buffer in kernel.buffers:
             role, pairs = program.roles[buffer], _list_pairs(kernel.elements, kernel.elements.types[buffer])
             if isinstance(role, ResultBuffer) and (BOOL, LONG) in pairs and all(made != BOOL for _, made in pairs):

@@ -42,6 +42,39 @@ def fill_of_nothing(body: str, programs: Programs, names: Names, before: str = "
     return body
 
 
+def start_of_nothing(body: str, launch: str, result: str) -> str:
+    """A body that gives a result what it has where nothing is written to it, before it returns as there is nothing.
+
+    `launch` does that before its kernels. Of an empty result, or of one that has its elements already, nothing is left.
+    """
+    start = re.search(rf"^{result}\.(?:copy_\((\w+)\)|zero_\(\));$", launch, re.M)
+    if start is None:
+        return body
+    found = [each for outer in read_statements(body) for each in outer.walk()]
+    for each in reversed([each for each in found if _leaves_unwritten(each, body, {result, start[1] or result})]):
+        leave = each.body[0]
+        text = f"{start[0]}\n{body[leave.start : leave.end]}"
+        body = body[: leave.start] + (text if each.inner else f"{{\n{text}\n}}") + body[leave.end :]
+    return body
+
+
+def _leaves_unwritten(statement: Statement, body: str, known: Set[str]) -> bool:
+    """Whether a statement only returns, where an operand may be empty and these are not."""
+    asked = _list_asked(statement, body)
+    return bool(asked) and "" not in asked and not asked <= known and known.isdisjoint(_list_later(statement, body))
+
+
+def _list_asked(statement: Statement, body: str) -> set[str]:
+    """The variables one of which is empty where a statement only returns; with "" if it asks for more. None of others."""
+    if statement.keyword != "if" or statement.head is None or statement.otherwise or len(statement.body) != 1:
+        return set()
+    returned = body[statement.body[0].start : statement.body[0].end]
+    if not returned.startswith("return") or "(" in returned:  # what it calls may write results
+        return set()
+    tests = [_EMPTY.fullmatch(each.strip()) for each in body[slice(*statement.head)].split("||")]
+    return {test[1] if test else "" for test in tests}
+
+
 def _write_fills(programs: Programs, names: Names) -> Iterator[str]:
     for index, value in compute_of_nothing(programs).items():
         variable = names.variables.get(f"result{index}")
@@ -58,14 +91,9 @@ def _write_fill(value: Number) -> str:
 
 def _leaves(statement: Statement, body: str, given: str, results: Set[str]) -> bool:
     """Whether a statement only returns, where an operand or one of the results, which there are by then, is empty."""
-    if statement.keyword != "if" or statement.head is None or statement.otherwise or len(statement.body) != 1:
-        return False
-    returned = body[statement.body[0].start : statement.body[0].end]
-    tests = [_EMPTY.fullmatch(each.strip()) for each in body[slice(*statement.head)].split("||")]
-    asked = {test[1] if test else "" for test in tests}
+    asked = _list_asked(statement, body)
     is_asked = given in asked and asked <= {given, *results}
-    is_bare = returned.startswith("return") and "(" not in returned  # what it calls may write results
-    return is_bare and is_asked and results.isdisjoint(_list_later(statement, body))
+    return is_asked and results.isdisjoint(_list_later(statement, body))
 
 
 def _list_later(statement: Statement, body: str) -> Iterator[str]:

@@ -34,7 +34,7 @@ from porter.plan.native.alternatives import refuse_differing
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.early_return import list_counted, return_early
-from porter.plan.native.empty_rows import fill_of_nothing
+from porter.plan.native.empty_rows import fill_of_nothing, start_of_nothing
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
@@ -263,6 +263,7 @@ def _port_own(
     made = form.launch(names, body)
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{made.text}"))
     text, limits = check_ranks(programs, names, body, made.text)
+    body = start_of_nothing(body, made.text, names.variables.get("result0", ""))
     draft = port.draft.apply([_edit_function(port.draft, target, body, text, form.counted, names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
     port = replace(port, notes=(*port.notes, *limits))

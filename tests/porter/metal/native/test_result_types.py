@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from porter.core.dtypes import BOOL, FLOAT, HALF, INT, LONG
-from porter.loops.program import Programs, ResultBuffer
+from porter.core.dtypes import BOOL, FLOAT, HALF, INT, LONG, DType
+from porter.loops.program import Programs, ResultBuffer, SymbolicProgram
 from porter.metal.native.elements import TypeParameter
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
@@ -15,6 +15,7 @@ from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
 from porter.metal.native.result_types import find_fixed_results
 from porter.plan.native.choosing import list_suffixes, write_cases
+from tests.porter.metal.native.test_types_alike import OF_FLOAT
 from tests.porter.plan.native import fork
 
 PROGRAM = prepare(fork.turned()).cases[0]
@@ -92,15 +93,34 @@ def test_kernels_of_bools_serve_a_bool_result_of_any_tensor() -> None:
     assert "\nif (self.scalar_type() == kBool || out.scalar_type() == kBool) {\n" in text
 
 
-def test_a_bool_result_is_made_of_the_long_one_that_a_kernel_stores_of_bools() -> None:
-    counted = replace(FLOATING.elements, instances=((FLOAT, FLOAT), (INT, LONG), (BOOL, LONG)))
-    text = launch(CHOSEN, replace(FLOATING, elements=counted))
+REDUCTION = prepare(Programs("counted", (OF_FLOAT,))).cases[0]
+SUMMING = write_kernel(REDUCTION, REDUCTION.nests[0], "counted", {0: "out"}, KernelStyle(True, False))
+
+
+def store(kernel: NativeKernel, program: SymbolicProgram, *instances: tuple[DType, DType]) -> NativeKernel:
+    """A kernel of these types of its input and its result."""
+    results = {each: "R" for each in kernel.buffers if isinstance(program.roles[each], ResultBuffer)}
+    parameters = (TypeParameter("T", "self"), TypeParameter("R", "result0"))
+    types = {**kernel.elements.types, **results}
+    return replace(kernel, elements=replace(kernel.elements, parameters=parameters, types=types, instances=instances))
+
+
+def launch_reduction(*instances: tuple[DType, DType]) -> str:
+    kernel = store(SUMMING, REDUCTION, *instances)
+    return write_launch(REDUCTION, [kernel], [REDUCTION.nests[0].rows], CHOSEN, "", False).text
+
+
+def test_a_bool_result_is_made_of_the_long_one_that_a_reduction_stores_of_bools() -> None:
+    text = launch_reduction((FLOAT, FLOAT), (INT, LONG), (BOOL, LONG))
     assert "const auto out_type = out.scalar_type() == kBool ? kLong : out.scalar_type();" in text
     assert "out.scalar_type() == out_type ? out : at::empty(out.sizes(), out.options().dtype(out_type));" in text
     assert 'scalarToMetalTypeString(self_cast) + "_" + scalarToMetalTypeString(out_) + ' in text
     assert "out.copy_(out_);" in text
 
 
-def test_a_kernel_that_stores_bools_needs_no_other_type() -> None:
-    stored = replace(FLOATING.elements, instances=((FLOAT, FLOAT), (BOOL, BOOL)))
-    assert "kLong" not in launch(CHOSEN, replace(FLOATING, elements=stored))
+def test_a_reduction_that_stores_bools_needs_no_other_type() -> None:
+    assert "kLong :" not in launch_reduction((FLOAT, FLOAT), (BOOL, BOOL))
+
+
+def test_a_bool_result_of_what_is_no_reduction_is_none_of_its_types() -> None:
+    assert "out_type" not in launch(CHOSEN, store(KERNEL, PROGRAM, (FLOAT, FLOAT), (INT, LONG), (BOOL, LONG)))
