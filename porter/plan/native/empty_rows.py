@@ -65,7 +65,7 @@ def _leaves_unwritten(statement: Statement, body: str, known: Set[str]) -> bool:
 
 
 def _list_asked(statement: Statement, body: str) -> set[str]:
-    """The variables one of which is empty where a statement only returns; with "" if it asks for more. None of others."""
+    """The variables one of which is empty where a statement only returns; with "" if it asks more. None of others."""
     if statement.keyword != "if" or statement.head is None or statement.otherwise or len(statement.body) != 1:
         return set()
     returned = body[statement.body[0].start : statement.body[0].end]

@@ -240,6 +240,7 @@ def _port_form(
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch.text}"))
     text, limits = check_ranks(programs, names, body, launch.text)
     counted = list_walked(found)
+    body = start_of_nothing(body, launch.text, names.variables.get("result0", ""))
     draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted, names)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
     if not is_there:

@@ -64,7 +64,7 @@ class Gradients(Consistency):
     def choose_tolerance(
         self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, results: Sequence[torch.Tensor]
     ) -> dict[str, float | None]:
-        """Upstream's tolerance for a type, or the default of a result's type with fewer digits: gradients come from it."""
+        """Upstream's tolerance for a type, or the default one for a type of results that has fewer digits."""
         least = reduce(compare.less_precise, (each.dtype for each in results), dtype)
         if least == dtype:
             return self.opinfos.tolerances(op, dtype, sample.kwargs)
