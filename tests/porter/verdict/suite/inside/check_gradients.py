@@ -11,6 +11,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 import aten_overlay
 from porter.verdict.suite import counters, results
+from porter.verdict.suite.consistency import Accepted
 from porter.verdict.suite.gradients import Gradients
 
 device = aten_overlay.start()
@@ -69,3 +70,32 @@ def test_where_the_fork_as_it_was_can_be_asked_upstream_s_own_test_has_to_match_
     found = results.get_record("test_output_match_two").findings
     assert [each.is_nearer for each in found] == kinds, found
     found.clear()
+
+
+@pytest.mark.parametrize(("error", "calls"), [(AssertionError, 3), (Accepted, 0)])
+def test_no_kernel_is_wrong_where_host_code_accepts_a_call(error: type[AssertionError], calls: int) -> None:
+    suite = Suite("test_results")  # type: ignore[no-untyped-call]
+    suite.opinfos = SimpleNamespace(context=SimpleNamespace(count_ported=lambda _: 3))
+    with suite.noting():
+        raise error("accepted")
+    found = results.get_record("test_results").findings
+    assert [each.kernel_calls for each in found] == [calls]
+    found.clear()
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(torch.float32, 1e-3), (torch.float64, 1e-3), (torch.bfloat16, 1.6e-2)])
+def test_gradients_are_as_right_as_the_type_of_a_result_allows(dtype: torch.dtype, rtol: float) -> None:
+    suite, sample = Suite("test_results"), SampleInput(torch.ones(2))  # type: ignore[no-untyped-call]
+    found = suite.choose_tolerance(None, torch.float32, sample, [torch.ones(2, dtype=dtype)])  # type: ignore[arg-type]
+    assert found["rtol"] == rtol
+
+
+def test_what_torch_itself_refuses_of_a_device_is_no_gradient_of_the_fork() -> None:
+    def refused(x: torch.Tensor) -> Any:
+        return torch.norm(x, p="nuc", dtype=torch.float32)  # in Python, for this device alone
+
+    suite = Suite("test_results")  # type: ignore[no-untyped-call]
+    sample = SampleInput(torch.ones(2, 3, requires_grad=True))
+    with suite.asking():
+        suite.match_slopes(refused, torch.float32, sample, "mps")  # type: ignore[arg-type]
+    assert not results.get_record("test_results").findings
