@@ -96,6 +96,7 @@ return self;
     [
         ("if (isFloatingType(self.scalar_type())) {", "if (high.has_value()) {"),  # whatever the type is
         ("templates::check_from_to_in_range(", "check("),  # no check of shared code
+        ("self.scalar_type())) {", "self.scalar_type())) {\n  } else {"),  # a check of all other types
         ("draw<int64_t>", "draw<double>"),  # bounds of another type
         ("MPSGraphRandomDistributionUniform", "MPSGraphRandomDistributionNormal"),
     ],
