@@ -96,12 +96,8 @@ def _checks_some_types(body: str) -> bool:
     """Whether a body makes a shared check under a condition on the element type."""
     inner = body[1:-1]
     tests = (each for outer in read_statements(inner) for each in outer.walk() if each.keyword == "if")
-    return any(
-        _TYPE_TEST.search(inner[slice(*each.head)])
-        and _SHARED_CHECK.search(inner, each.body[0].start, each.body[-1].end)
-        for each in tests
-        if each.head and each.body
-    )
+    typed = (each for each in tests if each.head and each.body and _TYPE_TEST.search(inner[slice(*each.head)]))
+    return any(_SHARED_CHECK.search(inner, each.body[0].start, each.body[-1].end) for each in typed)
 
 
 def _name_generator(own: Function) -> str:
