@@ -46,6 +46,7 @@ def add(
     backend: str,
     arithmetic: str,
     large: bool,
+    thorough: bool,
 ) -> int:
     """Add operators that MPS lacks, or one that is new to PyTorch.
 
@@ -60,7 +61,7 @@ def add(
     if schema is not None:
         text = _read_functor(functor) if functor else ""
         return _add_new(output, NewRequest(Wish(schema, formula or "", text), write, force, not no_verify))
-    proof = None if no_verify else Proof(expr, backend, arithmetic, large)
+    proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough)
     return _add(output, Request(ops, write, force, proof, with_helpers))
 
 

@@ -65,6 +65,7 @@ def migrate(
     backend: str,
     arithmetic: str,
     large: bool,
+    thorough: bool,
 ) -> int:
     """Plan, show and verify the port of one or more operators.
 
@@ -80,7 +81,7 @@ def migrate(
         return run_scheduled(output, scheduler, results)
     if function or (source and source != Source.CUDA.value):
         return _translate_own(output, ops, source, function, no_verify)
-    proof = None if no_verify else Proof(expr, backend, arithmetic, large)
+    proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough)
     wanted = Source(source) if source else Source.ANY
     _refuse_names(ops, every)
     if recorded and not every:

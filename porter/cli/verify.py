@@ -45,6 +45,7 @@ def verify(
     backend: str,
     arithmetic: str,
     large: bool,
+    thorough: bool,
 ) -> int:
     """Lint, compile and test operators or their ports.
 
@@ -55,7 +56,7 @@ def verify(
 
     if scheduler:
         return run_scheduled(output, scheduler, results)
-    proof = Proof(expr, backend, arithmetic, large)
+    proof = Proof(expr, backend, arithmetic, large, thorough)
     if ops and every:
         raise click.UsageError(f"--all verifies every operator; {ops[0]} is named beside it.")
     if every:

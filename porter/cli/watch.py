@@ -12,7 +12,9 @@ from porter.core.errors import PorterError
 @operators(required=True)
 @expression
 @proof
-def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str, large: bool) -> int:
+def watch(
+    output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str, large: bool, thorough: bool
+) -> int:
     """Verify operators again whenever their files change.
 
     Watches the files of the fork's MPS backend. Press Ctrl-C to stop.
@@ -22,7 +24,7 @@ def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, 
     from porter.workflows.verify import find_watched_files
     from porter.workflows.watch import watch as run
 
-    opened, how = output.open_checkout(), Proof(expr, backend, arithmetic, large)
+    opened, how = output.open_checkout(), Proof(expr, backend, arithmetic, large, thorough)
 
     def now() -> Checkout:
         return Checkout(opened.root, opened.origin)

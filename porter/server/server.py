@@ -183,7 +183,15 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
 
 def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> RunOptions:
     built = request.libraries
-    return RunOptions(request.expr, request.backend, arithmetic, checked, library=built.ported, fork=built.fork)
+    return RunOptions(
+        request.expr,
+        request.backend,
+        arithmetic,
+        checked,
+        thorough=request.thorough,
+        library=built.ported,
+        fork=built.fork,
+    )
 
 
 class _OldPath:

@@ -73,8 +73,8 @@ class RunOptions:
     """How one worker runs the tests: a selection, a backend, an arithmetic, and bounds checks or not.
 
     With `first_failure`, it stops there: whether there is one is all that is asked. A `large` run has only the tests of
-    large tensors. A `library` of many operators, which was built from a `fork`, is tested in place of one built for
-    this operator alone.
+    large tensors, a `thorough` one also the variations that cost more. A `library` of many operators, which was built
+    from a `fork`, is tested in place of one built for this operator alone.
     """
 
     expr: str | None
@@ -83,6 +83,7 @@ class RunOptions:
     checked: bool = False
     first_failure: bool = False
     large: bool = False
+    thorough: bool = False
     library: str = ""
     fork: str = ""
 
@@ -286,6 +287,7 @@ def _run_tests(
         runs_host_code=backend.RUNS_HOST_CODE,
         checks_memory=options.checked,
         has_before=has_before,
+        thorough=options.thorough,
     )
     if options.large:
         return _run_large(context, target, options, progress)

@@ -46,6 +46,7 @@ class VerifyRequest:
     arithmetic: str
     environment: Mapping[str, str] = field(default_factory=dict)
     large: bool = False
+    thorough: bool = False
     libraries: Libraries = Libraries()
 
 

@@ -28,6 +28,7 @@ def prove(
     arithmetic: str = "default",
     progress: Progress = ignore,
     large: bool = False,
+    thorough: bool = False,
 ) -> Verdict:
     """The verdict on a plan that follows a draft. Does not change the checkout.
 
@@ -35,7 +36,7 @@ def prove(
     """
     after = draft.follow(plan.changes)
     target, tests = find_target(plan, base, after.fork), select_tests(plan, expr)
-    return verify(draft.fork.root, after.changes.apply(), target, tests, backend, arithmetic, progress, large)
+    return verify(draft.fork.root, after.changes.apply(), target, tests, backend, arithmetic, progress, large, thorough)
 
 
 def find_target(plan: Plan, base: str, after: Checkout) -> VerifyTarget:

@@ -22,6 +22,7 @@ def make_request(
     backend: str = AUTO,
     arithmetic: str = DEFAULT,
     large: bool = False,
+    thorough: bool = False,
 ) -> VerifyRequest:
     """The request for what `verify` answers. Raises PTR100, PTR171, PTR172 or PTR271 as it does."""
     find_arithmetics(arithmetic)
@@ -32,7 +33,9 @@ def make_request(
     if large and chosen.NAME != HOST:
         what = f"the {chosen.NAME} backend has no sparse memory for large tensors"
         raise NoVerdict("PTR271", what, hint="Omit --large, or use --backend host.")
-    return VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic, large=large)
+    return VerifyRequest(
+        checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic, large=large, thorough=thorough
+    )
 
 
 def verify(
@@ -44,16 +47,18 @@ def verify(
     arithmetic: str = DEFAULT,
     progress: Progress = ignore,
     large: bool = False,
+    thorough: bool = False,
 ) -> Verdict:
     """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
 
     `expr` selects tests as pytest's -k does. `backend` is one of `choice.BACKENDS`, or `auto` for the most complete one
-    available. `large` adds tests on tensors whose offsets pass 32 bits. Problems with the port are failures in the
+    available. `large` adds tests on tensors whose offsets pass 32 bits, `thorough` the
+    variations that cost more than a verdict has by default. Problems with the port are failures in the
     verdict; raises PorterError only if there is no verdict:
     PTR100 (no compiler), PTR170 (no torch, or no process that answers), PTR171 (no such backend or arithmetic),
     PTR172 (an operator that the backend cannot call) or PTR271 (no large tensors there).
     """
-    request = make_request(checkout_root, texts, op, expr, backend, arithmetic, large)
+    request = make_request(checkout_root, texts, op, expr, backend, arithmetic, large, thorough)
     found = client.request_verdict(request, progress)
     return add_findings(found, request) if request.backend == CUDA else found
 

@@ -108,7 +108,9 @@ def _prove(draft: Draft, plan: Plan, proof: Proof, progress: Progress) -> Ported
 
     def verdict(each: Plan) -> Verdict:
         base = parse_base_name(plan.op)
-        return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
+        return prove(
+            draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large, proof.thorough
+        )
 
     try:
         best = choose_candidates(draft.fork, plan, verdict, planner=plan_addition)

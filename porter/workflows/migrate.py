@@ -230,7 +230,9 @@ def _prove(
 
     def verdict(each: Plan) -> Verdict:
         base = parse_base_name(plan.op)
-        return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
+        return prove(
+            draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large, proof.thorough
+        )
 
     try:
         best = choose_candidates(draft.fork, plan, verdict, recorded, planner)

@@ -220,7 +220,9 @@ class _Rounds:
         assert step.plan is not None
         proof, texts = self._proof, step.after.changes.apply()
         target, expr = _find_target(step), select_tests(step.plan, proof.expr)
-        made = make_request(self._checkout.root, texts, target, expr, proof.backend, proof.arithmetic, proof.large)
+        made = make_request(
+            self._checkout.root, texts, target, expr, proof.backend, proof.arithmetic, proof.large, proof.thorough
+        )
         return replace(made, libraries=libraries)
 
     def _take(self, step: StackedPlan, verdict: Verdict) -> None:

@@ -49,9 +49,12 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
             arithmetic=proof.arithmetic,
             progress=progress,
             large=proof.large,
+            thorough=proof.thorough,
         )
         return choose_candidates(checkout, plan, lambda each: proving(each), recorded, planner).verdict
-    return verify(checkout.root, {}, target, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
+    return verify(
+        checkout.root, {}, target, proof.expr, proof.backend, proof.arithmetic, progress, proof.large, proof.thorough
+    )
 
 
 def find_watched_files(checkout: Checkout) -> tuple[Path, ...]:

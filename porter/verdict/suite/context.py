@@ -31,7 +31,7 @@ class Context:
     largest number that they are given, for those that count up to it. A run without the fork's host code has nobody
     who checks operands for overlaps: not `runs_host_code`. One that `checks_memory` reports what kernels reach beyond
     their tensors, as others do not. `has_before` says that the fork as it was can be asked about
-    a test that only upstream's own comparison fails.
+    a test that only upstream's own comparison fails. A `thorough` run has the variations that cost more, too.
     """
 
     bases: tuple[str, ...] = ()
@@ -53,6 +53,7 @@ class Context:
     runs_host_code: bool = True
     checks_memory: bool = False
     has_before: bool = False
+    thorough: bool = False
 
     def owner(self, host_name: str) -> str:
         """The functor a host_name belongs to: `div_floor` for `div_floor_dense_float_float`, `""` if none."""

@@ -115,6 +115,7 @@ Options:
                        bounds, all or none.
   --large              Also test tensors whose offsets pass 32 bits, without
                        the memory.
+  --thorough           Also run the variations of samples that take longer.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.

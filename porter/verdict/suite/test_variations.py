@@ -1,0 +1,88 @@
+"""`TestVariationsMPS.test_<variation>_<op>_mps_<dtype>`: the samples of every variation in the registry."""
+
+# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+import torch
+from torch.testing._internal.common_device_type import OpDTypes
+from torch.testing._internal.opinfo.core import OpInfo
+
+from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.consistency import instantiate
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.gradients import Gradients
+from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.variations import VARIATIONS
+from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
+
+OPINFOS = opinfos(get_context())
+FORWARD = OPINFOS.select("mps_ops_modifier")
+BACKWARD = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+# Samples whose first was made to see whether there are any: the test goes on with them.
+_pending: dict[tuple[str, str, torch.dtype], Iterator[Varied]] = {}
+
+
+class TestVariations(Gradients):
+    """Runs the samples of one variation on both devices."""
+
+    opinfos = OPINFOS
+
+    def run_variation(self, variation: Variation, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        """Judges every sample of a variation. Where values count, some samples as OpInfo gives them come first."""
+        found = _pending.pop((variation.name, op.formatted_name, dtype), None)
+        varied = variation.list_samples(OPINFOS, op, dtype) if found is None else found
+        if variation.expectation is Expectation.REFUSAL:
+            for label, sample in varied:
+                with self.noting():
+                    self.check_refusal(op, sample, device, label)
+            self.raise_noted()
+        elif variation.expectation is Expectation.GRADIENTS:
+            with self.count_calls(dtype, op, slopes=True):
+                for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
+                    with self.asking():
+                        self.reach(op, sample, device)
+                for label, sample in varied:
+                    with self.asking():
+                        self.match_slopes(op, dtype, sample, device, f"{label}: ")
+        else:
+            with self.count_calls(dtype, op):
+                self.match_all(op, dtype, OPINFOS.put_after_given(op, dtype, varied), device, self.same_or_as_near)
+
+
+def _applies(variation: Variation) -> Callable[[OpInfo, torch.dtype], bool]:
+    def applies(op: OpInfo, dtype: torch.dtype) -> bool:
+        kind = Operators.POINTWISE if is_pointwise(op) else Operators.STRUCTURED
+        if variation.operators not in (Operators.ALL, kind):
+            return False
+        varied = iter(variation.list_samples(OPINFOS, op, dtype))
+        for first in varied:
+            _pending[variation.name, op.formatted_name, dtype] = chain([first], varied)
+            return True
+        return False
+
+    return applies
+
+
+def _make_test(variation: Variation) -> Callable[..., None]:
+    def test(self: TestVariations, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        self.run_variation(variation, device, dtype, op)
+
+    test.__name__ = f"test_{variation.name}"
+    slopes = variation.expectation is Expectation.GRADIENTS
+    dtypes = variation.dtypes or (OPINFOS.grad_dtypes if slopes else OPINFOS.dtypes)
+    supported = {"dtypes": OpDTypes.supported_backward} if slopes else {}
+    decorate = parametrize_over(
+        BACKWARD if slopes else FORWARD, applies=_applies(variation), allowed_dtypes=dtypes, **supported
+    )
+    return decorate(test)  # type: ignore[no-any-return]
+
+
+for _variation in VARIATIONS:
+    if OPINFOS.context.thorough or not _variation.thorough:
+        setattr(TestVariations, f"test_{_variation.name}", _make_test(_variation))
+
+instantiate(TestVariations, globals())

@@ -1,0 +1,11 @@
+"""The registry of variations: ways in which samples differ from OpInfo's, each a test of its own.
+
+`test_variations.py` makes `TestVariationsMPS.test_<name>_<op>_mps_<dtype>` of each. A new variation is a module here
+with a `Variation`, and its name in `VARIATIONS`.
+"""
+
+from __future__ import annotations
+
+from porter.verdict.suite.variations.variation import Variation
+
+VARIATIONS: tuple[Variation, ...] = ()

@@ -1,0 +1,52 @@
+"""A way in which samples differ from OpInfo's, and how the device's answer to them is judged."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo
+
+from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.opinfos import OpInfos
+
+
+class Operators(Enum):
+    """Which of the operators under test a variation is for."""
+
+    ALL = "all"
+    POINTWISE = "pointwise"
+    STRUCTURED = "structured"
+
+
+class Expectation(Enum):
+    """What the device has to do with a varied sample."""
+
+    VALUES = "the CPU's results"
+    GRADIENTS = "the CPU's results and gradients"
+    REFUSAL = "an error, as on the CPU"
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One test: `list_samples` yields labeled samples of an operator in a type, in the order in which they run.
+
+    It yields what the CPU computes, or for `REFUSAL` what the CPU refuses; an empty list means that the variation does
+    not apply, and there is no test. Tests come in `dtypes` only (`None`: all that the run has). Samples of a
+    variation of `GRADIENTS` require them. A `thorough` one costs more than a verdict may take by default.
+    """
+
+    name: str
+    list_samples: Callable[[OpInfos, OpInfo, torch.dtype], Iterator[Varied]]
+    operators: Operators = Operators.STRUCTURED
+    expectation: Expectation = Expectation.VALUES
+    dtypes: Sequence[torch.dtype] | None = (torch.float32,)
+    thorough: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise ValueError(f"{self.name!r} names a test, so it has to be an identifier")
