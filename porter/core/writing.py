@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from porter.core import journal
 from porter.core.cache import digest
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.core.git import run_git, without_filters
+from porter.core.git import uncommitted
 
 
 def write(checkout: Checkout, changes: ChangeSet, force: bool = False) -> tuple[str, ...]:
@@ -58,20 +56,9 @@ def _digest(data: bytes | None) -> str | None:
 
 def _refuse_uncommitted(checkout: Checkout, files: tuple[str, ...]) -> None:
     """Raises PTR055 for uncommitted changes other than porter's own, so several ports can precede a commit."""
-    root = checkout.root
-    if not any((folder / ".git").exists() for folder in (root.resolve(), *root.resolve().parents)):
-        return
-    ours = journal.last_written(root)
-    for file in _uncommitted(root, files):
-        if file not in ours or ours[file] != _digest(journal.current(root, file)):
+    contents = {file: journal.current(checkout.root, file) for file in files}
+    ours = journal.last_written(checkout.root)
+    for file in uncommitted(checkout.root, contents):
+        if file not in ours or ours[file] != _digest(contents[file]):
             hint = "Commit or stash them, or pass --force to write alongside them."
             raise PorterError("PTR055", "this file has uncommitted changes", Place(file), hint)
-
-
-def _uncommitted(root: Path, files: tuple[str, ...]) -> list[str]:
-    """Returns the files with uncommitted changes. Untracked files count if the checkout is the work tree's root."""
-    prefix = run_git(root, "rev-parse", "--show-prefix").removesuffix("\n")
-    how = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all")
-    listed = run_git(root, *without_filters(root), "status", *how, "--", *files)
-    lines = [line for line in listed.split("\0") if line and not (prefix and line.startswith("??"))]
-    return [line[3:].removeprefix(prefix) for line in lines]

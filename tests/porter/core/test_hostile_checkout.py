@@ -50,22 +50,29 @@ def change(root: Path) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("section", "key"),
     [
-        "core.fsmonitor",
-        "diff.external",
-        "core.sshCommand",
-        "core.pager",
-        "filter.f.clean",
-        "filter.F.process",
-        "filter.a.b.clean",
+        ("core", "fsmonitor"),
+        ("core", "sshCommand"),
+        ("core", "pager"),
+        ("diff", "external"),
+        ('filter "f"', "clean"),
+        ('filter "F"', "process"),
+        ('filter "a.b"', "clean"),
+        ('filter "a=b"', "clean"),
+        ('filter ""', "clean"),
+        ('filter ""', "process"),
     ],
 )
-def test_nothing_that_a_repository_s_configuration_names_is_run(root: Path, setting: str) -> None:
+@pytest.mark.parametrize("attributes", [".gitattributes", ".git/info/attributes"])
+def test_nothing_that_a_repository_s_configuration_names_is_run(
+    root: Path, section: str, key: str, attributes: str
+) -> None:
     program, trace = trap(root)
-    name = setting.removeprefix("filter.").rpartition(".")[0]
-    (root / ".gitattributes").write_text(f"* filter={name}\n")
-    git(root, "config", setting, program)
+    name = section.partition(" ")[2].strip('"')
+    (root / attributes).write_text(f"* filter={name}\n")
+    with (root / ".git/config").open("a") as config:
+        config.write(f"[{section}]\n\t{key} = {program}\n\trequired = true\n")
     os.utime(root / "a.mm", (1, 1))  # so that git looks into it
     assert change(root) == ("a.mm",)
     assert not trace.exists()
@@ -74,22 +81,58 @@ def test_nothing_that_a_repository_s_configuration_names_is_run(root: Path, sett
 def test_hooks_are_not_run(root: Path) -> None:
     program, trace = trap(root)
     git(root, "config", "core.hooksPath", str(root / "hooks"))
-    (root / "hooks").mkdir()
-    for hook in ("post-index-change", "fsmonitor-watchman", "reference-transaction"):
-        shutil.copy(program, root / "hooks" / hook)
+    for folder in (root / "hooks", root / ".git/hooks"):
+        folder.mkdir(exist_ok=True)
+        for hook in ("post-index-change", "fsmonitor-watchman", "reference-transaction"):
+            shutil.copy(program, folder / hook)
     os.utime(root / "a.mm", (1, 1))
     change(root)
     assert not trace.exists()
 
 
-def test_a_filter_that_cannot_be_turned_off_stops_the_write(root: Path) -> None:
-    program, trace = trap(root)
-    (root / ".gitattributes").write_text("* filter=a=b\n")
-    (root / ".git" / "config").open("a").write(f'[filter "a=b"]\n\tclean = {program}\n')
-    os.utime(root / "a.mm", (1, 1))
+@pytest.mark.parametrize(
+    "setting", ["core.worktree=/", "core.bare=true", "core.excludesFile=all", "core.attributesFile=all"]
+)
+def test_no_setting_of_the_repository_hides_an_uncommitted_change(root: Path, setting: str) -> None:
+    name, _, value = setting.partition("=")
+    (root.parent / "all").write_text("*\n")
+    git(root, "config", name, str(root.parent / value) if value == "all" else value)
+    (root / ".git/info/exclude").write_text("*\n")
+    (root / "a.mm").write_text("mine\n")
     with pytest.raises(PorterError) as refused:
         change(root)
-    assert refused.value.code == "PTR063" and not trace.exists()
+    assert refused.value.code == "PTR055"
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_no_mark_in_the_index_hides_an_uncommitted_change(root: Path, flag: str) -> None:
+    git(root, "update-index", flag, "a.mm")
+    (root / "a.mm").write_text("mine\n")
+    with pytest.raises(PorterError) as refused:
+        change(root)
+    assert refused.value.code == "PTR055"
+
+
+@pytest.mark.parametrize("setting", ["core.excludesFile", "core.attributesFile", "include.path"])
+def test_a_pipe_that_the_configuration_names_is_not_waited_for(root: Path, setting: str) -> None:
+    os.mkfifo(root.parent / "pipe")
+    for file in (".gitattributes", ".gitignore", ".git/info/attributes"):
+        os.mkfifo(root / file)
+    git(root, "config", setting, str(root.parent / "pipe"))
+    assert change(root) == ("a.mm",)
+
+
+@pytest.mark.parametrize("file", ["HEAD", "config", "packed-refs", "refs/heads/main", "objects/info/alternates"])
+def test_a_pipe_inside_the_repository_stops_the_write(root: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("porter.core.git.SECONDS", 1)
+    git(root, "branch", "-M", "main")
+    if file == "packed-refs":
+        git(root, "pack-refs", "--all")
+    (root / ".git" / file).unlink(missing_ok=True)
+    os.mkfifo(root / ".git" / file)
+    with pytest.raises(PorterError) as refused:
+        change(root)
+    assert refused.value.code == "PTR063" and (root / "a.mm").read_text() == "one\n"
 
 
 def test_git_looks_where_it_is_told_even_in_a_hook(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
