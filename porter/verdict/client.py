@@ -1,13 +1,14 @@
 """The client of the verdict server: finds or starts the server and sends it requests.
 
 The server keeps torch, the OpInfos and the device imported and forks for every request. There is one per user and
-environment: its socket is named by a digest of the interpreter, torch and porter's own files, so that a change to any
+environment: its socket is named by a digest of that environment, torch and porter's own files, so that a change to any
 of them starts a new server, and the old one exits.
 """
 
 from __future__ import annotations
 
 import os
+import site
 import socket
 import subprocess
 import sys
@@ -125,8 +126,11 @@ def fingerprint(backend: str) -> str:
 
 
 def digest_imported() -> str:
-    """A digest of the interpreter, torch, porter's code, and variables that these read. Raises PTR170 without torch."""
-    parts: list[object] = [sys.executable, sys.version, environment.select(environment.READ_AT_START)]
+    """A digest of the Python environment, torch, porter and what these read at start. Raises PTR170 without torch.
+
+    By whichever name of the interpreter the environment is entered (`python`, `python3`), it is the same.
+    """
+    parts: list[object] = [*_describe_environment(), environment.select(environment.READ_AT_START)]
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
         raise NoVerdict("PTR170", "torch is not installed", hint="Run `pip install 'porter[verify]'`.")
@@ -134,6 +138,16 @@ def digest_imported() -> str:
     for package in _WATCHED:
         parts += sorted(_stamps(_PACKAGES / package))
     return digest(repr(parts))
+
+
+def _describe_environment() -> Iterator[object]:
+    """The interpreter, the prefix that it runs in, and the versions of all that is installed there.
+
+    Environments may share an interpreter: `bin/python` of each is a link to it. What they hold then differs.
+    """
+    yield from (os.path.realpath(sys.executable), sys.version, os.path.realpath(sys.prefix))
+    for folder in map(Path, site.getsitepackages()):
+        yield sorted(each.name for each in folder.glob("*.dist-info"))
 
 
 def private_directory() -> Path:

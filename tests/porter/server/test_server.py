@@ -7,6 +7,7 @@ import io
 import os
 import platform
 import signal
+import site
 import socket
 import stat
 import sys
@@ -299,6 +300,32 @@ def test_the_answer_of_a_process_of_its_own_is_all_that_it_prints(monkeypatch: p
         os.dup2(out, 1)
         os.close(out)
     assert capfd.readouterr().out == encode_line(PrepareAnswer()).decode()
+
+
+def test_every_name_of_an_environments_interpreter_has_one_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`python` and `python3` of one environment recorded twice, and had a server each."""
+    before = client.fingerprint("host")
+    for name in ("python", "python3"):
+        (tmp_path / name).symlink_to(sys.executable)
+        monkeypatch.setattr(sys, "executable", str(tmp_path / name))
+        assert client.fingerprint("host") == before
+
+
+def test_environments_that_share_an_interpreter_have_servers_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By their prefix, and by what is installed in it, which changes."""
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    monkeypatch.setattr(site, "getsitepackages", lambda: [str(packages)])
+    seen = [client.fingerprint("host")]
+    (packages / "numpy-2.0.dist-info").mkdir()
+    seen.append(client.fingerprint("host"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    seen.append(client.fingerprint("host"))
+    assert len(set(seen)) == 3
 
 
 def test_the_fingerprint_follows_the_settings_and_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
