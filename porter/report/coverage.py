@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from porter.report.escaping import printable
+from porter.report.results import Provenance
 
 PORTED, NATIVE, LIBRARY = "PASS", "native", "library call"
 RULE = (
@@ -34,9 +35,14 @@ class CoverageRow:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The elementwise rows of a fork, and `others` that build graphs."""
+    """The elementwise rows of a fork, and `others` that build graphs.
+
+    `digest` is the fork's, and `made_by` what made the results that outcomes are of; None without results.
+    """
 
     fork: str
+    digest: str
+    made_by: Provenance | None
     rows: tuple[CoverageRow, ...]
     others: tuple[CoverageRow, ...] = ()
 
@@ -93,7 +99,7 @@ def coverage_text(found: Coverage, command: str) -> str:
 
 
 def _lines(found: Coverage, command: str) -> Iterator[str]:
-    yield from ("# Coverage", "", f"Made by `{command}`.", "", RULE, "")
+    yield from ("# Coverage", "", f"Made by `{command}`.", "", describe_origin(found), "", RULE, "")
     yield from coverage_summary(found)
     yield from ("", "| family | rows | passed | left |", "| --- | --- | --- | --- |")
     for family in found.families:
@@ -114,6 +120,13 @@ def _lines(found: Coverage, command: str) -> Iterator[str]:
     yield from _list_older(found)
 
 
+def describe_origin(found: Coverage) -> str:
+    """Which fork the rows are of, and what made the results, in one line."""
+    fork = f"the fork {printable(found.fork)} (digest {found.digest})"
+    made_by = printable(str(found.made_by)) if found.made_by else "no results"
+    return f"From {made_by}, on {fork}."
+
+
 def coverage_summary(found: Coverage) -> tuple[str, ...]:
     """The counts, in two lines."""
     what = "of the elementwise rows have a complete port with a passing verdict on `host`."
@@ -124,7 +137,15 @@ def coverage_object(found: Coverage) -> dict[str, Any]:
     """The counts and the rows."""
     counts = Counter(row.outcome for row in found.rows)
     rows, others = ([asdict(row) for row in each] for each in (found.rows, found.others))
-    return {"fork": found.fork, "counts": dict(counts), "rows": rows, "others": others}
+    made_by = asdict(found.made_by) if found.made_by else None
+    return {
+        "fork": found.fork,
+        "digest": found.digest,
+        "made_by": made_by,
+        "counts": dict(counts),
+        "rows": rows,
+        "others": others,
+    }
 
 
 def _cell(text: str) -> str:

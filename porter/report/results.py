@@ -9,7 +9,7 @@ from porter.core import codec
 from porter.core.errors import Place, PorterError
 from porter.verdict.result import Verdict
 
-VERSION = 1
+VERSION = 2
 PASS, FAIL = "PASS", "FAIL"
 NO_VERDICT, NOT_PLANNED, LEFT_OUT = "no verdict", "not planned", "left out"
 # In the order in which they are listed.
@@ -45,10 +45,27 @@ class OperatorResult:
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """What made results: the version of porter, its commit if it runs from a repository, and the version of torch.
+
+    A commit ends in `-dirty` if files of it were changed. What is not known is empty.
+    """
+
+    porter: str
+    commit: str
+    torch: str
+
+    def __str__(self) -> str:
+        commit = f" at commit {self.commit}" if self.commit else ""
+        return f"porter {self.porter}{commit}, torch {self.torch or 'not installed'}"
+
+
+@dataclass(frozen=True)
 class Results:
     """The results of a run or a share of it (`2/8`, empty for all), and a digest of the fork that it ran on."""
 
     version: int
+    made_by: Provenance
     fork: str
     digest: str
     shard: str
@@ -73,12 +90,18 @@ def read_json(text: str, file: str) -> Results:
 
 
 def merge(parts: Sequence[Results]) -> Results:
-    """All results of the shares of a run. Raises PTR328 for different forks, or two results of one operator."""
+    """All results of the shares of a run.
+
+    Raises PTR328 for different forks, porters or torches, or two results of one operator.
+    """
     first = parts[0]
     seen: dict[str, str] = {}
     for part in parts:
         if part.digest != first.digest:
             what = f"results of different forks: {first.fork} and {part.fork}, or two states of one"
+            raise PorterError("PTR328", what, hint="Merge the shares of one run.")
+        if part.made_by != first.made_by:
+            what = f"results of {first.made_by}, and of {part.made_by}"
             raise PorterError("PTR328", what, hint="Merge the shares of one run.")
         for each in part.operators:
             if each.op in seen:
@@ -86,4 +109,4 @@ def merge(parts: Sequence[Results]) -> Results:
                 raise PorterError("PTR328", what, hint="Merge each share once.")
             seen[each.op] = part.shard or "of all"
     operators = sorted((each for part in parts for each in part.operators), key=lambda each: each.op)
-    return Results(VERSION, first.fork, first.digest, "", tuple(operators))
+    return Results(VERSION, first.made_by, first.fork, first.digest, "", tuple(operators))

@@ -32,7 +32,8 @@ def find_coverage(checkout: Checkout, results: Results) -> Coverage:
     by_op = {each.op: each for each in results.operators}
     rows = list(_list_rows(checkout, by_op))
     of_kind = {kind: tuple(row for is_elementwise, row in rows if is_elementwise is kind) for kind in (True, False)}
-    return Coverage(results.fork, of_kind[True], of_kind[False])
+    made_by = results.made_by if results.operators else None
+    return Coverage(results.fork, results.digest, made_by, of_kind[True], of_kind[False])
 
 
 def find_recordable(checkout: Checkout) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from porter.report.results import (
 )
 from porter.verdict.result import Verdict
 from porter.workflows.migrate import NotPlanned, PortedOperator
+from porter.workflows.provenance import read_provenance
 from porter.workflows.shards import Shard
 
 
@@ -34,7 +35,8 @@ def collect(checkout: Checkout, found: Iterable[PortedOperator | NotPlanned], sh
     """The results of a run on a fork, without those of ports that others only needed."""
     own = (each for each in found if not (isinstance(each, PortedOperator) and each.needed))
     operators = tuple(_describe(checkout, each) for each in own)
-    return Results(VERSION, checkout.root.resolve().name, digest_fork(checkout), str(shard or ""), operators)
+    name, digest = checkout.root.resolve().name, digest_fork(checkout)
+    return Results(VERSION, read_provenance(), name, digest, str(shard or ""), operators)
 
 
 def no_results(checkout: Checkout) -> Results:

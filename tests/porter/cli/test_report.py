@@ -17,7 +17,7 @@ FORK = ("--checkout", str(EMBEDDED_FORK))
 
 
 def write(folder: Path, name: str, *operators: OperatorResult, shard: str = "") -> str:
-    found = Results(EMPTY.version, EMPTY.fork, EMPTY.digest, shard, operators)
+    found = Results(EMPTY.version, EMPTY.made_by, EMPTY.fork, EMPTY.digest, shard, operators)
     (folder / name).write_text(write_json(found))
     return str(folder / name)
 

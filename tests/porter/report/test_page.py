@@ -13,13 +13,13 @@ import pytest
 from porter.report.coverage import Coverage, CoverageRow
 from porter.report.page import page_html
 from porter.report.results import FAIL, NOT_PLANNED, PASS, VERSION, OperatorResult, Results
-from tests.porter.report.test_results import VERDICT
+from tests.porter.report.test_results import MADE_BY, VERDICT
 
 BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "chrome")
 PHONE = 400  # pixels
 VOID = {"meta", "rect", "br"}
 RESULTS = Results(
-    VERSION, "fork <b>", "d", "",
+    VERSION, MADE_BY, "fork <b>", "d", "",
     (
         OperatorResult("erf", "UnaryOps", FAIL, "PTR331", "1 < 2 & more", ("erf.out",), verdict=VERDICT),
         OperatorResult("atan2", "BinaryOps", PASS, rows=("atan2.out",), verdict=VERDICT),
@@ -28,6 +28,8 @@ RESULTS = Results(
 )  # fmt: skip
 COVERAGE = Coverage(
     "fork",
+    "d",
+    MADE_BY,
     (
         CoverageRow("erf.out", "erf", "UnaryOps", FAIL, "PTR331", "a reason " * 60),
         CoverageRow("atan2.out", "atan2", "BinaryOps", PASS, "", ""),

@@ -16,6 +16,7 @@ from porter.report.results import (
     PASS,
     VERSION,
     OperatorResult,
+    Provenance,
     Results,
     UnportedRow,
     merge,
@@ -37,6 +38,7 @@ OPERATORS = st.builds(
     unported=st.lists(st.builds(UnportedRow, WORDS, WORDS, WORDS), max_size=2).map(tuple),
     lines=st.integers(0, 1000),
 )
+MADE_BY = Provenance("1.0", "c" * 40, "2.13.0")
 VERDICT = Verdict(
     "erf", "host", "default", 7, 1, 0, 96, 1.5, 3.2,
     dtypes=(DTypeVerdict("float32", 7, 0, 0, 90, 1.5, 0.8, 1.25), DTypeVerdict("int64", 0, 1, 0, 6)),
@@ -46,7 +48,7 @@ VERDICT = Verdict(
 
 
 def results(*operators: OperatorResult, shard: str = "", digest: str = "d") -> Results:
-    return Results(VERSION, "fork", digest, shard, operators)
+    return Results(VERSION, MADE_BY, "fork", digest, shard, operators)
 
 
 @given(st.lists(OPERATORS, max_size=4).map(tuple), WORDS)
@@ -67,13 +69,23 @@ def test_shares_are_merged_by_name() -> None:
     assert [each.op for each in merge([first, second]).operators] == ["atan2", "erf"]
 
 
-@pytest.mark.parametrize("other", [results(shard="2/2", digest="e"), results(OperatorResult("erf", "U", PASS))])
+OTHERS = (
+    results(shard="2/2", digest="e"),
+    results(OperatorResult("erf", "U", PASS)),
+    *(
+        replace(results(shard="2/2"), made_by=replace(MADE_BY, **{name: "other"}))
+        for name in ("porter", "commit", "torch")
+    ),
+)
+
+
+@pytest.mark.parametrize("other", OTHERS)
 def test_results_that_do_not_belong_together_are_refused(other: Results) -> None:
     with pytest.raises(PorterError, match="PTR328"):
         merge([results(OperatorResult("erf", "UnaryOps", PASS), shard="1/2"), other])
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', "null", write_json(replace(results(), version=2))])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', "null", write_json(replace(results(), version=1))])
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(PorterError, match=r"r\.json: PTR327"):
         read_json(text, "r.json")

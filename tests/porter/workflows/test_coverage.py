@@ -16,7 +16,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.report.coverage import LIBRARY, Coverage, CoverageRow, coverage_object, coverage_text
 from porter.report.coverage import NATIVE as IS_NATIVE
-from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult, UnportedRow
+from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult, Provenance, UnportedRow
 from porter.verdict.result import Failure, Verdict
 from porter.workflows.coverage import find_coverage, find_recordable
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
@@ -141,7 +141,7 @@ def test_a_row_that_its_plan_leaves_is_not_ported(monkeypatch: pytest.MonkeyPatc
     left = UnportedRow("logit.out", "PTR018", "logit.out stays on MPSGraph: no")
     found = OperatorResult("logit", "UnaryOps", PASS, rows=("logit",), unported=(left,))
     base = no_results(FORK)
-    rows = {row.name: row for row in find_coverage(FORK, type(base)(*(base.version, "f", "d", "", (found,)))).rows}
+    rows = {row.name: row for row in find_coverage(FORK, replace(base, operators=(found,))).rows}
     assert (rows["logit"].outcome, rows["logit.out"].outcome) == (PASS, NOT_PLANNED)
 
 
@@ -154,6 +154,8 @@ def test_files_that_cannot_be_read_or_written_are_said(tmp_path: Path) -> None:
 
 TABLE = Coverage(
     "fork",
+    "d",
+    Provenance("1.0", "c" * 40, "2.13.0"),
     (
         CoverageRow("erf.out", "erf", "UnaryOps", PASS, "", ""),
         CoverageRow("logit", "logit", "UnaryOps", FAIL, "PTR331", "1 | 2\nmore"),
@@ -170,6 +172,8 @@ def test_the_page_has_the_rule_the_counts_and_every_reason() -> None:
 # Coverage
 
 Made by `porter status --coverage`.
+
+From porter 1.0 at commit cccccccccccccccccccccccccccccccccccccccc, torch 2.13.0, on the fork fork (digest d).
 
 A row is elementwise if it takes a tensor, and its meta function, or the function that serves the CPU, itself or through a helper, builds a TensorIterator that writes one element for each element of its operands: of one shape, whole rather than in slices, and with their own strides. Rows that are native Metal already are counted apart.
 
