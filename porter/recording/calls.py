@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from porter.core.dtypes import DType, Kind
 from porter.mpsgraph.graph import Value
 from porter.recording import complexes
+from porter.recording.effort import counting_sample
 from porter.verdict.suite.samples import on_device
 
 SAMPLES = 24  # of an OpInfo
@@ -105,14 +106,14 @@ def capture_calls(op: Any, base: str, dtype: DType) -> Iterator[OpCall]:
 def capture_sample_calls(op: Any, base: str, sample: Any, differentiable: bool) -> Iterator[OpCall]:
     """Yields the calls of a base name that one sample makes on the device; none if the device does not support it."""
     for moved in _move_to_device([sample]):
-        with _Capture(frozenset({base, f"{base}_"})) as capture:
+        with counting_sample(), _Capture(frozenset({base, f"{base}_"})) as capture:
             _run_op(op, moved, differentiable)
         yield from (call for call in capture.found if _is_on_device(call))
 
 
 def capture_calls_in_place(op: Any, base: str, sample: Any, differentiable: bool) -> list[OpCall]:
     """The calls of a base name that a sample makes where it is, forward and backward."""
-    with _Capture(frozenset({base, f"{base}_"})) as capture:
+    with counting_sample(), _Capture(frozenset({base, f"{base}_"})) as capture:
         _run_op(op, sample, differentiable)
     return list(capture.found)
 

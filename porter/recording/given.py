@@ -1,36 +1,36 @@
 """Calls with optional tensors that calls of a case never give at its element type, and others give at theirs.
 
-Time may end before every choice of tensors has been recorded at every type: a case of the rest would seem to need none.
+Steps may end before every choice of tensors is recorded at every type. A case of the rest would seem to need none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from time import process_time
 
 import torch
 
 from porter.core.dtypes import DType, Kind
 from porter.recording.calls import OpCall
+from porter.recording.effort import spent
 from porter.recording.joining import Case
 from porter.recording.left_out import list_optional
 from porter.recording.record import RecordedRun
 from porter.recording.required import Run
 from porter.recording.seen_values import with_arguments
 
-_SECONDS = 4.0  # of this process, with what is read of the calls meanwhile
+_STEPS = 400_000  # with what is read of the calls meanwhile
 _TRIED = 6  # calls of another case
 
 
 def run_at_other_types(cases: Sequence[Case], run: Run) -> Iterator[RecordedRun]:
     """Runs calls of other cases at the floating types of cases that lack their tensors, each once."""
     seen: set[tuple[int, DType]] = set()
-    deadline = process_time() + _SECONDS
+    until = spent() + _STEPS
     for case in cases:
         for dtype in (each for each in case.program.dtypes if each.kind is Kind.FLOATING):
             for call in _list_with_more(case, dtype, cases):
-                if (id(call), dtype) not in seen and process_time() < deadline:
+                if (id(call), dtype) not in seen and spent() < until:
                     seen.add((id(call), dtype))
                     yield from run(_cast(call, dtype))
 

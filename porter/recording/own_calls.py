@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice, product, takewhile
-from time import process_time
 from typing import Any
 
 import torch
@@ -16,17 +15,18 @@ import torch
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.recording.calls import OpCall, capture_calls_in_place, capture_sample_calls
+from porter.recording.effort import spent
 from porter.recording.seen_values import SeenValues, with_arguments
 from porter.recording.size_sets import SETS, Place, SizeSets
 from porter.recording.templates import Template
 from porter.verdict.suite.children import survives
 from porter.verdict.suite.made_opinfos import is_made
 
-SECONDS = 12.0  # of this process, to make the samples of one operator
+STEPS = 1_200_000  # to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
 _KEPT = 10  # of them, that differ in more than sizes
 _MOST_FLAGS = 3  # of a sample, all of whose values are combined
-_ASKED = 12  # part of the time in which samples of one type are asked what they call
+_ASKED = 12  # part of the steps in which samples of one type are asked what they call
 _OTHER_SETS = 1  # of a sample, for element types after the first
 TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", "int32", "bool", "bfloat16"))
 
@@ -42,38 +42,36 @@ class OwnCall:
     place: Place
     changed: Mapping[str, Any] = field(default_factory=dict)
 
-    def capture_near(self, deadline: float) -> Iterator[OpCall]:
-        """Yields calls of the same overload that samples with few other sizes make."""
-        self.sets.extend(deadline)
+    def capture_near(self, until: int) -> Iterator[OpCall]:
+        """Yields calls of the same overload that samples with few other sizes make, until so many steps are spent."""
+        self.sets.extend(until)
         for sample in self.sets.make_near(self.place):
             for call in capture_sample_calls(self.op, self.base, sample, self.place.requires_grad):
                 if call.overload == self.call.overload:
                     yield with_arguments(call, self.changed)
 
 
-def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[OwnCall]:
+def capture_own_calls(op: Any, base: str, steps: int = STEPS) -> Iterator[OwnCall]:
     """Yields calls by element type: those of the first that the operator has vary all sizes, the others some.
 
     The first call of an overload and type is made with each value of an argument, later ones with the next in turn.
-    Time may end before all samples have had their sizes: those of types after the first begin with a call of each.
+    Steps may end before all samples have had their sizes: those of types after the first begin with a call of each.
     """
-    deadline = process_time() + seconds
+    until = spent() + steps
     supported = [each for each in TYPES if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
     torch.manual_seed(0)
-    by_type = [
-        list(_list_walks(op, base, dtype, not i, deadline, seconds / _ASKED)) for i, dtype in enumerate(supported)
-    ]
+    by_type = [list(_list_walks(op, base, dtype, not i, until, steps // _ASKED)) for i, dtype in enumerate(supported)]
     firsts = (calls for walks in by_type[1:] for walk in walks for calls in islice(walk, 1))
     yield from chain.from_iterable(chain(firsts, *chain.from_iterable(by_type)))
 
 
 def _list_walks(
-    op: Any, base: str, dtype: DType, is_first: bool, deadline: float, seconds: float
+    op: Any, base: str, dtype: DType, is_first: bool, until: int, steps: int
 ) -> Iterator[Iterator[Iterator[OwnCall]]]:
     """Yields, for each sample of a type, the calls that it makes at some sizes after the other."""
     differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
-    sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
-    samples, seen = _pick_samples(op, base, dtype, differentiable, seconds)
+    sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), until)
+    samples, seen = _pick_samples(op, base, dtype, differentiable, steps)
     ranks = {Template.of(each).rank for each in samples}
     begun: set[str] = set()
     for at, sample in enumerate(samples):
@@ -105,7 +103,7 @@ def _change(own: OwnCall, changed: Mapping[str, Any]) -> OwnCall:
 
 
 def _pick_samples(
-    op: Any, base: str, dtype: DType, differentiable: bool, seconds: float
+    op: Any, base: str, dtype: DType, differentiable: bool, steps: int
 ) -> tuple[Sequence[Any], SeenValues]:
     """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
 
@@ -120,7 +118,7 @@ def _pick_samples(
         return [], SeenValues.of(())
     captures: tuple[Callable[..., Iterable[OpCall]], ...] = (capture_calls_in_place, capture_sample_calls)
     for capture in captures:
-        asked = _take_until(process_time() + seconds, samples)
+        asked = _take_until(spent() + steps, samples)
         calls = [list(capture(op, base, sample, differentiable)) for sample in asked]
         if any(calls):
             break
@@ -141,13 +139,13 @@ def _pick_samples(
     return _put_ranks_first(kept), SeenValues.of(call for made in calls for call in made)
 
 
-def _take_until(deadline: float, samples: Iterable[Any]) -> Iterator[Any]:
-    """Samples while there is time, in seconds of the process."""
-    yield from takewhile(lambda _: process_time() < deadline, samples)
+def _take_until(until: int, samples: Iterable[Any]) -> Iterator[Any]:
+    """Samples until so many steps are spent."""
+    yield from takewhile(lambda _: spent() < until, samples)
 
 
 def _put_ranks_first(samples: Sequence[Any]) -> list[Any]:
-    """The samples with the first of each rank before the others: time may end before all have had their sizes."""
+    """The samples with the first of each rank before the others: steps may end before all have had their sizes."""
     firsts: dict[int, Any] = {}
     for sample in samples:
         firsts.setdefault(Template.of(sample).rank, sample)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from math import prod
-from time import process_time
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
@@ -21,6 +20,7 @@ from porter.recording.call_programs import read_call_arguments
 from porter.recording.concatenation import find_concatenation
 from porter.recording.coordinates import find_map
 from porter.recording.distinct import find_distinct
+from porter.recording.effort import spent
 from porter.recording.given import run_at_other_types
 from porter.recording.joining import (
     Case,
@@ -41,7 +41,7 @@ from porter.recording.reading import read_runs
 from porter.recording.record import RecordedRun, find_opinfos
 from porter.recording.required import Run, cover_left_out
 from porter.recording.resampling import find_resampling
-from porter.recording.running import MORE_SECONDS, Near, run_calls, run_with_type
+from porter.recording.running import MORE_STEPS, Near, run_calls, run_with_type
 from porter.recording.windows import find_window
 
 _ENOUGH = 8  # calls of a case
@@ -69,9 +69,9 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
         found.setdefault(ran.call.name, []).append(ran)
         plain[id(ran)] = source
     made = [
-        _find_map_or_programs(name, runs, Near(origins, plain, process_time() + MORE_SECONDS, lost), lost)
+        _find_map_or_programs(name, runs, Near(origins, plain, spent() + MORE_STEPS, lost), lost)
         for name, runs in sorted(found.items())
-    ]  # each with time of its own: what programs take to be found of the overloads before it is none of it
+    ]  # each with steps of its own
     made += [_refuse_all(name, lost) for name in sorted(lost.found.keys() - found.keys())]
     made = [with_conversions(each, found.get(each.name, ())) for each in made]
     return tuple(replace(each, lost=lost.list_of(each.name)) for each in made)

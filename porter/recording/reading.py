@@ -10,6 +10,7 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.recording.calls import OpCall
+from porter.recording.effort import count_reading
 from porter.recording.joining import Observed, observe
 from porter.recording.lost import Losses
 from porter.recording.record import RecordedRun
@@ -31,6 +32,7 @@ def read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed]
         kind = _describe(ran.call)
         if not ran.runs or in_row[kind] >= _ALIKE:  # host code answers a call without runs
             continue
+        count_reading(ran.runs)
         try:
             observed.append(observe(ran))
         except PorterError as error:

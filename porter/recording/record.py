@@ -17,6 +17,7 @@ from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Case, Expr, Graph
 from porter.mpsgraph.recording import CallSummary, LoopForm, NotRecorded, Recording
 from porter.recording.cases import RecordedCall, build_cases, find_unknown_numbers
+from porter.recording.effort import counting_graphs
 from porter.recording.expressions import build_expression
 from porter.recording.flow import check_flow
 from porter.recording.loop_form import describe_loop_form
@@ -181,13 +182,9 @@ def run_call(call: OpCall) -> RecordedRun:
 
     runs: list[GraphRun] = []
     given = {name: tensor.detach().cpu() for name, tensor in call.tensors().items()}
-    recorder = host.recorder()
     before = _other_kernels()
-    recorder.on_run = runs.append
-    try:
+    with counting_graphs(runs):
         result = call.run()
-    finally:
-        recorder.on_run = None
     leaves = [v for v in pytree.tree_leaves(result) if v is None or isinstance(v, torch.Tensor)]
     made = {i: each for i, each in enumerate(leaves) if each is not None}
     return RecordedRun(call, given, tuple(runs), tuple(made.values()), _other_kernels() > before, tuple(made))

@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from porter.recording.calls import OpCall
+from porter.recording.effort import count_call
 from porter.verdict.suite.children import survives_each
 
 _MOST = 4  # values of an argument, if these are choices rather than sizes
@@ -117,6 +118,7 @@ def _lacks_tensors(call: OpCall) -> bool:
 
 
 def _runs_on_cpu(call: OpCall) -> bool:
+    count_call(sum(each.numel() for each in call.tensors().values()))
     arguments = pytree.tree_map(lambda each: each.cpu() if isinstance(each, torch.Tensor) else each, call.arguments)
     with suppress(Exception), torch.no_grad():  # whatever the CPU's checks raise
         OpCall(call.overload, arguments).run()

@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from time import process_time
 from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.recording.templates import Memory, Sizes, Slot, Template
+from porter.recording.effort import count_call, spent
+from porter.recording.templates import Memory, Sizes, Slot, Template, count_elements
 from porter.verdict.suite.margins import Margins, has_nan
 
 SETS = 12  # of a sample in all of its ranks and dimensions, besides those with one size varied alone
@@ -57,10 +57,10 @@ Runs = Callable[[SampleInput], Any]
 
 
 class SizeSets:
-    """Makes the samples of one operator, until a deadline."""
+    """Makes the samples of one operator, until so many steps are spent."""
 
-    def __init__(self, run: Runs, deadline: float) -> None:
-        self._run, self._deadline = run, deadline
+    def __init__(self, run: Runs, until: int) -> None:
+        self._run, self._until = run, until
         self._random = random.Random(0)
         self._drops_dimensions = False  # the last call that was tried
         self._tried: dict[tuple[Template, frozenset[tuple[Slot, int]]], tuple[bool, bool]] = {}
@@ -133,9 +133,9 @@ class SizeSets:
     def _choose(self, groups: Sequence[_Group]) -> tuple[_Group, ...]:
         return tuple(self._random.sample(groups, self._random.randint(1, len(groups))))
 
-    def extend(self, deadline: float) -> None:
-        """Goes on until another deadline."""
-        self._deadline = deadline
+    def extend(self, until: int) -> None:
+        """Goes on until other steps are spent."""
+        self._until = until
 
     def _widen(self, template: Template) -> Template | None:
         """The template with one dimension more in front of the tensors of most dimensions, if the CPU accepts it."""
@@ -248,7 +248,7 @@ class SizeSets:
         return any(self._is_accepted(template, _with(original, slots, each)) for each in others)
 
     def _is_accepted(self, template: Template, sizes: Sizes) -> bool:
-        if process_time() > self._deadline:
+        if spent() > self._until:
             return False
         key = template, frozenset(sizes.items())
         if key not in self._tried:
@@ -260,7 +260,9 @@ class SizeSets:
         with suppress(Exception), warnings.catch_warnings(), torch.no_grad():  # whatever the CPU's checks raise
             warnings.simplefilter("ignore")
             margins = Margins()
-            result = self._run(template.make(sizes, memory=margins.place))
+            made = template.make(sizes, memory=margins.place)
+            count_call(count_elements(made))
+            result = self._run(made)
             self._drops_dimensions = _has_size_of_one(result)
             return margins.are_intact() and (template.has_nan or not has_nan(result))
         return False

@@ -85,6 +85,12 @@ class Template:
         return _scale(leaf, factor) if isinstance(leaf, float) else sizes.get(Slot(at, -1), leaf)
 
 
+def count_elements(sample: SampleInput) -> int:
+    """The elements of all tensors of a sample."""
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return sum(each.numel() for each in leaves if isinstance(each, torch.Tensor))
+
+
 def _scale(value: float, factor: float) -> float:
     """Another number; of one that is almost 0, a larger one: cache keys of host code have six decimals of it."""
     is_tiny = 0 < abs(value) < _TINY and factor != 1

@@ -258,6 +258,11 @@ def recorder() -> Recorder:
     return _started[0][1].recorder
 
 
+def find_recorder() -> Recorder | None:
+    """What records MPSGraph in this process; None before it is started."""
+    return recorder() if _started else None
+
+
 def compiler() -> Compiler:
     """What compiles kernels in this process, once it is started."""
     return _started[0][1].compiler

@@ -13,7 +13,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 from porter.core.dtypes import FLOAT
 from porter.recording import own_calls
 from porter.recording.calls import OpCall, capture_calls_in_place
-from porter.recording.own_calls import SECONDS, _pick_samples, capture_own_calls
+from porter.recording.own_calls import STEPS, _pick_samples, capture_own_calls
 from porter.recording.seen_values import SeenValues
 from porter.recording.templates import Template
 from porter.verdict.suite.made_opinfos import make_opinfo
@@ -35,27 +35,27 @@ def test_scalars_that_branches_ask_for_are_among_few_samples() -> None:
         def __call__(self, sample: torch.Tensor, number: float) -> torch.Tensor:
             return torch.add(sample, number)
 
-    samples, _ = _pick_samples(Added(), "add", FLOAT, False, SECONDS)
+    samples, _ = _pick_samples(Added(), "add", FLOAT, False, STEPS)
     picked = [sample.args[0] for sample in samples if sample.input.ndim == 2]
     assert picked == [0.5, 0.0, -1.5, float("inf"), -float("inf")]
 
 
 @pytest.mark.parametrize(("base", "ranks"), [("nll_loss_backward", {1, 2}), ("nll_loss2d_forward", {4, 5})])
 def test_samples_call_the_operator(base: str, ranks: set[int]) -> None:
-    picked, seen = _pick_samples(LOSS, base, FLOAT, True, SECONDS)
+    picked, seen = _pick_samples(LOSS, base, FLOAT, True, STEPS)
     assert {Template.of(each).rank for each in picked} <= ranks
     assert any("weight" in each.kwargs for each in picked)
     assert any(name == "ignore_index" for _, name in seen.values)
 
 
 def test_samples_that_are_not_asked_stay() -> None:
-    picked, seen = _pick_samples(LOSS, "nll_loss_backward", FLOAT, True, 0.0)
+    picked, seen = _pick_samples(LOSS, "nll_loss_backward", FLOAT, True, 0)
     assert {Template.of(each).rank for each in picked} >= {4} and not seen.values
 
 
 def test_flags_that_no_sample_has_together_are_combined() -> None:
     [pool] = [op for op in op_db if op.full_name == "nn.functional.max_pool2d"]
-    picked, _ = _pick_samples(pool, "max_pool2d_backward", FLOAT, True, 0.0)
+    picked, _ = _pick_samples(pool, "max_pool2d_backward", FLOAT, True, 0)
     flags = {(each.kwargs["ceil_mode"], each.kwargs["return_indices"]) for each in picked}
     assert flags == {(False, False), (False, True), (True, False), (True, True)}
 
@@ -76,7 +76,7 @@ class Listed:
 def test_a_rank_that_few_samples_have_is_among_the_first() -> None:
     many = [SampleInput(torch.rand(2, 2, 2), args=args) for args in product((0, 1, 2), repeat=3)]
     picked, _ = _pick_samples(
-        Listed([*many, SampleInput(torch.rand(2, 2), args=(0, 0, 0))]), "add", FLOAT, False, SECONDS
+        Listed([*many, SampleInput(torch.rand(2, 2), args=(0, 0, 0))]), "add", FLOAT, False, STEPS
     )
     assert [each.input.ndim for each in picked][:3] == [3, 2, 3]
 
@@ -90,7 +90,7 @@ def test_samples_call_an_operator_that_only_the_device_has(monkeypatch: pytest.M
     monkeypatch.setattr(SeenValues, "of", lambda calls: calls)
     flags = product((False, True), repeat=2)
     samples = [SampleInput(torch.rand(2), kwargs={"indices": one, "ceil": other}) for one, other in flags]
-    picked, _ = _pick_samples(Listed(samples[1:]), "mps_only", FLOAT, False, SECONDS)
+    picked, _ = _pick_samples(Listed(samples[1:]), "mps_only", FLOAT, False, STEPS)
     assert [each.kwargs for each in picked] == [{"indices": False, "ceil": flag} for flag in (True, False)]
 
 

@@ -21,7 +21,7 @@ from porter.recording.calls import OpCall
 from porter.recording.lost import Losses
 from porter.recording.programs import find_programs
 from porter.recording.record import RecordedRun
-from porter.recording.running import MORE_SECONDS, Near
+from porter.recording.running import MORE_STEPS, Near
 
 from .graphs import GraphBuilder
 
@@ -432,18 +432,18 @@ def test_calls_that_another_program_computes_too_decide_nothing(monkeypatch: pyt
     assert [[each.name for each in calls] for calls in own] == [["a"], ["d"], ["a"]]
 
 
-def test_each_overload_has_time_of_its_own_for_more_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, left = [0.0], []
+def test_each_overload_has_steps_of_its_own_for_more_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, left = [0], []
 
     def find(name: str, runs: object, more: Near, lost: Losses) -> Programs:
-        left.append(more.deadline - now[0])
+        left.append(more.until - now[0])
         now[0] += 100
         return Programs(name, ())
 
     calls = call_mean((3, 5, 7), 1), call_total((3, 5, 7), (1,))
     monkeypatch.setattr("porter.verdict.suite.dispatched.check_gradients", lambda: None)
-    monkeypatch.setattr(programs, "process_time", lambda: now[0])
+    monkeypatch.setattr(programs, "spent", lambda: now[0])
     monkeypatch.setattr(programs, "run_calls", lambda *_: [(each, None) for each in calls])
     monkeypatch.setattr(programs, "_find_map_or_programs", find)
     programs.record_programs("mean")
-    assert left == [MORE_SECONDS, MORE_SECONDS]
+    assert left == [MORE_STEPS, MORE_STEPS]

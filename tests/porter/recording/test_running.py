@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -27,7 +26,7 @@ def _call(*shape: int) -> OpCall:
 class _OwnCall(OwnCall):
     """A call whose near ones have the first size doubled, one time after the other."""
 
-    def capture_near(self, deadline: float) -> Iterator[OpCall]:
+    def capture_near(self, until: int) -> Iterator[OpCall]:
         size, *others = self.call.tensors()["self"].shape
         yield from (_call(size * 2**i, *others) for i in range(1, 60))
 
@@ -51,7 +50,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, least: int, made: Sequence[OwnCall]) -
         return RecordedRun(call, {"self": given}, (graph,), (given,), False)
 
     monkeypatch.setattr(running, "run_call", run)
-    monkeypatch.setattr(running, "capture_own_calls", lambda op, base, seconds: iter(made))
+    monkeypatch.setattr(running, "capture_own_calls", lambda op, base, steps: iter(made))
     ran = [each.call.tensors()["self"].shape for each, _ in run_calls([None], "neg", Losses())]
     return [tuple(each) for each in ran], tried
 
@@ -71,8 +70,8 @@ def test_a_rank_that_never_runs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
 class _OwnNorm(_OwnCall):
     """A call of `norm` whose near ones have the first size doubled."""
 
-    def capture_near(self, deadline: float) -> Iterator[OpCall]:
-        yield from (_norm(*call.tensors()["self"].shape) for call in super().capture_near(deadline))
+    def capture_near(self, until: int) -> Iterator[OpCall]:
+        yield from (_norm(*call.tensors()["self"].shape) for call in super().capture_near(until))
 
 
 def _norm(*shape: int) -> OpCall:
@@ -90,6 +89,6 @@ def test_calls_that_were_given_a_type_have_near_ones_too(monkeypatch: pytest.Mon
     plain = run(own.call)
     [(typed, source)] = run_with_type([plain], {"norm.ScalarOpt_dim_dtype"}, Losses())
     assert source is plain and typed.call.arguments["dtype"] == torch.float32
-    near = list(islice(Near({id(plain): own}, {id(typed): plain}, math.inf, Losses()).run_near(typed), 2))
+    near = list(islice(Near({id(plain): own}, {id(typed): plain}, 10**12, Losses()).run_near(typed), 2))
     assert [each.call.name for each in near] == ["norm.ScalarOpt_dim_dtype"] * 2
     assert [tuple(each.call.tensors()["self"].shape) for each in near] == [(4, 3), (8, 3)]
