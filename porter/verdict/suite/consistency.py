@@ -189,9 +189,13 @@ class Consistency(TestCase):
             if dense is None:
                 raise
             same(op, dtype, sample, got, dense, label)
-        held = pytree.tree_leaves(given)
+        held, started = pytree.tree_leaves(given), pytree.tree_leaves(((before.input, *before.args), before.kwargs))
+        compared = {id(each) for each in pytree.tree_leaves(got)}
         for i, theirs in written.items():
-            same(op, dtype, sample, held[i], theirs, f"{label}argument {i}: ")
+            if id(held[i]) not in compared:
+                same(op, dtype, sample, held[i], theirs, f"{label}argument {i}: ")
+            if samples.has_written_beside(started[i], held[i]):
+                self.fail(f"{label}argument {i}: wrote outside of it, in the same memory\n{summary(sample)}")
 
     def dense_result(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: Any) -> Any:
         """What the CPU gives for the same elements in dense memory; None unless that contradicts what it gave.

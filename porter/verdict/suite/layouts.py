@@ -12,6 +12,7 @@ import torch
 Transform = Callable[[torch.Tensor], torch.Tensor]
 
 OFFSET = 3
+CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by the number of dimensions
 
 
 def transpose(t: torch.Tensor) -> torch.Tensor:
@@ -25,6 +26,16 @@ def take_every_second(t: torch.Tensor) -> torch.Tensor:
 def shift(t: torch.Tensor) -> torch.Tensor:
     storage = torch.cat([t.new_ones(OFFSET), t.flatten()])
     return storage[OFFSET:].view(t.shape)
+
+
+def put_channels_last(t: torch.Tensor) -> torch.Tensor:
+    """Channels beside each other in memory, where a tensor has as many dimensions as an image or a volume."""
+    return t.contiguous(memory_format=CHANNELS_LAST[t.ndim]) if t.ndim in CHANNELS_LAST else t
+
+
+def cut_channels_last(t: torch.Tensor) -> torch.Tensor:
+    """Part of a larger tensor with channels last, which is not dense itself."""
+    return put_channels_last(torch.cat([t, t[..., :1]], -1))[..., :-1] if t.ndim in CHANNELS_LAST else t
 
 
 def make_dense(value: Any) -> Any:

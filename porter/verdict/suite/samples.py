@@ -86,6 +86,20 @@ def _differs(old: torch.Tensor, new: torch.Tensor) -> bool:
     return not bool(same.all())
 
 
+def has_written_beside(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Whether the memory that a tensor is part of has changed where the tensor has no element.
+
+    One that has another place in memory, or memory of another size, is a result of its own.
+    """
+    kept = (before.shape, before.stride(), before.storage_offset(), before.untyped_storage().nbytes())
+    if kept != (after.shape, after.stride(), after.storage_offset(), after.untyped_storage().nbytes()):
+        return False
+    is_beside = torch.ones(kept[-1] // before.element_size(), dtype=torch.bool)
+    is_beside.as_strided(*kept[:3]).fill_(False)
+    old, new = (each.detach().as_strided((len(is_beside),), (1,), 0).cpu()[is_beside] for each in (before, after))
+    return _differs(old, new)
+
+
 def overlaps_itself(tensor: torch.Tensor) -> bool:
     """Whether several elements are one in memory."""
     return any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.gradients import make_seeds, run_forward
-from porter.verdict.suite.layouts import LAYOUTS, Transform, expand, make_dense
+from porter.verdict.suite.layouts import LAYOUTS, Transform, expand, make_dense, put_channels_last
 from porter.verdict.suite.refusals import REFUSALS
 
 Seeds = list[torch.Tensor]
@@ -31,7 +32,16 @@ def expand_first(tensor: torch.Tensor) -> torch.Tensor:
     return tensor[:1].expand(tensor.shape) if tensor.ndim and len(tensor) else tensor
 
 
-SEEDS = {**LAYOUTS, "expanded from one element": expand_one, "expanded in the first dimension": expand_first}
+OPERANDS = {
+    **{name: change for name, change in LAYOUTS.items() if change is not expand},
+    "channels last": put_channels_last,
+}
+SEEDS = {
+    **LAYOUTS,
+    "channels last": put_channels_last,
+    "expanded from one element": expand_one,
+    "expanded in the first dimension": expand_first,
+}
 
 
 def vary_seeds(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, Seeds]]:
@@ -48,9 +58,9 @@ def vary_operands(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, Sample
 
     Of elements that are expanded to equal ones, an operator that picks some may pick others than the CPU.
     """
-    for name, change in ((name, change) for name, change in LAYOUTS.items() if change is not expand):
+    for name, change in OPERANDS.items():
         varied = sample.transform(lambda value, change=change: _change_leaf(value, change))
-        if _is_differentiated(op, varied, None):
+        if _has_other_layout(sample, varied) and _is_differentiated(op, varied, None):
             yield name, varied
 
 
@@ -58,6 +68,11 @@ def make_dense_leaves(sample: SampleInput) -> SampleInput:
     """The sample with the same elements in dense memory."""
     made: SampleInput = sample.transform(lambda value: _change_leaf(value, make_dense))
     return made
+
+
+def _has_other_layout(sample: SampleInput, varied: SampleInput) -> bool:
+    leaves = zip(*(pytree.tree_leaves((each.input, each.args, each.kwargs)) for each in (sample, varied)), strict=True)
+    return any(_differ(one, other) for one, other in leaves if _is_strided(one))
 
 
 def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -75,6 +90,10 @@ def _is_differentiated(op: OpInfo, sample: SampleInput, seeds: Seeds | None) -> 
 
 
 def _change_leaf(value: Any, change: Transform) -> Any:
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+    if not _is_strided(value):
         return value
     return change(value.detach()).requires_grad_(value.requires_grad)
+
+
+def _is_strided(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided

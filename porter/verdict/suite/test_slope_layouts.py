@@ -12,17 +12,27 @@ from contextlib import contextmanager
 
 import torch
 from torch.testing._internal.common_device_type import OpDTypes
-from torch.testing._internal.opinfo.core import OpInfo
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.consistency import instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.gradients import Gradients
+from porter.verdict.suite.layouts import CHANNELS_LAST
 from porter.verdict.suite.opinfos import opinfos, parametrize_over
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.slope_layouts import make_dense_leaves, vary_operands, vary_seeds
+from porter.verdict.suite.variations.channels_last import pick_images
 
 OPINFOS = opinfos(get_context())
 SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+
+
+def list_samples(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+    """A few samples, with an image and a volume among them if there are any."""
+    picked = OPINFOS.pick_samples(op, dtype, requires_grad=True)
+    every = OPINFOS.samples(op, dtype, requires_grad=True)
+    missing = [rank for rank in CHANNELS_LAST if not pick_images(picked, rank)]
+    return [*picked, *(image for rank in missing for image in pick_images(every, rank)[:1])]
 
 
 @contextmanager
@@ -42,7 +52,7 @@ class TestSlopeLayouts(Gradients):
     @parametrize_over(SLOPES, dtypes=OpDTypes.supported_backward, allowed_dtypes=[torch.float32])
     def test_slopes_by_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op, slopes=True):
-            for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
+            for sample in list_samples(op, dtype):
                 for label, each in vary_operands(op, sample):
                     with self.asking(), telling(label):
                         self.match_slopes(op, dtype, each, device, f"{label}: ", dense=make_dense_leaves(each))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from itertools import chain
 
 import torch
@@ -16,12 +17,14 @@ from porter.verdict.suite.consistency import instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.gradients import Gradients
 from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.overloads import call_overload
 from porter.verdict.suite.variations import VARIATIONS
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 OPINFOS = opinfos(get_context())
 FORWARD = OPINFOS.select("mps_ops_modifier")
 BACKWARD = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+CALLING = [*FORWARD, *(op for op in BACKWARD if op.formatted_name not in {each.formatted_name for each in FORWARD})]
 # Samples whose first was made to see whether there are any: the test goes on with them.
 _pending: dict[tuple[str, str, torch.dtype], Iterator[Varied]] = {}
 
@@ -35,6 +38,9 @@ class TestVariations(Gradients):
         """Judges every sample of a variation. Where values count, some samples as OpInfo gives them come first."""
         found = _pending.pop((variation.name, op.formatted_name, dtype), None)
         varied = variation.list_samples(OPINFOS, op, dtype) if found is None else found
+        if variation.calls_overloads:
+            op = copy(op)
+            op.op = call_overload
         if variation.expectation is Expectation.REFUSAL:
             for label, sample in varied:
                 with self.noting():
@@ -50,7 +56,8 @@ class TestVariations(Gradients):
                         self.match_slopes(op, dtype, sample, device, f"{label}: ")
         else:
             with self.count_calls(dtype, op):
-                self.match_all(op, dtype, OPINFOS.put_after_given(op, dtype, varied), device, self.same_or_as_near)
+                every = varied if variation.calls_overloads else OPINFOS.put_after_given(op, dtype, varied)
+                self.match_all(op, dtype, every, device, self.same_or_as_near)
 
 
 def _applies(variation: Variation) -> Callable[[OpInfo, torch.dtype], bool]:
@@ -75,9 +82,8 @@ def _make_test(variation: Variation) -> Callable[..., None]:
     slopes = variation.expectation is Expectation.GRADIENTS
     dtypes = variation.dtypes or (OPINFOS.grad_dtypes if slopes else OPINFOS.dtypes)
     supported = {"dtypes": OpDTypes.supported_backward} if slopes else {}
-    decorate = parametrize_over(
-        BACKWARD if slopes else FORWARD, applies=_applies(variation), allowed_dtypes=dtypes, **supported
-    )
+    ops = CALLING if variation.calls_overloads else BACKWARD if slopes else FORWARD
+    decorate = parametrize_over(ops, applies=_applies(variation), allowed_dtypes=dtypes, **supported)
     return decorate(test)  # type: ignore[no-any-return]
 
 

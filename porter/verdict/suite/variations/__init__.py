@@ -6,6 +6,14 @@ with a `Variation`, and its name in `VARIATIONS`.
 
 from __future__ import annotations
 
+from porter.verdict.suite.variations import channels_last, index_types, outs, ranks
 from porter.verdict.suite.variations.variation import Variation
 
-VARIATIONS: tuple[Variation, ...] = ()
+VARIATIONS: tuple[Variation, ...] = (
+    channels_last.CHANNELS,
+    index_types.INDEX_TYPES,
+    index_types.SLOPES_BY_INDEX_TYPES,
+    outs.OUTS,
+    ranks.FEW,
+    ranks.EVERY,
+)

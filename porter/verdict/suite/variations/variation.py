@@ -38,6 +38,9 @@ class Variation:
     It yields what the CPU computes, or for `REFUSAL` what the CPU refuses; an empty list means that the variation does
     not apply, and there is no test. Tests come in `dtypes` only (`None`: all that the run has). Samples of a
     variation of `GRADIENTS` require them. A `thorough` one costs more than a verdict may take by default.
+
+    Samples of one that `calls_overloads` are of `overloads.call_overload`; no others come before them. The OpInfos
+    whose gradients call an operator under test have some too.
     """
 
     name: str
@@ -46,7 +49,10 @@ class Variation:
     expectation: Expectation = Expectation.VALUES
     dtypes: Sequence[torch.dtype] | None = (torch.float32,)
     thorough: bool = False
+    calls_overloads: bool = False
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise ValueError(f"{self.name!r} names a test, so it has to be an identifier")
+        if self.calls_overloads and self.expectation is Expectation.GRADIENTS:
+            raise ValueError("an overload has no gradients of its own: that of the gradient is one itself")

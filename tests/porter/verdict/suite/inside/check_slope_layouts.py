@@ -17,6 +17,8 @@ from porter.verdict.suite.slope_layouts import SEEDS, make_dense_leaves, vary_op
 device = aten_overlay.start()
 SAMPLE = SampleInput(torch.randn(4, 3, requires_grad=True), args=(torch.randn(4, 3),))
 
+IMAGE = SampleInput(torch.randn(2, 3, 4, 5, requires_grad=True), args=(torch.randn(2, 3, 4, 5),))
+
 
 def read_dense(tensor: torch.Tensor) -> torch.Tensor:
     """What a kernel of the device reads that takes a tensor for dense."""
@@ -66,16 +68,20 @@ def multiply(wrong: str) -> Any:
 
 
 def test_gradients_that_come_in_have_every_layout(suite: Any) -> None:
-    found = dict(vary_seeds(multiply("slope"), SAMPLE))
+    found = dict(vary_seeds(multiply("slope"), IMAGE))
     assert list(found) == list(SEEDS)
     for label, seeds in found.items():
-        suite.match_slopes(multiply("slope"), torch.float32, SAMPLE, "mps", label, seeds)
+        suite.match_slopes(multiply("slope"), torch.float32, IMAGE, "mps", label, seeds)
     assert len(results.get_record("test_layouts").findings) == len(SEEDS)
 
 
+def test_gradients_of_fewer_dimensions_have_no_channels() -> None:
+    assert SEEDS.keys() - dict(vary_seeds(multiply("slope"), SAMPLE)) == {"channels last"}
+
+
 def test_operands_have_every_layout(suite: Any) -> None:
-    found = dict(vary_operands(multiply("operand"), SAMPLE))
-    assert list(found) == ["transposed", "every second element", "storage offset"]
+    found = dict(vary_operands(multiply("operand"), IMAGE))
+    assert list(found) == ["transposed", "every second element", "storage offset", "channels last"]
     for label, each in found.items():
         dense = make_dense_leaves(each)
         suite.match_slopes(multiply("operand"), torch.float32, each, "mps", label, dense=dense)

@@ -1,0 +1,95 @@
+"""Calls of ATen's own overloads: those that an operator's samples end in on the CPU, forward and backward.
+
+A Python function has fewer arguments than the rows that it calls: no `out=` of `avg_pool2d`, no call of a backward.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from porter.verdict.suite.backward import run_backward
+from porter.verdict.suite.context import base_name
+
+Overload = torch._ops.OpOverload
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an overload with arguments on the CPU, which nothing has written to."""
+
+    overload: Overload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """`gather`, `median.dim`: the name of the row."""
+        return name_row(self.overload)
+
+    def make_sample(self, overload: Overload | None = None, **others: Any) -> SampleInput:
+        """A sample for `call_overload` of this overload or another one, with other arguments by name added, and without
+        those that the other one does not take.
+
+        Raises ValueError if the call has no positional argument.
+        """
+        if not self.args:
+            raise ValueError(f"{self.name} has no argument that may be the input of a sample")
+        first, *rest = self.args
+        called = overload or self.overload
+        named = {**self.kwargs, **others}
+        kwargs = {each.name: named[each.name] for each in called._schema.arguments if each.name in named}
+        return SampleInput(first, args=tuple(rest), kwargs={**kwargs, "overload": name_row(called)})
+
+
+def call_overload(*args: Any, overload: str, **kwargs: Any) -> Any:
+    """Calls the overload of a row, as `median.dim_values`. Raises what it does."""
+    base, _, name = overload.partition(".")
+    return getattr(getattr(torch.ops.aten, base), name or "default")(*args, **kwargs)
+
+
+def name_row(overload: Overload) -> str:
+    """The name of a row, as native_functions.yaml has it."""
+    name: str = overload._schema.overload_name
+    return overload._schema.name.removeprefix("aten::") + (f".{name}" if name else "")
+
+
+def record_calls(op: OpInfo, samples: Iterable[SampleInput], bases: Collection[str]) -> Iterator[Call]:
+    """Yields the calls of operators, by their ATen base names, that write to no argument; backward ones as well.
+
+    Samples that require gradients are differentiated. What the CPU refuses ends in no call.
+    """
+    for sample in samples:
+        with _Recording(bases) as recording, suppress(Exception):
+            results = op(sample.input, *sample.args, **sample.kwargs)
+            run_backward([each for each in pytree.tree_leaves(results) if _requires_gradient(each)])
+        yield from recording.calls
+
+
+class _Recording(TorchDispatchMode):
+    """Keeps the calls that are made, with the arguments as they were."""
+
+    def __init__(self, bases: Collection[str]) -> None:
+        super().__init__()
+        self._bases = bases
+        self.calls: list[Call] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        if base_name(func._schema.name) in self._bases and not func._schema.is_mutable:
+            kept = pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.detach(), (args, named))
+            self.calls.append(Call(func, *kept))
+        return func(*args, **named)
+
+
+def _requires_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad

@@ -1,0 +1,125 @@
+"""Results written to tensors in other memory layouts, by the rows that take them, as `median.dim_values`.
+
+Of several results each has another layout. Host code that takes one for all writes to places that are not its own, and
+so does a kernel that fills memory from its start; what is beside the elements of a result has to stay.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.layouts import OFFSET
+from porter.verdict.suite.opinfos import OpInfos, take_spread
+from porter.verdict.suite.overloads import Call, Overload, call_overload, name_row, record_calls
+from porter.verdict.suite.variations.variation import Operators, Variation
+
+_FILLING = 7  # what results hold before, so that one which nobody writes to differs
+_MOST_ELEMENTS = 4096
+_MOST_CALLS = 2  # of each row
+_OF_RESULTS = ("dtype", "layout", "device", "pin_memory")  # of a factory, which has no say where it gets tensors
+Place = Callable[[torch.Tensor], torch.Tensor]
+
+
+def place_with_offset(result: torch.Tensor) -> torch.Tensor:
+    """Dense memory that does not begin with the first element, nor end with the last."""
+    return _fill(result.numel() + 2 * OFFSET, result)[OFFSET : OFFSET + result.numel()].view(result.shape)
+
+
+def place_reversed(result: torch.Tensor) -> torch.Tensor:
+    """The last dimension outermost in memory."""
+    dims = tuple(range(result.ndim))[::-1]
+    return _fill(result.numel(), result).view(result.permute(dims).shape).permute(dims)
+
+
+def place_apart(result: torch.Tensor) -> torch.Tensor:
+    """Every second element of memory, after the first few."""
+    shape = (*result.shape, 2)
+    return _fill(2 * result.numel() + OFFSET, result)[OFFSET:].view(shape)[..., 0]
+
+
+def place_channels_last(result: torch.Tensor) -> torch.Tensor:
+    """Channels last, where a tensor has as many dimensions as an image or a volume; else as `place_reversed`."""
+    layouts = {4: torch.channels_last, 5: torch.channels_last_3d}
+    if result.ndim not in layouts:
+        return place_reversed(result)
+    return torch.full_like(result, _FILLING, memory_format=layouts[result.ndim])
+
+
+PLACES: Mapping[str, Place] = {
+    "with an offset": place_with_offset,
+    "reversed": place_reversed,
+    "apart": place_apart,
+    "channels last": place_channels_last,
+}
+
+
+def list_outs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Calls of the rows under test that write to tensors which they are given, where the CPU computes that."""
+    slopes = op.supports_autograd and dtype.is_floating_point
+    samples = take_spread(opinfos.samples(op, dtype, requires_grad=slopes))
+    chosen: dict[str, list[tuple[Call, Overload, list[torch.Tensor]]]] = {}
+    for call in record_calls(op, samples, opinfos.context.bases):
+        for overload in find_outs(call.overload, opinfos.context.rows):
+            results = _compute(call)
+            ranks = [len(first.shape) for _, _, (first, *_) in chosen.get(name_row(overload), [])]
+            if results and sum(map(torch.numel, results)) <= _MOST_ELEMENTS and results[0].ndim not in ranks:
+                chosen.setdefault(name_row(overload), []).append((call, overload, results))
+    for calls in chosen.values():
+        largest = sorted(calls, key=lambda one: -one[2][0].ndim)[:_MOST_CALLS]
+        yield from keep_computed(call_overload, [varied for one in largest for varied in vary_outs(*one)])
+
+
+def find_outs(overload: Overload, rows: Collection[str] = ()) -> Iterator[Overload]:
+    """The overloads that write what this one returns to tensors, of the rows with these names if there are any."""
+    packet = overload.overloadpacket
+    for other in (getattr(packet, name) for name in packet.overloads()):
+        outs = [each for each in other._schema.arguments if each.is_out]
+        read = {each.name: str(each.type) for each in other._schema.arguments if not each.is_out}
+        taken = {each.name: str(each.type) for each in overload._schema.arguments}
+        of_results = {name for name in _OF_RESULTS if name not in read}
+        is_same = read == {name: kind for name, kind in taken.items() if name not in of_results}
+        if is_same and {str(each.type) for each in outs} == {"Tensor"} and (not rows or name_row(other) in rows):
+            yield other
+
+
+def vary_outs(call: Call, overload: Overload, results: Sequence[torch.Tensor]) -> Iterator[Varied]:
+    """Yields samples for `call_overload` that write to other tensors, with names for messages: each result in each
+    layout, and results of other shapes, which are to be resized.
+    """
+    names = [each.name for each in overload._schema.arguments if each.is_out]
+    places, tried = list(PLACES.items()), []
+    for turn in range(len(places)):
+        chosen = [places[(turn + at) % len(places)] for at in range(len(results))]
+        told = ", ".join(f"{name} {label}" for name, (label, _) in zip(names, chosen, strict=True))
+        outs = [place(result) for result, (_, place) in zip(results, chosen, strict=True)]
+        layouts = [(out.stride(), out.storage_offset()) for out in outs]
+        if layouts not in tried:
+            tried.append(layouts)
+            yield f"{name_row(overload)}: {told}", _make_sample(call, overload, names, outs)
+    larger = [result.new_full([size + 1 for size in result.shape] or [2], _FILLING) for result in results]
+    for told, outs in (("of no elements", [result.new_empty(0) for result in results]), ("of other shapes", larger)):
+        yield f"{name_row(overload)}: results {told}", _make_sample(call, overload, names, outs)
+
+
+def _make_sample(call: Call, overload: Overload, names: Sequence[str], outs: Sequence[torch.Tensor]) -> SampleInput:
+    return call.make_sample(overload, **dict(zip(names, outs, strict=True)))
+
+
+def _compute(call: Call) -> list[torch.Tensor]:
+    results = pytree.tree_leaves(call.overload(*call.args, **call.kwargs))
+    return results if all(isinstance(each, torch.Tensor) for each in results) else []
+
+
+def _fill(count: int, result: torch.Tensor) -> torch.Tensor:
+    memory: torch.Tensor = torch.full((count,), _FILLING, dtype=result.dtype)
+    return memory
+
+
+OUTS = Variation("outs", list_outs, Operators.STRUCTURED, calls_overloads=True)

@@ -1,0 +1,122 @@
+"""Results that are given: the rows that take them, their layouts, and that what writes by another layout differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.verdict.suite.overloads import call_overload, name_row, record_calls
+from porter.verdict.suite.samples import copy_sample, has_written_beside
+from porter.verdict.suite.variations.outs import PLACES, find_outs, list_outs
+from tests.porter.verdict.suite.variations.planted import find_op, list_different
+
+aten = torch.ops.aten
+
+
+def list_results(kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    outs = getattr(aten, kwargs["overload"].split(".")[0])
+    schema = getattr(outs, kwargs["overload"].split(".")[1])._schema
+    return [kwargs[each.name] for each in schema.arguments if each.is_out]
+
+
+def write_by(choose: Callable[[Sequence[torch.Tensor], int], torch.Tensor]) -> Callable[..., Any]:
+    """Writes each result to the tensor that is chosen for it, and returns what it was given."""
+
+    def compute(*args: Any, **kwargs: Any) -> Any:
+        given = list_results(kwargs)
+        right = call_overload(*args, **kwargs)
+        computed = [each.clone() for each in (right if isinstance(right, tuple) else [right])]
+        for at, result in enumerate(computed):
+            given[at].fill_(0)
+            target = choose(given, at)
+            if target.shape == result.shape:
+                target.copy_(result)
+        return tuple(given) if len(given) > 1 else given[0]
+
+    return compute
+
+
+def from_the_start(given: Sequence[torch.Tensor], at: int) -> torch.Tensor:
+    """Takes memory from its start, as if no tensor had an offset."""
+    return given[at].as_strided(given[at].shape, given[at].stride(), 0)
+
+
+def by_the_strides_of_the_first(given: Sequence[torch.Tensor], at: int) -> torch.Tensor:
+    if any(each.stride() != given[0].stride() for each in given):
+        return given[0]
+    return given[at]
+
+
+def as_dense(given: Sequence[torch.Tensor], at: int) -> torch.Tensor:
+    strides = torch.empty(given[at].shape).stride()
+    return given[at].as_strided(given[at].shape, strides)
+
+
+@pytest.mark.parametrize(
+    ("base", "choose"),
+    [
+        ("gather", from_the_start),
+        ("avg_pool2d", as_dense),
+        ("cat", as_dense),
+        ("median", by_the_strides_of_the_first),
+        ("sort", by_the_strides_of_the_first),
+        ("topk", as_dense),
+        ("max_pool2d_with_indices_backward", as_dense),
+        ("arange", from_the_start),
+    ],
+)
+def test_a_result_that_is_written_by_another_layout_differs(
+    base: str, choose: Callable[[Sequence[torch.Tensor], int], torch.Tensor]
+) -> None:
+    opinfos, op = find_op(base)
+    varied = list(list_outs(opinfos, op, torch.float32))
+    assert not list_different(write_by(lambda given, at: given[at]), call_overload, varied)
+    assert list_different(write_by(choose), call_overload, varied)
+
+
+def test_each_of_several_results_has_another_layout() -> None:
+    opinfos, op = find_op("sort")
+    strides = [
+        [each.stride() for each in list_results(sample.kwargs)] for _, sample in list_outs(opinfos, op, torch.float32)
+    ]
+    assert any(one != other for one, other in strides)
+    assert any(
+        0 in each.shape for _, sample in list_outs(opinfos, op, torch.float32) for each in list_results(sample.kwargs)
+    )
+
+
+def test_rows_that_write_what_an_overload_returns() -> None:
+    assert [name_row(each) for each in find_outs(aten.median.dim)] == ["median.dim_values"]
+    assert [name_row(each) for each in find_outs(aten.sum.dim_IntList)] == ["sum.IntList_out"]
+    assert [name_row(each) for each in find_outs(aten.arange.start_step)] == ["arange.start_out"]
+    assert [name_row(each) for each in find_outs(aten.nll_loss2d_backward.default)] == [
+        "nll_loss2d_backward.grad_input"
+    ]
+    assert not list(find_outs(aten.median.dim, rows=("median.out", "median.dim")))
+    assert not list(find_outs(aten.unbind.int))
+
+
+def test_calls_of_a_backward_are_recorded_with_all_their_arguments() -> None:
+    sample = SampleInput(torch.randn(2, 3, requires_grad=True), args=(1,))
+    [forward, backward] = record_calls(torch.softmax, [sample], {"_softmax", "_softmax_backward_data"})  # type: ignore[arg-type]
+    assert (forward.name, backward.name) == ("_softmax", "_softmax_backward_data")
+    made = backward.make_sample()
+    assert call_overload(made.input, *made.args, **made.kwargs).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (2, 3, 4, 5), (2, 3, 2, 4, 5)])
+def test_a_place_has_the_shape_and_shows_what_is_written_beside_it(name: str, shape: tuple[int, ...]) -> None:
+    out = PLACES[name](torch.ones(shape))
+    assert out.shape == shape and not out.eq(1).any()
+    before = copy_sample(SampleInput(out)).input
+    out.fill_(1)
+    assert not has_written_beside(before, out)
+    whole = torch.full((out.untyped_storage().nbytes() // 4,), 2.0)
+    whole.as_strided(out.shape, out.stride(), out.storage_offset()).copy_(out)
+    changed = whole.as_strided(out.shape, out.stride(), out.storage_offset())
+    assert has_written_beside(before, changed) == (len(whole) > out.numel())
