@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 import yaml
 
@@ -16,7 +19,11 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import CLANG_FORMAT
 from porter.core.yaml_text import choose_loader
 
-_INHERIT = "InheritParentConfig"
+_INHERIT = "inheritparentconfig"  # clang-format takes any case, and since 22 also `InheritParentConfig=FOLDER`
+_NO_LETTERS = re.compile(r"[^a-z]+")
+_LARGEST = 64 * 1024  # characters of a style: PyTorch's has 3,400
+_DEEPEST = 20  # collections in collections: PyTorch's style has three
+_SECONDS = 60  # for one block, which takes some hundredths of one
 # The language that clang-format assumes for a suffix; it treats Metal as C++.
 LANGUAGES = {".mm": "block.mm", ".metal": "block.cpp", ".h": "block.cpp", ".cpp": "block.cpp"}
 
@@ -24,20 +31,20 @@ LANGUAGES = {".mm": "block.mm", ".metal": "block.cpp", ".h": "block.cpp", ".cpp"
 def format_block(checkout: Checkout, file: str, block: str) -> str:
     """Returns `block`, whole declarations of `file`, in the fork's style, or unchanged if the fork has none.
 
-    Raises PTR064 (no clang-format), PTR065 (clang-format failed) or PTR066 (the style inherits).
+    Raises PTR064 (no clang-format), PTR065 (clang-format failed, or the style is none) or PTR066 (the style inherits).
     """
     if not block.strip() or not checkout.exists(CLANG_FORMAT):
         return block
-    text = checkout.read(CLANG_FORMAT)
-    _refuse_inheritance(text)
-    return _format(str((checkout.root / CLANG_FORMAT).resolve()), text, _choose_file_name(file), block)
+    style = checkout.read(CLANG_FORMAT)
+    _refuse_inheritance(style)
+    return _format(style, _choose_file_name(file), block)
 
 
 @lru_cache(maxsize=1024)
-def _format(style: str, style_text: str, name: str, text: str) -> str:
+def _format(style: str, name: str, text: str) -> str:
     """Formats a text. Cached by content, on disk too: planning many operators formats hundreds of blocks."""
     program = _find_clang_format()
-    known = _find_cached(program, style_text, name, text)
+    known = _find_cached(program, style, name, text)
     with suppress(OSError):
         if known and (found := cache.get(known)) is not None:
             return found
@@ -58,34 +65,61 @@ def _find_cached(program: str, *parts: str) -> Path | None:
 
 
 def _run_clang_format(program: str, style: str, name: str, text: str) -> str:
+    """Formats by a private copy of the style that was checked, beside a style that inherits nothing: where the copy did
+    inherit, for whatever reason, the search for more would end there.
+    """
     ends = len(text) - len(text.rstrip("\r\n"))
-    command = [program, f"--style=file:{style}", f"--assume-filename={name}"]
     data = text.encode("utf-8", "surrogateescape")
-    done = subprocess.run(command, input=data, capture_output=True, check=False, cwd="/")  # no style of where we are
+    with TemporaryDirectory(prefix="porter-style-") as folder:
+        copy = Path(folder) / "style"
+        copy.write_bytes(style.encode("utf-8", "surrogateescape"))
+        (Path(folder) / ".clang-format").write_text("BasedOnStyle: LLVM\n")
+        command = [program, f"--style=file:{copy}", f"--assume-filename={name}"]
+        try:
+            done = subprocess.run(  # in a folder without a style, or a list of what to ignore, of somebody else's
+                command, input=data, capture_output=True, check=False, cwd="/", timeout=_SECONDS
+            )
+        except subprocess.TimeoutExpired as error:
+            raise _refuse_style(f"no answer after {_SECONDS} seconds") from error
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise PorterError("PTR065", f"clang-format: {said[0] if said else 'failed'}", Place(CLANG_FORMAT))
+        raise _refuse_style(said[0].replace(str(copy), CLANG_FORMAT) if said else "failed")
     out = done.stdout.decode("utf-8", "surrogateescape")
     return out.rstrip("\r\n") + text[len(text) - ends :]
 
 
 @lru_cache(maxsize=4)
 def _refuse_inheritance(style: str) -> None:
-    """A style that inherits is looked for in the folders above: outside the checkout."""
+    """A style that inherits is looked for in the folders above, or in one that it names: outside the checkout.
+
+    No text is expanded: aliases of aliases, which clang-format does not take either, could stand for any amount.
+    """
+    if len(style) > _LARGEST:
+        raise _refuse_style(f"the style is longer than {_LARGEST // 1024} KiB")
     try:
-        documents = list(yaml.load_all(style, choose_loader(style)))
+        words = [style, *_read_scalars(style)]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise PorterError("PTR065", "clang-format: the style is not valid YAML", Place(CLANG_FORMAT)) from error
-    if _INHERIT in style or any(map(_inherits, documents)):
+        raise _refuse_style("the style is not valid YAML") from error
+    if any(_INHERIT in _NO_LETTERS.sub("", word.lower()) for word in words):
         hint = f"Write out the inherited settings in {CLANG_FORMAT}."
         raise PorterError("PTR066", "the style inherits from outside the checkout", Place(CLANG_FORMAT), hint)
 
 
-def _inherits(value: object) -> bool:
-    """However YAML spells it: `style` may hold the word with escapes."""
-    if isinstance(value, dict):
-        return any(_INHERIT in str(part) for pair in value.items() for part in pair)
-    return False
+def _read_scalars(style: str) -> Iterator[str]:
+    """Every key and value as YAML spells it: with escapes, folded, or quoted. Raises PTR065 for an alias."""
+    depth = 0
+    for event in yaml.parse(style, choose_loader(style)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise _refuse_style(f"the style nests deeper than {_DEEPEST} levels")
+        if isinstance(event, yaml.AliasEvent):
+            raise _refuse_style(f"the style has an alias, *{event.anchor}, in line {event.start_mark.line + 1}")
+        if isinstance(event, yaml.ScalarEvent):
+            yield event.value
+
+
+def _refuse_style(what: str) -> PorterError:
+    return PorterError("PTR065", f"clang-format: {what}", Place(CLANG_FORMAT))
 
 
 def _choose_file_name(file: str) -> str:

@@ -90,3 +90,60 @@ def test_a_missing_program_says_what_to_install(fork: Checkout, monkeypatch: pyt
         assert (caught.value.code, caught.value.hint) == ("PTR064", "pip install clang-format")
     finally:
         formatting._find_clang_format.cache_clear()
+
+
+def format_by(style: str, folder: Path) -> str:
+    """Formats a block by a style, in a folder below one that has another style."""
+    (folder / "fork").mkdir(exist_ok=True)
+    (folder / ".clang-format").write_text("BasedOnStyle: Google\nIndentWidth: 13\n")
+    (folder / "fork" / ".clang-format").write_text(style)
+    return formatting.format_block(Checkout(folder / "fork", "a test"), "X.mm", UGLY)
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "BasedOnStyle: InheritParentConfig\n",
+        "BasedOnStyle: inheritparentconfig\n",
+        "BasedOnStyle: INHERITParentConfig=..\n",
+        "BasedOnStyle: InheritParentConfig=/\n",
+        'BasedOnStyle: "inherit\\x50arentconfig"\n',
+        'BasedOnStyle: "inherit\\\n  parentconfig"\n',
+        "? BasedOnStyle\n: !!str inheritparentconfig\n",
+        "{BasedOnStyle: 'inheritparentconfig'}\n",
+        "BasedOnStyle: >-\n  inheritparentconfig\n",
+        "IndentWidth: 2\n---\nLanguage: ObjC\nBasedOnStyle: inheritparentconfig\n",
+    ],
+)
+def test_a_style_that_inherits_is_refused_however_it_is_spelled(style: str, tmp_path: Path) -> None:
+    with pytest.raises(PorterError) as caught:
+        format_by(style, tmp_path)
+    assert caught.value.code == "PTR066"
+
+
+@pytest.mark.parametrize("style", ["BasedOnStyle: inheritparentconfig\n", "BasedOnStyle: InheritParentConfig\n"])
+def test_a_style_that_inherits_unnoticed_still_reads_nothing_of_the_folders_above(
+    style: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formatting, "_refuse_inheritance", lambda _: None)
+    assert " " * 13 not in format_by(style, tmp_path)
+
+
+LAUGHS = "\n".join([f"a0: &a0 [{'x, ' * 10}]", *(f"a{i}: &a{i} [{f'*a{i - 1}, ' * 10}]" for i in range(1, 10))])
+
+
+@pytest.mark.parametrize("style", [LAUGHS, "[" * 50_000, "# " + "x" * 70_000, "a: [b", "\x07", "a: &b 1\nc: *b\n"])
+def test_a_style_of_any_size_or_depth_is_refused_before_it_is_expanded(style: str, tmp_path: Path) -> None:
+    with pytest.raises(PorterError) as caught:
+        format_by(style, tmp_path)
+    assert caught.value.code == "PTR065"
+
+
+def test_a_program_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formatting, "_find_clang_format", lambda: "/bin/sleep")
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **given: (_ for _ in ()).throw(subprocess.TimeoutExpired(command, 1))
+    )
+    with pytest.raises(PorterError) as caught:
+        format_by("IndentWidth: 3\n", tmp_path)
+    assert (caught.value.code, caught.value.what) == ("PTR065", "clang-format: no answer after 60 seconds")
