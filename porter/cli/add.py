@@ -11,6 +11,7 @@ from porter.cli.options import command, complete_missing, expression, proof
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
 from porter.cli.ports import show_helpers, show_port
 from porter.core.errors import PorterError
+from porter.core.files import read_named
 
 if TYPE_CHECKING:
     from porter.workflows.add import NewRequest, Request
@@ -59,7 +60,7 @@ def add(
 
     _check_options(ops, schema, formula, functor)
     if schema is not None:
-        text = _read_functor(functor) if functor else ""
+        text = read_named(functor, "PTR319", "Check its name.") if functor else ""
         return _add_new(output, NewRequest(Wish(schema, formula or "", text), write, force, not no_verify))
     proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough)
     return _add(output, Request(ops, write, force, proof, with_helpers))
@@ -79,13 +80,6 @@ def _check_options(ops: tuple[str, ...], schema: str | None, formula: str | None
     else:
         return
     raise PorterError("PTR320", what, hint="Name operators that MPS lacks, or give --schema with --expr or --functor.")
-
-
-def _read_functor(file: Path) -> str:
-    try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise PorterError("PTR319", f"the functor file {file} cannot be read", hint="Check its name.") from error
 
 
 def _add(output: Output, request: Request) -> int:

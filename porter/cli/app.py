@@ -26,6 +26,7 @@ from porter.cli.undo import undo
 from porter.cli.verify import verify
 from porter.cli.watch import watch
 from porter.core.errors import PorterError, coded
+from porter.report.escaping import ANY_ENCODING
 
 INTERRUPTED = 130
 USAGE = "PTR006"
@@ -116,7 +117,7 @@ for _commands in GROUPS.values():
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. Returns 0 if done, 1 if the plan is incomplete or the verdict failed, 2 if there is no plan."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # a diff keeps the bytes of the fork
+        sys.stdout.reconfigure(errors=ANY_ENCODING)  # a diff keeps the bytes of the fork
     try:
         return int(app.main(arguments, prog_name=NAME, complete_var=COMPLETION, standalone_mode=False) or DONE)
     except click.exceptions.NoArgsIsHelpError as error:

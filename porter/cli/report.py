@@ -32,6 +32,7 @@ def report(output: Output, results: tuple[Path, ...], html: Path | None, merged:
 
     found = read_results(results)
     coverage = find_coverage(output.open_checkout(), found)
+    output.note("these are the files' own words: `porter verify` proves what a file from somebody else says")
     if merged:
         write_results(merged, found)
     if html:

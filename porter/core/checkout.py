@@ -13,12 +13,12 @@ from pathlib import Path, PurePosixPath
 
 from porter.core.cache import digest
 from porter.core.errors import Place, PorterError
+from porter.core.files import LARGEST, read_regular
 from porter.core.layout import NATIVE_FUNCTIONS
 
 EMBEDDED_FORK = Path(__file__).resolve().parents[2] / "aten_overlay" / "fork"
 
-# No file that is read whole in any fork comes near: those lexed token by token have a bound of their own.
-LARGEST = 4 * 1024 * 1024
+# No file that is read whole in any fork comes near `LARGEST`: those lexed token by token have a bound of their own.
 LARGEST_LEXED = 1024 * 1024
 _LEXED = frozenset({".h", ".metal", ".mm"})
 
@@ -203,16 +203,14 @@ class Checkout:
 
 
 def _read_regular(full: Path, path: str) -> bytes:
-    """The bytes of a regular file. It is opened without waiting, as a named pipe would have it."""
     most = LARGEST_LEXED if PurePosixPath(path).suffix in _LEXED else LARGEST
-    with os.fdopen(os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "Not a regular file")
-        data = file.read(most + 1)
-    if len(data) > most:
+    try:
+        return read_regular(full, most)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
         what = f"this file is larger than {most // 1024} KiB"
-        raise PorterError("PTR007", what, Place(path), "Check that it is the file of a PyTorch fork.")
-    return data
+        raise PorterError("PTR007", what, Place(path), "Check that it is the file of a PyTorch fork.") from error
 
 
 def _unreadable(path: str, error: OSError | RuntimeError) -> PorterError:
@@ -267,6 +265,14 @@ def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Che
 
 
 def _require_fork(root: Path, origin: str) -> Checkout:
+    try:
+        root.resolve(strict=True)
+    except FileNotFoundError:
+        pass
+    except (OSError, RuntimeError, ValueError) as error:  # before Python 3.13, a loop of links is a RuntimeError
+        reason = getattr(error, "strerror", None) or os.strerror(errno.ELOOP)
+        what = f"{root} cannot be opened: {reason}"
+        raise PorterError("PTR001", what, hint=f"Point {origin} at the root of a PyTorch fork.") from error
     if not _is_there(root / NATIVE_FUNCTIONS):
         raise PorterError(
             "PTR001",

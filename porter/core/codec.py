@@ -14,6 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from cattrs import Converter
+from cattrs.errors import StructureHandlerNotFoundError
 
 from porter.core.dtypes import BY_METAL, DType
 
@@ -27,8 +28,13 @@ def encode(value: object, kind: Any) -> str:
 
 
 def decode(text: str | bytes, kind: Any) -> Any:
-    """Returns the value of type `kind` that `encode` wrote. Raises ValueError, KeyError or TypeError for other text."""
-    return _converter.structure(json.loads(text), kind)
+    """Returns the value of type `kind` that `encode` wrote. Raises ValueError for any other text."""
+    try:
+        return _converter.structure(json.loads(text), kind)
+    except ValueError:
+        raise
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError, StructureHandlerNotFoundError) as error:
+        raise ValueError(f"not what was written: {type(error).__name__}: {error}") from error
 
 
 def _is_union(kind: Any) -> bool:

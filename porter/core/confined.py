@@ -10,14 +10,16 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import EEXIST, EINVAL, ENOTEMPTY
+from errno import EEXIST, ENOTEMPTY
 from pathlib import Path, PurePosixPath
 
 from porter.core import exchange
 from porter.core.cache import digest
+from porter.core.files import read_open
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LARGEST = 1 << 26  # bytes of what is read: a record of the journal, or a file of the checkout
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -123,10 +125,7 @@ def remove_empty_folder(root: Path, path: str) -> None:
 
 
 def _read(folder: int, name: str) -> bytes:
-    with open(os.open(name, _READ, dir_fd=folder), "rb") as file:  # noqa: PTH123
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(EINVAL, "not a regular file", name)
-        return file.read()
+    return read_open(os.open(name, _READ, dir_fd=folder), _LARGEST, name)
 
 
 def _link_new(folder: int, old: str, new: str) -> bool:

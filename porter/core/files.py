@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
-import tempfile
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError
@@ -17,6 +15,7 @@ from porter.core.errors import Place, PorterError
 # Bytes of a file that a person writes. Nothing that porter wrote itself, such as results, is meant.
 LARGEST = 4 * 1024 * 1024
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _INTO = os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -46,7 +45,7 @@ def read_open(handle: int, most: int = LARGEST, name: str = "") -> bytes:
 def read_named(path: Path, code: str, hint: str = "Check the path.", most: int = LARGEST, errors: str = "strict") -> str:
     """Returns the text of a file that a user names. Raises `code` for what `read_regular` refuses, or what is no text."""
     try:
-        return read_regular(path, most).decode("utf-8", errors).replace("\r\n", "\n")
+        return read_regular(path, most).decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise refuse(path, error, code, hint) from error
 
@@ -68,46 +67,42 @@ def refuse(path: Path, error: OSError | UnicodeDecodeError, code: str, hint: str
 def write_whole(path: Path, text: str) -> None:
     """Writes a file: all of it, or none, and then what stood there before is unchanged. Keeps its permissions.
 
-    A pipe or a device that somebody reads is written into. Lone surrogates are written as they were read. Raises
-    OSError.
+    A pipe or a device that somebody reads is written into. Raises OSError.
     """
     data = text.encode("utf-8", "surrogateescape")
     real = Path(os.path.realpath(path))
-    with suppress(FileNotFoundError):
-        if not stat.S_ISREG(real.stat().st_mode):
-            _write_into(real, data)
-            return
-    _replace(real, data, lambda part: part.replace(real))
+    there = real.stat().st_mode if real.exists() else None
+    if there is not None and not stat.S_ISREG(there):
+        _write_into(real, data)
+        return
+    part = real.with_name(f".porter.{secrets.token_hex(8)}")
+    _create(part, data, None if there is None else stat.S_IMODE(there))
+    try:
+        part.replace(real)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def create_whole(path: Path, text: str) -> None:
     """Writes a new file: all of it, or none. Raises FileExistsError if there is one, and OSError."""
-    _replace(path, text.encode("utf-8", "surrogateescape"), lambda part: os.link(part, path))
+    _create(path, text.encode("utf-8", "surrogateescape"))
+
+
+def _create(path: Path, data: bytes, mode: int | None = None) -> None:
+    with os.fdopen(os.open(path, _CREATE, 0o666), "wb") as file:
+        try:
+            file.write(data)
+            file.flush()
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
 
 def _write_into(path: Path, data: bytes) -> None:
-    """A pipe without a reader refuses to be opened so; one with a reader is then waited for."""
+    """A pipe that nobody reads refuses to be opened so; one with a reader is then waited for."""
     with os.fdopen(os.open(path, _INTO), "wb") as file:
         os.set_blocking(file.fileno(), True)
         file.write(data)
-
-
-def _replace(path: Path, data: bytes, finish: Callable[[Path], object]) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".porter.")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            os.fchmod(file.fileno(), _mode(path))
-        finish(part)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _mode(path: Path) -> int:
-    """The permissions of the file that is there, or those of a new one."""
-    with suppress(OSError):
-        return stat.S_IMODE(path.stat().st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

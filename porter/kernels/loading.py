@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from porter.core.errors import Place, PorterError, code_in
+from porter.core.files import require_regular
 from porter.kernels.call import Call
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import observing
@@ -120,6 +121,7 @@ def require_script(path: Path) -> None:
     if not path.is_file():
         what = "this is a folder, not a script" if path.is_dir() else "there is no such script"
         raise PorterError("PTR238", what, Place(str(path)), "Check the path.")
+    require_regular(path, "PTR238")
     if path.suffix in _METAL:
         raise PorterError(
             "PTR238", "this is Metal source, not a script", Place(str(path)),

@@ -86,8 +86,15 @@ def page_html(results: Results, coverage: Coverage) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("porter.report", "templates")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True, finalize=_show
+    )
     return environment.get_template("page.html.jinja").render(page=make_page(results, coverage))
+
+
+def _show(value: object) -> object:
+    """What stands on the page for a value: a browser obeys some control characters too, such as those of direction."""
+    return printable(value) if isinstance(value, str) else value
 
 
 def make_page(results: Results, coverage: Coverage) -> Page:
@@ -98,7 +105,7 @@ def make_page(results: Results, coverage: Coverage) -> Page:
     of_rows = f"{share(coverage.ported, coverage.old)} of the elementwise rows have a port that passed"
     total = f"{of_rows}; {results_line(results)}."
     families = tuple(_list_families(coverage))
-    return Page(printable(results.fork), total, families, tuple(map(_make_part, operators)), left)
+    return Page(results.fork, total, families, tuple(map(_make_part, operators)), left)
 
 
 def results_line(results: Results) -> str:
@@ -126,10 +133,10 @@ def _make_part(found: OperatorResult) -> OperatorPart:
         style,
         _summarize(verdict),
         found.code,
-        printable(found.reason),
+        found.reason,
         rows,
         bars,
-        tuple(map(printable, changes)),
+        changes,
     )
 
 

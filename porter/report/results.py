@@ -10,6 +10,7 @@ from porter.core.errors import Place, PorterError
 from porter.verdict.result import Verdict
 
 VERSION = 2
+LARGEST = 64 * 1024 * 1024  # bytes of a file: results of every operator of a fork have two million
 PASS, FAIL = "PASS", "FAIL"
 NO_VERDICT, NOT_PLANNED, LEFT_OUT = "no verdict", "not planned", "left out"
 # In the order in which they are listed.
@@ -42,6 +43,10 @@ class OperatorResult:
     unported: tuple[UnportedRow, ...] = ()
     lines: int = 0
     verdict: Verdict | None = None
+
+    def __post_init__(self) -> None:
+        if self.outcome not in OUTCOMES:
+            raise ValueError(f"{self.outcome} is no outcome")
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,13 @@ def write_json(results: Results) -> str:
 
 
 def read_json(text: str, file: str) -> Results:
-    """Reads a results file. Raises PTR327 for any other text."""
+    """Reads a results file. Raises PTR327 for any other text.
+
+    That the numbers are those of a run, or that one was made at all, no file can show.
+    """
     try:
         results: Results = codec.decode(text, Results)
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise PorterError("PTR327", "this is no file of results", Place(file), "Write one with --results.") from error
     if results.version != VERSION:
         what = f"these results have version {results.version}, not {VERSION}"

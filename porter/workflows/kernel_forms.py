@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError
+from porter.core.files import read_named
 from porter.workflows.kernel import start_device
 from porter.workflows.templates import create_file
 
@@ -34,8 +35,9 @@ def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
 
     find_form(form)
     require_script(path)
+    text = read_named(path, "PTR238")
     try:
-        kernel = read_back(path.read_text(errors="surrogateescape"), form)
+        kernel = read_back(text, form)
     except PorterError as error:
         place = Place(str(path), error.place.line if error.place else 0)
         raise PorterError(error.code, error.what, place, error.hint) from error

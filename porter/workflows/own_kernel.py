@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from porter.core.checkout import Checkout
-from porter.core.errors import Place, PorterError
+from porter.core.checkout import LARGEST_LEXED, Checkout
+from porter.core.errors import PorterError
+from porter.core.files import read_named
 from porter.cuda.own import read_own_kernel
 from porter.metal.own_functor import write_own_functor
 from porter.verdict.own.result import TranslatedKernel
@@ -30,10 +31,7 @@ def translate_own_kernel(
         what = "a kernel of your own is --from FILE.cu and --function NAME, without OP"
         raise PorterError("PTR340", what, hint="For an operator: `porter migrate OP --from cuda`.")
     path = Path(file)
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise PorterError("PTR340", f"cannot read {file}", Place(file), str(error)) from error
+    text = read_named(path, "PTR340", most=LARGEST_LEXED)
     own = read_own_kernel(fork.layer({path.name: text}), path.name, function)
     functor = write_own_functor(fork, own)
     if not run:

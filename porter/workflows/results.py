@@ -9,10 +9,12 @@ from porter.aten.operator import Operator
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.files import read_named, write_whole
 from porter.core.layout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.plan import Plan
 from porter.report.results import (
     FAIL,
+    LARGEST,
     LEFT_OUT,
     NO_VERDICT,
     NOT_PLANNED,
@@ -60,7 +62,7 @@ def write_results(path: Path, results: Results) -> None:
 def write_file(path: Path, text: str) -> None:
     """Writes a file of results or a report. Raises PTR329 if it cannot be written."""
     try:
-        path.write_text(text)
+        write_whole(path, text)
     except OSError as error:
         what = f"cannot write results: {error.strerror}"
         raise PorterError("PTR329", what, Place(str(path)), "Check the path.") from error
@@ -70,12 +72,7 @@ def read_results(paths: Sequence[Path]) -> Results:
     """Merges files of results. Raises PTR327 to PTR329."""
     parts = []
     for path in paths:
-        try:
-            text = path.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            what = f"cannot read results: {getattr(error, 'strerror', None) or 'not text'}"
-            raise PorterError("PTR329", what, Place(str(path)), "Check the path.") from error
-        parts.append(read_json(text, str(path)))
+        parts.append(read_json(read_named(path, "PTR329", most=LARGEST), str(path)))
     return merge(parts)
 
 

@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError, unwritable
+from porter.core.files import create_whole
 from porter.report.kernel import Template
 
 _BESIDE = Path(__file__).resolve().parents[2] / "templates"
@@ -52,8 +53,7 @@ def create_file(path: Path, text: str) -> None:
     """Writes a new file, in a new folder if need be. Raises PTR236 if it exists, PTR353 if it cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x") as file:
-            file.write(text)
+        create_whole(path, text)
     except FileExistsError:
         hint = "Choose another name or another --out."
         if not path.parent.is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import __future__
 import ast
 import hashlib
 import linecache
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.kernels.attributes import ATTRIBUTES
 from porter.kernels.body import blank_comments, replace_placeholder, words
 from porter.kernels.export.core_stage import read_stage
@@ -188,32 +189,68 @@ def _descriptions(source: Source, names: Mapping[str, str]) -> list[str]:
 
 
 def read(text: str) -> TorchMetalKernel:
-    """The kernel of the one call of `TorchMetalKernel` in a file. Runs its torch definition alone.
+    """The kernel of the one call of `TorchMetalKernel` in a file. Nothing of the file runs.
 
     Raises PTR229 and PTR230.
     """
-    found = find_call(text, ("TorchMetalKernel",), _PARAMETERS, ("torch_defn",))
+    required = ("name", "input_names", "result_names", "src")
+    found = find_call(text, ("TorchMetalKernel",), _PARAMETERS, ("torch_defn",), required)
     return TorchMetalKernel(**found.arguments, torch_defn=_definition(found, text))
 
 
 def _definition(found: FoundCall, text: str) -> Reference:
-    """The function that `torch_defn` names: one of torch, or one that the file defines with nothing but torch."""
+    """The function that `torch_defn` names: one of torch, or one that the file defines with nothing but torch.
+
+    The file's functions are defined, not called: what Python evaluates to define one is refused.
+    """
     expression = found.functions.get("torch_defn")
     if expression is None:
         raise PorterError("PTR230", "the kernel has no `torch_defn`", hint="Add a torch function of its inputs.")
     imports = [n for n in found.module.body if isinstance(n, (ast.Import, ast.ImportFrom)) and _is_torch(n)]
     functions = [n for n in found.module.body if isinstance(n, ast.FunctionDef)]
+    for function in functions:
+        _refuse_running(function)
+    if not _is_path(expression):
+        what = f"`torch_defn` is `{ast.unparse(expression)[:60]}`, which only running the file could tell"
+        raise PorterError("PTR230", what, Place("", expression.lineno), "Name a function of torch, or of the file.")
     scope: dict[str, Any] = {"torch": torch}
     name = f"<torch_defn {hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()[:8]}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)  # for inspect.getsource
-    exec(compile(ast.Module([*imports, *functions], []), name, "exec"), scope)
+    lazily = __future__.annotations.compiler_flag  # annotations are kept as text
     try:
+        exec(compile(ast.Module([*imports, *functions], []), name, "exec", lazily), scope)
         reference: Reference = eval(compile(ast.Expression(expression), "<torch_defn>", "eval"), scope)
-    except (NameError, AttributeError) as error:
+    except (NameError, AttributeError, ImportError, SyntaxError) as error:
         raise PorterError(
             "PTR230", f"`torch_defn` is not defined in the file: {error}", hint="Define it beside the kernel."
         ) from error
     return reference
+
+
+def _refuse_running(function: ast.FunctionDef) -> None:
+    """Raises PTR230 for a decorator, or a default that is no literal: Python runs these to define the function."""
+    defaults = [each for each in (*function.args.defaults, *function.args.kw_defaults) if each is not None]
+    if function.decorator_list:
+        what, line = "has a decorator", function.decorator_list[0].lineno
+    elif computed := next((each for each in defaults if not _is_literal(each) and not _is_path(each)), None):
+        what, line = f"has the default `{ast.unparse(computed)[:60]}`", computed.lineno
+    else:
+        return
+    hint = "Import a file whose functions can be defined without running any of its code."
+    raise PorterError("PTR230", f"the function `{function.name}` {what}", Place("", line), hint)
+
+
+def _is_literal(value: ast.expr) -> bool:
+    try:
+        ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError):
+        return False
+    return True
+
+
+def _is_path(value: ast.expr) -> bool:
+    """Whether an expression is a name, or an attribute of one: `torch.nn.functional.silu`."""
+    return _is_path(value.value) if isinstance(value, ast.Attribute) else isinstance(value, ast.Name)
 
 
 def _is_torch(node: ast.Import | ast.ImportFrom) -> bool:

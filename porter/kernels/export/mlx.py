@@ -78,7 +78,8 @@ def _check(kernel: Kernel) -> None:
 def read(text: str) -> MetalKernel:
     """The kernel of the one call of `metal_kernel` in a file. Raises PTR229 and PTR230."""
     given = find_call(text, ("metal_kernel",), ("name", "input_names", "output_names", "source", "header",
-                      "ensure_row_contiguous", "atomic_outputs", "compile_options"))  # fmt: skip
+                      "ensure_row_contiguous", "atomic_outputs", "compile_options"),
+                      required=("name", "input_names", "output_names", "source"))  # fmt: skip
     return MetalKernel(**given.arguments)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError
+from porter.core.files import require_regular
 from porter.kernels.export.forms import check_gradient
 from porter.kernels.extension import files
 from porter.kernels.extension.project import Project, check_name, names_of
@@ -35,8 +36,7 @@ def project_of_file(name: str, path: Path, without_vjp: bool = False) -> Project
 def find_kernels(path: Path) -> tuple[AnyKernel, ...]:
     """The kernels that are values of a file, in their order. Raises PTR253 if it has none, PTR238 if it stops."""
     place = Place(str(path))
-    if not path.is_file():
-        raise PorterError("PTR253", "there is no such file", place, "Check the path.")
+    require_regular(path, "PTR253")
     values = run_file(path).values()
     found = tuple(dict.fromkeys(value for value in values if isinstance(value, MetalKernel | TorchMetalKernel)))
     if not found:

@@ -11,6 +11,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError, unwritable
+from porter.core.files import create_whole
 from porter.kernels.extension import files
 
 _TAKEN = ("torch", "porter", "aten_overlay", "aten", "prim", "test", "tests")
@@ -69,7 +70,7 @@ def write(project: Project, folder: Path) -> tuple[Path, ...]:
         target = folder / path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text)
+            create_whole(target, text)
         except OSError as error:
             raise unwritable(error, target) from error
         written.append(target)

@@ -23,6 +23,7 @@ from aten_overlay.metal.compiler import find_clang
 from aten_overlay.metal.cuda.module import PtxModule
 from aten_overlay.metal.cuda.target import CudaOptions
 from porter.core.errors import PorterError
+from porter.core.files import read_regular
 from porter.verdict.backends import host_shaders
 from porter.verdict.backends.beside import FAR, HOST, SCHEDULES, TORCH, Comparisons
 from porter.verdict.backends.cuda_torch import DEVICE, NoResult, compute, refusing_full_memory
@@ -180,7 +181,7 @@ def compile_functor(
     """The kernels of a functor as PTX, from the store or compiled. Raises PTR173 when no file registers any."""
     options = Options(include=tuple(include))
     for source in sources:
-        if functor in source.read_text():
+        if functor.encode() in read_regular(source):
             module = compile_family(source, f"{functor}_", options, cuda)
             if module.entries:
                 return module

@@ -15,6 +15,7 @@ from aten_overlay.metal.sanitizer.checks import NAMES, select
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.files import read_regular
 from porter.core.layout import DEVICE, KERNELS, NATIVE_FUNCTIONS, spell_include
 from porter.verdict.build import switches
 from porter.verdict.build.companions import list_companions
@@ -101,7 +102,7 @@ def _device_headers(fork: Path) -> Path | None:
     folder = fork / DEVICE
     if not folder.is_dir():
         return None
-    headers = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix == ".h"}
+    headers = {p.name: read_regular(p) for p in sorted(folder.iterdir()) if p.suffix == ".h" and p.is_file()}
     root = cache.root() / "device_headers" / cache.digest(*(part for item in headers.items() for part in item))
     for name, content in headers.items():
         cache.put_if_changed(root / spell_include(DEVICE) / name, content)

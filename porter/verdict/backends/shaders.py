@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import torch
 
 from porter.core.dtypes import ALL, BY_TORCH
+from porter.core.files import read_regular
 from porter.core.layout import ATEN_ROOT
 from porter.verdict.errors import NoVerdict
 
@@ -56,7 +57,7 @@ def embed_headers(root: Path, path: str) -> str:
     seen: set[str] = set()
 
     def text(file: Path) -> str:
-        return _INCLUDE.sub(header, file.read_text().replace("#pragma once", ""))
+        return _INCLUDE.sub(header, read_regular(file).decode(errors="surrogateescape").replace("#pragma once", ""))
 
     def header(line: re.Match[str]) -> str:
         name = line["name"]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from porter.core import cache
 from porter.core.errors import Place, PorterError
+from porter.core.files import read_regular
 from porter.core.layout import ATEN_ROOT, DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
 from porter.core.private import make_folder, remove_folder
 
@@ -53,7 +54,7 @@ class Tree:
     def before(self, path: str) -> str:
         """The text of a file as the checkout has it. Raises PTR164 if there is none."""
         try:
-            return (self.checkout / path).read_bytes().decode("utf-8", "surrogateescape")
+            return read_regular(self.checkout / path).decode("utf-8", "surrogateescape")
         except OSError as error:
             raise PorterError("PTR164", "the fork has no such file", Place(path), "Is this a complete fork?") from error
 

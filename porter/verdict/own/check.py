@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aten_overlay.metal.launch import Library
-from porter.core.checkout import Checkout
+from porter.core.checkout import LARGEST_LEXED, Checkout
 from porter.core.dtypes import BOOL, DType, Kind
+from porter.core.files import read_named
 from porter.cuda.own import OwnKernel
 from porter.metal.own_functor import OwnFunctor
 from porter.verdict.errors import raising_porter_errors
@@ -37,7 +38,7 @@ _WHOLE_NUMBERS = ((3, 5, 2, 7), (1, 2, 9, 4))
 
 def compare_functor(fork: Checkout, own: OwnKernel, functor: OwnFunctor, path: Path) -> tuple[Comparison, ...]:
     """Compiles and runs both sides for each type of element. Raises PTR338, PTR339, and what compiling Metal raises."""
-    text = path.read_text()
+    text = read_named(path, "PTR340", most=LARGEST_LEXED)
     with raising_porter_errors(), TemporaryDirectory(prefix="porter-own-") as folder:
         library = compile_functor(fork, own, functor)
         found = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -33,6 +34,27 @@ def test_a_report_merges_shares_and_says_what_is_left(tmp_path: Path, capsys: py
     assert [each.op for each in read_json(merged.read_text(), "all.json").operators] == ["atan2", "erf"]
     assert html.read_text().startswith("<!DOCTYPE html>")
     assert main(["report", first, *FORK]) == 0
+
+
+def test_a_page_that_cannot_be_written_leaves_the_one_that_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, "1.json", OperatorResult("erf", "UnaryOps", PASS))
+    (tmp_path / "r.html").write_text("the old page")
+
+    def fill_disk(_: Path, __: Path) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fill_disk)
+    assert main(["report", file, "--html", str(tmp_path / "r.html"), *FORK]) == 2
+    assert "PTR329 cannot write results: No space left on device" in capsys.readouterr().err
+    assert (tmp_path / "r.html").read_text() == "the old page"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.json", "r.html"]
+
+
+def test_a_report_says_that_files_are_no_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["report", write(tmp_path, "1.json", OperatorResult("erf", "UnaryOps", PASS)), *FORK])
+    assert "these are the files' own words: `porter verify` proves" in capsys.readouterr().err
 
 
 def test_a_report_as_json_has_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +19,12 @@ from rich.text import Text
 
 from porter.cli import main
 from porter.cli.output import Output, Settings
-from porter.core.checkout import EMBEDDED_FORK
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
-from porter.report.escaping import printable
+from porter.report.escaping import ANY_ENCODING, printable
+from porter.report.results import FAIL, OperatorResult, write_json
+from porter.workflows.results import no_results
 
 EVIL = "evil \x1b[31m\x07\x9b\u202e"
 
@@ -83,6 +88,29 @@ def test_a_diff_is_exact_for_a_program_and_escaped_on_a_terminal(term: str, monk
         Output(Settings(no_color=True)).diff(EVIL, lambda: Text(EVIL))
         assert (stream.getvalue() == EVIL) is not terminal
         assert ("\x1b" in stream.getvalue()) is not terminal
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_stream_of_any_encoding_takes_all_text_and_keeps_bytes(encoding: str) -> None:
+    data = io.BytesIO()
+    with io.TextIOWrapper(data, encoding=encoding, errors=ANY_ENCODING, write_through=True) as stream:
+        stream.write("a\u4e2d\ud800\udcff")
+        written = data.getvalue()
+    shown = "\u4e2d" if encoding == "utf-8" else r"\u4e2d"
+    assert written == f"a{shown}\\ud800".encode() + b"\xff"
+
+
+def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment.pop("PYTHONIOENCODING", None)
+    found = no_results(Checkout(EMBEDDED_FORK, "test"))
+    left = OperatorResult("\u4e2d", "UnaryOps", FAIL, "PTR331", "\u202e\ud800")
+    (tmp_path / "r.json").write_text(write_json(replace(found, operators=(left,))))
+    command = [sys.executable, "-P", "-m", "porter", "report", str(tmp_path / "r.json"), "--html", str(tmp_path / "p")]
+    done = subprocess.run([*command, "--checkout", str(EMBEDDED_FORK)], env=environment, capture_output=True, check=False)
+    assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
+    assert b"\\u4e2d: FAIL: PTR331 \\u202e\\ud800\n" in done.stdout
+    assert "<strong>\u4e2d</strong>" in (tmp_path / "p").read_text()
 
 
 class Stream(io.StringIO):

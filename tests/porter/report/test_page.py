@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from porter.report.coverage import Coverage, CoverageRow
 from porter.report.page import page_html
 from porter.report.results import FAIL, NOT_PLANNED, PASS, VERSION, OperatorResult, Results
+from porter.verdict.result import DTypeVerdict
 from tests.porter.report.test_results import MADE_BY, VERDICT
 
 BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "chrome")
@@ -75,6 +77,16 @@ def test_tags_are_paired_and_text_is_escaped() -> None:
     found = read()
     assert found.open == []
     assert "fork <b>" in found.text and "1 < 2 & more" in found.text
+
+
+def test_what_a_browser_obeys_is_escaped_wherever_it_stands() -> None:
+    hostile = "a\x1b[2J\u202eb\u2066"
+    verdict = replace(VERDICT, backend=hostile, dtypes=(DTypeVerdict(hostile, max_ulp=1.0),))
+    operator = OperatorResult(hostile, hostile, FAIL, hostile, hostile, verdict=verdict)
+    row = CoverageRow(hostile, hostile, hostile, hostile, hostile, hostile)
+    page = page_html(replace(RESULTS, fork=hostile, operators=(operator,)), Coverage(hostile, (row,)))
+    assert not set(page) & {"\x1b", "\u202e", "\u2066"}
+    assert page.count(r"a\x1b[2J\u202eb\u2066") >= 10
 
 
 def test_nothing_is_fetched() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.errors import PorterError
+from porter.report.coverage import Coverage
+from porter.report.page import page_html
 from porter.report.results import (
     FAIL,
     NOT_PLANNED,
@@ -85,7 +90,46 @@ def test_results_that_do_not_belong_together_are_refused(other: Results) -> None
         merge([results(OperatorResult("erf", "UnaryOps", PASS), shard="1/2"), other])
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', "null", write_json(replace(results(), version=1))])
+CRAFTED = json.loads(write_json(results(OperatorResult("erf", "UnaryOps", FAIL, "PTR331", "one fails", verdict=VERDICT))))
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from([10**400, -1, float("inf"), float("nan"), "\ud800", "\u202e", "x" * 3000, [], {}, [[1]], {"is": "x"}]),
+)
+
+
+@given(st.data())
+def test_results_that_somebody_made_up_are_shown_or_refused(data: st.DataObject) -> None:
+    made = json.loads(json.dumps(CRAFTED))
+    here: Any = made
+    while isinstance(here, dict | list) and here:
+        places = sorted(here) if isinstance(here, dict) else list(range(len(here)))
+        key = data.draw(st.sampled_from(places))
+        if not here[key] or not isinstance(here[key], dict | list) or data.draw(st.integers(0, 4)) == 0:
+            here[key] = data.draw(ODD)
+            break
+        here = here[key]
+    try:
+        found = read_json(json.dumps(made), "r.json")
+    except PorterError as error:
+        assert error.code == "PTR327"
+        return
+    merge([found])
+    write_json(found)
+    page = page_html(found, Coverage(found.fork, ()))
+    page.encode()
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{}", '{"version": 1}', "null", write_json(replace(results(), version=1)), "[" * 200_000,
+        '{"version": 1e999}', write_json(results(OperatorResult("erf", "U", FAIL))).replace(FAIL, "FINE"),
+        write_json(results()).replace("[]", '[{"op": "x", "family": "f", "outcome": "PASS", "verdict": 5}]'),
+        json.dumps(CRAFTED).replace('"seconds": 3.2', f'"seconds": {10**400}'),
+    ],
+)  # fmt: skip
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(PorterError, match=r"r\.json: PTR327"):
         read_json(text, "r.json")
