@@ -42,10 +42,10 @@ def read_open(handle: int, most: int = LARGEST, name: str = "") -> bytes:
     return data
 
 
-def read_named(path: Path, code: str, hint: str = "Check the path.", most: int = LARGEST, errors: str = "strict") -> str:
-    """Returns the text of a file that a user names. Raises `code` for what `read_regular` refuses, or what is no text."""
+def read_named(path: Path, code: str, hint: str = "Check the path.", most: int = LARGEST) -> str:
+    """Returns the text of a file that a user names. Raises `code` for what `read_regular` refuses, or no text."""
     try:
-        return read_regular(path, most).decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
+        return read_regular(path, most).decode().replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise refuse(path, error, code, hint) from error
 

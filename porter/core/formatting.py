@@ -113,7 +113,7 @@ def _read_scalars(style: str) -> Iterator[str]:
         if depth > _DEEPEST:
             raise _refuse_style(f"the style nests deeper than {_DEEPEST} levels")
         if isinstance(event, yaml.AliasEvent):
-            raise _refuse_style(f"the style has an alias, *{event.anchor}, in line {event.start_mark.line + 1}")
+            raise _refuse_style(f"the style has an alias, *{event.anchor}")
         if isinstance(event, yaml.ScalarEvent):
             yield event.value
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from porter.core.errors import Place, PorterError
+from porter.core.names import C_WORDS
 from porter.kernels.attributes import ATTRIBUTES, nearest_attributes, resembles_attribute
 from porter.kernels.body import blank_comments, is_declared, words
 from porter.kernels.kernel import Kernel, MetalParameter
@@ -14,13 +15,6 @@ from porter.kernels.signature import Content
 from porter.metal.lint import find_foreign
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_KEYWORDS = """
-    alignas alignof auto bool break case char class const constant constexpr continue decltype default delete device do
-    double else enum explicit extern false float for friend goto half if inline int kernel long mutable namespace new
-    operator private protected public register return short signed sizeof static struct switch template this thread
-    threadgroup true try typedef typename uchar uint ulong union unsigned ushort using virtual void volatile while
-    fragment vertex metal bfloat size_t"""
-_RESERVED = frozenset(_KEYWORDS.split())
 _BRACES = re.compile(r"[{}]")
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:if|define)", re.MULTILINE)
 _WHOLE_KERNEL = re.compile(r"\bkernel\s+void\b|\[\[\s*kernel\b")
@@ -74,7 +68,7 @@ def check_kernel(kernel: Kernel) -> None:
 
 def is_name(name: object) -> bool:
     """Whether something can be a name in Metal, and means nothing there yet."""
-    return isinstance(name, str) and _IDENTIFIER.fullmatch(name) is not None and name not in _RESERVED
+    return isinstance(name, str) and _IDENTIFIER.fullmatch(name) is not None and name not in C_WORDS
 
 
 def _check_name(kernel: Kernel) -> None:

@@ -18,7 +18,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def replace_unprintable(error: UnicodeError) -> tuple[str | bytes, int]:
-    """The handler `porter`: what a stream's encoding lacks is written as an escape; bytes of a file stay these bytes."""
+    """The handler `porter`: what an encoding lacks is written as an escape; bytes of a file stay these bytes."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     found = error.object[error.start : error.end]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import difflib
 import errno
 import io
-import keyword
 import os
 import tokenize
 from importlib import metadata
@@ -15,6 +13,7 @@ from pathlib import Path
 
 from porter.core.errors import Place, PorterError, unwritable
 from porter.core.files import create_whole
+from porter.core.names import explain_module
 from porter.report.kernel import Template
 
 _BESIDE = Path(__file__).resolve().parents[2] / "templates"
@@ -39,10 +38,10 @@ def find_template(name: str) -> Template:
 def write_new(name: str, own: str | None, folder: Path) -> Path:
     """Copies a template as `own`.py into a folder, with its functions renamed. Raises PTR235-PTR237."""
     template = find_template(name)
+    if own is not None and (why := explain_module(own)):
+        hint = "Use letters, digits and _, and no name that another module has."
+        raise PorterError("PTR237", f"`{own}` cannot be the name of a module: {why}", hint=hint)
     own = own or template.name
-    if not own.isidentifier() or keyword.iskeyword(own) or hasattr(builtins, own):
-        hint = "Use letters, digits and _, and no name that Python has."
-        raise PorterError("PTR237", f"`{own}` cannot be the name of a module", hint=hint)
     path = folder / f"{own}.py"
     text = rename(template.path.read_text(), template.name, own)
     create_file(path, text)

@@ -1,8 +1,8 @@
 """Core AI: a `TorchMetalKernel`. Not yet run with Core AI's own, which needs a Mac."""
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import hashlib
 import linecache

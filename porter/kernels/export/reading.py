@@ -112,9 +112,11 @@ class _Argument:
                 return self._evaluate(self._constants[constant], inside | {constant})
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 first, second = self._evaluate(left, inside), self._evaluate(right, inside)
-                if not isinstance(first, str | list) or type(first) is not type(second):
-                    raise self._refuse(value, "adds what are neither texts nor lists")
-                return self._check_size(value, first + second)
+                if isinstance(first, str) and isinstance(second, str):
+                    return self._check_size(value, first + second)
+                if isinstance(first, list) and isinstance(second, list):
+                    return self._check_size(value, [*first, *second])
+                raise self._refuse(value, "adds what are neither texts nor lists")
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return [self._evaluate(item, inside) for item in items]
             case ast.JoinedStr(values=parts):
@@ -129,7 +131,8 @@ class _Argument:
         try:
             return self._check_text(value, ast.literal_eval(value))
         except (ValueError, TypeError, SyntaxError):
-            raise self._refuse(value, f"is `{ast.unparse(value)[:60]}`, which only running the file could tell") from None
+            what = f"is `{ast.unparse(value)[:60]}`, which only running the file could tell"
+            raise self._refuse(value, what) from None
 
     def _check_size(self, value: ast.expr, made: str | list[Any]) -> str | list[Any]:
         if len(made) > LARGEST:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import keyword
-import sys
-import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.machinery import PathFinder
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError, unwritable
 from porter.core.files import create_whole
+from porter.core.names import explain_module
 from porter.kernels.extension import files
-
-_TAKEN = ("torch", "porter", "aten_overlay", "aten", "prim", "test", "tests")
 
 
 @dataclass(frozen=True)
@@ -36,22 +31,13 @@ def example(name: str, metallib: bool = False) -> Project:
 
 def check_name(name: str) -> str:
     """The name, which has to fit a Python package and a namespace of torch's operators. Raises PTR251."""
-    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.startswith("_"):
+    why = "it starts with an underscore" if name.startswith("_") else explain_module(name)
+    if why:
         raise PorterError(
-            "PTR251", f"`{name}` cannot be the name of an extension",
-            hint="Use letters, digits and underscores, a letter first, and no word of Python's.",
+            "PTR251", f"`{name}` cannot be the name of an extension: {why}",
+            hint="Use letters, digits and underscores, a letter first, and no name that another program has.",
         )  # fmt: skip
-    if name in _TAKEN or name in sys.stdlib_module_names or _is_installed(name):
-        raise PorterError(
-            "PTR251", f"an extension named {name} would hide another package", hint="Choose another name."
-        )
     return name
-
-
-def _is_installed(name: str) -> bool:
-    """Whether packages that are installed have one of this name: what imports it would get the extension."""
-    found = PathFinder.find_spec(name, [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
-    return found is not None and found.origin is not None
 
 
 def names_of(name: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from porter.core.errors import Place, PorterError
+from porter.core.names import explain_word
 from porter.kernels.call import Call
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import observing
@@ -25,6 +26,7 @@ from porter.plan.promotion.expressions import Constant, apply
 from porter.plan.promotion.program import Check, Launch, OutputTensor, Program, Raised, Requirement, Unlike, merge
 from porter.plan.promotion.promotion import Decision, Parameter, Promotion, TestTexts, Wish
 
+_OWNERS = {"torch": torch, "torch.Tensor": torch.Tensor}
 _NAME = re.compile(r"_?[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _TYPES = {bool: "bool", int: "int", float: "float"}
 _PYTHON = {"bool": bool, "int": int, "float": float}
@@ -54,19 +56,26 @@ def find_subject(path: Path, wish: Wish) -> Subject:
     script = load(path)
     stage = _find_stage(script, wish.stage, path)
     op = wish.op or stage.name
-    if not _NAME.fullmatch(op):
-        what = f"`{op}` cannot be the name of an operator"
-        raise PorterError("PTR241", what, hint="Use small letters, digits and underscores.")
+    why = explain_word(op) or ("" if _NAME.fullmatch(op) else "it is no name of small letters")
+    if why:
+        what = f"`{op}` cannot be the name of an operator: {why}"
+        raise PorterError("PTR241", what, hint="Use small letters, digits and underscores, and no word of a language.")
     return Subject(op, script, stage, _tier(stage, wish.simple, path), _inputs_of(script, stage), str(path))
 
 
 def check_name(subject: Subject) -> None:
-    """Raises PTR347 for the name of an operator that PyTorch has."""
-    if torch._C._jit_get_schemas_for_operator(f"aten::{subject.op}"):
-        raise PorterError(
-            "PTR347", f"PyTorch has an operator `{subject.op}` already", Place(subject.file),
-            f"Choose another name: --op {subject.op}_of_mine.",
-        )  # fmt: skip
+    """Raises PTR347 for the name of an operator that PyTorch has, or of anything else that torch or a tensor has.
+
+    The operator becomes `torch.NAME`, and `Tensor.NAME`: another module or function would be lost.
+    """
+    op = subject.op
+    if torch._C._jit_get_schemas_for_operator(f"aten::{op}"):
+        what = f"PyTorch has an operator `{op}` already"
+    elif owner := next((name for name, of in _OWNERS.items() if hasattr(of, op)), ""):
+        what = f"PyTorch has `{owner}.{op}`, which is no operator"
+    else:
+        return
+    raise PorterError("PTR347", what, Place(subject.file), f"Choose another name: --op {op}_of_mine.")
 
 
 def read_promotion(subject: Subject, wish: Wish) -> Promotion:

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import keyword
 import math
 import re
 from collections.abc import Callable, Mapping
 
+from porter.core.names import explain_word
 from porter.plan.new_operator.functions import CONSTANTS, FUNCTIONS
 
-# The words of C++ and of the Metal language that are none of Python's.
-_RESERVED = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    alignas asm auto bool case catch char const constant constexpr decltype default delete device do double enum
-    explicit export extern false float for fragment friend goto half inline int kernel long mutable namespace new
-    noexcept nullptr operator private protected public register short signed sizeof static struct switch template this
-    thread threadgroup throw true typedef typename uint union unsigned using vertex virtual void volatile
-    """,
-    )
-)
 _LANGUAGE_OF_FORMULAS = frozenset((*FUNCTIONS, *CONSTANTS, "E"))
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _WHOLE = re.compile(r"-?\d+")
@@ -36,20 +24,14 @@ def explain_operator_name(name: str) -> str:
     """Why an operator cannot have this name; empty if it can."""
     if name.endswith("_"):
         return "the name of a functional form does not end with an underscore: the form in place does"
-    return _explain_word(name)
+    return explain_word(name)
 
 
 def explain_argument_name(name: str) -> str:
     """Why an argument cannot have this name; empty if it can."""
     if name in _LANGUAGE_OF_FORMULAS:
         return f"{name} is a function or a constant of expressions"
-    return _explain_word(name)
-
-
-def _explain_word(name: str) -> str:
-    if keyword.iskeyword(name) or name in _RESERVED:
-        return f"{name} is a word of Python, C++ or the Metal language"
-    return ""
+    return explain_word(name)
 
 
 def fits(type_: str, default: str) -> bool:

@@ -107,7 +107,9 @@ def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
     left = OperatorResult("\u4e2d", "UnaryOps", FAIL, "PTR331", "\u202e\ud800")
     (tmp_path / "r.json").write_text(write_json(replace(found, operators=(left,))))
     command = [sys.executable, "-P", "-m", "porter", "report", str(tmp_path / "r.json"), "--html", str(tmp_path / "p")]
-    done = subprocess.run([*command, "--checkout", str(EMBEDDED_FORK)], env=environment, capture_output=True, check=False)
+    done = subprocess.run(
+        [*command, "--checkout", str(EMBEDDED_FORK)], env=environment, capture_output=True, check=False
+    )
     assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
     assert b"\\u4e2d: FAIL: PTR331 \\u202e\\ud800\n" in done.stdout
     assert "<strong>\u4e2d</strong>" in (tmp_path / "p").read_text()

@@ -90,11 +90,15 @@ def test_results_that_do_not_belong_together_are_refused(other: Results) -> None
         merge([results(OperatorResult("erf", "UnaryOps", PASS), shard="1/2"), other])
 
 
-CRAFTED = json.loads(write_json(results(OperatorResult("erf", "UnaryOps", FAIL, "PTR331", "one fails", verdict=VERDICT))))
+CRAFTED = json.loads(
+    write_json(results(OperatorResult("erf", "UnaryOps", FAIL, "PTR331", "one fails", verdict=VERDICT)))
+)
 ODD = st.one_of(
     st.none(),
     st.booleans(),
-    st.sampled_from([10**400, -1, float("inf"), float("nan"), "\ud800", "\u202e", "x" * 3000, [], {}, [[1]], {"is": "x"}]),
+    st.sampled_from(
+        [10**400, -1, float("inf"), float("nan"), "\ud800", "\u202e", "x" * 3000, [], {}, [[1]], {"is": "x"}]
+    ),
 )
 
 

@@ -50,7 +50,26 @@ def code_of(function: Callable[[], object]) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["my-ops", "1st", "", "class", "_ops", "größe", "torch", "a.b", "../a", "numpy", "json"]
+    "name",
+    [
+        "my-ops",
+        "1st",
+        "",
+        "class",
+        "_ops",
+        "größe",
+        "torch",
+        "a.b",
+        "../a",
+        "numpy",
+        "json",
+        "sitecustomize",
+        "conftest",
+        "setup",
+        "template",
+        "std",
+        "n" * 300,
+    ],
 )
 def test_a_name_that_cannot_be_a_package_is_refused(name: str) -> None:
     assert code_of(lambda: project.example(name)) == "PTR251"

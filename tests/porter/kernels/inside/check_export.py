@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -266,6 +267,34 @@ void scale(const at::Tensor& x, double by, at::Tensor& out, at::IntArrayRef thre
     assert host.count("{") == host.count("}")
 
 
+LAUGHS = "\n".join(["a0 = 'x'", *(f"a{i} = a{i - 1} + a{i - 1}" for i in range(1, 40)), "metal_kernel(source=a39)"])
+WIDE_LAUGHS = f"a0 = '{'x' * 50_000}'\na1 = {' + '.join(['a0'] * 100)}\nmetal_kernel(source=a1)"
+CORE = "TorchMetalKernel('f', ['x'], ['o'], 'o[0] = x[0];', torch_defn={})\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CORE.format("open('RAN', 'w')"),
+        CORE.format("[f for f in [open('RAN', 'w')]][0]"),
+        CORE.format("f") + "@open('RAN', 'w').write\ndef f(x):\n    return x\n",
+        CORE.format("f") + "def f(x, y=open('RAN', 'w')):\n    return x\n",
+        CORE.format("f") + "def f(x, *, y=open('RAN', 'w')):\n    return x\n",
+        CORE.format("f") + "def f(x: open('RAN', 'w')) -> open('RAN', 'w'):\n    return x\n",
+        CORE.format("f") + "def f(x):\n    open('RAN', 'w')\n    return x\n",
+        CORE.format("f") + "open('RAN', 'w')\ndef f(x):\n    return x\n",
+        CORE.format("torch.open('RAN', 'w')"),
+    ],
+)
+def test_nothing_of_an_imported_file_runs(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        read_back(text, "coreai")
+    except PorterError as error:
+        assert error.code == "PTR230"
+    assert not (tmp_path / "RAN").exists()
+
+
 @pytest.mark.parametrize(
     ("use", "code", "said"),
     [
@@ -282,6 +311,19 @@ void scale(const at::Tensor& x, double by, at::Tensor& out, at::IntArrayRef thre
         (lambda: read_back("metal_kernel(name=open('x').read())", "mlx"), "PTR230", "`name`"),
         (lambda: read_back("metal_kernel(name='a', fast=True)", "mlx"), "PTR230", "`fast`"),
         (lambda: read_back("metal_kernel(**options)", "mlx"), "PTR230", "`**options`"),
+        (lambda: read_back("metal_kernel(name='a')", "mlx"), "PTR229", "no input_names, output_names, source"),
+        (lambda: read_back("x = " + "(" * 5000, "mlx"), "PTR229", "not"),
+        (lambda: read_back("x = " + "-" * 100_000 + "1", "mlx"), "PTR229", "too deep"),
+        (lambda: read_back("metal_kernel(source=" + "+".join(["'a'"] * 20_000) + ")", "mlx"), "PTR229", "too deep"),
+        (lambda: read_back("metal_kernel(source='x' + 5)", "mlx"), "PTR230", "adds"),
+        (lambda: read_back("metal_kernel(name=['x'] + 'a')", "mlx"), "PTR230", "adds"),
+        (lambda: read_back("metal_kernel(source='\\ud800')", "mlx"), "PTR230", "surrogate"),
+        (lambda: read_back("metal_kernel(compile_options={[]: 1})", "mlx"), "PTR230", "`compile_options`"),
+        (lambda: read_back("a = b\nb = a\nmetal_kernel(source=a)", "mlx"), "PTR230", "`source`"),
+        (lambda: read_back(LAUGHS, "mlx"), "PTR230", "more than 4000 parts"),
+        (lambda: read_back(WIDE_LAUGHS, "mlx"), "PTR230", "longer than 4096 KiB"),
+        (lambda: read_back("metal_kernel(name=MetalParameter(1))", "mlx"), "PTR230", "MetalParameter"),
+        (lambda: read_back("metal_kernel(name=1, input_names=[], output_names=[], source='')", "mlx"), "PTR200", "1"),
         (lambda: read_back("TorchMetalKernel('f', ['x'], ['o'], 'o[0] = x[0];')", "coreai"), "PTR230", "torch_defn"),
         (lambda: read_back("TorchMetalKernel('f', ['x'], ['o'], 'o[0] = 1;', torch_defn=f)", "coreai"), "PTR230", "`f`"),
     ],
