@@ -18,8 +18,15 @@ _checked: dict[Path, tuple[int, ...]] = {}
 
 
 def root() -> Path:
-    """The folder of all caches: `$PORTER_CACHE`, else `~/.cache/porter`. Raises PTR180 if others may write to it."""
-    folder = Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
+    """The folder of all caches: `$PORTER_CACHE`, else `~/.cache/porter`.
+
+    Raises PTR180 if others may write to it, and PTR183 if there is no home folder.
+    """
+    try:
+        folder = Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
+    except RuntimeError as error:
+        hint = "Set HOME, or name the folder with $PORTER_CACHE."
+        raise OverlayError("PTR183", "this user has no home folder, and $HOME is not set", hint=hint) from error
     if folder.is_dir():
         _close(folder)
     return folder

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+# A line of a compiler or a linker that names no line of a source.
+_REFUSED = re.compile(r"^(?!.*:\d+:\d+: )[^\n]*\b(No space left on device|Disk quota exceeded)\b", re.M | re.I)
 
 
 @dataclass(frozen=True)
@@ -32,3 +36,10 @@ class OverlayError(Exception):
         where = f"{self.place}: " if self.place else ""
         hint = f"\n  {self.hint}" if self.hint else ""
         return f"{where}{self.code} {self.what}{hint}"
+
+
+def refuse_full_disk(stderr: str) -> None:
+    """Raises PTR182 where a compiler or a linker ended because a disk is full, which says nothing of the source."""
+    if found := _REFUSED.search(stderr):
+        what = f"the system refused: {found[1]}, while a compiler wrote"
+        raise OverlayError("PTR182", what, hint="Make room in the cache's folder and in $TMPDIR, and try again.")

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aten_overlay import cache
-from aten_overlay.errors import OverlayError, Place
+from aten_overlay.errors import OverlayError, Place, refuse_full_disk
 from aten_overlay.metal import compiler
 
 __all__ = ["build", "cache_root", "clang", "precompiled_header", "torch_flags", "torch_root"]
@@ -144,6 +144,7 @@ def _compile_now(source: Path, flags: Sequence[str], language: str, suffix: str,
     if done.returncode:
         made.unlink(missing_ok=True)
         record.unlink(missing_ok=True)
+        refuse_full_disk(done.stderr)
         raise _make_compile_error(source, done.stderr)
     read = {path: cache.digest(Path(path).read_bytes()) for path in _parse_rule(listed.read_text())}
     target = record.with_name(f"{record.stem}-{cache.digest(*read.values())[:12]}{suffix}")
@@ -175,6 +176,7 @@ def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
         done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
         if done.returncode:
             made.unlink(missing_ok=True)
+            refuse_full_disk(done.stderr)
             message = done.stderr.strip()[-1500:]
             raise OverlayError("PTR144", f"lib{name} does not link:\n{message}", hint="Define the missing symbols.")
         made.replace(target)

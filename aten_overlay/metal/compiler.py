@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from aten_overlay import cache
-from aten_overlay.errors import OverlayError, Place
+from aten_overlay.errors import OverlayError, Place, refuse_full_disk
 from aten_overlay.metal import zig
 from aten_overlay.metal.arguments import GPU_ONLY
 from aten_overlay.metal.headers import find_include_folder
@@ -99,6 +99,7 @@ def run(arguments: Sequence[str], text: str | None = None) -> str:
         [find_clang(), *arguments], input=text, capture_output=True, text=True, check=False, errors="surrogateescape"
     )
     if done.returncode:
+        refuse_full_disk(done.stderr)
         raise _failure(done.stderr)
     return done.stdout
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import quote
 
 from aten_overlay import cache
-from aten_overlay.errors import OverlayError
+from aten_overlay.errors import OverlayError, refuse_full_disk
 
 _PROBE = "#include <string>\nstd::string probe() { return std::to_string(1); }\n"
 
@@ -61,6 +61,7 @@ def _prove(script: Path) -> None:
         done = subprocess.run(command, input=_PROBE, capture_output=True, text=True, check=False)
     if done.returncode:
         script.unlink()
+        refuse_full_disk(done.stderr)
         raise OverlayError(
             "PTR142",
             f"the ziglang package's clang cannot build C++ here: {done.stderr.strip()[:500]}",

@@ -25,7 +25,7 @@ from porter.cli.status import status
 from porter.cli.undo import undo
 from porter.cli.verify import verify
 from porter.cli.watch import watch
-from porter.core.errors import PorterError, coded
+from porter.core.errors import PorterError, refused
 from porter.report.escaping import ANY_ENCODING
 
 INTERRUPTED = 130
@@ -129,9 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PorterError as error:
         Output(Settings()).error(error)
     except OSError as error:
-        if (refused := coded(error)) is None:
+        if (what := refused(error)) is None:
             raise
-        Output(Settings()).error(refused)
+        Output(Settings()).error(what)
     except click.Abort:
         return INTERRUPTED
     return NOT_PLANNED

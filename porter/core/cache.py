@@ -10,13 +10,16 @@ import os
 import tempfile
 from pathlib import Path
 
-from porter.core.errors import coded
-from porter.core.private import make_folder, make_private
+from porter.core.errors import refused
+from porter.core.private import find_home, make_folder, make_private
 
 
 def root() -> Path:
-    """Returns the cache folder: `$PORTER_CACHE`, else `~/.cache/porter`. Raises PTR180 as `make_private` does."""
-    folder = Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
+    """Returns the cache folder: `$PORTER_CACHE`, else `~/.cache/porter`.
+
+    Raises PTR180 as `make_private` does, and PTR183 if there is no home folder.
+    """
+    folder = Path(os.environ.get("PORTER_CACHE") or find_home() / ".cache" / "porter")
     return make_private(folder) if folder.is_dir() else folder
 
 
@@ -27,7 +30,7 @@ def require_writable() -> None:
         os.close(handle)
         Path(probe).unlink()
     except OSError as error:
-        raise coded(error) or error from error
+        raise refused(error) or error from error
 
 
 def digest(*parts: str | bytes) -> str:

@@ -6,6 +6,7 @@ Every code has a page `docs/errors/PTR0xx.md`; a test keeps pages and codes in s
 from __future__ import annotations
 
 import errno
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,15 @@ def coded(error: OSError) -> PorterError | None:
     return PorterError(
         "PTR182", f"the system refused: {error.strerror}", place, "Make it writable, or make room, and try again."
     )
+
+
+def refused(error: OSError) -> PorterError | None:
+    """PTR182 for whatever a system refuses of a file that it names, such as one in a cache that is no folder."""
+    if error.filename is None or error.strerror is None:
+        return coded(error)
+    place = Place(os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename))
+    hint = "Check the path, and $PORTER_CACHE, $PORTER_STATE and $TMPDIR if it is in one of these folders."
+    return coded(error) or PorterError("PTR182", f"the system refused: {error.strerror}", place, hint)
 
 
 def unwritable(error: OSError, path: Path) -> PorterError:

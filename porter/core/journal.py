@@ -30,6 +30,7 @@ from porter.core.interrupts import held_back
 from porter.core.private import make_private, state_root
 from porter.core.record import Record, Touched, read_record
 
+_LONGEST = 200  # bytes of a checkout's name in that of its journal, of the 255 that a system takes
 _STATES = ("preparing", "pending", "done")
 
 
@@ -44,7 +45,9 @@ class _ChangedMeanwhileError(Exception):
 def home_of(root: Path) -> Path:
     """Returns the folder of a checkout's journal, which depends on the checkout's path."""
     place = root.resolve()
-    return state_root() / "journals" / f"{place.name}-{digest(str(place))[:16]}"
+    name = os.fsencode(place.name)
+    shown = place.name if len(name) <= _LONGEST else name[:_LONGEST].decode("utf-8", "ignore")
+    return state_root() / "journals" / f"{shown}-{digest(str(place))[:16]}"
 
 
 def require_settled(checkout: Checkout) -> None:

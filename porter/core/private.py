@@ -15,11 +15,23 @@ _OTHERS = 0o077
 
 
 def state_root() -> Path:
-    """Returns the folder for journals: `$PORTER_STATE`, else `$XDG_STATE_HOME/porter`, else `~/.local/state/porter`."""
+    """Returns the folder for journals: `$PORTER_STATE`, else `$XDG_STATE_HOME/porter`, else `~/.local/state/porter`.
+
+    Raises PTR183 for the last if there is no home folder.
+    """
     if own := os.environ.get("PORTER_STATE"):
         return Path(own)
     base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "porter"
+    return (Path(base) if base else find_home() / ".local" / "state") / "porter"
+
+
+def find_home() -> Path:
+    """Returns this user's home folder. Raises PTR183 where there is none, as for a user that a container made up."""
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        hint = "Set HOME, or name the folders with $PORTER_CACHE and $PORTER_STATE."
+        raise PorterError("PTR183", "this user has no home folder, and $HOME is not set", hint=hint) from error
 
 
 def make_private(folder: Path) -> Path:

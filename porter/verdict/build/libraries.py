@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from aten_overlay.cache import is_intact, make_folder, seal
+from aten_overlay.errors import refuse_full_disk
 from porter.core.cache import digest, get, put, put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, NATIVE_FUNCTIONS, OPERATIONS
@@ -24,6 +25,7 @@ from porter.verdict.build.companions import list_companions
 from porter.verdict.build.missing import find_missing, write_missing
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
 
 _ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
@@ -225,6 +227,8 @@ def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, ca
     try:
         return objects.compile_object(path, name, include, roots, recipe, cache)
     except objects.CompileError as error:
+        with raising_porter_errors():
+            refuse_full_disk(str(error))
         raise _compile_error(name, str(error)) from error
 
 
@@ -246,6 +250,8 @@ def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         part.unlink(missing_ok=True)
+        with raising_porter_errors():
+            refuse_full_disk(done.stderr)
         put(undefined, done.stderr)
         raise Undefined(done.stderr)
     part.replace(target)

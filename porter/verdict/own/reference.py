@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aten_overlay import toolchain
+from aten_overlay.errors import refuse_full_disk
 from porter.core.dtypes import DOUBLE, FLOAT, INT, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.cuda.own import Form, OwnKernel
@@ -79,6 +80,7 @@ def compile_reference(own: OwnKernel, path: Path, text: str, dtype: DType, real:
     command = [toolchain.clang(), "-std=gnu++17", "-O1", "-w", "-ffp-contract=off", str(source), "-o", str(made)]
     done = subprocess.run([*command, "-lstdc++", "-lm"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
+        refuse_full_disk(done.stderr)
         raise _refuse_source(path, done.stderr)
     return Program(made, np.dtype(_numpy_name(dtype) if whole else {"float": np.float32}.get(real, np.float64)))
 
