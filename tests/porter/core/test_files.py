@@ -21,7 +21,8 @@ from tests.conftest import ROOT
 FORK = ("--checkout", str(EMBEDDED_FORK))
 # What reads or writes without the reader: files of porter's own, of the system, and the reader.
 OWN = {
-    "aten/kept_checks.py", "core/cache.py", "core/files.py", "core/formatting.py", "kernels/extension/files.py",
+    "aten/kept_checks.py", "core/cache.py", "core/files.py", "core/formatting.py", "core/git.py",
+    "kernels/extension/files.py",
     "kernels/prelude.py", "metal/distributions.py", "metal/families/random.py", "metal/launchers/__init__.py",
     "metal/launchers/library.py", "mpsgraph/operations.py", "plan/native/files.py", "plan/native/helpers/__init__.py",
     "server/ending.py", "verdict/build/objects.py", "verdict/build/tree.py", "verdict/build/libraries.py",

@@ -13,7 +13,7 @@ import pytest
 
 from porter.report.coverage import Coverage, CoverageRow
 from porter.report.page import page_html
-from porter.report.results import FAIL, NOT_PLANNED, PASS, VERSION, OperatorResult, Results
+from porter.report.results import FAIL, NOT_PLANNED, PASS, VERSION, OperatorResult, Provenance, Results
 from porter.verdict.result import DTypeVerdict
 from tests.porter.report.test_results import MADE_BY, VERDICT
 
@@ -84,7 +84,10 @@ def test_what_a_browser_obeys_is_escaped_wherever_it_stands() -> None:
     verdict = replace(VERDICT, backend=hostile, dtypes=(DTypeVerdict(hostile, max_ulp=1.0),))
     operator = OperatorResult(hostile, hostile, FAIL, hostile, hostile, verdict=verdict)
     row = CoverageRow(hostile, hostile, hostile, hostile, hostile, hostile)
-    page = page_html(replace(RESULTS, fork=hostile, operators=(operator,)), Coverage(hostile, (row,)))
+    page = page_html(
+        replace(RESULTS, fork=hostile, operators=(operator,)),
+        Coverage(hostile, hostile, Provenance(hostile, hostile, hostile), (row,)),
+    )
     assert not set(page) & {"\x1b", "\u202e", "\u2066"}
     assert page.count(r"a\x1b[2J\u202eb\u2066") >= 10
 

@@ -120,7 +120,7 @@ def test_results_that_somebody_made_up_are_shown_or_refused(data: st.DataObject)
         return
     merge([found])
     write_json(found)
-    page = page_html(found, Coverage(found.fork, ()))
+    page = page_html(found, Coverage(found.fork, found.digest, found.made_by, ()))
     page.encode()
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page)
 
