@@ -1,11 +1,14 @@
 """How many small mutants of functors, helpers, registrations, host code and yaml a verdict catches.
 
-    python tools/mutants.py [OP ...] --results FILE [--most N] [--again]
+    python tools/mutants.py [OP ...] --results FILE [--most N] [--again] [--checkout FORK]
 
-The subjects are all operators of the embedded fork: native ones as they are, the others as porter ports them. Every
-mutant that ends is a line of the results file, so a run goes on where the last one ended. Those that do not compile,
-compile to the same code, or give the same bits on millions of random and special inputs do not count; the survivors
-of the others are listed: each is a gap in the tests. `--again` tries them once more.
+The subjects are all operators of the embedded fork: native ones as they are, the others as porter ports them. Those of
+another checkout are named, and ported from its stubs or from recorded runs of its old code; a later run with the same
+results adds them to the embedded fork's.
+
+Every mutant that ends is a line of the results file, so a run goes on where the last one ended. Those that do not
+compile, compile to the same code, or give the same bits on millions of random and special inputs do not count; the
+survivors of the others are listed: each is a gap in the tests, or computes the same. `--again` tries them once more.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mutation.ledger import Ledger, key, summarize
+from mutation.ported import make_ported_subject
 from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
 from mutation.trial import Fate, find_failing, start, try_mutant
 from shared.arguments import parser
@@ -24,6 +28,7 @@ from shared.arguments import parser
 GOAL = 0.99
 # Of each hundred mutants of an operator, how many are of which part; what is left goes to the functor.
 PARTS = {"helper": 25, "registration": 22, "host": 4, "yaml": 4}
+PARTS_OF_PORTED = {"registration": 10, "host": 30, "yaml": 4}
 
 
 def choose(mutants: Iterable[Mutant], most: int | None) -> list[Mutant]:
@@ -32,9 +37,11 @@ def choose(mutants: Iterable[Mutant], most: int | None) -> list[Mutant]:
     if most is None or len(found) <= most:
         return found
     random.Random(0).shuffle(found)
-    chosen = [m for part, share in PARTS.items() for m in _of(found, part)[: most * share // 100]]
-    chosen += _of(found, "functor")[: most - len(chosen)]
-    rest = [m for part in ("helper", "registration") for m in _of(found, part) if m not in chosen]
+    kernels = _of(found, "kernel")
+    parts = PARTS_OF_PORTED if kernels else PARTS
+    chosen = [m for part, share in parts.items() for m in _of(found, part)[: most * share // 100]]
+    chosen += (kernels or _of(found, "functor"))[: most - len(chosen)]
+    rest = [m for part in ("helper", "registration", "host") for m in _of(found, part) if m not in chosen]
     return chosen + rest[: most - len(chosen)]
 
 
@@ -56,15 +63,18 @@ def _run(subject: Subject, mutants: Iterable[Mutant], ledger: Ledger, again: boo
 def main(arguments: list[str]) -> int:
     operators = find_operators()
     told = parser(__doc__)
-    told.add_argument("ops", nargs="*", default=operators, help=f"of {', '.join(operators)}")
+    told.add_argument("ops", nargs="*", help=f"by default {', '.join(operators)}")
+    told.add_argument("--checkout", type=Path, help="the fork that the operators are of; by default the embedded one")
     told.add_argument("--results", type=Path, required=True, help="the file of JSON lines that the run goes on with")
     told.add_argument("--most", type=int, help="mutants of each operator, of all its parts")
     told.add_argument("--again", action="store_true", help="try the survivors again")
     options = told.parse_args(arguments)
+    if options.checkout and not options.ops:
+        told.error("--checkout asks for the operators by name")
     ledger = Ledger(options.results)
     start()
-    for op in options.ops:
-        subject = make_subject(op)
+    for op in options.ops or operators:
+        subject = make_ported_subject(options.checkout.resolve(), op) if options.checkout else make_subject(op)
         chosen = choose(find_mutants(subject), options.most)
         _run(subject, chosen, ledger, options.again)
     text, share = summarize(ledger.entries.values())

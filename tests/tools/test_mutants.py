@@ -8,6 +8,7 @@ import pytest
 
 import mutants
 from mutation.ledger import Ledger, summarize
+from mutation.ported import find_added
 from mutation.slips import Slips, slip_in_host_code, slip_in_metal, slip_in_registrations, slip_in_rows
 from mutation.subjects import Mutant, find_mutants, find_operators, make_subject
 from mutation.trial import Fate
@@ -75,6 +76,52 @@ def test_slips_in_host_code(old: str, new: str) -> None:
 def test_slips_in_rows() -> None:
     made = apply(slip_in_rows, "    CPU, CUDA, MPS: a_out\n")
     assert {"    CPU, CUDA: a_out\n", "    CPU, CUDA, MPS: a_out_\n", ""} <= made
+
+
+@pytest.mark.parametrize(
+    ("line", "slipped"),
+    [
+        ("const auto y = x.contiguous();", "const auto y = x;"),
+        ("set(x.strides());", "set(x.sizes());"),
+        ('f(is_small ? "int" : "long");', 'f(is_small ? "int" : "int");'),
+        ("if (a.numel() == 0) {", "if (a.numel() != 0) {"),
+        ("set_args(encoder, x, 1);", "set_args(encoder, 1, x);"),
+        ("const auto width = min(n, 1024);", "const auto width = min(n, 2 * 1024);"),
+    ],
+)
+def test_slips_in_the_host_code_of_a_port(line: str, slipped: str) -> None:
+    assert f"  {slipped}\n" in apply(slip_in_host_code, f"  {line}\n")
+
+
+def test_a_statement_of_host_code_is_left_out_but_what_only_a_profiler_sees() -> None:
+    assert "" in apply(slip_in_host_code, "  TORCH_CHECK(a.dim() == 2, b);\n")
+    assert "" not in apply(slip_in_host_code, "  getMPSProfiler().endProfileKernel(PSO);\n")
+
+
+def test_registrations_of_types_alone() -> None:
+    made = apply(slip_in_registrations, "REGISTER_GATHER(float, int);\nREGISTER_POOL(half);\n")
+    assert "REGISTER_GATHER(half, int);\nREGISTER_POOL(half);\n" in made
+    assert "REGISTER_GATHER(float, int);\n" in made
+    assert not any("other" in each for each in made)
+
+
+def test_what_a_port_adds_is_what_changes() -> None:
+    before = "#include <a>\nint old() {\n  return 1;\n}\n"
+    after = "#include <a>\n#include <b>\nint old() {\n  // what it is\n  return b();\n}\n"
+    [host] = find_added("X.mm", before, after)
+    assert (host.kind, after[host.start : host.end]) == ("host", "  return b();\n")
+    kernels = "#define R(T) \\\n  f<T>\nkernel void f() {\n}\nREGISTER_F(float);\n"
+    found = [(region.kind, kernels[region.start : region.end]) for region in find_added("X.metal", "", kernels)]
+    assert found == [("kernel", "kernel void f() {\n}\n"), ("registration", "REGISTER_F(float);\n")]
+    assert not list(find_added("test/test_mps.py", "", "a = 1\n"))
+
+
+def test_a_few_mutants_of_a_port_are_of_all_its_parts() -> None:
+    kinds = ("kernel", "registration", "host", "yaml")
+    every = [Mutant("a", kind, "line", "file", f"{kind} {at}", "") for kind in kinds for at in range(50)]
+    chosen = mutants.choose(every, 50)
+    count = {kind: sum(mutant.region == kind for mutant in chosen) for kind in kinds}
+    assert count == {"kernel": 28, "registration": 5, "host": 15, "yaml": 2}
 
 
 def test_there_are_twenty_operators_and_more_than_a_thousand_mutants() -> None:

@@ -117,14 +117,42 @@ METAL: _Table = {
     "precision": {r"\breturn ([^;{}]+);": (r"return (\1) * 1.00001f;", r"return (\1) + 1;", r"return -(\1);")},
 }
 HOST: _Table = {
-    "line": {r"^REGISTER_DISPATCH[^\n]*\n": ("",), r"^  lib\.exec_[^;]*;\n": ("",)},
+    "line": {
+        r"^REGISTER_DISPATCH[^\n]*\n": ("",),
+        r"^  lib\.exec_[^;]*;\n": ("",),
+        r"^ +(?!getMPSProfiler|return\b)[\w.:]+\([^;{}]*\);\n": ("",),
+    },
     "name": {r'"(\w+)"': (r'"\1_"', '"nothing"'), r"_stub\b": ("_stb",)},
     "argument": {
         r", at::toOpMathType\((\S*common_dtype\(\))\)": ("", r", \1", ", kInt"),
         r", (?:/\*\w+=\*/)?kBool\b": ("", ", kInt"),
     },
-    "constant": {r"(?<=, )(alpha|eps|weight)(?=,)": ("Scalar(1)", r"Scalar(-\1.toDouble())", r"Scalar(\1.toInt())")},
-    "operator": {r"exec_binary_kernel": ("exec_unary_kernel",), r"exec_unary_kernel": ("exec_binary_kernel",)},
+    "constant": {
+        r"(?<=, )(alpha|eps|weight)(?=,)": ("Scalar(1)", r"Scalar(-\1.toDouble())", r"Scalar(\1.toInt())"),
+        r"(?<=[(, ])1(?=[,); ])": ("0", "2"),
+        r"(?<=[(, ])0(?=[,); ])": ("1",),
+        r"\b(32|256|1024)\b": ("1", r"2 * \1"),
+    },
+    "operator": {
+        r"exec_binary_kernel": ("exec_unary_kernel",),
+        r"exec_unary_kernel": ("exec_binary_kernel",),
+        r" == ": (" != ",),
+        r" != ": (" == ",),
+        r" && ": (" || ",),
+        r" \|\| ": (" && ",),
+        r" < (?!.*=)": (" <= ", " > "),
+        r" > (?!.*=)": (" >= ", " < "),
+        r" \* (?=[\w(])": (" + ",),
+        r" / (?=[\w(])": (" * ",),
+        r" - (?=[\w(])": (" + ",),
+    },
+    "layout": {
+        r"\.contiguous\(\)": ("",),
+        r"\.is_contiguous\(\)": (".is_non_overlapping_and_dense()",),
+        r"\.strides\(\)": (".sizes()",),
+        r"\.sizes\(\)": (".strides()",),
+    },
+    "index type": {r'"int" : "long"': ('"int" : "int"',)},
 }
 YAML: _Table = {
     "key": {r", MPS(?=[,:])": ("", ", XPU"), r"^    MPS: \w+\n": ("",)},
@@ -148,17 +176,21 @@ def slip_in_metal(code: str) -> Iterator[Slip]:
 
 def slip_in_registrations(code: str) -> Iterator[Slip]:
     """The slips of REGISTER lines: lines left out, other types and other kernels."""
-    for line in re.finditer(r"^REGISTER_\w+\((\w+)((?:, \w+)+)\);\n", code, re.M):
+    for line in re.finditer(r"^REGISTER_\w+\((\w+(?:, \w+)*)\);\n", code, re.M):
         yield Slip("line", line.start(), line.end(), "")
-        yield Slip("name", line.start(1), line.end(1), "other")
-        for word in re.finditer(r"\w+", line[2]):
-            start, end = line.start(2) + word.start(), line.start(2) + word.end()
+        for word in re.finditer(r"\w+", line[1]):
+            start, end = line.start(1) + word.start(), line.start(1) + word.end()
+            if word[0] not in _TYPES:
+                yield Slip("name", start, end, "other")
+                continue
             yield Slip("dtype", start, end, _NARROWER.get(word[0], "float"))
             yield Slip("dtype", start, end, _TYPES[(_TYPES.index(word[0]) + 4) % len(_TYPES)])
 
 
 def slip_in_host_code(code: str) -> Iterator[Slip]:
+    """The slips of host code: those of the table, and arguments in another order."""
     yield from _from(HOST, code)
+    yield from _arguments(code)
 
 
 def slip_in_rows(code: str) -> Iterator[Slip]:

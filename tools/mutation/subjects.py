@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 from mutation.slips import Slips, slip_in_host_code, slip_in_metal, slip_in_registrations, slip_in_rows
 from porter.aten.call_graph import parse_source
@@ -20,6 +21,7 @@ from porter.verdict.prove import target_of
 from porter.verdict.result import VerifyTarget
 
 _SLIPS: Mapping[str, Slips] = {
+    "kernel": slip_in_metal,
     "functor": slip_in_metal,
     "helper": slip_in_metal,
     "registration": slip_in_registrations,
@@ -43,7 +45,8 @@ class Region:
 class Subject:
     """A native operator: what to verify, the texts in which its files differ from the fork's, and its own parts.
 
-    `failing` are tests that fail without a mutant, where that is known.
+    `failing` are tests that fail without a mutant, where that is known. `root` is the fork; a port that `is_ported`
+    from another fork than the embedded one has kernels of its own, which are no functors.
     """
 
     op: str
@@ -51,6 +54,8 @@ class Subject:
     texts: Mapping[str, str]
     regions: tuple[Region, ...]
     failing: tuple[str, ...] = ()
+    root: Path = EMBEDDED_FORK
+    is_ported: bool = False
 
     def text(self, file: str) -> str:
         return self.texts[file] if file in self.texts else _fork_text(file)

@@ -30,6 +30,7 @@ _NO_PROGRAM = ("PTR101", "PTR105", "PTR109", "PTR166")
 # Inputs of each kernel that decide whether a survivor computes the same.
 ROWS = 1 << 19
 QUICK = "test_accuracy or test_edge_values"
+QUICK_OF_PORTED = "test_output_match"
 _OWN_NAME = re.compile(rb"[0-9a-f]{32}\.cpp")
 
 
@@ -62,18 +63,20 @@ def find_failing(subject: Subject) -> tuple[str, ...]:
 def try_mutant(subject: Subject, mutant: Mutant) -> tuple[Fate, str]:
     """What became of a mutant, and the test or error that caught it: the tests that mostly do come first."""
     texts = {**subject.texts, mutant.file: mutant.text}
-    computes = mutant.region in ("functor", "helper")
+    computes = mutant.region in ("functor", "helper", "kernel")
     if computes:
         try:
             if _code(subject, texts) == _code(subject, subject.texts):
                 return Fate.SAME_CODE, ""
         except OverlayError as error:
             return Fate.REJECTED, f"{error.code} {error.what}"
-    quickly = _find_failure(subject, texts, QUICK) if computes else ""
+    first = QUICK_OF_PORTED if subject.is_ported else QUICK
+    quickly = _find_failure(subject, texts, first) if computes or subject.is_ported else ""
     why = quickly or next(filter(None, (_find_failure(subject, texts, checked=c) for c in (False, True))), "")
     if why:
         return (Fate.REJECTED if any(code in why for code in _NO_PROGRAM) else Fate.CAUGHT), why
-    return (Fate.SAME_BITS if computes and _same_bits(subject, texts) else Fate.SURVIVED), ""
+    is_same = computes and not subject.is_ported and _same_bits(subject, texts)
+    return (Fate.SAME_BITS if is_same else Fate.SURVIVED), ""
 
 
 def _find_failure(subject: Subject, texts: Mapping[str, str], expr: str | None = None, checked: bool = False) -> str:
@@ -103,7 +106,7 @@ def _verify(subject: Subject, texts: Mapping[str, str], options: RunOptions, pro
         kernels.compile_ahead = lambda wanted: compile_ahead(  # type: ignore[method-assign]
             lambda name: wanted(name) and _is_dense(name)
         )
-    return worker.verify(EMBEDDED_FORK, texts, subject.target, options, progress)
+    return worker.verify(subject.root, texts, subject.target, options, progress)
 
 
 def _died(end: End) -> Answer:
@@ -111,8 +114,12 @@ def _died(end: End) -> Answer:
 
 
 def _code(subject: Subject, texts: Mapping[str, str]) -> tuple[bytes, ...]:
-    """The compiled dense kernels of a subject, as a quick verdict compiles them, without their own names."""
-    found = _libraries(subject.target.kernels, materialise(EMBEDDED_FORK, texts, stored.root()).root)
+    """The compiled kernels of a subject, of functors the dense ones as a quick verdict compiles them, without their own
+    names.
+    """
+    root = materialise(subject.root, texts, stored.root()).root
+    own = tuple(file for file in texts if file.endswith(".metal")) if subject.is_ported else ()
+    found = _libraries(subject.target.kernels, root, own)
     return tuple(_OWN_NAME.sub(b"", path.read_bytes()) for path in found)
 
 
@@ -121,11 +128,16 @@ def _is_dense(name: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _libraries(kernels: tuple[str, ...], root: Path) -> tuple[Path, ...]:
+def _libraries(kernels: tuple[str, ...], root: Path, own: tuple[str, ...]) -> tuple[Path, ...]:
+    """The libraries of a port's `own` files with all its kernels, or of functors with their dense ones."""
     options = Options(include=(root,))
     prefixes = tuple(f"{kernel}_" for kernel in kernels)
-    files = [root / path for path in dict.fromkeys(path for kernel in kernels for path in _registering(root, kernel))]
-    named = {file: [n for n in host_names(file, options) if n.startswith(prefixes) and _is_dense(n)] for file in files}
+    paths = own or dict.fromkeys(path for kernel in kernels for path in _registering(root, kernel))
+    files = [root / path for path in paths]
+    named = {
+        file: [n for n in host_names(file, options) if n.startswith(prefixes) and (own or _is_dense(n))]
+        for file in files
+    }
     return tuple(compile_kernels(file, names, options) for file, names in named.items() if names)
 
 
