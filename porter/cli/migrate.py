@@ -59,6 +59,7 @@ def migrate(
     jobs: int | None,
     shard: Shard | None,
     scheduler: str | None,
+    insecure: bool,
     results: Path | None,
     recorded: bool,
     expr: str | None,
@@ -78,7 +79,7 @@ def migrate(
     from porter.workflows.proof import Proof
 
     if scheduler:
-        return run_scheduled(output, scheduler, results)
+        return run_scheduled(output, scheduler, results, insecure)
     if function or (source and source != Source.CUDA.value):
         return _translate_own(output, ops, source, function, no_verify)
     proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough)

@@ -153,6 +153,7 @@ def together(function: Decorated) -> Decorated:
         click.option(
             "--scheduler", metavar="ADDRESS", help="Run --all on the workers of a dask.distributed scheduler."
         ),
+        click.option("--insecure", is_flag=True, help="With --scheduler, also connect to another machine without TLS."),
         click.option("--shard", callback=_choose_shard, metavar="I/N", help="Only the I-th of N shares of --all."),
         click.option(
             "--jobs",

@@ -10,11 +10,11 @@ from click.core import ParameterSource
 from porter.cli.output import Output
 
 # Options of one machine: where the scheduler is, what it shares, and what is written here.
-_OWN = ("scheduler", "results", "shard", "checkout")
+_OWN = ("scheduler", "insecure", "results", "shard", "checkout")
 _ALONE = ("write", "force", "pull_request", "shard")
 
 
-def run_scheduled(output: Output, address: str, results: Path | None) -> int:
+def run_scheduled(output: Output, address: str, results: Path | None, insecure: bool = False) -> int:
     """Runs the current command in shares, one for each worker. Returns the highest exit code among them."""
     from porter.workflows.results import digest_fork, write_results
     from porter.workflows.scheduler import run_shares
@@ -25,7 +25,7 @@ def run_scheduled(output: Output, address: str, results: Path | None) -> int:
         raise click.UsageError("--scheduler goes with --all, without --write, --shard and --pull-request.")
     checkout = output.open_checkout()
     arguments = [*_list_arguments(context), "--checkout", str(checkout.root.resolve())]
-    found, merged = run_shares(address, arguments, digest_fork(checkout), output.report_step)
+    found, merged = run_shares(address, arguments, digest_fork(checkout), output.report_step, insecure=insecure)
     for each in found:
         output.note(each.notes.rstrip("\n"))
         output.text(each.output.rstrip("\n"))

@@ -39,6 +39,7 @@ def verify(
     jobs: int | None,
     shard: Shard | None,
     scheduler: str | None,
+    insecure: bool,
     results: Path | None,
     recorded: bool,
     expr: str | None,
@@ -55,7 +56,7 @@ def verify(
     from porter.workflows.proof import Proof
 
     if scheduler:
-        return run_scheduled(output, scheduler, results)
+        return run_scheduled(output, scheduler, results, insecure)
     proof = Proof(expr, backend, arithmetic, large, thorough)
     if ops and every:
         raise click.UsageError(f"--all verifies every operator; {ops[0]} is named beside it.")

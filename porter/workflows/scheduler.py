@@ -2,10 +2,14 @@
 
 A share is what `--shard I/N` runs, as a process of its own on a worker, which has the checkout at the same path. Its
 key is a digest of what it is asked and of the fork, so the scheduler computes it once, and again if its worker is lost.
+
+What a share came to travels as JSON, and nothing else is taken for it. dask's own protocol unpickles more than results,
+though: whoever speaks for the scheduler can run code here, so its address has to be one that nobody else speaks for.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import subprocess
 import sys
@@ -14,14 +18,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from porter.core import cache
+from porter.core import cache, codec
 from porter.core.errors import PorterError
 from porter.core.progress import Step, Steps, ignore
 from porter.report.results import Results, merge, read_json
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Security
 
 CONNECT_SECONDS = 30
 # Options that are passed on in the environment, as the options of a command set them.
@@ -59,6 +64,7 @@ class ShareResult:
 
 
 Run = Callable[[Share], ShareResult]
+_WIRE = "msgpack"  # the serializer of dask for plain values alone, which unpickles nothing
 
 
 def make_shares(arguments: Sequence[str], digest: str, count: int) -> tuple[Share, ...]:
@@ -79,33 +85,73 @@ def run_share(share: Share) -> ShareResult:
     return ShareResult(*_list_fields(made)[:-1], made.digest_content())
 
 
+def answer_share(run: Run, share: Share) -> str:
+    """What a worker sends: the JSON of a ShareResult."""
+    return codec.encode(run(share), ShareResult)
+
+
 def _list_fields(made: ShareResult) -> tuple[str, int, str, str, str, str]:
     return made.shard, made.code, made.output, made.notes, made.results, made.digest
 
 
 def run_shares(
-    address: str, arguments: Sequence[str], digest: str, progress: Steps = ignore, run: Run = run_share
+    address: str,
+    arguments: Sequence[str],
+    digest: str,
+    progress: Steps = ignore,
+    run: Run = run_share,
+    insecure: bool = False,
 ) -> tuple[list[ShareResult], Results]:
     """Returns what each share came to, in order, and the merged results: one share for each worker.
 
-    Raises PTR354 if there is no scheduler with workers, and PTR355 for a share that has no results of this fork.
+    Raises PTR354 if there is no scheduler with workers, PTR355 for a share that has no results of this fork, and PTR357
+    for an address that others could speak for, unless `insecure`.
     """
-    with _connect(address) as client:
+    with _connect(address, insecure) as client:
         shares = make_shares(arguments, digest, len(client.scheduler_info(n_workers=-1)["workers"]))
         found = _gather(client, shares, run, progress)
     results = [read_json(found[share.shard].results, f"the share {share.shard}") for share in shares]
     return [found[share.shard] for share in shares], merge(results)
 
 
-def _connect(address: str) -> Client:
+def is_loopback(address: str) -> bool:
+    """Whether a scheduler's address, such as `tcp://127.0.0.1:8786`, is one of this machine alone."""
+    try:
+        host = urlsplit(address if "://" in address else f"tcp://{address}").hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _secure(address: str, insecure: bool) -> Security:
+    """The TLS settings of dask's configuration. Raises PTR357 for an address that others could speak for."""
+    from distributed import Security
+
+    if address.startswith("tls://"):
+        found = Security(require_encryption=True)
+        if found.tls_ca_file is None:
+            what = f"dask has no certificates to tell whether the scheduler at {address} is the right one"
+            raise PorterError("PTR357", what, hint="Name them in dask's configuration, under distributed.comm.tls.")
+        return found
+    if not insecure and not is_loopback(address):
+        what = f"whoever answers at {address} could run code here: it is neither tls:// nor on this machine"
+        hint = "Start the scheduler with TLS, or pass --insecure on a network where you trust every machine."
+        raise PorterError("PTR357", what, hint=hint)
+    return Security()
+
+
+def _connect(address: str, insecure: bool) -> Client:
     try:
         from distributed import Client
     except ImportError as error:
         raise PorterError(
             "PTR354", "dask.distributed is not installed", hint="pip install 'porter[distributed]'"
         ) from error
+    security = _secure(address, insecure)
     try:
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        client = Client(
+            address, timeout=CONNECT_SECONDS, set_as_default=False, security=security, deserializers=[_WIRE]
+        )
     except (OSError, ValueError) as error:
         what = f"no scheduler answers at {address}"
         raise PorterError(
@@ -124,19 +170,32 @@ def _gather(client: Client, shares: Sequence[Share], run: Run, progress: Steps) 
     """Fetches the results as they come. What a lost worker had, another one does."""
     from distributed import as_completed
 
-    futures = {client.submit(run, share, key=share.key): share for share in shares}
+    futures = {client.submit(answer_share, run, share, key=share.key): share for share in shares}
     found: dict[str, ShareResult] = {}
     for future in as_completed(list(futures), loop=client.loop):
         share = futures[future]
         progress(Step(f"share {share.shard}", len(found), len(shares)))
         try:
-            result = future.result()
+            result = _read_answer(share, future.result())
+        except PorterError:
+            raise
         except Exception as error:
             said = (str(error).splitlines() or [type(error).__name__])[0]
             what = f"the share {share.shard} has no results: {said}"
             raise PorterError("PTR355", what, hint="See the log of the workers.") from error
         found[share.shard] = _check(share, result)
     return found
+
+
+def _read_answer(share: Share, answer: object) -> ShareResult:
+    """The ShareResult that a worker sent. Raises PTR355 for anything else."""
+    try:
+        if isinstance(answer, str):
+            result: ShareResult = codec.decode(answer, ShareResult)
+            return result
+    except ValueError:
+        pass
+    raise PorterError("PTR355", f"the result of the share {share.shard} is none of porter's", hint="See its log.")
 
 
 def _check(share: Share, result: ShareResult) -> ShareResult:

@@ -20,6 +20,7 @@ from porter.aten.names import parse_base_name
 from porter.core.cache import put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN, NATIVE_FUNCTIONS
+from porter.core.yaml_text import choose_loader
 from porter.verdict.build.switches import SWITCHES, add_switches
 
 # torchgen ships without types: its model classes and template writer are opaque values here.
@@ -226,13 +227,25 @@ def _root(entry: Mapping[str, object]) -> str:
     return str(entry["func"]).split("(")[0].split(".")[0]
 
 
+def _refuse_aliases(row: Row) -> None:
+    """Raises PTR160 for an alias: with a few of them a row stands for any amount of text, which torchgen writes out."""
+    import yaml
+
+    for event in yaml.parse(row.text, Loader=choose_loader(row.text)):
+        if isinstance(event, yaml.AliasEvent):
+            line = row.line + (event.start_mark.line if event.start_mark else 0)
+            hint = "Write out what it stands for."
+            raise PorterError("PTR160", f"the row has an alias, *{event.anchor}", Place(NATIVE_FUNCTIONS, line), hint)
+
+
 def _entry(row: Row) -> dict[str, object]:
     """A row as torchgen's parser wants it, without tags and dispatch keys that this wheel does not know."""
     import yaml
     from torchgen.model import DispatchKey
 
     try:
-        (entry,) = yaml.load(row.text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        _refuse_aliases(row)
+        (entry,) = yaml.load(row.text, Loader=choose_loader(row.text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = row.line + mark.line if mark else row.line

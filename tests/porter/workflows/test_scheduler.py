@@ -20,7 +20,7 @@ from porter.core.errors import PorterError
 from porter.report.results import Results, read_json
 from porter.workflows import scheduler
 from porter.workflows.results import digest_fork
-from porter.workflows.scheduler import Share, ShareResult, make_shares, run_share, run_shares
+from porter.workflows.scheduler import Share, ShareResult, is_loopback, make_shares, run_share, run_shares
 from porter.workflows.status import portable
 
 FORK = Checkout(EMBEDDED_FORK, "test")
@@ -137,3 +137,63 @@ def test_a_key_is_of_all_that_the_result_depends_on(monkeypatch: pytest.MonkeyPa
 def test_what_one_machine_does_alone_is_no_share(others: list[str]) -> None:
     assert main([*PLAN, *others, "--scheduler", "tcp://127.0.0.1:1"]) == 2
     assert main(["verify", "atan2", "--scheduler", "tcp://127.0.0.1:1"]) == 2
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:1", "127.0.0.1:1", "localhost:1", "tcp://[::1]:1", "tcp://127.9.9.9:1"]
+)
+def test_an_address_of_this_machine_is_one(address: str) -> None:
+    assert is_loopback(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["tcp://10.0.0.1:1", "example.org:1", "tcp://0.0.0.0:1", "127.0.0.1.example.org:1", "tcp://localhost@evil:1", "", "//",
+     "tcp://[::", "tls://10.0.0.1:1", "tls://127.0.0.1:1"],
+)  # fmt: skip
+def test_an_address_that_others_speak_for_is_refused_before_anything_is_sent(address: str) -> None:
+    with pytest.raises(PorterError) as caught:
+        run_shares(address, PLAN, DIGEST)
+    assert caught.value.code == "PTR357"
+
+
+def test_an_insecure_address_is_taken_when_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 1)
+    command = [*PLAN, "--scheduler", "tcp://192.0.2.1:1"]
+    assert main(command) == 2
+    assert "PTR357" in capsys.readouterr().err
+    assert main([*command, "--insecure"]) == 2
+    assert "PTR354" in capsys.readouterr().err
+
+
+class Trap:
+    """Leaves a trace where it is unpickled."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.trace,)
+
+
+@pytest.mark.parametrize(("wire", "runs"), [(scheduler._WIRE, False), ("pickle", True)])
+def test_a_result_that_would_be_unpickled_is_refused(
+    wire: str, runs: bool, cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(_run: object, _share: Share) -> Trap:
+        return Trap(tmp_path / "trace")
+
+    monkeypatch.setattr(scheduler, "answer_share", answer)
+    monkeypatch.setattr(scheduler, "_WIRE", wire)
+    with pytest.raises(PorterError, match="PTR355"):
+        run_shares(cluster.scheduler_address, (f"a trap for {wire}",), DIGEST)
+    assert (tmp_path / "trace").exists() is runs
+
+
+@pytest.mark.parametrize("answer", ["", "{}", "[" * 100_000, '{"shard": 1}'])
+def test_an_answer_that_is_none_is_refused(answer: str) -> None:
+    [share] = make_shares(PLAN, DIGEST, 1)
+    with pytest.raises(PorterError, match="PTR355"):
+        scheduler._read_answer(share, answer)

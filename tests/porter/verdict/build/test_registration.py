@@ -94,12 +94,16 @@ def test_the_same_rows_leave_the_files_untouched(tmp_path: Path) -> None:
     assert first.stat().st_ino == before
 
 
+ALIASES = "\n".join(["  a0: &a0 x", *(f"  a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9))])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "code", "line"),
     [
         ("CPU, CUDA, MPS,", "CPU, CUDA,", "PTR161", 7),
         ("structured_delegate: atan2.out\n  variants: method\n", "structured_delegate: atan3.out\n", "PTR160", 7),
         ("  structured: True", "  structured: [True", "PTR160", 10),
+        ("  structured: True", "  structured: True\n" + ALIASES, "PTR160", 11),
         ("Tensor other", "Tensor another", "PTR162", 7),
     ],
 )
