@@ -129,7 +129,7 @@ def _secure(address: str, insecure: bool) -> Security:
 
     if address.startswith("tls://"):
         found = Security(require_encryption=True)
-        if found.tls_ca_file is None:
+        if not found.get_tls_config_for_role("client").get("ca_file"):
             what = f"dask has no certificates to tell whether the scheduler at {address} is the right one"
             raise PorterError("PTR357", what, hint="Name them in dask's configuration, under distributed.comm.tls.")
         return found
