@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from porter.core.cache import digest
+from porter.workflows import decisions
+
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
@@ -23,6 +26,15 @@ def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     folder = tmp_path_factory.getbasetemp() / "state"
     monkeypatch.setenv("PORTER_STATE", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def own_decisions(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No verdict that a test makes up is remembered for whoever runs it, nor for the next test."""
+    folder, test = tmp_path_factory.getbasetemp() / "decisions", request.node.nodeid
+    monkeypatch.setattr(decisions, "key", lambda *parts: folder / digest(test, *map(str, parts)))
 
 
 @pytest.fixture

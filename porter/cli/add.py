@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--write", is_flag=True, help="Write the change set to the checkout.")
 @click.option("--force", is_flag=True, help="Write even if a touched file has uncommitted changes.")
 @click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
+@click.option("--unverified", is_flag=True, help="With --write, also write what no verdict of all tests has passed.")
 @click.option("--with-helpers", is_flag=True, help="Add functions that MetalShaderLibrary lacks, as their own change.")
 @expression
 @proof
@@ -42,12 +43,13 @@ def add(
     write: bool,
     force: bool,
     no_verify: bool,
+    unverified: bool,
     with_helpers: bool,
     expr: str | None,
     backend: str,
     arithmetic: str,
     large: bool,
-    thorough: bool,
+    thorough: bool | None,
 ) -> int:
     """Add operators that MPS lacks, or one that is new to PyTorch.
 
@@ -55,15 +57,15 @@ def add(
     --schema, a new operator is made of an expression or a functor. Nothing is written without --write.
     """
     from porter.plan.new_operator.operator import Wish
+    from porter.verdict.proof import Proof
     from porter.workflows.add import NewRequest, Request
-    from porter.workflows.proof import Proof
 
     _check_options(ops, schema, formula, functor)
     if schema is not None:
         text = read_named(functor, "PTR319", "Check its name.") if functor else ""
         return _add_new(output, NewRequest(Wish(schema, formula or "", text), write, force, not no_verify))
     proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough)
-    return _add(output, Request(ops, write, force, proof, with_helpers))
+    return _add(output, Request(ops, write, force, proof, with_helpers, unverified))
 
 
 def _check_options(ops: tuple[str, ...], schema: str | None, formula: str | None, functor: Path | None) -> None:

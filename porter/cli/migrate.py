@@ -35,7 +35,8 @@ _ALONE = "`porter migrate OP` shows its failures; with `--write`, it is written 
 @click.option("--all", "every", is_flag=True, help="Port every operator that porter can port.")
 @click.option("--write", is_flag=True, help="Write the change set to the checkout.")
 @click.option("--force", is_flag=True, help="Write even if a touched file has uncommitted changes.")
-@click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
+@click.option("--no-verify", is_flag=True, help="Only plan, with what the last verdict chose, if any; do not verify.")
+@click.option("--unverified", is_flag=True, help="With --write, also write what no verdict of all tests has passed.")
 @click.option("--from", "source", metavar="SOURCE", help="cuda: ATen's CUDA kernel. FILE.cu: a kernel of your own.")
 @click.option("--function", metavar="NAME", help="The kernel in FILE.cu.")
 @click.option("--scaffold", is_flag=True, help="Write the frame of what cannot be ported, to be completed by hand.")
@@ -51,6 +52,7 @@ def migrate(
     write: bool,
     force: bool,
     no_verify: bool,
+    unverified: bool,
     source: str | None,
     function: str | None,
     scaffold: bool,
@@ -66,22 +68,26 @@ def migrate(
     backend: str,
     arithmetic: str,
     large: bool,
-    thorough: bool,
+    thorough: bool | None,
 ) -> int:
     """Plan, show and verify the port of one or more operators.
 
     OP is a base name or an overload in native_functions.yaml: atan2, atan2.out. Nothing is written without --write.
+    The port of a single operator that is written has a thorough verdict, unless --no-thorough is given.
     """
     from porter.metal.source import Source
     from porter.plan.helpers import HelperPlan
+    from porter.verdict.proof import Proof
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
-    from porter.workflows.proof import Proof
 
     if scheduler:
         return run_scheduled(output, scheduler, results, insecure)
     if function or (source and source != Source.CUDA.value):
         return _translate_own(output, ops, source, function, no_verify)
+    if thorough is None and write and len(ops) == 1 and not no_verify:
+        thorough = True
+        output.note("the verdict is thorough, as the port is written: --no-thorough leaves out what takes longer")
     proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough)
     wanted = Source(source) if source else Source.ANY
     _refuse_names(ops, every)
@@ -89,7 +95,9 @@ def migrate(
         raise click.UsageError("--recorded goes with --all; operators that are named need none.")
     if with_helpers and every:
         raise click.UsageError("--with-helpers goes with operators that are named, not with --all.")
-    request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold, recorded, with_helpers)
+    request = Request(
+        ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold, recorded, with_helpers, unverified
+    )
     checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
     for found in run(checkout, request, output.report_step, partial(_note_verdict, output)):
         if isinstance(found, PortedOperator | NotPlanned):

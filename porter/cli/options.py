@@ -124,7 +124,11 @@ def operators(required: bool) -> Callable[[Decorated], Decorated]:
 def proof(function: Decorated) -> Decorated:
     """Adds the options of commands that verify."""
     for option in (
-        click.option("--thorough", is_flag=True, help="Also run the variations of samples that take longer."),
+        click.option(
+            "--thorough/--no-thorough",
+            default=None,
+            help="Also run the variations of samples that take longer. Default: only where one operator is written.",
+        ),
         click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
         sanitize,
         shuffle,

@@ -22,15 +22,17 @@ def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: 
 
     plan, verdict, rejected = found.plan, found.verdict, found.rejected
     if output.json:
-        output.object(plan_object(plan, verdict_object(verdict) if verdict else None, rejected))
+        output.object(plan_object(plan, verdict_object(verdict) if verdict else None, rejected, found.doubt))
     elif pull_request:
         output.text(markdown.pull_request(plan, verdict))
     else:
-        diff = plan.changes.diff()
+        diff = doubt_line(found) + plan.changes.diff()
         output.diff(diff, lambda: style_diff(diff))
         print_summary = output.note if alone else output.text
         lost = verdict.old_path.lost if verdict and verdict.old_path else ()
         print_summary(summary(plan, rejected, lost), lambda: style_summary(plan, rejected, lost))
+        if found.doubt:
+            output.note(f"{plan.op}: {found.doubt}: `porter migrate {plan.op}` verifies it")
         if verdict:
             from porter.report.verdict import style_verdict, table
 
@@ -40,6 +42,15 @@ def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: 
     if found.broken:
         what = f"{plan.op} is left out of what is written: with it the fork does not build: {found.broken}"
         output.error(PorterError("PTR325", what, hint=f"`porter verify {plan.op}` says more."))
+
+
+def doubt_line(found: PortedOperator) -> str:
+    """What stands above the diff of a plan that other candidates may replace: `git apply` skips it."""
+    from porter.workflows.decisions import count_candidates
+
+    if not found.doubt or count_candidates(found.plan) == 1:
+        return ""
+    return f"porter: {found.plan.op}: {found.doubt}\n"
 
 
 def show_helpers(output: Output, found: HelperPlan, alone: bool) -> None:

@@ -14,8 +14,8 @@ from porter.cli.scheduled import run_scheduled
 
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
+    from porter.verdict.proof import Proof
     from porter.workflows.migrate import Request
-    from porter.workflows.proof import Proof
     from porter.workflows.shards import Shard
 
 
@@ -25,10 +25,16 @@ if TYPE_CHECKING:
     ("porter verify atan2 -k float16", "some tests of a port"),
     ("porter verify atan2 --arithmetic all", "under every arithmetic a GPU may use"),
     ("porter verify --all --jobs 8", "every port, built once and tested side by side"),
+    ("porter verify atan2 --baseline HEAD~1", "a port that is committed, against the fork before it"),
     ("porter verify exp --large", "on tensors whose offsets pass 2^31 and 2^32 too"),
 )
 @operators(required=False)
 @click.option("--all", "every", is_flag=True, help="Verify the port of every operator that porter can port.")
+@click.option(
+    "--baseline",
+    metavar="DIR|REV",
+    help="The fork before the ports: a folder or a commit. Default: what porter kept.",
+)
 @together
 @expression
 @proof
@@ -36,6 +42,7 @@ def verify(
     output: Output,
     ops: tuple[str, ...],
     every: bool,
+    baseline: str | None,
     jobs: int | None,
     shard: Shard | None,
     scheduler: str | None,
@@ -46,20 +53,23 @@ def verify(
     backend: str,
     arithmetic: str,
     large: bool,
-    thorough: bool,
+    thorough: bool | None,
 ) -> int:
     """Lint, compile and test operators or their ports.
 
-    A native operator is tested as it is in the fork; for any other, its port is tested.
+    A native operator is tested as it is in the fork, against the fork before its port where that is known: porter's
+    journal keeps it of what porter wrote, and --baseline names it. For any other, its port is tested.
     """
+    from porter.verdict.proof import Proof
     from porter.workflows.migrate import Request
-    from porter.workflows.proof import Proof
 
     if scheduler:
         return run_scheduled(output, scheduler, results, insecure)
     proof = Proof(expr, backend, arithmetic, large, thorough)
     if ops and every:
         raise click.UsageError(f"--all verifies every operator; {ops[0]} is named beside it.")
+    if every and baseline:
+        raise click.UsageError("--baseline goes with operators that are named, not with --all.")
     if every:
         request = Request(all=True, jobs=jobs or 0, shard=shard, proof=proof, recorded=recorded)
         return _judge_all(output, request, results)
@@ -69,7 +79,7 @@ def verify(
         raise click.UsageError(
             "--jobs, --shard, --recorded and --results go with --all; `porter migrate OP` has --results too."
         )
-    return judge(output, output.open_checkout(), ops, proof)
+    return judge(output, output.open_checkout(), ops, proof, baseline)
 
 
 def _judge_all(output: Output, request: Request, results: Path | None) -> int:
@@ -103,14 +113,14 @@ def _judge_all(output: Output, request: Request, results: Path | None) -> int:
     return DONE if all(isinstance(each, PortedOperator) and each.done for each in found) else INCOMPLETE
 
 
-def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof) -> int:
+def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof, baseline: str | None = None) -> int:
     """Prints the verdict on each operator. Raises what `verify_operators` raises."""
     from porter.report.as_json import verdict_object
     from porter.report.verdict import style_verdict, table
     from porter.workflows.verify import verify_operators
 
     code = DONE
-    for verdict in verify_operators(checkout, ops, proof, output.report_step):
+    for verdict in verify_operators(checkout, ops, proof, output.report_step, baseline):
         if output.json:
             output.object(verdict_object(verdict))
         else:

@@ -13,14 +13,20 @@ from porter.core.errors import PorterError
 @expression
 @proof
 def watch(
-    output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str, large: bool, thorough: bool
+    output: Output,
+    ops: tuple[str, ...],
+    expr: str | None,
+    backend: str,
+    arithmetic: str,
+    large: bool,
+    thorough: bool | None,
 ) -> int:
     """Verify operators again whenever their files change.
 
     Watches the files of the fork's MPS backend. Press Ctrl-C to stop.
     """
     from porter.core.checkout import Checkout
-    from porter.workflows.proof import Proof
+    from porter.verdict.proof import Proof
     from porter.workflows.verify import find_watched_files
     from porter.workflows.watch import watch as run
 

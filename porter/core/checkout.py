@@ -83,8 +83,12 @@ class Folder:
 
 @dataclass
 class Disk:
-    """What has been read from disk so far, shared by all layers of a snapshot."""
+    """What has been read from disk so far, shared by all layers of a snapshot.
 
+    `earlier` stands for files that have changed since: their texts then, or None for those that were not there.
+    """
+
+    earlier: Mapping[str, str | None] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     lists: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
     folders: dict[tuple[str, ...], Folder] = field(default_factory=dict)
@@ -107,7 +111,7 @@ class Checkout:
 
         A link counts wherever it leads, and so does a file in a folder that is closed: reading says what is wrong.
         """
-        return path in self._texts or path in self._disk.texts or _is_there(self.root / path)
+        return path in self._texts or path in self._disk.texts or self._is_on_disk(path)
 
     def read(self, path: str) -> str:
         """Returns the text of a file exactly as on disk, with its line endings, and undecodable bytes as surrogates.
@@ -131,9 +135,18 @@ class Checkout:
             self._disk.facts[fact] = find()
         return self._disk.facts[fact]
 
+    def as_before(self, earlier: Mapping[str, str | None]) -> Checkout:
+        """Returns a snapshot of the fork as it was: with earlier texts of some files, without those of None."""
+        return Checkout(self.root, self.origin, _disk=Disk(dict(earlier)))
+
+    @property
+    def earlier(self) -> Mapping[str, str | None]:
+        """What `as_before` was told."""
+        return self._disk.earlier
+
     def layer(self, texts: Mapping[str, str]) -> Checkout:
         """Returns the same snapshot with new texts for some files. `hashes` stays that of the files on disk."""
-        added = (path for path in texts if path not in self._texts and not _is_there(self.root / path))
+        added = (path for path in texts if path not in self._texts and not self._is_on_disk(path))
         layered = {**self._texts, **texts}
         return Checkout(self.root, self.origin, self.hashes, layered, self._disk, self._added.union(added))
 
@@ -146,13 +159,17 @@ class Checkout:
         if key not in self._disk.lists:
             try:
                 with os.scandir(self.root / folder) as entries:
-                    names = [
+                    names = {
                         e.name for e in entries if e.name.endswith(suffixes) and not e.is_dir(follow_symlinks=False)
-                    ]
+                    }
             except (FileNotFoundError, NotADirectoryError):
-                names = []
+                names = set()
             except OSError as error:
                 raise _unreadable(folder, error) from error
+            for path, text in self._disk.earlier.items():
+                place, _, name = path.rpartition("/")
+                if place == folder and name.endswith(suffixes):
+                    names = names - {name} if text is None else names | {name}
             self._disk.lists[key] = sorted(f"{folder}/{name}" for name in names)
         new = self._list_new(folder, suffixes)
         return sorted({*self._disk.lists[key], *new}) if new else [*self._disk.lists[key]]
@@ -175,7 +192,12 @@ class Checkout:
     def _list_new(self, folder: str, suffixes: tuple[str, ...]) -> tuple[str, ...]:
         """The files directly inside `folder` that the layers have, and the disk has not."""
         inside = (path for path in self._added if path.rpartition("/")[0] == folder and path.endswith(suffixes))
-        return tuple(sorted(path for path in inside if not _is_there(self.root / path)))
+        return tuple(sorted(path for path in inside if not self._is_on_disk(path)))
+
+    def _is_on_disk(self, path: str) -> bool:
+        if path in self._disk.earlier:
+            return self._disk.earlier[path] is not None
+        return _is_there(self.root / path)
 
     @cached_property
     def _real_root(self) -> Path:
@@ -188,6 +210,11 @@ class Checkout:
             return None
 
     def _bytes(self, path: str) -> bytes:
+        if path in self._disk.earlier:
+            text = self._disk.earlier[path]
+            if text is None:
+                raise _unreadable(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+            return text.encode("utf-8", "surrogateescape")
         full = self.root / path
         try:
             if not full.resolve().is_relative_to(self._real_root):

@@ -169,6 +169,18 @@ def _settle(root: Path, record: Record, changed: str | None) -> str:
     return "rolled back"
 
 
+def read_earlier(root: Path) -> Iterator[dict[str, bytes | None]]:
+    """Yields the contents that files had before the last write, before the last two, and so on (None: no file).
+
+    Raises PTR062 for a journal that cannot be read.
+    """
+    home, earlier = home_of(root), dict[str, bytes | None]()
+    for number in reversed(_history(home)):
+        entry = home / "history" / str(number)
+        earlier |= {file.path: _blob(entry, file) for file in _read_record(entry).files}
+        yield dict(earlier)
+
+
 def last_written(root: Path) -> dict[str, str | None]:
     """Returns the digest that porter left each file of the history with."""
     home = home_of(root)

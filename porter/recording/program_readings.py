@@ -42,7 +42,8 @@ def get_programs(
         return decode_programs(text)
     if not run:
         return None
-    found = client.request_programs(RecordRequest(checkout.root.resolve(), target, macos), progress)
+    request = RecordRequest(checkout.root.resolve(), target, macos, earlier=checkout.earlier)
+    found = client.request_programs(request, progress)
     return keep_programs(checkout, target, found, macos)
 
 

@@ -48,7 +48,7 @@ def get_recordings(
         return cached
     if not run:
         return None
-    request = RecordRequest(checkout.root.resolve(), find_target(checkout, base), macos)
+    request = RecordRequest(checkout.root.resolve(), find_target(checkout, base), macos, earlier=checkout.earlier)
     return keep_recordings(checkout, base, client.request_recordings(request, progress), macos)
 
 

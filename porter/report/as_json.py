@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 
 def plan_object(
-    plan: Plan, verdict: Mapping[str, Any] | None, rejected: Sequence[RejectedCandidate] = ()
+    plan: Plan, verdict: Mapping[str, Any] | None, rejected: Sequence[RejectedCandidate] = (), doubt: str = ""
 ) -> dict[str, Any]:
-    """A plan as a JSON object. `functor` is the first of `functors`; `verdict` is null until verified."""
+    """A plan as a JSON object. `functor` is the first of `functors`; `verdict` is null until verified, with `doubt`
+    where no verdict that is remembered passed it either.
+    """
     functors = [_functor(each) for each in plan.functors]
     return {
         "op": plan.op,
@@ -45,6 +47,7 @@ def plan_object(
         "notes": list(plan.notes),
         "diff": plan.changes.diff(),
         "verdict": dict(verdict) if verdict is not None else None,
+        "doubt": doubt,
     }
 
 

@@ -29,7 +29,7 @@ def compare_with_baseline(request: VerifyRequest, verdict: Verdict, run: Run) ->
     if not request.texts or verdict.failed == 0:
         return verdict
     tests = find_candidates(verdict) if BACKENDS[request.backend].RUNS_HOST_CODE else ()
-    evidence = digest_tested_code(Checkout(request.root, "named")) if tests else ""
+    evidence = digest_tested_code(Checkout(request.root, "named").as_before(request.earlier)) if tests else ""
     found = {test: _get(request, evidence, verdict.arithmetic, test) for test in tests}
     missing = [test for test, before in found.items() if before is None]
     if missing:
@@ -47,7 +47,8 @@ def compare_with_baseline(request: VerifyRequest, verdict: Verdict, run: Run) ->
 
 def _run_tests(request: VerifyRequest, tests: Collection[str], arithmetic: str, progress: Progress) -> Answer:
     old = request.libraries.old
-    return BaselineAnswer(tuple(worker.run_baseline(request.root, request.target, tests, arithmetic, progress, old)))
+    root, earlier = request.root, request.earlier
+    return BaselineAnswer(tuple(worker.run_baseline(root, earlier, request.target, tests, arithmetic, progress, old)))
 
 
 def _get(request: VerifyRequest, *evidence: str) -> EarlierResult | None:

@@ -30,13 +30,14 @@ from porter.server.process import Act, End, Process, act_here, wait
 from porter.server.worker import RunOptions
 from porter.verdict import client
 from porter.verdict.backends.choice import BACKENDS
-from porter.verdict.behavior import SampleResult, compare_paths, find_lost
+from porter.verdict.behavior import SampleResult, compare_paths, find_lost, find_worse
 from porter.verdict.environment import take_over
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.judge import (
     merge_arithmetics,
     merge_bounds_check,
     merge_large,
+    require_no_worse,
     require_samples,
     verdict_without_tests,
 )
@@ -189,6 +190,7 @@ def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> 
         arithmetic,
         checked,
         thorough=request.thorough,
+        selects=request.selects,
         library=built.ported,
         fork=built.fork,
     )
@@ -199,10 +201,11 @@ class _OldPath:
 
     def __init__(self, request: VerifyRequest, limits: Limits) -> None:
         self._found: _Samples | None = None
+        self._selects = request.selects
         self.processes: tuple[Process, ...] = ()
         if not request.texts or not BACKENDS[request.backend].RUNS_HOST_CODE:
             return
-        evidence = digest_old_code(Checkout(request.root, "named"))
+        evidence = digest_old_code(Checkout(request.root, "named").as_before(request.earlier))
         self._key = key(evidence, "old_path", request.target.base, *request.target.stubs)
         text = cache.get(self._key)
         if text is not None:
@@ -223,23 +226,25 @@ class _OldPath:
         if self._found is None or not samples:
             return verdict
         whole = require_samples(verdict, find_lost(self._found, samples))
+        if self._selects:
+            whole = require_no_worse(whole, find_worse(self._found, samples))
         return replace(whole, old_path=compare_paths(self._found, samples))
 
 
 def _run(request: VerifyRequest, options: RunOptions, progress: Progress) -> Answer:
-    return worker.verify(request.root, request.texts, request.target, options, progress)
+    return worker.verify(request.root, request.earlier, request.texts, request.target, options, progress)
 
 
 def _run_old_path(request: VerifyRequest, progress: Progress) -> Answer:
-    old = worker.run_old_path(request.root, request.target, progress, request.libraries.old)
+    old = worker.run_old_path(request.root, request.earlier, request.target, progress, request.libraries.old)
     return SamplesAnswer(tuple(old))
 
 
 def _record(request: RecordRequest, progress: Progress) -> Answer:
     if request.own_sizes:
-        programs = worker.record_programs(request.root, request.target, request.macos, progress)
+        programs = worker.record_programs(request.root, request.earlier, request.target, request.macos, progress)
         return RecordAnswer(programs=programs)
-    return RecordAnswer(worker.record(request.root, request.target, request.macos, progress))
+    return RecordAnswer(worker.record(request.root, request.earlier, request.target, request.macos, progress))
 
 
 def _prepare(request: PrepareRequest, progress: Progress) -> Answer:

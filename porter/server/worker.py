@@ -45,6 +45,7 @@ PRELOADED = (
     "porter.verdict.suite.proof",
     "porter.verdict.suite.sample_results",
 )
+Earlier = Mapping[str, str | None]  # as of a VerifyRequest
 _DISPATCHES = re.compile(r"^[ \w,]*\bMPS\b[ \w,]*:", re.M)
 # The tests of the slow run with bounds checks: all layouts, targets and indices beyond a tensor, in two dtypes.
 CHECKED = "(test_layouts or test_out_ or test_inplace or test_indices_beyond) and (float32 or int32)"
@@ -73,7 +74,8 @@ class RunOptions:
     """How one worker runs the tests: a selection, a backend, an arithmetic, and bounds checks or not.
 
     With `first_failure`, it stops there: whether there is one is all that is asked. A `large` run has only the tests of
-    large tensors, a `thorough` one also the variations that cost more. A `library` of many operators, which was built
+    large tensors, a `thorough` one also the variations that cost more. Where `selects`, a person chose the tests of
+    `expr`. A `library` of many operators, which was built
     from a `fork`, is tested in place of one built for this operator alone.
     """
 
@@ -84,15 +86,18 @@ class RunOptions:
     first_failure: bool = False
     large: bool = False
     thorough: bool = False
+    selects: bool = False
     library: str = ""
     fork: str = ""
 
 
-def run_old_path(root: Path, target: VerifyTarget, progress: Progress, library: str = "") -> list[SampleResult]:
-    """The results of all samples on the unmodified checkout, by a `library` of its old code if one was built."""
+def run_old_path(
+    root: Path, earlier: Earlier, target: VerifyTarget, progress: Progress, library: str = ""
+) -> list[SampleResult]:
+    """The results of all samples on the fork before the port, by a `library` of its old code if one was built."""
     from porter.verdict.suite.sample_results import run_samples
 
-    tree = materialise(root, {}, cache.root())
+    tree = materialise(root, {}, cache.root(), earlier)
     context = make_context(tree, target, host.select_opinfos(target.base))
     progress("build of the old path")
     host.load_old_code(tree, target.old(), DEFAULT, _path(library))
@@ -101,15 +106,21 @@ def run_old_path(root: Path, target: VerifyTarget, progress: Progress, library: 
 
 
 def run_baseline(
-    root: Path, target: VerifyTarget, tests: Collection[str], arithmetic: str, progress: Progress, library: str = ""
+    root: Path,
+    earlier: Earlier,
+    target: VerifyTarget,
+    tests: Collection[str],
+    arithmetic: str,
+    progress: Progress,
+    library: str = "",
 ) -> list[EarlierResult]:
-    """What comes of tests (their names in outcomes) on the unmodified checkout: its old code computes the operator.
+    """What comes of tests (their names in outcomes) on the fork before the port: its old code computes the operator.
 
     Takes the `library` of its old code if one was built.
     """
     from porter.verdict.suite import runner
 
-    tree = materialise(root, {}, cache.root())
+    tree = materialise(root, {}, cache.root(), earlier)
     old = target.old()
     context = make_context(tree, replace(old, pairs=target.pairs), host.select_opinfos(target.base))
     progress("build of the old path")
@@ -120,14 +131,19 @@ def run_baseline(
 
 
 def verify(
-    root: Path, texts: Mapping[str, str], target: VerifyTarget, options: RunOptions, progress: Progress
+    root: Path,
+    earlier: Earlier,
+    texts: Mapping[str, str],
+    target: VerifyTarget,
+    options: RunOptions,
+    progress: Progress,
 ) -> VerdictAnswer:
     """The verdict of one run, with the result of every sample. Raises NoVerdict.
 
     Reports steps to `progress`, which name the failure if the process dies.
     """
     started = time.monotonic()
-    tree = materialise(root, texts, cache.root())
+    tree = materialise(root, texts, cache.root(), earlier)
     progress("lint")
     found = find_lint(tree)
     try:
@@ -160,26 +176,30 @@ def prepare(root: Path, backend: str) -> None:
     BACKENDS[backend].prepare(materialise(root, {}, cache.root()))
 
 
-def record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> tuple[Recording, ...]:
+def record(root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress) -> tuple[Recording, ...]:
     """Records an operator of the checkout as on a macOS release (`""` for the newest)."""
     from porter.recording import record
 
-    through = _load_to_record(root, target, macos, progress)
+    through = _load_to_record(root, earlier, target, macos, progress)
     return record.record(target.base, through, target.rows)
 
 
-def record_programs(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> tuple[StoredPrograms, ...]:
+def record_programs(
+    root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress
+) -> tuple[StoredPrograms, ...]:
     """Records an operator at sizes of porter's own."""
     from porter.loops.storage import store_programs
     from porter.recording import programs
 
-    through = _load_to_record(root, target, macos, progress)
+    through = _load_to_record(root, earlier, target, macos, progress)
     return tuple(map(store_programs, programs.record_programs(target.base, through, target.rows)))
 
 
-def _load_to_record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> tuple[str, ...]:
+def _load_to_record(
+    root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress
+) -> tuple[str, ...]:
     """Loads the old code of an operator; returns the names of the OpInfos that reach it."""
-    tree = materialise(root, {}, cache.root())
+    tree = materialise(root, {}, cache.root(), earlier)
     progress("selection")
     selection = host.select_opinfos(target.base)
     progress("build")
@@ -264,12 +284,27 @@ def _build_and_test(
             judge.verdict_without_tests(target.base, found, spent, options.backend, options.arithmetic)
         )
     context = make_context(tree, target, backend.select_opinfos(target.base))
+    if options.selects and not (options.checked or options.large):
+        _require_selection(context, options.expr)
     if options.library:
         library, fork = Path(options.library), Path(options.fork)
         host.load_built(library, fork, tree, target, options.arithmetic, options.checked)
     else:
         backend.load_operator(tree, target, options.arithmetic, options.checked)
     return _run_tests(tree, context, target, options, progress, started)
+
+
+def _require_selection(context: Context, expr: str | None) -> None:
+    """Raises PTR430 for a selection without a test, before anything is built."""
+    from porter.verdict.suite import runner
+
+    try:
+        selected = runner.select(context, expr)
+    except ValueError as error:
+        raise NoVerdict("PTR430", str(error), hint="Write it as pytest's -k takes it.") from error
+    if not selected:
+        what = f"no test of {', '.join(context.bases)} is selected by -k {expr}"
+        raise NoVerdict("PTR430", what, hint="Choose part of a test's name, as a verdict without -k prints it.")
 
 
 def _run_tests(

@@ -97,6 +97,12 @@ def find_lost(old: Sequence[SampleResult], new: Sequence[SampleResult]) -> tuple
     return tuple(each for each in new if each.status == Status.REFUSED and (each.dtype, each.sample) in agreed)
 
 
+def find_worse(old: Sequence[SampleResult], new: Sequence[SampleResult]) -> tuple[SampleResult, ...]:
+    """The samples of which the new path computes other values than the CPU, though the old path agreed with it."""
+    agreed = {(each.dtype, each.sample) for each in old if each.status == Status.AGREES}
+    return tuple(each for each in new if each.status == Status.DIFFERS and (each.dtype, each.sample) in agreed)
+
+
 def _unknown(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
     found = [each for pair in pairs for each in pair if each.status == Status.UNKNOWN]
     if found:

@@ -87,9 +87,20 @@ def require_samples(found: Verdict, lost: Sequence[SampleResult]) -> Verdict:
     return replace(found, failed=found.failed + len(failures), failures=(*found.failures, *failures))
 
 
+def require_no_worse(found: Verdict, worse: Sequence[SampleResult]) -> Verdict:
+    """Fails a verdict of selected tests on a port that is farther from the CPU than the old path, in some type.
+
+    All tests together compare the same values: those that are not selected cannot speak for them.
+    """
+    first = {each.dtype: each for each in reversed(worse)}
+    what = "the selected tests do not judge it, and the old path matched the CPU"
+    failures = [Failure(each.sample, f"{what}: {each.message}", dtype) for dtype, each in first.items()]
+    return replace(found, failed=found.failed + len(failures), failures=(*found.failures, *failures))
+
+
 def require_kernel_calls(target: VerifyTarget, found: Verdict) -> Verdict:
-    """Fails a verdict on native code whose tests pass without calling any of its kernels."""
-    if not target.as_is or found.kernel_calls or not found.passed:
+    """Fails a verdict whose tests pass without calling any kernel under test: they say nothing of it."""
+    if not target.kernels or found.kernel_calls or not found.passed:
         return found
     unreached = Failure(NO_TEST, f"no test reached its kernels ({', '.join(target.kernels)})")
     return replace(found, failed=found.failed + 1, failures=(*found.failures, unreached))

@@ -35,7 +35,9 @@ class Libraries:
 class VerifyRequest:
     """Asks for the verdict on a target in the checkout at `root` with these `texts`; see `porter.verdict.verify`.
 
-    With `libraries`, what a BuildRequest built for these texts and for the checkout is tested.
+    With `libraries`, what a BuildRequest built for these texts and for the checkout is tested. `earlier` are the texts
+    before the port of files that the checkout has with it, None for those that it created; `texts` has all of them.
+    Where `selects`, a person chose the tests of `expr`, and others would say more.
     """
 
     root: Path
@@ -48,6 +50,8 @@ class VerifyRequest:
     large: bool = False
     thorough: bool = False
     libraries: Libraries = Libraries()
+    earlier: Mapping[str, str | None] = field(default_factory=dict)
+    selects: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,8 @@ class BuildRequest:
 class RecordRequest:
     """Asks for the recordings of a target in the checkout, as on a macOS release (`""` for the newest).
 
-    With `own_sizes`, asks for its programs instead, recorded at sizes of porter's own.
+    With `own_sizes`, asks for its programs instead, recorded at sizes of porter's own. `earlier` are as in a
+    VerifyRequest.
     """
 
     root: Path
@@ -77,6 +82,7 @@ class RecordRequest:
     backend: str = HOST
     own_sizes: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
+    earlier: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

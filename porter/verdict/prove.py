@@ -13,30 +13,22 @@ from porter.plan.draft import Draft
 from porter.plan.plan import Plan
 from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
+from porter.verdict.proof import Proof
 from porter.verdict.result import ListEntry, Verdict, VerifyTarget
-from porter.verdict.verify import verify
+from porter.verdict.verify import ask_verdict, make_request
 
 _FORWARD, _BACKWARD = "_forward", "_backward"
 
 
-def prove(
-    draft: Draft,
-    plan: Plan,
-    base: str,
-    expr: str | None = None,
-    backend: str = "auto",
-    arithmetic: str = "default",
-    progress: Progress = ignore,
-    large: bool = False,
-    thorough: bool = False,
-) -> Verdict:
+def prove(draft: Draft, plan: Plan, base: str, proof: Proof, progress: Progress = ignore) -> Verdict:
     """The verdict on a plan that follows a draft. Does not change the checkout.
 
-    Raises PTR100 or PTR170 to PTR172 if there is no verdict.
+    Raises as `make_request` and `ask_verdict` do if there is no verdict.
     """
     after = draft.follow(plan.changes)
-    target, tests = find_target(plan, base, after.fork), select_tests(plan, expr)
-    return verify(draft.fork.root, after.changes.apply(), target, tests, backend, arithmetic, progress, large, thorough)
+    target = find_target(plan, base, after.fork)
+    request = make_request(draft.fork.root, after.changes.apply(), target, proof, select_tests(plan, proof.expr))
+    return ask_verdict(request, progress)
 
 
 def find_target(plan: Plan, base: str, after: Checkout) -> VerifyTarget:

@@ -11,6 +11,7 @@ from porter.verdict.backends.choice import choose_backend
 from porter.verdict.errors import NoVerdict
 from porter.verdict.gpu_findings import add_findings
 from porter.verdict.messages import VerifyRequest
+from porter.verdict.proof import Proof
 from porter.verdict.result import ALL, ARITHMETICS, AUTO, CUDA, DEFAULT, HOST, Verdict, VerifyTarget
 
 
@@ -18,24 +19,41 @@ def make_request(
     checkout_root: Path,
     texts: Mapping[str, str],
     op: VerifyTarget,
+    proof: Proof,
     expr: str | None = None,
-    backend: str = AUTO,
-    arithmetic: str = DEFAULT,
-    large: bool = False,
-    thorough: bool = False,
+    earlier: Mapping[str, str | None] | None = None,
 ) -> VerifyRequest:
-    """The request for what `verify` answers. Raises PTR100, PTR171, PTR172 or PTR271 as it does."""
-    find_arithmetics(arithmetic)
-    chosen = choose_backend(backend)
-    if chosen.ON_HARDWARE and arithmetic != DEFAULT:
+    """The request for what `ask_verdict` answers, of the tests that `expr` selects. Raises PTR171, PTR172 or PTR271."""
+    find_arithmetics(proof.arithmetic)
+    chosen = choose_backend(proof.backend)
+    if chosen.ON_HARDWARE and proof.arithmetic != DEFAULT:
         what = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
         raise NoVerdict("PTR171", what, hint="Omit --arithmetic.")
-    if large and chosen.NAME != HOST:
+    if proof.large and chosen.NAME != HOST:
         what = f"the {chosen.NAME} backend has no sparse memory for large tensors"
         raise NoVerdict("PTR271", what, hint="Omit --large, or use --backend host.")
     return VerifyRequest(
-        checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic, large=large, thorough=thorough
+        checkout_root.resolve(),
+        texts,
+        op,
+        expr,
+        chosen.NAME,
+        proof.arithmetic,
+        large=proof.large,
+        thorough=bool(proof.thorough),
+        earlier=earlier or {},
+        selects=proof.selects,
     )
+
+
+def ask_verdict(request: VerifyRequest, progress: Progress = ignore) -> Verdict:
+    """Builds the checkout with the plan's texts in a private tree, and tests the operator there.
+
+    Problems with the port are failures in the verdict; raises PorterError only if there is no verdict:
+    PTR100 (no compiler), PTR170 (no torch, or no process that answers) or PTR430 (no test is selected).
+    """
+    found = client.request_verdict(request, progress)
+    return add_findings(found, request) if request.backend == CUDA else found
 
 
 def verify(
@@ -49,18 +67,14 @@ def verify(
     large: bool = False,
     thorough: bool = False,
 ) -> Verdict:
-    """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
+    """The verdict on the checkout with the plan's `texts` (relative file -> new text).
 
     `expr` selects tests as pytest's -k does. `backend` is one of `choice.BACKENDS`, or `auto` for the most complete one
     available. `large` adds tests on tensors whose offsets pass 32 bits, `thorough` the
-    variations that cost more than a verdict has by default. Problems with the port are failures in the
-    verdict; raises PorterError only if there is no verdict:
-    PTR100 (no compiler), PTR170 (no torch, or no process that answers), PTR171 (no such backend or arithmetic),
-    PTR172 (an operator that the backend cannot call) or PTR271 (no large tensors there).
+    variations that cost more than a verdict has by default. Raises as `make_request` and `ask_verdict` do.
     """
-    request = make_request(checkout_root, texts, op, expr, backend, arithmetic, large, thorough)
-    found = client.request_verdict(request, progress)
-    return add_findings(found, request) if request.backend == CUDA else found
+    proof = Proof(expr, backend, arithmetic, large, thorough)
+    return ask_verdict(make_request(checkout_root, texts, op, proof, expr), progress)
 
 
 def find_arithmetics(name: str) -> tuple[str, ...]:

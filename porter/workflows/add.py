@@ -12,14 +12,22 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import write
+from porter.metal.kernel_spec import no_recording
 from porter.plan.addition import plan_addition
 from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.new_operator.operator import Wish
 from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
 from porter.plan.plan import Plan
-from porter.workflows.migrate import NotPlanned, PortedOperator, Wrote
-from porter.workflows.proof import Proof
+from porter.verdict.proof import Proof
+from porter.workflows.migrate import (
+    NotPlanned,
+    PortedOperator,
+    Wrote,
+    refuse_unproven,
+    require_all_tests,
+    take_decision,
+)
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict
@@ -29,7 +37,8 @@ if TYPE_CHECKING:
 class Request:
     """The operators to add, and what to do with their plans. No `proof` means no verdict.
 
-    `helpers` adds the functions that they need and the fork's MetalShaderLibrary lacks, before them.
+    `helpers` adds the functions that they need and the fork's MetalShaderLibrary lacks, before them. What is written
+    has a verdict of all tests, unless it may be `unverified`.
     """
 
     ops: tuple[str, ...]
@@ -37,6 +46,7 @@ class Request:
     force: bool = False
     proof: Proof | None = None
     helpers: bool = False
+    unverified: bool = False
 
 
 def add(
@@ -45,9 +55,12 @@ def add(
     """Adds each operator on top of the ones before it, then writes the files. One of several that has no plan is left
     out.
 
-    Raises what `write` raises, and for a single operator what `plan_addition` raises.
+    Raises PTR431 and PTR432 as `migrate` does, what `write` raises, and for a single operator what `plan_addition`
+    raises.
     """
-    draft = Draft(checkout)
+    if request.write:
+        require_all_tests(request.proof)
+    draft, unproven = Draft(checkout), list[str]()
     for at, op in enumerate(request.ops):
         report = number_progress(progress, op, at, len(request.ops))
         report("planning")
@@ -63,10 +76,17 @@ def add(
         if helpers:
             yield helpers
         draft = helped
-        added = _prove(draft, plan, request.proof, report) if request.proof else PortedOperator(plan)
+        added = (
+            _prove(draft, plan, request.proof, report)
+            if request.proof
+            else take_decision(draft.fork, plan, plan_addition, no_recording)
+        )
+        unproven += [op] if added.doubt or added.no_verdict else []
         yield added
         draft = draft.follow(added.plan.changes)
     if request.write and draft.changes.files:
+        if unproven and not request.unverified:
+            raise refuse_unproven(unproven)
         yield Wrote(write(checkout, draft.changes, request.force))
 
 
@@ -106,14 +126,11 @@ def _prove(draft: Draft, plan: Plan, proof: Proof, progress: Progress) -> Ported
     from porter.verdict.prove import prove
     from porter.workflows.candidates import choose_candidates
 
-    def verdict(each: Plan) -> Verdict:
-        base = parse_base_name(plan.op)
-        return prove(
-            draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large, proof.thorough
-        )
+    def verdict(candidate: Plan, asked: Proof) -> Verdict:
+        return prove(draft, candidate, parse_base_name(plan.op), asked, progress)
 
     try:
-        best = choose_candidates(draft.fork, plan, verdict, planner=plan_addition)
+        best = choose_candidates(draft.fork, plan, verdict, planner=plan_addition, proof=proof)
     except PorterError as error:
         return PortedOperator(plan, no_verdict=error)
     return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

@@ -14,9 +14,12 @@ from porter.metal.kernel_spec import RecordedGraph, no_recording
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.verdict.baseline import LISTED
-from porter.verdict.result import Failure, Verdict
+from porter.verdict.proof import Proof
+from porter.verdict.result import DEFAULT, HOST, MPS, Failure, Verdict
+from porter.workflows.decisions import count_candidates, recall_decision, remember_decision
 
-Prove = Callable[[Plan], Verdict]
+Prove = Callable[[Plan, Proof], Verdict]
+WHOLE = Proof()
 
 
 class Planner(Protocol):
@@ -68,16 +71,17 @@ def choose_candidates(
     prove: Prove,
     recorded: RecordedGraph = no_recording,
     planner: Planner = plan_operator,
+    proof: Proof = WHOLE,
 ) -> Trial:
     """Verifies a plan, and replaces each candidate that computes wrong values with one that fails fewer tests.
 
     Raises what `planner` and `prove` raise.
     """
-    trials = try_candidates(checkout, plan, recorded, planner)
+    trials = try_candidates(checkout, plan, recorded, planner, proof)
     asked = next(trials)
     while True:
         try:
-            asked = trials.send(prove(asked.plan))
+            asked = trials.send(prove(asked.plan, asked.proof))
         except StopIteration as end:
             best: Trial = end.value
             return best
@@ -89,14 +93,46 @@ class Candidate:
 
     choice: CandidateChoice
     plan: Plan
+    proof: Proof
     listed: frozenset[str] = frozenset()
 
 
+Trials = Generator[Candidate, Verdict, Trial]
+
+
 def try_candidates(
-    checkout: Checkout, plan: Plan, recorded: RecordedGraph = no_recording, planner: Planner = plan_operator
-) -> Generator[Candidate, Verdict, Trial]:
-    """Yields plans, takes their verdicts, and returns the best: the steps of `choose_candidates`, for many at once."""
-    best = Trial(FIRST_CANDIDATES, plan, (yield Candidate(FIRST_CANDIDATES, plan)))
+    checkout: Checkout,
+    plan: Plan,
+    recorded: RecordedGraph = no_recording,
+    planner: Planner = plan_operator,
+    proof: Proof = WHOLE,
+) -> Trials:
+    """Yields plans, takes their verdicts, and returns the best: the steps of `choose_candidates`, for many at once.
+
+    Only verdicts of all tests choose. Where tests are selected, the candidates are those that such a verdict chose
+    before; if none is remembered, and there are several, it is asked for now.
+    """
+    if not proof.selects:
+        return (yield from _choose(checkout, plan, recorded, planner, proof))
+    decision = recall_decision(checkout, plan)
+    if decision is None and count_candidates(plan) > 1:
+        selected = yield Candidate(FIRST_CANDIDATES, plan, proof)  # before all tests run: it may select none
+        best = yield from _choose(checkout, plan, recorded, planner, proof.whole)
+        if best.plan is plan:
+            return replace(best, verdict=selected)
+    elif decision is None or decision.is_of(plan):
+        return Trial(FIRST_CANDIDATES, plan, (yield Candidate(FIRST_CANDIDATES, plan, proof)))
+    else:
+        listed = frozenset(decision.listed)
+        chosen = planner(checkout, plan.op, decision.choice, recorded, listed=listed)
+        asked = Candidate(decision.choice, chosen, proof, listed)
+        return Trial(decision.choice, chosen, (yield asked), listed=listed)
+    return replace(best, verdict=(yield Candidate(best.choice, best.plan, proof, best.listed)))
+
+
+def _choose(checkout: Checkout, plan: Plan, recorded: RecordedGraph, planner: Planner, proof: Proof) -> Trials:
+    """Chooses by verdicts of all tests, and remembers the choice."""
+    best = Trial(FIRST_CANDIDATES, plan, (yield Candidate(FIRST_CANDIDATES, plan, proof)))
     rejected: list[RejectedCandidate] = []
     for functor in plan.functors:
         for origin in functor.origins:
@@ -105,14 +141,16 @@ def try_candidates(
                     break
                 choice = {**best.choice, (functor.name, origin.kinds[0]): index}
                 other_plan = planner(checkout, plan.op, choice, recorded)
-                other = Trial(choice, other_plan, (yield Candidate(choice, other_plan)))
+                other = Trial(choice, other_plan, (yield Candidate(choice, other_plan, proof)))
                 better = other.rank < best.rank
                 rejected.append(_reject(best if better else other, functor.name, origin))
                 best = other if better else best
     if listed := best.fails_as_listed:
         kept_plan = planner(checkout, plan.op, best.choice, recorded, listed=listed)
-        verdict = yield Candidate(best.choice, kept_plan, listed)
+        verdict = yield Candidate(best.choice, kept_plan, proof, listed)
         best = Trial(best.choice, kept_plan, verdict, listed=listed)
+    if best.verdict.backend in (HOST, MPS) and best.verdict.arithmetic.startswith(DEFAULT):  # others judge less
+        remember_decision(checkout, plan, best.choice, best.listed, best.plan, best.verdict.ok, bool(proof.thorough))
     return replace(best, rejected=tuple(rejected))
 
 

@@ -24,9 +24,9 @@ from porter.workflows.stacking import read_programs, read_recorded, stack_withou
 from porter.workflows.status import IS_NATIVE
 
 if TYPE_CHECKING:
+    from porter.verdict.proof import Proof
     from porter.verdict.result import Verdict
     from porter.workflows.candidates import Planner
-    from porter.workflows.proof import Proof
     from porter.workflows.shards import Shard
 
 Done = Callable[["Verdict"], None]
@@ -39,7 +39,8 @@ class Request:
     No `proof` means no verdict. `all` are verified together, at most `jobs` at a time (0: as many as there are cores);
     of them, only those of a `shard` are ported if one is given; `recorded` adds those that no stub serves, whose ports
     come from runs of their old code. With `scaffold`, others get a frame. `helpers` adds the functions that named
-    operators need and the fork's MetalShaderLibrary lacks, before them.
+    operators need and the fork's MetalShaderLibrary lacks, before them. What is written has a verdict of all tests,
+    unless it may be `unverified`.
     """
 
     ops: tuple[str, ...] = ()
@@ -53,13 +54,15 @@ class Request:
     scaffold: bool = False
     recorded: bool = False
     helpers: bool = False
+    unverified: bool = False
 
 
 @dataclass(frozen=True)
 class PortedOperator:
     """The best plan, its verdict or the error that prevented one, and the rejected candidates. Both are None if no
-    verdict was requested. A `broken` port, with which the fork does not build, is left out of what is written. One that
-    is only `needed`, by an operator that calls it, is no result of its own.
+    verdict was requested; `doubt` then says why nothing proves the plan, or is empty if an earlier verdict does. A
+    `broken` port, with which the fork does not build, is left out of what is written. One that is only `needed`, by an
+    operator that calls it, is no result of its own.
     """
 
     plan: Plan
@@ -68,6 +71,7 @@ class PortedOperator:
     rejected: tuple[RejectedCandidate, ...] = ()
     broken: str = ""
     needed: bool = False
+    doubt: str = ""
 
     @property
     def done(self) -> bool:
@@ -100,8 +104,11 @@ def migrate(
     fails are not written.
 
     Raises PTR002 (`all` on a fork older than the functor dialect, if all ports need it), PTR012 (no operator given),
-    and for a named operator what `plan_operator` and `write` raise.
+    PTR431 and PTR432 (what is to be written has no verdict of all tests), and for a named operator what `plan_operator`
+    and `write` raise.
     """
+    if request.write:
+        require_all_tests(request.proof)
     if not request.ops and not request.all:
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
     require_names(checkout, request.ops)
@@ -115,6 +122,7 @@ def migrate(
     if request.all and request.proof and request.source is Source.ANY:
         yield from _migrate_together(checkout, ops, asked, request, progress, done)
         return
+    unproven = list[str]()
     draft, reading = Draft(checkout), read_recorded(checkout, run=request.proof is not None)
     programs = read_programs(checkout, run=request.proof is not None)
     for at, op in enumerate(ops):
@@ -140,12 +148,44 @@ def migrate(
         ported = (
             _prove(draft, plan, request.proof, recorded, planner, report_progress)
             if request.proof
-            else PortedOperator(plan)
+            else take_decision(draft.fork, plan, planner, recorded)
         )
+        unproven += [op] if ported.doubt or ported.no_verdict else []
         yield replace(ported, needed=op not in asked)
         draft = draft.follow(ported.plan.changes)
     if request.write:
+        if unproven and not request.unverified:
+            raise refuse_unproven(unproven)
         yield _write(checkout, draft, request.force)
+
+
+def take_decision(checkout: Checkout, plan: Plan, planner: Planner, recorded: RecordedGraph) -> PortedOperator:
+    """The port without a verdict: the candidates that an earlier one chose, if it is remembered."""
+    from porter.workflows.decisions import count_candidates, recall_decision
+
+    decision, count = recall_decision(checkout, plan), count_candidates(plan)
+    if decision is None:
+        doubt = f"the first of {count} candidates, unverified" if count > 1 else "unverified"
+        return PortedOperator(plan, doubt=doubt)
+    if not decision.is_of(plan):
+        plan = planner(checkout, plan.op, decision.choice, recorded, listed=decision.listed)
+    if not decision.passed:
+        return PortedOperator(plan, doubt="the best of its candidates by a verdict that fails")
+    return PortedOperator(plan, doubt="" if decision.is_of(plan) else "unverified with the ports before it")
+
+
+def require_all_tests(proof: Proof | None) -> None:
+    """Raises PTR431 for a proof by selected tests: a port that is written needs them all."""
+    if proof and proof.selects:
+        what = f"a verdict of the tests that -k {proof.expr} selects proves too little to write a port"
+        raise PorterError("PTR431", what, hint="Omit -k, or omit --write to see what these tests say.")
+
+
+def refuse_unproven(ops: Sequence[str]) -> PorterError:
+    """PTR432 for ports to be written of which no verdict is known."""
+    named = ", ".join(ops)
+    hint = "Omit --no-verify, or pass --unverified to write them all the same."
+    return PorterError("PTR432", f"no verdict of all tests passed the port of {named}", hint=hint)
 
 
 def require_names(checkout: Checkout, ops: Iterable[str]) -> None:
@@ -210,7 +250,7 @@ def _migrate_together(
         verdict, rejected = (trial.verdict, trial.rejected) if trial else (None, ())
         yield PortedOperator(plan, verdict, found.error, rejected, found.broken, is_needed)
     if request.write:
-        failed = {each.step.op for each in proven if each.trial and not each.trial.verdict.ok}
+        failed = {each.step.op for each in proven if not (each.trial and each.trial.verdict.ok)}
         steps = [each.step for each in proven if each.step.plan and not each.broken]
         kept = stack_without(checkout, steps, failed, recorded, progress, programs)
         wrote = _write(checkout, kept[-1].after if kept else Draft(checkout), request.force)
@@ -228,14 +268,11 @@ def _prove(
     from porter.verdict.prove import prove
     from porter.workflows.candidates import choose_candidates
 
-    def verdict(each: Plan) -> Verdict:
-        base = parse_base_name(plan.op)
-        return prove(
-            draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large, proof.thorough
-        )
+    def verdict(candidate: Plan, asked: Proof) -> Verdict:
+        return prove(draft, candidate, parse_base_name(plan.op), asked, progress)
 
     try:
-        best = choose_candidates(draft.fork, plan, verdict, recorded, planner)
+        best = choose_candidates(draft.fork, plan, verdict, recorded, planner, proof)
     except PorterError as error:
         return PortedOperator(plan, no_verdict=error)
     return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

@@ -24,11 +24,11 @@ from porter.verdict.messages import (
     VerifyRequest,
     error_of_answer,
 )
+from porter.verdict.proof import Proof
 from porter.verdict.prove import find_target, select_tests
 from porter.verdict.result import Verdict, VerifyTarget
 from porter.verdict.verify import make_request
 from porter.workflows.candidates import Candidate, Trial, try_candidates
-from porter.workflows.proof import Proof
 from porter.workflows.stacking import Recorded, RecordedPrograms, StackedPlan, no_recorded_programs, stack_plans
 
 Done = Callable[[Verdict], None]
@@ -91,6 +91,7 @@ class _Rounds:
         self._builds = choose_backend(proof.backend).RUNS_HOST_CODE
         self._choices: dict[str, CandidateChoice] = {}
         self._listed: dict[str, frozenset[str]] = {}
+        self._proofs: dict[str, Proof] = {}
         self._trials: dict[str, Generator[Candidate, Verdict, Trial]] = {}
         self._old: dict[str, str] = {}
         self._targets: dict[str, VerifyTarget] = {}
@@ -102,8 +103,10 @@ class _Rounds:
         planner = partial(plan_operator, programs=self._programs(ignore))
         for step in self._pending():
             assert step.plan is not None
-            self._trials[step.op] = try_candidates(step.before.fork, step.plan, self._recorded(ignore), planner)
-            next(self._trials[step.op])
+            trials = try_candidates(step.before.fork, step.plan, self._recorded(ignore), planner, self._proof)
+            self._trials[step.op] = trials
+            self._choose(step.op, next(trials))
+        self._plan()
         while self._pending():
             self._test(self._build())
             self._plan()
@@ -218,18 +221,19 @@ class _Rounds:
     def _request(self, step: StackedPlan, libraries: Libraries) -> VerifyRequest:
         """The request for the verdict on a plan in the fork as it leaves it, without the ports after it."""
         assert step.plan is not None
-        proof, texts = self._proof, step.after.changes.apply()
-        target, expr = _find_target(step), select_tests(step.plan, proof.expr)
-        made = make_request(
-            self._checkout.root, texts, target, expr, proof.backend, proof.arithmetic, proof.large, proof.thorough
+        proof, texts = self._proofs.get(step.op, self._proof), step.after.changes.apply()
+        request = make_request(
+            self._checkout.root, texts, _find_target(step), proof, select_tests(step.plan, proof.expr)
         )
-        return replace(made, libraries=libraries)
+        return replace(request, libraries=libraries)
+
+    def _choose(self, op: str, asked: Candidate) -> None:
+        self._choices[op], self._listed[op], self._proofs[op] = asked.choice, asked.listed, asked.proof
 
     def _take(self, step: StackedPlan, verdict: Verdict) -> None:
         """Asks for the next candidate of an operator, or ends it with its best, or with what keeps that from a plan."""
         try:
-            asked = self._trials[step.op].send(verdict)
-            self._choices[step.op], self._listed[step.op] = asked.choice, asked.listed
+            self._choose(step.op, self._trials[step.op].send(verdict))
         except StopIteration as end:
             trial: Trial = end.value
             self._choices[step.op], self._listed[step.op] = trial.choice, trial.listed

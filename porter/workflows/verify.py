@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,50 +12,66 @@ from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.plan.draft import Draft
+from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
+from porter.verdict.proof import Proof
 from porter.verdict.prove import prove
 from porter.verdict.result import Verdict
-from porter.verdict.verify import verify
+from porter.verdict.verify import ask_verdict, make_request
+from porter.workflows.baselines import Baseline, find_baseline
 from porter.workflows.candidates import choose_candidates
 from porter.workflows.migrate import require_names
-from porter.workflows.proof import Proof
 from porter.workflows.stacking import read_programs, read_recorded
+from porter.workflows.written import request_written
+
+NO_BASELINE = "what the fork did before is not known, so that nothing is compared with it: --baseline names it"
 
 
 def verify_operators(
-    checkout: Checkout, ops: Sequence[str], proof: Proof, progress: Steps = ignore
+    checkout: Checkout, ops: Sequence[str], proof: Proof, progress: Steps = ignore, baseline: str | None = None
 ) -> Iterator[Verdict]:
     """Yields the verdict on each operator. Raises as `require_names` and `verify_operator` do."""
     require_names(checkout, ops)
     for at, op in enumerate(ops):
-        yield verify_operator(checkout, op, proof, number_progress(progress, op, at, len(ops)))
+        yield verify_operator(checkout, op, proof, number_progress(progress, op, at, len(ops)), baseline)
 
 
-def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progress = ignore) -> Verdict:
-    """The verdict on a native operator, or on the port of another. Raises what `plan_operator` and `prove` raise."""
+def verify_operator(
+    checkout: Checkout, op: str, proof: Proof, progress: Progress = ignore, baseline: str | None = None
+) -> Verdict:
+    """The verdict on a native operator, or on the port of another. Raises what `plan_operator` and `prove` raise.
+
+    One that porter wrote is verified as `migrate` verified it, against the fork before, which `baseline` names, or
+    which is found. Raises as `find_baseline` does.
+    """
+    before = find_baseline(checkout, op, baseline)
+    if before:
+        return _verify_written(checkout, before, op, proof, progress)
     try:
         target = native_target(checkout, op)
     except NotNative:
         recorded = read_recorded(checkout, run=True)(progress)
         planner = partial(plan_operator, programs=read_programs(checkout, run=True)(progress))
-        plan, base = planner(checkout, op, recorded=recorded), parse_base_name(op)
-        proving = partial(
-            prove,
-            Draft(checkout),
-            base=base,
-            expr=proof.expr,
-            backend=proof.backend,
-            arithmetic=proof.arithmetic,
-            progress=progress,
-            large=proof.large,
-            thorough=proof.thorough,
-        )
-        return choose_candidates(checkout, plan, lambda each: proving(each), recorded, planner).verdict
-    return verify(
-        checkout.root, {}, target, proof.expr, proof.backend, proof.arithmetic, progress, proof.large, proof.thorough
-    )
+        plan = planner(checkout, op, recorded=recorded)
+
+        def verdict(candidate: Plan, asked: Proof) -> Verdict:
+            return prove(Draft(checkout), candidate, parse_base_name(op), asked, progress)
+
+        return choose_candidates(checkout, plan, verdict, recorded, planner, proof).verdict
+    found = ask_verdict(make_request(checkout.root, {}, target, proof, proof.expr), progress)
+    return replace(found, notes=(*found.notes, NO_BASELINE))
+
+
+def _verify_written(checkout: Checkout, before: Baseline, op: str, proof: Proof, progress: Progress) -> Verdict:
+    """The verdict that a port had before it was written: on the same target, against the same fork."""
+    request = request_written(checkout, before, op, proof, progress)
+    found = ask_verdict(request, progress)
+    notes = [f"verified against the fork before its port, of {before.origin}"]
+    if request.thorough and proof.thorough is None:
+        notes.append("thorough, as the verdict before it was written; --no-thorough leaves out what takes longer")
+    return replace(found, notes=(*found.notes, *notes))
 
 
 def find_watched_files(checkout: Checkout) -> tuple[Path, ...]:

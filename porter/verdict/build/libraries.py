@@ -110,7 +110,7 @@ def _check_bystanders(
     others = find_bystanders(tree, files)
     made, broken = _compile_each(tree, others, found.include, recipe, cache)
     if broken:
-        before = materialise(tree.checkout, {}, cache)
+        before = materialise(tree.checkout, {}, cache, tree.earlier)
         flags = tuple(flag.replace(str(tree.root), str(before.root)) for flag in recipe.flags)
         include = cache / "generated" / digest(before.root.name) / "include"
         _, old = _compile_each(before, filter(tree.in_checkout, broken), include, replace(recipe, flags=flags), cache)

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import METAL_HEADERS
 from porter.cpu.helpers import find_headers
@@ -101,7 +100,7 @@ def _define(name: str, sources: Iterator[tuple[str, str]]) -> str:
 
 def _cpu_kernels(tree: Tree, stub: str) -> Iterator[str]:
     """The CPU kernel of a stub and what it calls; nothing where the fork has none that can be found."""
-    checkout = Checkout(tree.checkout, "named")
+    checkout = tree.unedited()
     try:
         kernel, _ = find_registered_kernel(checkout, stub)
         headers = find_headers(checkout, kernel.path)

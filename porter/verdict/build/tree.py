@@ -9,10 +9,11 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from porter.core import cache
+from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.files import read_regular
 from porter.core.layout import ATEN_ROOT, DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
@@ -32,18 +33,22 @@ def metal_include(root: Path) -> tuple[Path, ...]:
 
 @dataclass(frozen=True)
 class Tree:
-    """A materialised fork: `root` has its layout; unedited files come from `checkout`, edited ones are `texts`."""
+    """A materialised fork: `root` has its layout; unedited files come from `checkout`, edited ones are `texts`.
+
+    `earlier` are the texts before the edits of files that the checkout has as edited: None for what was not there.
+    """
 
     root: Path
     checkout: Path
     texts: Mapping[str, str]
+    earlier: Mapping[str, str | None] = field(default_factory=dict)
 
     def exists(self, path: str) -> bool:
-        return path in self.texts or (self.checkout / path).is_file()
+        return path in self.texts or self.in_checkout(path)
 
     def in_checkout(self, path: str) -> bool:
         """Whether the file was there before the plan."""
-        return (self.checkout / path).is_file()
+        return self.earlier[path] is not None if path in self.earlier else (self.checkout / path).is_file()
 
     def read(self, path: str) -> str:
         """The text of a file as the plan leaves it. Raises PTR164 if there is none."""
@@ -52,11 +57,20 @@ class Tree:
         return self.before(path)
 
     def before(self, path: str) -> str:
-        """The text of a file as the checkout has it. Raises PTR164 if there is none."""
+        """The text of a file before the plan. Raises PTR164 if there is none."""
+        text = self.earlier.get(path)
+        if text is not None:
+            return text
         try:
+            if path in self.earlier:
+                raise FileNotFoundError(path)
             return read_regular(self.checkout / path).decode("utf-8", "surrogateescape")
         except OSError as error:
             raise PorterError("PTR164", "the fork has no such file", Place(path), "Is this a complete fork?") from error
+
+    def unedited(self) -> Checkout:
+        """A snapshot of the fork before the plan."""
+        return Checkout(self.checkout, "named").as_before(self.earlier)
 
     def files(self, folder: str, *suffixes: str) -> list[str]:
         """The files directly inside a folder with one of the endings, as the plan leaves them, sorted."""
@@ -77,24 +91,29 @@ class Tree:
         return cache.digest(*(part for path in paths for part in (path, self.read(path))))
 
 
-def materialise(checkout: Path, texts: Mapping[str, str], into: Path) -> Tree:
+def materialise(
+    checkout: Path, texts: Mapping[str, str], into: Path, earlier: Mapping[str, str | None] | None = None
+) -> Tree:
     """Builds the tree below `into`, or finds it again: its name is a digest of the checkout's place, its file names and
     the texts.
+
+    Of files that have changed since, `earlier` has the texts before, which those of `texts` replace.
     """
-    checkout = checkout.resolve()
-    links = sorted(_linked(checkout))
-    root = into / "trees" / cache.digest(repr((str(checkout), links, sorted(texts.items()))))[:24]
-    if root.is_dir() and not _is_filled(root, checkout, links, texts):
+    checkout, before = checkout.resolve(), dict(earlier or {})
+    written = {path: text for path, text in before.items() if text is not None} | dict(texts)
+    links = sorted(path for path in _linked(checkout) if path not in before and path not in written)
+    root = into / "trees" / cache.digest(repr((str(checkout), links, sorted(written.items()))))[:24]
+    if root.is_dir() and not _is_filled(root, checkout, links, written):
         remove_folder(root)  # another process may repair it too
     try:
         os.utime(root)  # marks it as in use
     except FileNotFoundError:
         make_folder(root.parent)
         part = root.with_name(f"{root.name}.{os.getpid()}")
-        _fill(part, checkout, links, texts)
+        _fill(part, checkout, links, written)
         _rename(part, root)
         _prune(root.parent)
-    return Tree(root, checkout, dict(texts))
+    return Tree(root, checkout, dict(texts), before)
 
 
 def _linked(checkout: Path) -> Iterator[str]:
@@ -107,10 +126,9 @@ def _linked(checkout: Path) -> Iterator[str]:
 
 def _fill(root: Path, checkout: Path, links: list[str], texts: Mapping[str, str]) -> None:
     for path in links:
-        if path not in texts:
-            target = root / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.symlink_to(checkout / path)
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(checkout / path)
     for path, text in texts.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +138,7 @@ def _fill(root: Path, checkout: Path, links: list[str], texts: Mapping[str, str]
 def _is_filled(root: Path, checkout: Path, links: list[str], texts: Mapping[str, str]) -> bool:
     """Whether every link and every text is as `_fill` makes it: a damaged tree would be compiled as it is."""
     try:
-        linked = all(os.readlink(root / path) == str(checkout / path) for path in links if path not in texts)  # noqa: PTH115
+        linked = all(os.readlink(root / path) == str(checkout / path) for path in links)  # noqa: PTH115
         return linked and all(
             (root / path).read_bytes() == text.encode("utf-8", "surrogateescape") for path, text in texts.items()
         )

@@ -58,11 +58,19 @@ def run(
 
     Reports the name of every test to `progress` before it starts; ends with the `first_failure` if told.
     """
+    return run_modules(_import(context, names), expression, progress, context.dtypes, first_failure)
+
+
+def select(context: Context, expression: str | None = None) -> list[str]:
+    """The names of the tests for this context that `expression` selects. Raises as `matcher` does."""
+    return [_full_name(test) for test in find_tests(_import(context, MODULES), expression)]
+
+
+def _import(context: Context, names: Sequence[str]) -> list[ModuleType]:
     set_context(context)
     for name in names:
         sys.modules.pop(name, None)
-    modules = [importlib.import_module(name) for name in names]
-    return run_modules(modules, expression, progress, context.dtypes, first_failure)
+    return [importlib.import_module(name) for name in names]
 
 
 def run_modules(

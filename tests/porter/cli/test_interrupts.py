@@ -57,7 +57,7 @@ def interrupt(at: int, fork: Path, *command: str) -> subprocess.CompletedProcess
 
 def test_a_command_is_ended_by_ctrl_c_anywhere(fork: Path) -> None:
     before = read(fork)
-    write = ("migrate", "atan2", "--no-verify", "--write")
+    write = ("migrate", "atan2", "--no-verify", "--unverified", "--write")
     whole = interrupt(10**9, fork, *write)
     assert whole.returncode == 0, whole.stderr
     events = 10**9 - int(whole.stderr.split()[-1])

@@ -62,14 +62,14 @@ def test_a_write_is_refused_with_a_code_and_every_command_works_before_and_after
     which: str, number: int, fork: Path, own_state: Path, refuse: Refuse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refuse({"fork": fork, "state": own_state}[which], number)
-    assert run(fork, "migrate", "atan2", "--no-verify", "--write") == 2
+    assert run(fork, "migrate", "atan2", "--no-verify", "--unverified", "--write") == 2
     told = capsys.readouterr().err
     assert "PTR060" in told or "PTR180" in told
     assert run(fork, "status", "atan2") == 0
     assert run(fork, "migrate", "atan2", "--no-verify") == 0
     assert run(fork, "undo") == 2
     refuse(None)
-    assert run(fork, "migrate", "atan2", "--no-verify", "--write") == 0
+    assert run(fork, "migrate", "atan2", "--no-verify", "--unverified", "--write") == 0
     assert run(fork, "undo") == 0
     assert "Traceback" not in capsys.readouterr().err
 

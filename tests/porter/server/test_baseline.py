@@ -24,7 +24,9 @@ GRADIENT, FORWARD = "T.test_output_grad_match_silu_mps_float16", "T.test_output_
 WRONG = Finding("1 of 20 differ", 0, sample=0)
 
 
-def verify(root: Path, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress) -> VerdictAnswer:
+def verify(
+    root: Path, earlier: object, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress
+) -> VerdictAnswer:
     failures = (
         Failure(GRADIENT, WRONG.what, "float16", kernel_calls=1, findings=(WRONG,)),
         Failure(FORWARD, "off", "float16", kernel_calls=1, findings=(Finding("off", 1),)),
@@ -40,7 +42,13 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     path.touch()
 
     def run_baseline(
-        root: Path, target: VerifyTarget, tests: Collection[str], arithmetic: str, progress: Progress, library: str = ""
+        root: Path,
+        earlier: object,
+        target: VerifyTarget,
+        tests: Collection[str],
+        arithmetic: str,
+        progress: Progress,
+        library: str = "",
     ) -> list[EarlierResult]:
         with path.open("a") as file:
             file.write(f"{arithmetic} {' '.join(tests)}\n")

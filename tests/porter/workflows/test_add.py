@@ -164,7 +164,7 @@ def test_a_wrong_use_has_its_code(arguments: tuple[str, ...], code: str) -> None
 def test_operators_that_cannot_be_added_do_not_stop_the_others(tmp_path: Path) -> None:
     fork = make_fork(tmp_path / "fork")
     before = read_files(fork.root)
-    given = ("--no-verify", "--checkout", str(fork.root))
+    given = ("--no-verify", "--unverified", "--checkout", str(fork.root))
     done = porter("add", "no_such_operator", "wave", "most_common", "heaviside", "--write", *given)
     assert re.findall(r"^porter: (\w+): .*(PTR\d+)", done.stderr, re.M) == [
         ("no_such_operator", "PTR012"),

@@ -13,11 +13,16 @@ from porter.report.as_json import plan_object
 from porter.report.terminal import summary
 from porter.verdict.judge import judge, verdict_without_tests
 from porter.verdict.result import Failure, Verdict
-from porter.workflows.candidates import choose_candidates
+from porter.workflows.candidates import Trial, choose_candidates
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 OP = "log1p"
 FAILED = Failure("TestConsistencyMPS.test_accuracy_mps_float32", "2 for 1\nand more", "float32", kernel_calls=3)
+
+
+def choose(plan: Plan, prove: Callable[[Plan], Verdict]) -> Trial:
+    """The best candidate by verdicts of all tests."""
+    return choose_candidates(FORK, plan, lambda candidate, _: prove(candidate))
 
 
 def index(plan: Plan, kind: Kind = Kind.FLOATING) -> int:
@@ -41,7 +46,7 @@ def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Call
 def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
     seen: list[int] = []
     first = plan_operator(FORK, OP)
-    best = choose_candidates(FORK, first, verdicts(lambda plan: [FAILED] * (index(plan) == 0), seen))
+    best = choose(first, verdicts(lambda plan: [FAILED] * (index(plan) == 0), seen))
     assert (seen, index(best.plan), best.verdict.failed) == ([0, 1], 1, 0)
     assert best.plan.changes.diff() != first.changes.diff()
     [loser] = best.rejected
@@ -66,23 +71,21 @@ def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
 def test_a_rejected_candidate_shows_its_shortest_failure() -> None:
     short = Failure("T.test_edge_values_mps_float32", "1 differs, first at 2.0", "float32", kernel_calls=1)
     plan = plan_operator(FORK, OP)
-    best = choose_candidates(FORK, plan, lambda each: verdict([FAILED, short] if index(each) == 0 else []))
+    best = choose(plan, lambda each: verdict([FAILED, short] if index(each) == 0 else []))
     assert [loser.reason for loser in best.rejected] == ["test_edge_values_mps_float32: 1 differs, first at 2.0"]
 
 
 def test_the_candidate_with_the_fewest_failures_is_kept() -> None:
     seen: list[int] = []
     counts = {0: 2, 1: 3}
-    best = choose_candidates(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [FAILED] * counts[index(plan)], seen))
+    best = choose(plan_operator(FORK, OP), verdicts(lambda plan: [FAILED] * counts[index(plan)], seen))
     assert (seen, index(best.plan), best.verdict.failed) == ([0, 1], 0, 2)
     assert [loser.failed for loser in best.rejected] == [3]
 
 
 def test_a_candidate_that_does_not_compile_is_worse_than_any_that_does() -> None:
     broken = verdict_without_tests(OP, [Failure("build", "PTR101 the Metal source does not compile")], 0.0)
-    best = choose_candidates(
-        FORK, plan_operator(FORK, OP), lambda plan: broken if index(plan) else verdict([FAILED, FAILED])
-    )
+    best = choose(plan_operator(FORK, OP), lambda plan: broken if index(plan) else verdict([FAILED, FAILED]))
     assert (index(best.plan), best.verdict.failed) == (0, 2)
     assert [loser.reason for loser in best.rejected] == ["build: PTR101 the Metal source does not compile"]
 
@@ -96,7 +99,7 @@ def test_a_candidate_that_does_not_compile_is_worse_than_any_that_does() -> None
 )
 def test_failures_unrelated_to_values_keep_the_candidate(failure: Failure) -> None:
     seen: list[int] = []
-    best = choose_candidates(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [failure], seen))
+    best = choose(plan_operator(FORK, OP), verdicts(lambda plan: [failure], seen))
     assert (seen, best.rejected) == ([0], ())
 
 
@@ -104,7 +107,7 @@ def test_a_wrong_dtype_kind_leaves_the_other_kinds_unchanged() -> None:
     plan = plan_operator(FORK, "exp2")
     other = Failure("t", "r", "complex64", kernel_calls=1)
     assert index(plan, Kind.FLOATING) == 0
-    best = choose_candidates(FORK, plan, lambda each: verdict([other] * (index(each, Kind.COMPLEX) == 0)))
+    best = choose(plan, lambda each: verdict([other] * (index(each, Kind.COMPLEX) == 0)))
     assert (index(best.plan, Kind.COMPLEX), index(best.plan, Kind.FLOATING)) == (1, 0)
 
 
@@ -125,9 +128,7 @@ def test_what_the_lists_expect_to_fail_and_still_does_stays_listed() -> None:
         return any("int64" in each.why and not each.is_kept for each in plan.lists)
 
     assert frees(first)
-    best = choose_candidates(
-        FORK, first, lambda plan: replace(verdict([]), failed_before=(older,) if frees(plan) else ())
-    )
+    best = choose(first, lambda plan: replace(verdict([]), failed_before=(older,) if frees(plan) else ()))
     assert (frees(best.plan), best.verdict.failed_before) == (False, ())
     plain = replace(verdict([]), failed_before=(replace(older, before="failed"),))
-    assert choose_candidates(FORK, first, lambda _: plain).plan is first
+    assert choose(first, lambda _: plain).plan is first

@@ -65,7 +65,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 def verdict(op: str, texts: dict[str, str], expr: str) -> Verdict:
     target = native_target(Checkout(EMBEDDED_FORK, "embedded"), op)
-    return worker.verify(EMBEDDED_FORK, texts, target, worker.RunOptions(expr, "mps", "default"), ignore).verdict
+    return worker.verify(EMBEDDED_FORK, {}, texts, target, worker.RunOptions(expr, "mps", "default"), ignore).verdict
 
 
 def test_the_kernels_are_called_as_the_host_code_would(recorder: Recorder) -> None:
