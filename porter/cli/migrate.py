@@ -24,7 +24,7 @@ _ALONE = "`porter migrate OP` shows its failures; with `--write`, it is written 
 @command(
     "migrate",
     ("porter migrate atan2", "show the port and verify it"),
-    ("porter migrate atan2 --no-verify > atan2.diff", "only the diff, for git apply"),
+    ("porter migrate atan2 --no-verify > atan2.diff", "only the diff, for git apply, as the last verdict chose it"),
     ("porter migrate erf log1p --write", "port two operators and write both"),
     ("porter migrate --all --no-verify --json", "all plans as JSON"),
     ("porter migrate --all --shard 2/8", "one of eight shares, for CI"),

@@ -13,7 +13,7 @@ import re
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ _SETTINGS = {
     "GIT_ATTR_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1", "GIT_ALLOW_PROTOCOL": "none", "LC_ALL": "C",
 }  # fmt: skip
+_LINK = "120000"  # the mode of a symbolic link
 _BORROWED = ("refs", "packed-refs", "shallow")
 _HASHES = {40: hashlib.sha1, 64: hashlib.sha256}
 _SHA256 = re.compile(rb"^[ \t]*objectformat[ \t]*=[ \t]*\"?sha256\b", re.M | re.I)
@@ -106,8 +107,12 @@ def uncommitted(root: Path, contents: Mapping[str, bytes | None]) -> list[str]:
     return [file for file, data in contents.items() if not _is_blob(data, entries.get(paths[file]))]
 
 
-def read_blob(root: Path, revision: str, path: str) -> bytes | None:
-    """Returns a file of the checkout as it is in a commit, or None if the commit has no such file.
+def read_differing(
+    root: Path, revision: str, places: Sequence[str], contents: Mapping[str, bytes]
+) -> dict[str, bytes | None]:
+    """Returns what a commit has in place of the files of the checkout, where that differs (None: no file).
+
+    `contents` are those of the files at or below `places` now. Only line ends may differ.
 
     `revision` is what `git rev-parse` takes, without logs of references (`@{1}`). Raises PTR063 if the checkout is in
     no repository, the revision names no commit, or git fails.
@@ -121,10 +126,17 @@ def read_blob(root: Path, revision: str, path: str) -> bytes | None:
             raise PorterError(
                 "PTR063", f"git knows no commit {revision!r}", hint="Name one that `git log` of the checkout shows."
             )
-        prefix = _in_work_tree(repository, root, "")
-        place = os.path.normpath(f"{prefix}/{path}")
-        kind, name = reader.entries(commit, [place]).get(place, ("", ""))
-        return reader.run("cat-file", "blob", name) if kind == "blob" else None
+        prefix = "" if (inside := _in_work_tree(repository, root, "")) == "." else f"{inside}/"
+        listed = reader.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *(f"{prefix}{each}" for each in places))
+        fields = (line.partition(b"\t")[::2] for line in listed.split(b"\0") if line)
+        files = {os.fsdecode(path).removeprefix(prefix): about.decode().split() for about, path in fields}
+        blobs = {path: name for path, (mode, kind, name) in files.items() if kind == "blob" and mode != _LINK}
+        differing = {path: None for path in contents if path not in blobs} | {
+            path: reader.run("cat-file", "blob", name)
+            for path, name in blobs.items()
+            if not _is_blob(contents.get(path), ("blob", name))
+        }
+        return differing
 
 
 def _is_blob(data: bytes | None, entry: tuple[str, str] | None) -> bool:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from porter.aten.operator import Operator
 from porter.core import journal
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import ATEN, METAL_HEADERS, NATIVE_FUNCTIONS, OPINFO_DEFINITIONS, OPINFOS, TEST_LISTS
+from porter.core.git import read_differing
+from porter.core.layout import ATEN, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPINFO_DEFINITIONS, OPINFOS, TEST_LISTS
 
-_FOLDERS = (ATEN, METAL_HEADERS, OPINFO_DEFINITIONS)
-_FILES = (OPINFOS, *TEST_LISTS)
+_MPS_PLACES = (MPS, METAL_HEADERS, NATIVE_FUNCTIONS, OPINFOS, OPINFO_DEFINITIONS, *TEST_LISTS)
+_PLACES = (ATEN, METAL_HEADERS, OPINFOS, OPINFO_DEFINITIONS, *TEST_LISTS)  # ATEN has NATIVE_FUNCTIONS
+_SOURCES = frozenset({".cpp", ".cu", ".cuh", ".h", ".hpp", ".inl", ".metal", ".mm", ".py", ".yaml"})
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,8 @@ def find_baseline(checkout: Checkout, op: str, named: str | None) -> Baseline | 
             what = f"{op} was no other in {named} than it is now"
             raise PorterError("PTR433", what, hint="Name a fork or a commit in which MPS had its old code, or none.")
         return baseline
-    kept = (
-        _make_baseline(checkout, {path: _decode(data) for path, data in contents.items()}, "porter's journal")
-        for contents in journal.read_earlier(checkout.root)
-    )
-    return next((each for each in kept if _is_ported(each, checkout, op)), None)
+    kept = (_make_baseline(checkout, contents, "porter's journal") for contents in journal.read_earlier(checkout.root))
+    return next((each for each in chain(kept, _read_uncommitted(checkout)) if _is_ported(each, checkout, op)), None)
 
 
 def _is_ported(baseline: Baseline, checkout: Checkout, op: str) -> bool:
@@ -57,30 +57,37 @@ def _is_ported(baseline: Baseline, checkout: Checkout, op: str) -> bool:
 
 
 def _read_named(checkout: Checkout, named: str) -> Baseline:
-    folder = Path(named)
+    """The fork of a folder or a commit. Raises PTR063 for neither."""
+    folder, contents = Path(named), _read_files(checkout, _PLACES)
     if not (folder / NATIVE_FUNCTIONS).is_file():
-        raise PorterError("PTR433", f"{named} is no fork", hint="Name a folder.")
-    other = Checkout(folder, "--baseline")
-    earlier: dict[str, str | None] = {}
-    for path in sorted({*_list_files(folder), *_list_files(checkout.root)}):
-        there, here = other.exists(path), checkout.exists(path)
-        if not (there and here and _is_same(folder / path, checkout.root / path)):
-            earlier[path] = other.read(path) if there else None
-    return _make_baseline(checkout, earlier, named)
+        return _make_baseline(checkout, read_differing(checkout.root, named, _PLACES, contents), f"commit {named}")
+    earlier = _read_files(Checkout(folder, "--baseline"), _PLACES)
+    differing = {path: earlier.get(path) for path in {*contents, *earlier} if contents.get(path) != earlier.get(path)}
+    return _make_baseline(checkout, differing, named)
 
 
-def _list_files(root: Path) -> Iterator[str]:
-    for folder in _FOLDERS:
-        for base, _, names in os.walk(root / folder):
-            yield from (Path(base, name).relative_to(root).as_posix() for name in names)
-    yield from (path for path in _FILES if (root / path).is_file())
+def _read_uncommitted(checkout: Checkout) -> Iterator[Baseline]:
+    """The last commit, if the checkout's MPS code is another: a port that git applied, for example."""
+    try:
+        differing = read_differing(checkout.root, "HEAD", _MPS_PLACES, _read_files(checkout, _MPS_PLACES))
+    except PorterError:  # no repository, or none that can be read, tells nothing
+        return
+    if differing:
+        yield _make_baseline(checkout, differing, "the last commit")
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
+def _read_files(checkout: Checkout, places: Sequence[str]) -> dict[str, bytes]:
+    """The sources at or below places of a checkout. Raises as `Checkout.read` does."""
+    walked = (
+        Path(base, name) for place in places for base, _, names in os.walk(checkout.root / place) for name in names
+    )
+    paths = [each.relative_to(checkout.root).as_posix() for each in walked if each.suffix in _SOURCES]
+    paths += [place for place in places if (checkout.root / place).is_file()]
+    return {path: checkout.read(path).encode("utf-8", "surrogateescape") for path in paths}
 
 
-def _make_baseline(checkout: Checkout, earlier: Mapping[str, str | None], origin: str) -> Baseline:
+def _make_baseline(checkout: Checkout, contents: Mapping[str, bytes | None], origin: str) -> Baseline:
+    earlier = {path: _decode(data) for path, data in contents.items()}
     texts = {path: checkout.read(path) if checkout.exists(path) else "" for path in earlier}
     differing = {path: text for path, text in earlier.items() if (text or "") != texts[path]}
     return Baseline(checkout.as_before(differing), {path: texts[path] for path in differing}, origin)

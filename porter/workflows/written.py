@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS
 from porter.core.progress import Progress
+from porter.languages.identifiers import contains_identifier
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import no_recording
 from porter.plan.addition import plan_addition
@@ -28,6 +30,8 @@ from porter.workflows.candidates import Planner
 from porter.workflows.decisions import recall_decision
 from porter.workflows.needed import find_needed
 from porter.workflows.stacking import read_programs, read_recorded
+
+_DECLARED = re.compile(r"\b(?:struct|kernel void) (\w+)")
 
 
 @dataclass(frozen=True)
@@ -91,4 +95,6 @@ def _has_sources(kernels: str, plan: Plan) -> bool:
 
 
 def _has_kernels(kernels: str, plan: Plan) -> bool:
-    return all(functor.name in kernels for functor in plan.functors)
+    """Whether what the plan's functors and kernels are declared as is in the files: they may have been edited since."""
+    declared = (name for functor in plan.functors for name in _DECLARED.findall(functor.source))
+    return all(contains_identifier(kernels, name) for name in declared)

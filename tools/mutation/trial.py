@@ -106,7 +106,7 @@ def _verify(subject: Subject, texts: Mapping[str, str], options: RunOptions, pro
         kernels.compile_ahead = lambda wanted: compile_ahead(  # type: ignore[method-assign]
             lambda name: wanted(name) and _is_dense(name)
         )
-    return worker.verify(subject.root, texts, subject.target, options, progress)
+    return worker.verify(subject.root, {}, texts, subject.target, options, progress)
 
 
 def _died(end: End) -> Answer:

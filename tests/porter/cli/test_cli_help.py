@@ -79,43 +79,51 @@ Usage: porter migrate [OPTIONS] [OP...]
   Plan, show and verify the port of one or more operators.
 
   OP is a base name or an overload in native_functions.yaml: atan2, atan2.out.
-  Nothing is written without --write.
+  Nothing is written without --write. The port of a single operator that is
+  written has a thorough verdict, unless --no-thorough is given.
 
 Options:
-  --all                Port every operator that porter can port.
-  --write              Write the change set to the checkout.
-  --force              Write even if a touched file has uncommitted changes.
-  --no-verify          Only plan; do not verify.
-  --from SOURCE        cuda: ATen's CUDA kernel. FILE.cu: a kernel of your
-                       own.
-  --function NAME      The kernel in FILE.cu.
-  --scaffold           Write the frame of what cannot be ported, to be
-                       completed by hand.
-  --with-helpers       Add functions that MetalShaderLibrary lacks, as their
-                       own change.
-  --pull-request       Print the text of a pull request instead of the diff.
-  --jobs N             Verdicts at a time. Default: as many as there are
-                       cores.  [x>=1]
-  --shard I/N          Only the I-th of N shares of --all.
-  --scheduler ADDRESS  Run --all on the workers of a dask.distributed
-                       scheduler.
-  --results FILE       Write results as JSON.
-  --recorded           With --all, also port from recorded runs what no
-                       dispatch stub serves.
-  -k EXPR              Only run tests whose name matches, as in pytest.
-  --backend NAME       Where the tests run: host, kernels, mps or cuda.
-                       Default: the most complete one available.
-  --arithmetic NAME    Arithmetic a GPU may use: default, fused, flush,
-                       reorder, or all.
-  --family NAME        The GPU family to compile for, as $PORTER_FAMILY:
-                       apple7, apple8 or apple9.
-  --shuffle SEED       On an NVIDIA GPU, run threadgroups in orders made of
-                       SEED, as $PORTER_SHUFFLE.  [x>=0]
-  --sanitize CHECKS    What to watch kernels for, as $PORTER_SANITIZE: races,
-                       bounds, all or none.
-  --large              Also test tensors whose offsets pass 32 bits, without
-                       the memory.
-  --thorough           Also run the variations of samples that take longer.
+  --all                       Port every operator that porter can port.
+  --write                     Write the change set to the checkout.
+  --force                     Write even if a touched file has uncommitted
+                              changes.
+  --no-verify                 Only plan, with what the last verdict chose, if
+                              any; do not verify.
+  --unverified                With --write, also write what no verdict of all
+                              tests has passed.
+  --from SOURCE               cuda: ATen's CUDA kernel. FILE.cu: a kernel of
+                              your own.
+  --function NAME             The kernel in FILE.cu.
+  --scaffold                  Write the frame of what cannot be ported, to be
+                              completed by hand.
+  --with-helpers              Add functions that MetalShaderLibrary lacks, as
+                              their own change.
+  --pull-request              Print the text of a pull request instead of the
+                              diff.
+  --jobs N                    Verdicts at a time. Default: as many as there
+                              are cores.  [x>=1]
+  --shard I/N                 Only the I-th of N shares of --all.
+  --scheduler ADDRESS         Run --all on the workers of a dask.distributed
+                              scheduler.
+  --results FILE              Write results as JSON.
+  --recorded                  With --all, also port from recorded runs what no
+                              dispatch stub serves.
+  -k EXPR                     Only run tests whose name matches, as in pytest.
+  --backend NAME              Where the tests run: host, kernels, mps or cuda.
+                              Default: the most complete one available.
+  --arithmetic NAME           Arithmetic a GPU may use: default, fused, flush,
+                              reorder, or all.
+  --family NAME               The GPU family to compile for, as
+                              $PORTER_FAMILY: apple7, apple8 or apple9.
+  --shuffle SEED              On an NVIDIA GPU, run threadgroups in orders
+                              made of SEED, as $PORTER_SHUFFLE.  [x>=0]
+  --sanitize CHECKS           What to watch kernels for, as $PORTER_SANITIZE:
+                              races, bounds, all or none.
+  --large                     Also test tensors whose offsets pass 32 bits,
+                              without the memory.
+  --thorough / --no-thorough  Also run the variations of samples that take
+                              longer. Default: only where one operator is
+                              written.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.
@@ -125,7 +133,8 @@ Global options:
 
 Examples:
   porter migrate atan2                           show the port and verify it
-  porter migrate atan2 --no-verify > atan2.diff  only the diff, for git apply
+  porter migrate atan2 --no-verify > atan2.diff  only the diff, for git apply,
+                                                 as the last verdict chose it
   porter migrate erf log1p --write               port two operators and write
                                                  both
   porter migrate --all --no-verify --json        all plans as JSON

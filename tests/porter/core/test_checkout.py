@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.checkout import Checkout, Folder
+from porter.core.errors import PorterError
 
 LINES = st.lists(st.text("ab(_ ", max_size=6), max_size=6).map("\n".join)
 
@@ -57,3 +58,31 @@ def test_a_search_caches_no_file_and_skips_unreadable_ones(tmp_path: Path) -> No
 @pytest.mark.parametrize("missing", ["nowhere", "src/nowhere"])
 def test_a_missing_folder_is_empty(tmp_path: Path, missing: str) -> None:
     assert Checkout(tmp_path, "test").folder(missing, ".cpp").files == ()
+
+
+def test_a_snapshot_of_an_earlier_fork_has_its_texts_and_files(tmp_path: Path) -> None:
+    for name in ("changed.mm", "new.mm", "same.mm"):
+        (tmp_path / name).write_text("now")
+    now = Checkout(tmp_path, "test")
+    before = now.as_before({"changed.mm": "before", "new.mm": None, "gone.mm": "then"})
+    assert [before.exists(name) for name in ("changed.mm", "new.mm", "gone.mm", "same.mm")] == [True, False, True, True]
+    assert [before.read(name) for name in ("changed.mm", "gone.mm", "same.mm")] == ["before", "then", "now"]
+    with pytest.raises(PorterError, match="PTR003"):
+        before.read("new.mm")
+    assert before.layer({"new.mm": "planned"}).read("new.mm") == "planned"
+    assert now.read("changed.mm") == "now"
+
+
+def test_folders_of_an_earlier_fork_are_those_of_then(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    for name in ("changed.mm", "new.mm", "same.mm"):
+        (tmp_path / "src" / name).write_text("now")
+    before = Checkout(tmp_path, "test").as_before({"src/changed.mm": "x", "src/new.mm": None, "src/gone.mm": "then"})
+    assert before.list("src", ".mm") == ["src/changed.mm", "src/gone.mm", "src/same.mm"]
+    assert dict(before.folder("src", ".mm").files) == {
+        "src/changed.mm": b"x",
+        "src/gone.mm": b"then",
+        "src/same.mm": b"now",
+    }
+    planned = before.layer({"src/new.mm": "planned"})
+    assert planned.list("src", ".mm") == ["src/changed.mm", "src/gone.mm", "src/new.mm", "src/same.mm"]

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from porter.core.errors import PorterError
-from porter.core.git import read_blob, uncommitted
+from porter.core.git import read_differing, uncommitted
+
+
+def read_blob(root: Path, revision: str, path: str) -> bytes | None:
+    """What a commit has of a file that the checkout has not."""
+    return read_differing(root, revision, [path], {}).get(path)
 
 
 def git(root: Path, *arguments: str) -> str:

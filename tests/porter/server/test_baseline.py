@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 
 from porter.core import cache
 from porter.core.checkout import EMBEDDED_FORK
+from porter.core.layout import KERNELS
 from porter.core.progress import Progress
 from porter.server import server, worker
 from porter.server.worker import RunOptions
 from porter.verdict.baseline import EarlierResult
+from porter.verdict.behavior import SampleResult, Status
 from porter.verdict.messages import Answer, VerdictAnswer, VerifyRequest
 from porter.verdict.result import Failure, Finding, Verdict, VerifyTarget
 
@@ -116,3 +119,28 @@ def test_native_code_and_backends_without_host_code_have_no_baseline(log: Path) 
     kernels = verdict_of(server.answer(replace(REQUEST, backend="kernels")))
     assert [each.before for each in kernels.failures] == ["not run"]
     assert log.read_text() == ""
+
+
+def test_a_written_port_is_compared_with_the_fork_before_it(log: Path, tmp_path: Path) -> None:
+    """What was found of the fork before the port was written is that of the fork before the written port."""
+    fork, path = shutil.copytree(EMBEDDED_FORK, tmp_path / "fork"), f"{KERNELS}/UnaryKernel.metal"
+    planned = replace(REQUEST, root=fork, texts={path: "// the port"})
+    verdict_of(server.answer(planned))
+    before = (fork / path).read_text()
+    (fork / path).write_text("// the port")
+    assert verdict_of(server.answer(replace(planned, earlier={path: before}))).ok
+    assert log.read_text() == f"default {GRADIENT}\n"
+    verdict_of(server.answer(planned))
+    assert len(log.read_text().splitlines()) == 2, "without it, the port itself is taken for the fork before"
+
+
+def test_selected_tests_pass_no_samples_that_got_worse(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify(*given: object) -> VerdictAnswer:
+        passed = Verdict("silu", "host", "default", 3, 0, 0, 7, None, 0.5)
+        return VerdictAnswer(passed, (SampleResult("float32", "silu sample 0", Status.DIFFERS, "1 for 2"),))
+
+    monkeypatch.setattr(worker, "verify", verify)
+    monkeypatch.setattr(worker, "run_old_path", lambda *_: [SampleResult("float32", "silu sample 0", Status.AGREES)])
+    assert verdict_of(server.answer(REQUEST)).ok, "all tests together judge its values"
+    found = verdict_of(server.answer(replace(REQUEST, expr="error_inputs", selects=True)))
+    assert [each.test for each in found.failures] == ["silu sample 0"]

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from porter.verdict.behavior import Behavior, PathCount, SampleResult, Status, compare_paths, find_lost, status_of_error
+from porter.verdict.behavior import (
+    Behavior,
+    PathCount,
+    SampleResult,
+    Status,
+    compare_paths,
+    find_lost,
+    find_worse,
+    status_of_error,
+)
 
 
 def make_results(dtype: str, *found: tuple[Status, str, bool, float | None]) -> list[SampleResult]:
@@ -34,6 +43,12 @@ def test_a_type_lost() -> None:
 def test_only_samples_that_were_right_are_lost() -> None:
     old = make_results("int64", AGREES, NO, OFF)
     assert [each.sample for each in find_lost(old, make_results("int64", NO, NO, NO))] == ["sample 0"]
+
+
+def test_samples_that_were_right_and_differ_now_are_worse() -> None:
+    old = make_results("float32", AGREES, OFF, NAN, AGREES, AGREES)
+    worse = find_worse(old, make_results("float32", OFF, OFF, NAN, NO, NAN))
+    assert [each.sample for each in worse] == ["sample 0", "sample 4"]
 
 
 def test_nan_and_values_are_separate_lines() -> None:

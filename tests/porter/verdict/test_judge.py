@@ -8,7 +8,7 @@ from porter.report.as_json import verdict_object
 from porter.report.verdict import table
 from porter.verdict import judge
 from porter.verdict.behavior import SampleResult, Status
-from porter.verdict.result import Skip
+from porter.verdict.result import Skip, VerifyTarget
 from porter.verdict.suite.runner import Outcome
 
 OUTCOMES = [
@@ -71,6 +71,22 @@ def test_what_the_old_path_computed_and_the_port_refuses_is_a_failure() -> None:
     lost = judge.require_samples(found, refused)
     assert not lost.ok
     assert [(f.test, f.dtype) for f in lost.failures] == [("atan2 sample 0", "int64")]
+
+
+def test_selected_tests_do_not_pass_what_is_farther_from_the_cpu_than_before() -> None:
+    found = judge.judge("atan2", OUTCOMES[:2], 1.25)
+    off = [SampleResult("float32", f"atan2 sample {i}", Status.DIFFERS, "1.0 for 2.0") for i in range(2)]
+    worse = judge.require_no_worse(found, off)
+    assert not worse.ok and judge.require_no_worse(found, []).ok
+    assert [(f.test, f.dtype) for f in worse.failures] == [("atan2 sample 0", "float32")]
+    assert worse.failures[0].reason.endswith("the old path matched the CPU: 1.0 for 2.0")
+
+
+def test_tests_that_call_no_kernel_prove_nothing_of_one() -> None:
+    found = replace(judge.judge("atan2", OUTCOMES[:2], 1.25), kernel_calls=0)
+    assert found.passed and not judge.require_kernel_calls(VerifyTarget("atan2", kernels=("atan2",)), found).ok
+    assert judge.require_kernel_calls(VerifyTarget("atan2", kernels=("atan2",)), replace(found, kernel_calls=1)).ok
+    assert judge.require_kernel_calls(VerifyTarget("atan2"), found).ok
 
 
 def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -> None:

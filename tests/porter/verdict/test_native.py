@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.native import native_target
 from porter.verdict.result import VerifyTarget
@@ -21,6 +24,14 @@ def test_some_test_must_reach_a_kernel() -> None:
     found = verify(EMBEDDED_FORK, {}, target, MATCH)
     assert found.passed > 0 and not found.ok
     assert [failure.reason for failure in found.failures] == ["no test reached its kernels (nextafter)"]
+
+
+def test_a_selection_without_a_test_is_refused_with_its_code() -> None:
+    target = native_target(Checkout(EMBEDDED_FORK, "test"), "exp")
+    for expr, said in (("nosuch", "no test of exp is selected by -k nosuch"), ("a b", "is not an expression")):
+        with pytest.raises(PorterError, match="PTR430") as caught:
+            verify(EMBEDDED_FORK, {}, target, expr)
+        assert said in caught.value.what
 
 
 ROW = """

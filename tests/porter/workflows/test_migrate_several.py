@@ -11,9 +11,9 @@ from porter.core.errors import PorterError
 from porter.core.progress import Progress, Step
 from porter.verdict import client
 from porter.verdict.messages import VerdictAnswer, VerifyRequest
+from porter.verdict.proof import Proof
 from porter.verdict.result import Verdict
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
-from porter.verdict.proof import Proof
 from porter.workflows.verify import verify_operators
 
 FORK = Checkout(EMBEDDED_FORK, "test")

@@ -23,10 +23,10 @@ from porter.verdict.messages import (
     VerdictAnswer,
     VerifyRequest,
 )
+from porter.verdict.proof import Proof
 from porter.verdict.result import Failure, Verdict, VerifyTarget
 from porter.workflows import preparation, together
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
-from porter.verdict.proof import Proof
 from porter.workflows.stacking import read_recorded, stack_plans, stack_without
 from porter.workflows.together import Proven, prove_together
 from tests.porter.plan.native import fork as native_fork

@@ -23,6 +23,25 @@ def test_the_tree_has_the_plan_and_the_checkout_is_untouched(tmp_path: Path) -> 
     assert (EMBEDDED_FORK / METAL).read_bytes() == before == tree.before(METAL).encode()
 
 
+def test_a_tree_of_a_written_plan_is_that_of_the_plan(tmp_path: Path) -> None:
+    """The checkout has the plan's texts; before, one file had others, one was not there, and one is gone."""
+    new, gone = f"{KERNELS}/New.metal", f"{KERNELS}/Gone.metal"
+    now = (EMBEDDED_FORK / METAL).read_text()
+    fork = shutil.copytree(EMBEDDED_FORK, tmp_path / "fork")
+    (fork / new).write_text("// new\n")
+    earlier = {METAL: "// before\n", new: None, gone: "// gone\n"}
+    written = materialise(fork, {METAL: now, new: "// new\n", gone: ""}, tmp_path, earlier)
+    assert (written.root / METAL).read_text() == written.read(METAL) == now and written.before(METAL) == "// before\n"
+    assert [written.in_checkout(path) for path in (METAL, new, gone, NATIVE_FUNCTIONS)] == [True, False, True, True]
+    with pytest.raises(PorterError, match="PTR164"):
+        written.before(new)
+    before = materialise(fork, {}, tmp_path, earlier)
+    assert (before.root / METAL).read_text() == before.read(METAL) == "// before\n"
+    assert new not in before.kernel_files() and gone in before.kernel_files() and not before.exists(new)
+    assert before.unedited().read(METAL) == "// before\n" and not before.unedited().exists(new)
+    assert (fork / METAL).read_text() == now
+
+
 def test_each_plan_has_one_tree(tmp_path: Path) -> None:
     one = materialise(EMBEDDED_FORK, {METAL: "a"}, tmp_path)
     assert materialise(EMBEDDED_FORK, {METAL: "a"}, tmp_path).root == one.root
