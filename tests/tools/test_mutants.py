@@ -96,6 +96,8 @@ def test_slips_in_the_host_code_of_a_port(line: str, slipped: str) -> None:
 def test_a_statement_of_host_code_is_left_out_but_what_only_a_profiler_sees() -> None:
     assert "" in apply(slip_in_host_code, "  TORCH_CHECK(a.dim() == 2, b);\n")
     assert "" not in apply(slip_in_host_code, "  getMPSProfiler().endProfileKernel(PSO);\n")
+    profiled = '  getMPSProfiler().beginProfileKernel(PSO, "gather", {input});\n'
+    assert profiled.replace("gather", "gather_") not in apply(slip_in_host_code, profiled)
 
 
 def test_registrations_of_types_alone() -> None:

@@ -122,7 +122,8 @@ HOST: _Table = {
         r"^  lib\.exec_[^;]*;\n": ("",),
         r"^ +(?!getMPSProfiler|return\b)[\w.:]+\([^;{}]*\);\n": ("",),
     },
-    "name": {r'"(\w+)"': (r'"\1_"', '"nothing"'), r"_stub\b": ("_stb",)},
+    # The name after a pipeline state is one for the profiler.
+    "name": {r'(?<!PSO, )"(\w+)"': (r'"\1_"', '"nothing"'), r"_stub\b": ("_stb",)},
     "argument": {
         r", at::toOpMathType\((\S*common_dtype\(\))\)": ("", r", \1", ", kInt"),
         r", (?:/\*\w+=\*/)?kBool\b": ("", ", kInt"),

@@ -122,4 +122,4 @@ def _fill(count: int, result: torch.Tensor) -> torch.Tensor:
     return memory
 
 
-OUTS = Variation("outs", list_outs, Operators.STRUCTURED, calls_overloads=True)
+OUTS = Variation("outs", list_outs, Operators.ALL, calls_overloads=True)
