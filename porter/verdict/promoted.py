@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import time
 import unittest
@@ -27,6 +28,7 @@ from porter.plan.promotion.promotion import Promotion
 from porter.verdict.backends import host
 from porter.verdict.build.new_operator import build_new_operator
 from porter.verdict.build.tree import materialise
+from porter.verdict.promoted_calls import list_other_calls
 from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, Verdict
 
 _ERROR = re.compile(r"\w+(?:Error|Exception)\b")
@@ -116,7 +118,19 @@ def prove_promotion(
         progress(f"testing {case}")
         for name, test in _tests(trial, case):
             trial.run(f"{name}_{case}", case.dtype, test)
+    case = _find_small_case(subject)
+    progress(f"testing calls unlike {case}")
+    names = [each.name for each in plan.promotion.parameters]
+    for name, test in list_other_calls(trial, subject.stage, names, trial.arguments(case)):
+        trial.run(f"test_other_call[{name}]_{case}", case.dtype, test)
     return _verdict(trial, trial.failures, arithmetic, time.monotonic() - start)
+
+
+def _find_small_case(subject: Subject) -> Case:
+    """The smallest case whose sizes are all more than 1, if there is one."""
+    script = subject.script
+    size = min(script.sizes, key=lambda sizes: (min(sizes, default=0) < 2, math.prod(sizes)))
+    return Case(size, script.dtypes[0], script.layouts[0])
 
 
 def _load(root: Path, plan: PromotionPlan, arithmetic: str) -> None:

@@ -18,6 +18,7 @@ from porter.kernels.kernel import Kernel
 from porter.kernels.launch import observing
 from porter.kernels.loading import load
 from porter.kernels.promotion.kernel_text import is_open, write_kernel_text
+from porter.kernels.promotion.size_checks import find_size_checks
 from porter.kernels.promotion.test_text import write_reference, write_samples
 from porter.kernels.script import Case, Script, Stage, moved, on_cpu
 from porter.kernels.tracing.reference import NotCalls, WrittenReference, write_aten_calls
@@ -93,12 +94,15 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
     traces, dtypes = _trace_types(script, stage, function, inputs, parameters, file)
     programs = [_merge(traced, place) for traced in traces]
     program = _generalize(programs, dtypes, place)
+    sizes = find_size_checks(script, stage, function, inputs, parameters)
+    program = replace(program, requirements=(*program.requirements, *sizes.requirements))
     wanted = dict(wish.instantiate)
     _check_instances(program, wanted, place)
     text = write_kernel_text(traces[0].kernel, subject.op, [each.launch for each in programs], wanted)
     samples = write_samples(script, stage, subject.op, place)
     reference = write_reference(stage.reference, f"reference_{subject.op}", place)
     functions = f"{reference}\n\n{samples.functions}" if samples.functions else reference
+    unchecked = tuple(Decision(place, f"the operator is wrong with {each}: check that") for each in sizes.left)
     notes = tuple(Decision(where, what) for where, what in dict.fromkeys(n for each in traces for n in each.notes))
     tolerance = script.tolerance.relative, script.tolerance.absolute
     results = ("out",) if len(stage.gives) == 1 else stage.gives
@@ -118,7 +122,7 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
         cpu=cpu.results,
         empty=_find_empty_inputs(script, stage, function, inputs),
         cpu_headers=cpu.functions,
-        decisions=(*notes, *samples.decisions, *why),
+        decisions=(*unchecked, *notes, *samples.decisions, *why),
     )
 
 
