@@ -68,8 +68,9 @@ def vary_together(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[Ot
             yield OtherCall(what, _resize(arguments, longer))
     for size in dict.fromkeys(sizes.values()):
         alike = [slot for slot in slots if sizes[slot] == size]
-        for other in (size + 1, 0) if len(alike) > 2 or size else ():
-            yield OtherCall(f"{other} for every {size}", _resize(arguments, dict.fromkeys(alike, other)))
+        for changed in (size + 1, 0):
+            if changed != size:
+                yield OtherCall(f"{changed} for every {size}", _resize(arguments, dict.fromkeys(alike, changed)))
 
 
 def _list_slots(arguments: Sequence[Any]) -> list[_Slot]:

@@ -55,6 +55,63 @@ def test_a_wrong_kernel_fails(right: str, wrong: str, told: str, tmp_path: Path)
     assert done.returncode == 1
 
 
+BIASED = """
+import torch
+from porter.kernels import MetalKernel
+from porter.kernels.script import Kind, Script, Stage
+
+KERNEL = MetalKernel("k", ["x", "bias"], ["out"], "uint i = thread_position_in_grid.x; out[i] = x[i] + bias[i % COUNT];")
+
+def run(x, bias):
+    return KERNEL(
+        inputs={"x": x, "bias": bias}, template={"COUNT": LENGTH}, grid=(x.numel(), 1, 1), threadgroup=(64, 1, 1),
+        output_shapes={"out": x.shape}, output_dtypes={"out": x.dtype},
+    )["out"]
+
+def reference(x, bias):
+    COMPUTED
+
+SCRIPT = Script(
+    summary="", kind=Kind.ELEMENTWISE, stages=(Stage("run", run, reference, ("x", "bias")),),
+    inputs=lambda case: {"x": case.normal(*case.size), "bias": case.normal(LENGTH_OF_CASE)},
+    sizes=((2, 3), (5, 4)), benchmark=(), dtypes=(torch.float32,),
+)
+"""
+
+
+def promote_biased(folder: Path, instances: str, **texts: str) -> str:
+    """What is printed for a kernel that reads a bias as far as the sizes of its input say."""
+    script, text = folder / "biased.py", BIASED
+    for name in sorted(texts, key=len, reverse=True):
+        text = text.replace(name, texts[name])
+    script.write_text(text)
+    return porter("kernel", "promote", str(script), "--op", "biased_rows", "--instantiate", f"COUNT={instances}").stdout
+
+
+def test_an_operator_refuses_sizes_that_its_script_never_checks(tmp_path: Path) -> None:
+    """A bias that is shorter than a row was read past its end."""
+    texts = {"LENGTH": "x.shape[-1]", "LENGTH_OF_CASE": "case.size[1]", "COMPUTED": "return x + bias"}
+    said = promote_biased(tmp_path, "3,4", **texts)
+    verdict = VERDICT.search(said)
+    assert verdict and verdict["word"] == "PASS", said[-3000:]
+    assert "bias.numel() == x.size(-1)" in said
+
+
+def test_an_operator_that_takes_what_its_reference_refuses_fails(tmp_path: Path) -> None:
+    """A square is no relation of sizes that porter knows."""
+    refuses = "if bias.numel() != len(x) ** 2: raise ValueError('bias')"
+    takes = "return x + bias.repeat(x.numel())[: x.numel()].reshape(x.shape)"
+    texts = {
+        "LENGTH": "x.shape[0] * x.shape[0]",
+        "LENGTH_OF_CASE": "case.size[0] ** 2",
+        "COMPUTED": f"{refuses}\n    {takes}",
+    }
+    said = promote_biased(tmp_path, "4,25", **texts)
+    verdict = VERDICT.search(said)
+    assert verdict and verdict["word"] == "FAIL", said[-3000:]
+    assert "the reference refuses bias with 5 for 4 in dimension 0" in said
+
+
 def test_written_refused_the_second_time_and_undone(tmp_path: Path) -> None:
     fork = tmp_path / "fork"
     shutil.copytree(EMBEDDED_FORK, fork)

@@ -84,7 +84,7 @@ def test_a_bias_has_as_many_elements_as_the_input_has_columns(tmp_path: Path) ->
     assert_expected_inline(
         checks(read(tmp_path, BIAS, N=(3, 4))),
         """\
-TORCH_CHECK_VALUE(bias.size(-1) == x.size(-1), "my_op: bias has size ", bias.size(-1), " in dimension -1, which has to be ", x.size(-1));
+TORCH_CHECK_VALUE(bias.numel() == x.size(-1), "my_op: bias has to have ", x.size(-1), " elements, not ", bias.numel());
 TORCH_CHECK_VALUE(x.size(-1) == 3 || x.size(-1) == 4, "my_op: N has to be one of 3, 4, not ", x.size(-1));
 """,
     )
