@@ -36,17 +36,17 @@ def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype
     """
     for place, value in _list_arguments(op, sample):
         for other in _list_others(op, sample, place, value):
-            yield f"with {place}={other}", _replace(sample, place, other)
+            yield f"with {place}={other}", replace_argument(sample, place, other)
     if _RESULT_TYPE in dict(_list_defaults(op)):
         for dtype in dtypes:
-            yield f"with {_RESULT_TYPE}={dtype}", _replace(sample, _RESULT_TYPE, dtype)
+            yield f"with {_RESULT_TYPE}={dtype}", replace_argument(sample, _RESULT_TYPE, dtype)
 
 
 def turn_flags(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
     """Yields the sample with one flag turned over, with a name for messages."""
     for place, value in _list_arguments(op, sample):
         if isinstance(value, bool) and place != _ORDER:
-            yield f"with {place}={not value}", _replace(sample, place, not value)
+            yield f"with {place}={not value}", replace_argument(sample, place, not value)
 
 
 def _list_arguments(op: OpInfo, sample: SampleInput) -> Iterator[tuple[int | str, Any]]:
@@ -124,7 +124,7 @@ def _list_others(op: OpInfo, sample: SampleInput, place: int | str, value: Any) 
     expected = _shapes(op, sample) if isinstance(value, int) else None
     if expected is not None:
         yield from (
-            far for far in (value + _FAR, value - _FAR) if _shapes(op, _replace(sample, place, far)) == expected
+            far for far in (value + _FAR, value - _FAR) if _shapes(op, replace_argument(sample, place, far)) == expected
         )
 
 
@@ -144,7 +144,7 @@ def _list_schema_defaults(op: OpInfo) -> list[tuple[str, Any]]:
     return [(each.name, each.default_value) for each in arguments if each.has_default_value()]
 
 
-def _replace(sample: SampleInput, place: int | str, value: Any) -> SampleInput:
+def replace_argument(sample: SampleInput, place: int | str, value: Any) -> SampleInput:
     """The sample with the argument at a position after the input, or of a name."""
     args = tuple(value if i == place else each for i, each in enumerate(sample.args))
     kwargs = sample.kwargs if isinstance(place, int) else {**sample.kwargs, place: value}

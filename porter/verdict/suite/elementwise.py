@@ -1,0 +1,70 @@
+"""Runs elementwise operators on edge values: each element is the CPU's, or what double precision rounds to."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite import bounds, compare, samples
+from porter.verdict.suite.consistency import Refused, to_cpu
+from porter.verdict.suite.gradients import Gradients
+from porter.verdict.suite.opinfos import operands
+
+
+class Elementwise(Gradients):
+    """Compares results element by element."""
+
+    def edges(
+        self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, told: str = "", times: float = 0.0
+    ) -> None:
+        """Fails for elements that are wrong; with `times`, one may be that many times as far off as the CPU's."""
+        sample, want = self.answered(op, sample)
+        got = pytree.tree_leaves(pytree.tree_map(to_cpu, self.mps(op, sample, device)))
+        precise = flushed = elsewhere = [None] * len(got)
+        if dtype.is_floating_point or dtype.is_complex:
+            precise = pytree.tree_leaves(self.cpu(op, sample.transform(compare.widen)))
+            elsewhere = pytree.tree_leaves(self.cpu(op, sample.transform(samples.make_strided)))
+            if self.opinfos.context.flushes:
+                flushed = pytree.tree_leaves(self.cpu(op, sample.transform(compare.flush_denormals)))
+        every = (got, pytree.tree_leaves(want), precise, flushed, elsewhere)
+        for mine, theirs, exact, zeroed, strided in zip(*every, strict=True):
+            tolerance = compare.tolerances(self.opinfos.low_precision, op.name, dtype)
+            why = compare.find_disagreement(mine, theirs, exact, operands(sample), zeroed, strided, times, **tolerance)
+            if why:
+                self.fail(f"{told}{why}")
+        if not dtype.is_floating_point and not dtype.is_complex:
+            self.rounded(op, sample, got, want, told)
+
+    def rounded(self, op: OpInfo, sample: SampleInput, got: list[Any], want: Any, told: str) -> None:
+        """Real results of integers are as accurate as those of the floats that these become."""
+        floats = sample.transform(samples.round_integers)
+        if any(mine.dtype == torch.float32 for mine in got):
+            with suppress(Refused):
+                every = (got, pytree.tree_leaves(want), pytree.tree_leaves(self.cpu(op, floats)))
+                for mine, theirs, exact in zip(*every, strict=True):
+                    why = bounds.excess(mine, theirs, exact, operands(sample), self.opinfos.context.flushes)
+                    if why:
+                        self.fail(f"{told}{why}")
+
+    def accepted(self, op: OpInfo, sample: SampleInput) -> list[SampleInput]:
+        """The sample, or if the CPU refuses operands of one length, those with single values in all but the first."""
+        try:
+            self.answered(op, sample)
+        except Refused:
+            return samples.take_single_values(sample) or [sample]
+        return [sample]
+
+    def answered(self, op: OpInfo, sample: SampleInput) -> tuple[SampleInput, Any]:
+        """The sample, without what the CPU refuses in integers, and the CPU's result. Raises Refused."""
+        whole = not sample.input.is_floating_point() and not sample.input.is_complex()
+        for changed in (sample, samples.replace_zeros(sample)) if whole else ():
+            with suppress(Refused):
+                return changed, self.cpu(op, changed)
+        last = samples.remove_zeros(sample) if whole else sample
+        return last, self.cpu(op, last)

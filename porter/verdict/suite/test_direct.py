@@ -1,0 +1,52 @@
+"""`TestDirectMPS.test_direct_<op>_mps_<dtype>`: elementwise operators that gradients alone call, with edge values.
+
+The forward operators' tests give their arguments the values of OpInfo samples, and random gradients.
+"""
+
+# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo
+
+from porter.verdict.suite import samples
+from porter.verdict.suite.bounds import TIMES
+from porter.verdict.suite.consistency import Refused, instantiate
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.direct import list_direct_opinfos, list_limits, vary_call
+from porter.verdict.suite.elementwise import Elementwise
+from porter.verdict.suite.opinfos import make_comparable, opinfos, parametrize_over
+
+OPINFOS = opinfos(get_context())
+DIRECT = [make_comparable(op) for op in list_direct_opinfos(OPINFOS.context)]
+
+
+def is_tested(op: OpInfo, dtype: torch.dtype) -> bool:
+    """Whether a kernel is planned for the type; where none is known of any, those of gradients are tested."""
+    return OPINFOS.plans(dtype) if OPINFOS.context.dtypes else dtype in OPINFOS.grad_dtypes
+
+
+class TestDirect(Elementwise):
+    """Each element matches the CPU or double precision, with other numbers, both values of flags, and every string.
+
+    Values are those of edges and of the call's own numbers, where it may branch.
+    """
+
+    opinfos = OPINFOS
+
+    @parametrize_over(DIRECT, applies=is_tested, allowed_dtypes=OPINFOS.dtypes)
+    def test_direct(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        context = OPINFOS.context
+        with self.count_calls(dtype, op):
+            for sample in OPINFOS.samples(op, dtype):
+                for label, call in vary_call(op, sample):
+                    literals = dict.fromkeys((*list_limits(call), *context.literals))
+                    edge = samples.with_edge_values(call, dtype, literals, context.most)
+                    with self.asking(), suppress(Refused):
+                        self.edges(op, dtype, edge, device, f"{label}: ", TIMES)
+
+
+instantiate(TestDirect, globals())

@@ -1,0 +1,51 @@
+"""Calls that gradients make of elementwise operators, as samples: which there are, and how they vary."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.direct import list_direct_opinfos, list_limits, vary_call
+
+
+def _context(base: str, *through: str) -> Context:
+    return Context(bases=(base,), through_backward=through)
+
+
+def test_calls_are_recorded_with_all_arguments_of_the_schema() -> None:
+    [op] = list_direct_opinfos(_context("gelu_backward", "nn.functional.gelu"))
+    samples = list(op.sample_inputs("cpu", torch.float32))
+    assert [sample.kwargs for sample in samples] == [{"approximate": "none"}, {"approximate": "tanh"}]
+    assert op.supported_dtypes("cpu") >= {torch.float32, torch.float16}
+    assert [label for label, _ in vary_call(op, samples[0])] == ["as recorded", "with approximate='tanh'"]
+
+
+def test_each_number_varies_beside_both_values_of_a_flag() -> None:
+    [op] = list_direct_opinfos(_context("elu_backward", "nn.functional.elu"))
+    sample = next(iter(op.sample_inputs("cpu", torch.float32)))
+    varied = dict(vary_call(op, sample))
+    assert {"with is_result=True", "with input_scale=0.5", "with is_result=True with input_scale=0.5"} <= varied.keys()
+    assert varied["with is_result=True with input_scale=0.5"].args[2:4] == (0.5, True)
+
+
+def test_the_limits_of_a_call_are_its_numbers() -> None:
+    [op] = list_direct_opinfos(_context("hardtanh_backward", "nn.functional.hardtanh"))
+    sample = next(iter(op.sample_inputs("cpu", torch.float32)))
+    assert list_limits(sample) == tuple(float(each) for each in sample.args[1:])
+
+
+@pytest.mark.parametrize(
+    ("base", "through"),
+    [
+        ("glu_backward", "nn.functional.glu"),  # its halves meet in each element
+        ("log_sigmoid_backward", "nn.functional.logsigmoid"),  # takes a buffer that is the device's own
+        ("elu_backward", "exp"),  # which does not call it
+    ],
+)
+def test_there_is_none_of_what_cannot_be_called_with_any_values(base: str, through: str) -> None:
+    assert list_direct_opinfos(_context(base, through)) == []
+
+
+def test_there_is_none_where_other_calls_reach_the_operator() -> None:
+    assert list_direct_opinfos(Context(bases=("exp",))) == []
