@@ -26,6 +26,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.result import Finding
 from porter.verdict.suite import bounds, compare, composed, counters, execution, layouts, results, samples, ties
+from porter.verdict.suite.arguments import Varied, keep_refused
 from porter.verdict.suite.opinfos import OpInfos, dtype_name
 from porter.verdict.suite.refusals import REFUSALS, is_raised_by_torch
 
@@ -298,6 +299,22 @@ class Consistency(TestCase):
         except Exception:
             return
         self.fail(f"mps accepts it, but the CPU raises: {why}\n{summary(sample)}")
+
+    def check_refusals(self, op: OpInfo, refused: Sequence[Varied], device: str) -> None:
+        """Notes what the device accepts of calls that the CPU refuses, labeled by why. They run in a child process,
+        which a kernel may end that reads outside of its tensors.
+        """
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given, named = samples.mirror(args, device), samples.mirror(kwargs, device)
+            with execution.device_context():
+                return op(*given, **named)
+
+        rejected = [sample for _, sample in keep_refused(call, refused)]
+        for label, sample in refused:
+            with self.noting():
+                if not any(sample is each for each in rejected):
+                    raise Accepted(f"mps accepts it, but the CPU refuses the call {label}\n{summary(sample)}")
 
     def match_all(
         self,

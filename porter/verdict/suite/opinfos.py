@@ -27,6 +27,7 @@ from porter.verdict.suite.made_opinfos import is_made, list_opinfos
 
 MPS_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, dtype.torch) for dtype in TESTED)
 LAYOUT_SAMPLES = 3
+KINDS = 5
 SPREAD = 6
 _ERRORS = "mps_ops_error_inputs_modifier"
 _T = TypeVar("_T")
@@ -120,12 +121,12 @@ class OpInfos:
         return not called.names.isdisjoint(self.context.bases)
 
     def pick_kinds(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
-        """The first sample of `pick_samples` with arguments of each kind: tensors, numbers, None."""
+        """The first sample of `pick_samples` for each kind of arguments: tensors, numbers, None, a string, a flag."""
         found: dict[object, SampleInput] = {}
         for sample in (*self.pick_samples(op, dtype), *self.samples(op, dtype)):
             if isinstance(sample.input, torch.Tensor):
                 found.setdefault(_kinds(sample), sample)
-        return list(found.values())[:LAYOUT_SAMPLES]
+        return list(found.values())[:KINDS]
 
 
 class _Called(TorchDispatchMode):
@@ -155,12 +156,13 @@ def make_comparable(op: OpInfo) -> OpInfo:
 
 
 def is_pointwise(op: OpInfo) -> bool:
-    """Whether every row of the ATen operator is tagged pointwise."""
+    """Whether every functional row of the ATen operator is tagged pointwise: gelu.out, which is made of one, is not."""
     if isinstance(op, (UnaryUfuncInfo, BinaryUfuncInfo)):
         return True
     packet = getattr(torch.ops.aten, op.aten_name, None)
     rows = [getattr(packet, name) for name in packet.overloads()] if packet else []
-    return bool(rows) and all(torch.Tag.pointwise in row.tags for row in rows)
+    functional = [row for row in rows if not row._schema.is_mutable]
+    return bool(functional) and all(torch.Tag.pointwise in row.tags for row in functional)
 
 
 class parametrize_over(ops):
@@ -205,8 +207,12 @@ def operands(sample: SampleInput) -> list[torch.Tensor]:
 
 
 def _kinds(sample: SampleInput) -> object:
-    named = tuple((name, type(value)) for name, value in sorted(sample.kwargs.items()))
-    return tuple(map(type, sample.args)), named
+    named = tuple((name, _kind(value)) for name, value in sorted(sample.kwargs.items()))
+    return tuple(map(_kind, sample.args)), named
+
+
+def _kind(value: object) -> object:
+    return value if isinstance(value, (str, bool)) else type(value)
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import copy
 from itertools import chain
 
@@ -13,9 +14,9 @@ from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import OpInfo
 
 from porter.verdict.suite.arguments import Varied
-from porter.verdict.suite.consistency import instantiate
+from porter.verdict.suite.consistency import Refused, instantiate
 from porter.verdict.suite.context import get_context
-from porter.verdict.suite.gradients import Gradients
+from porter.verdict.suite.elementwise import Elementwise
 from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
 from porter.verdict.suite.overloads import call_overload
 from porter.verdict.suite.variations import VARIATIONS
@@ -29,7 +30,7 @@ CALLING = [*FORWARD, *(op for op in BACKWARD if op.formatted_name not in {each.f
 _pending: dict[tuple[str, str, torch.dtype], Iterator[Varied]] = {}
 
 
-class TestVariations(Gradients):
+class TestVariations(Elementwise):
     """Runs the samples of one variation on both devices."""
 
     opinfos = OPINFOS
@@ -42,10 +43,13 @@ class TestVariations(Gradients):
             op = copy(op)
             op.op = call_overload
         if variation.expectation is Expectation.REFUSAL:
-            for label, sample in varied:
-                with self.noting():
-                    self.check_refusal(op, sample, device, label)
+            self.check_refusals(op, list(varied), device)
             self.raise_noted()
+        elif variation.expectation is Expectation.ELEMENTS:
+            with self.count_calls(dtype, op):
+                for label, sample in varied:
+                    with self.asking(), suppress(Refused):
+                        self.edges(op, dtype, sample, device, f"{label}: ")
         elif variation.expectation is Expectation.GRADIENTS:
             with self.count_calls(dtype, op, slopes=True):
                 for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):

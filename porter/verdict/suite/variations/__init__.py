@@ -6,7 +6,15 @@ with a `Variation`, and its name in `VARIATIONS`.
 
 from __future__ import annotations
 
-from porter.verdict.suite.variations import channels_last, index_types, outs, ranks
+from porter.verdict.suite.variations import (
+    channels_last,
+    index_types,
+    omitted_arguments,
+    outs,
+    ranks,
+    refused_arguments,
+    unlisted_types,
+)
 from porter.verdict.suite.variations.variation import Variation
 
 VARIATIONS: tuple[Variation, ...] = (
@@ -16,4 +24,9 @@ VARIATIONS: tuple[Variation, ...] = (
     outs.OUTS,
     ranks.FEW,
     ranks.EVERY,
+    omitted_arguments.STRUCTURED,
+    omitted_arguments.ELEMENTWISE,
+    refused_arguments.REFUSED,
+    unlisted_types.STRUCTURED,
+    unlisted_types.ELEMENTWISE,
 )

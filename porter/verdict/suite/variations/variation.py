@@ -27,6 +27,7 @@ class Expectation(Enum):
     """What the device has to do with a varied sample."""
 
     VALUES = "the CPU's results"
+    ELEMENTS = "in each element the CPU's result, or what double precision rounds to"
     GRADIENTS = "the CPU's results and gradients"
     REFUSAL = "an error, as on the CPU"
 

@@ -1,0 +1,110 @@
+"""Calls that the CPU refuses: a number of a list out of bounds, lists and ranks of other lengths, other types.
+
+OpInfo has error inputs of some operators. A check that is lost, such as the one of reflection_pad2d that the padding is
+less than the input, may let a kernel read outside of its tensor.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.arguments import Varied, keep_refused, replace_argument
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.samples import copy_sample
+from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
+
+_SAMPLES = 2
+_MOST = 96  # calls tried for each sample
+_CPU_ALONE = re.compile(r"not implemented for|not supported on cpu|no kernel|CPU", re.I)  # another device may have it
+
+
+def list_refused(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """One call for each argument and each message of the CPU, but for what only the CPU cannot do.
+
+    Labels have what was changed and the message.
+    """
+    seen: set[tuple[str, str]] = set()
+    for sample in opinfos.pick_samples(op, dtype)[:_SAMPLES]:
+        varied = list(_vary(sample))[:_MOST]
+        for label, each in keep_refused(op, varied):
+            why = _ask(op, each)
+            key = label.partition("=")[0], re.sub(r"-?\d+", "N", why)
+            if why and key not in seen and not _CPU_ALONE.search(why):
+                seen.add(key)
+                yield f"{label}: {why.splitlines()[0]}", each
+
+
+def _ask(op: OpInfo, sample: SampleInput) -> str:
+    """What the CPU refuses a call with; "" if Python's parser of arguments does, on every device."""
+    copied = copy_sample(sample)
+    try:
+        op(copied.input, *copied.args, **copied.kwargs)
+    except TypeError:
+        return ""
+    except Exception as error:  # of any kind
+        return str(error).strip()
+    return ""
+
+
+def _vary(sample: SampleInput) -> Iterator[Varied]:
+    sizes = _list_sizes(sample)
+    for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+        for at, told, other in _list_others(value, sizes):
+            yield f"with {place}{at}={told}", replace_argument(sample, place, other)
+    if isinstance(sample.input, torch.Tensor):
+        for _, told, other in _vary_tensor(sample.input):
+            yield f"with input={told}", SampleInput(other, args=sample.args, kwargs=sample.kwargs)
+
+
+def _list_sizes(sample: SampleInput) -> Sequence[int]:
+    first = sample.input if isinstance(sample.input, torch.Tensor) else None
+    return () if first is None else tuple(dict.fromkeys(reversed(first.shape)))
+
+
+def _list_others(value: Any, sizes: Sequence[int]) -> Iterator[tuple[str, str, Any]]:
+    """Other values in the place of one, each after the place in a list and a text for messages."""
+    if isinstance(value, torch.Tensor):
+        yield from _vary_tensor(value)
+    elif _is_whole(value):
+        rank = len(sizes)
+        for other in dict.fromkeys((-1, 0, rank, -rank - 1, *sizes, *(size + 1 for size in sizes))):
+            if other != value:
+                yield "", str(other), other
+    elif isinstance(value, (list, tuple)) and value and all(map(_is_whole, value)):
+        kind = type(value) if type(value) in (list, tuple) else tuple
+        yield from ((at, str(kind(other)), kind(other)) for at, other in _list_lists(value, sizes))
+
+
+def _list_lists(value: Sequence[int], sizes: Sequence[int]) -> Iterator[tuple[str, Sequence[int]]]:
+    """Lists that are shorter and longer by one, then with one number replaced, after its place."""
+    yield "", value[:-1]
+    yield "", (*value, value[-1])
+    for at in range(len(value)):
+        for other in dict.fromkeys((-1, 0, *sizes, *(size + 1 for size in sizes))):
+            if other != value[at]:
+                yield f"[{at}]", (*value[:at], other, *value[at + 1 :])
+
+
+def _vary_tensor(tensor: torch.Tensor) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """A tensor of another rank, of other sizes, of another kind of numbers."""
+    plain = tensor.detach()
+    yield "", "a rank more", plain.unsqueeze(0)
+    if plain.ndim:
+        yield "", "a rank less", plain.select(0, 0) if len(plain) else plain.sum(0)
+        yield "", "an element less", plain.narrow(-1, 0, max(plain.shape[-1] - 1, 0))
+        yield "", "a row less", plain.narrow(0, 0, max(len(plain) - 1, 0))
+    yield "", "of another kind", plain.to(torch.int64 if plain.is_floating_point() else torch.float32)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+REFUSED = Variation("refused_arguments", list_refused, operators=Operators.STRUCTURED, expectation=Expectation.REFUSAL)

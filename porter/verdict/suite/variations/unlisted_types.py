@@ -1,0 +1,55 @@
+"""Samples in the types that a port has kernels for, that the CPU computes, and that the OpInfo does not list.
+
+The OpInfo of nan_to_num lists no complex type, and no test launched its complex kernel.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.samples import copy_sample, with_edge_values
+from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
+
+
+def list_structured(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """The first sample in each such type."""
+    for sample in opinfos.pick_samples(op, dtype)[:1]:
+        converted = [(f"in {other}", _convert(sample, dtype, other)) for other in _list_types(opinfos, op)]
+        if converted:
+            yield from ((label, copy_sample(each)) for label, each in keep_computed(op, converted))
+
+
+def list_elementwise(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """A sample of each kind in each such type, with edge values."""
+    context = opinfos.context
+    for other in _list_types(opinfos, op):
+        for sample in opinfos.pick_kinds(op, dtype):
+            converted = _convert(sample, dtype, other)
+            if any(True for _ in keep_computed(op, [("", converted)])):
+                yield f"in {other}", with_edge_values(converted, other, context.literals, context.most)
+
+
+def _list_types(opinfos: OpInfos, op: OpInfo) -> list[torch.dtype]:
+    return [each for each in opinfos.dtypes if opinfos.plans(each) and each not in op.supported_dtypes("cpu")]
+
+
+def _convert(sample: SampleInput, dtype: torch.dtype, other: torch.dtype) -> SampleInput:
+    def convert(value: Any) -> Any:
+        return value.detach().to(other) if isinstance(value, torch.Tensor) and value.dtype == dtype else value
+
+    converted: SampleInput = sample.transform(convert)
+    return converted
+
+
+STRUCTURED = Variation("unlisted_types", list_structured)
+ELEMENTWISE = Variation(
+    "unlisted_types_of_elements", list_elementwise, operators=Operators.POINTWISE, expectation=Expectation.ELEMENTS
+)

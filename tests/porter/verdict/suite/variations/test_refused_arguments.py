@@ -1,0 +1,41 @@
+"""Calls that the CPU refuses: made of samples that it takes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.variations.refused_arguments import list_refused
+
+
+def _find(name: str, variant: str = "") -> OpInfo:
+    return next(op for op in op_db if op.name == name and op.variant_test_name == variant)
+
+
+def _list_labels(op: OpInfo, sample: SampleInput) -> list[str]:
+    opinfos: Any = SimpleNamespace(pick_samples=lambda *_: [sample])
+    return [label for label, _ in list_refused(opinfos, op, torch.float32)]
+
+
+def test_a_padding_that_is_as_large_as_the_input_is_refused() -> None:
+    op = _find("nn.functional.pad", "reflect")
+    labels = _list_labels(op, SampleInput(torch.ones(1, 2, 3, 5), args=((1, 1, 2, 2), "reflect")))
+    changed = [label.partition("=")[0] for label in labels if "Padding size should be less than" in label]
+    assert changed == ["with 0[0]", "with 0[1]", "with 0[2]", "with 0[3]"]
+    assert any(label.startswith("with 0=(1, 1, 2): ") for label in labels)
+
+
+def test_a_dimension_beyond_the_rank_is_refused_once_for_each_message() -> None:
+    labels = _list_labels(_find("cumsum"), SampleInput(torch.ones(3, 4), args=(0,)))
+    assert labels == ["with 0=2: Dimension out of range (expected to be in range of [-2, 1], but got 2)"]
+
+
+def test_a_count_beyond_the_size_and_another_rank_are_refused() -> None:
+    labels = _list_labels(_find("topk"), SampleInput(torch.ones(3, 4), args=(2,)))
+    assert any("out of range" in label for label in labels)
+    labels = _list_labels(_find("mm"), SampleInput(torch.ones(3, 4), args=(torch.ones(4, 2),)))
+    assert {label.partition(":")[0] for label in labels} >= {"with 0=a rank more", "with 0=a row less"}
