@@ -24,11 +24,18 @@ from porter.verdict.backends import cuda, host
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.build import registration, sources
+from porter.verdict.build.atomics import find_adding_kernels
+from porter.verdict.build.kernel_names import (
+    describe_unlaunched,
+    find_unlaunched_pairs,
+    list_kernel_names,
+    match_pair,
+)
 from porter.verdict.build.literals import largest_count, literals
-from porter.verdict.build.tree import Tree, materialise, metal_include
+from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, raising_porter_errors
 from porter.verdict.messages import VerdictAnswer
-from porter.verdict.result import CUDA, DEFAULT, FLUSH, Failure, VerifyTarget
+from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, Verdict, VerifyTarget
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
@@ -252,19 +259,33 @@ def _find_undispatched(tree: Tree, target: VerifyTarget) -> list[Failure]:
 
 
 def _find_unserved_dtypes(tree: Tree, target: VerifyTarget) -> list[Failure]:
-    from aten_overlay.apple.compiler import find_names
-    from aten_overlay.metal.build import Options
-
-    options, headers = Options(include=metal_include(tree.root)), tree.headers_digest()
+    names = list_kernel_names(tree, target) if target.pairs else ()
     files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
-    names = [name for path in files for name in find_names(tree.root / path, options, headers)] if target.pairs else []
     found = []
     for given, made in target.pairs:
-        pair = re.compile(rf"(?:{'|'.join(map(re.escape, target.kernels))})_\w+_{made}_{given}(?:_|$)")
-        if not any(map(pair.match, names)):
+        if not any(map(match_pair(target, given, made).match, names)):
             reason = f"no kernel of {', '.join(target.kernels)} takes {given} and returns {made}"
             found.append(Failure("registration", reason, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
     return found
+
+
+def _tell_unlaunched(tree: Tree, context: Context, target: VerifyTarget, found: Verdict) -> Verdict:
+    """The verdict of a whole run with the kernels that no test launched: planned types fail it, others are noted."""
+    from porter.verdict.suite import counters
+
+    launched = counters.read_kernels()
+    names = [name for name in list_kernel_names(tree, target) if context.owner(name) in context.kernels]
+    untested = [
+        Failure(
+            "launches",
+            f"no test launched a kernel of {', '.join(target.kernels)} that takes {given} and returns {made}",
+            dtype=BY_METAL[given].torch,
+        )
+        for given, made in find_unlaunched_pairs(target, launched)
+    ]
+    note = describe_unlaunched(names, launched)
+    notes = (*found.notes, *([note] if note else ()))
+    return replace(found, failed=found.failed + len(untested), failures=(*found.failures, *untested), notes=notes)
 
 
 def _build_and_test(
@@ -335,6 +356,8 @@ def _run_tests(
         return VerdictAnswer(found)
     found = judge.require_kernel_calls(target, found)
     found = judge.require_tests(found, proof.find_lost(context, outcomes, options.expr))
+    if not options.expr and options.backend == HOST:
+        found = _tell_unlaunched(tree, context, target, found)
     progress("test lists")
     proven = proof.prove(context, outcomes)
     notes = judge.describe_lists(target, proven.freed, proven.stale, outcomes)
@@ -381,4 +404,5 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
         precision=tree.read(TEST_MPS) if tree.exists(TEST_MPS) else "",
         literals=literals(tree, target),
         most=largest_count(tree, target),
+        adding=find_adding_kernels(tree, target),
     )

@@ -1,0 +1,43 @@
+"""The kernels that a fork instantiates for a target, and those of them that a run did not launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from porter.verdict.build.tree import Tree, metal_include
+from porter.verdict.result import VerifyTarget
+
+MOST_TOLD = 12
+
+
+def list_kernel_names(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
+    """The names of all kernels in the files that name a kernel of the target."""
+    from aten_overlay.apple.compiler import find_names
+    from aten_overlay.metal.build import Options
+
+    options, headers = Options(include=metal_include(tree.root)), tree.headers_digest()
+    files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
+    return tuple(name for path in files for name in find_names(tree.root / path, options, headers))
+
+
+def match_pair(target: VerifyTarget, given: str, made: str) -> re.Pattern[str]:
+    """What begins the names of the target's kernels that take one type (Metal names) and return another."""
+    return re.compile(rf"(?:{'|'.join(map(re.escape, target.kernels))})_\w+_{made}_{given}(?:_|$)")
+
+
+def find_unlaunched_pairs(target: VerifyTarget, launched: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The planned pairs of types none of whose kernels was launched."""
+    for given, made in target.pairs:
+        pair = match_pair(target, given, made)
+        if not any(map(pair.match, launched)):
+            yield given, made
+
+
+def describe_unlaunched(names: Collection[str], launched: Collection[str]) -> str:
+    """Says which of a target's kernels no test launched; "" if every one was."""
+    rest = sorted(set(names) - set(launched))
+    if not rest:
+        return ""
+    more = f", and {len(rest) - MOST_TOLD} more" if len(rest) > MOST_TOLD else ""
+    return f"no test launched {len(rest)} of {len(set(names))} kernels: {', '.join(rest[:MOST_TOLD])}{more}"

@@ -1,0 +1,112 @@
+"""`TestDeterministicMPS.test_deterministic_mode_<op>_mps_float32`: what depends on the order of threads says so.
+
+In deterministic mode a call must raise an error if the CPU's raises one, or if a kernel under test adds to floats
+atomically for it: see torch.use_deterministic_algorithms.
+"""
+
+# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type, attr-defined"
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch.testing._internal.common_device_type import OpDTypes
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite import counters
+from porter.verdict.suite.backward import run_backward
+from porter.verdict.suite.consistency import instantiate, summary
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.gradients import Gradients, run_forward
+from porter.verdict.suite.opinfos import opinfos, parametrize_over
+from porter.verdict.suite.samples import copy_sample
+
+OPINFOS = opinfos(get_context())
+ADDS = bool(OPINFOS.context.adding)
+FORWARD = OPINFOS.select_structured("mps_ops_modifier")
+SLOPES = OPINFOS.select_structured("mps_ops_grad_modifier", OPINFOS.context.through_backward) if ADDS else []
+_ALERT = "does not have a deterministic implementation"
+_FLOATING = re.compile(r"_(?:float|half|bfloat)")
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Turns deterministic mode on, in which ATen fills no memory besides: what is not written stays what it is."""
+    fills = torch.utils.deterministic.fill_uninitialized_memory
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.utils.deterministic.fill_uninitialized_memory = fills
+
+
+def alerts(call: Callable[[], object]) -> bool:
+    """Whether a call in deterministic mode raises the error of one that has no deterministic implementation."""
+    with deterministic():
+        try:
+            call()
+        except RuntimeError as error:
+            return _ALERT in str(error)
+    return False
+
+
+def may_alert(op: OpInfo, dtype: torch.dtype) -> bool:
+    """Whether a kernel under test adds to floats atomically, or the CPU's own code has an alert for a sample."""
+
+    def call(sample: SampleInput) -> Callable[[], object]:
+        copied = copy_sample(sample)
+        return lambda: op(copied.input, *copied.args, **copied.kwargs)
+
+    return ADDS or any(alerts(call(sample)) for sample in OPINFOS.pick_samples(op, dtype))
+
+
+class TestDeterministic(Gradients):
+    """Turns deterministic mode on for a few samples, forward and backward."""
+
+    opinfos = OPINFOS
+
+    def require_alert(self, sample: SampleInput, reference: Callable[[], object], call: Callable[[], object]) -> None:
+        """Notes a call of the device that raises no alert where there has to be one."""
+        self.elements = self.answers = 0
+        before = counters.read_kernels()
+        if alerts(call):
+            return
+        adding = self.find_adding(counters.read_kernels() - before)
+        if adding:
+            self.fail(f"in deterministic mode kernel {adding} adds atomically, and nothing alerts: {summary(sample)}")
+        if alerts(reference):
+            self.fail(f"the CPU alerts in deterministic mode, and mps does not: {summary(sample)}")
+
+    def find_adding(self, launched: Counter[str]) -> str:
+        """The name of a kernel that adds to floats atomically among those launched; "" if none does."""
+        context = OPINFOS.context
+        return next((n for n in launched if context.owner(n) in context.adding and _FLOATING.search(n)), "")
+
+    @parametrize_over(FORWARD, applies=may_alert, allowed_dtypes=[torch.float32])
+    def test_deterministic_mode(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in OPINFOS.pick_samples(op, dtype):
+            with self.noting():
+                self.require_alert(
+                    sample, lambda s=sample: self.cpu(op, copy_sample(s)), lambda s=sample: self.mps(op, s, device)
+                )
+        self.raise_noted()
+
+    @parametrize_over(SLOPES, dtypes=OpDTypes.supported_backward, allowed_dtypes=[torch.float32])
+    def test_deterministic_slopes(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
+            with self.noting():
+                self.require_alert(
+                    sample,
+                    lambda s=sample: run_backward(run_forward(op, copy_sample(s))[0]),
+                    lambda s=sample: self.reach(op, s, device),
+                )
+        self.raise_noted()
+
+
+instantiate(TestDeterministic, globals())

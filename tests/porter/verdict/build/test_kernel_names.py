@@ -1,0 +1,21 @@
+"""Kernels that no test launched."""
+
+from __future__ import annotations
+
+from porter.verdict.build.kernel_names import describe_unlaunched, find_unlaunched_pairs
+from porter.verdict.result import VerifyTarget
+
+TARGET = VerifyTarget("f", kernels=("f",), pairs=(("float", "float"), ("float2", "float2")))
+
+
+def test_kernels_that_no_test_launched_are_named() -> None:
+    names = ["f_dense_float_float", "f_strided_float_float", "f_dense_float2_float2"]
+    told = describe_unlaunched(names, ["f_dense_float_float", "other"])
+    assert told == "no test launched 2 of 3 kernels: f_dense_float2_float2, f_strided_float_float"
+    assert describe_unlaunched(names, names) == ""
+    assert describe_unlaunched([f"f_{i}" for i in range(10, 24)], []).endswith("f_20, f_21, and 2 more")
+
+
+def test_a_planned_pair_is_launched_by_any_of_its_kernels() -> None:
+    assert list(find_unlaunched_pairs(TARGET, ["f_strided_float_float"])) == [("float2", "float2")]
+    assert list(find_unlaunched_pairs(TARGET, ["f_dense_float_float_float", "f_dense_float2_float2"])) == []
