@@ -24,7 +24,10 @@ from aten_overlay.metal import compiler
 
 __all__ = ["build", "cache_root", "clang", "precompiled_header", "torch_flags", "torch_root"]
 
-_ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+ERROR = re.compile(r"^(?P<file>.+?):(?P<line>\d+):\d+: (?P<fatal>fatal )?error: (?P<text>.*)$", re.MULTILINE)
+"""An error of the compiler's in a file, whose name may hold blanks and colons. A missing header is fatal."""
+
+_WORD = re.compile(r"(?:[^ \\]|\\.)+", re.S)  # a name in a rule
 # What a header instantiates is not instantiated again by each file that reads it: host code compiles in half the time.
 INSTANTIATED = "-fpch-instantiate-templates"
 BY_CONTENT = compiler.BY_CONTENT
@@ -146,7 +149,7 @@ def _compile_now(source: Path, flags: Sequence[str], language: str, suffix: str,
         record.unlink(missing_ok=True)
         refuse_full_disk(done.stderr)
         raise _make_compile_error(source, done.stderr)
-    read = {path: cache.digest(Path(path).read_bytes()) for path in _parse_rule(listed.read_text())}
+    read = {path: cache.digest(Path(path).read_bytes()) for path in read_rule(listed, source)}
     target = record.with_name(f"{record.stem}-{cache.digest(*read.values())[:12]}{suffix}")
     made.replace(target)
     cache.seal(target)
@@ -203,14 +206,23 @@ def _read_contents(deps: Iterable[Path]) -> Iterator[str | bytes]:
             yield path.read_bytes()
 
 
-def _parse_rule(rule: str) -> list[str]:
-    """The files named by a Makefile rule as compilers write it; a blank in a name is escaped by a backslash."""
-    words = re.split(r"(?<!\\)\s+", rule.replace("\\\n", " ").partition(": ")[2].strip())
-    return [word.replace("\\ ", " ").replace("$$", "$") for word in words if word]
+def read_rule(rule: Path, source: Path) -> list[str]:
+    """Returns the files that a Makefile rule of clang's names for a source: a blank, `#` and `$` are escaped there.
+
+    Raises PTR143 if the source is not among them: clang writes a slash for a backslash, so what it has read cannot be
+    told from other files.
+    """
+    text = os.fsdecode(rule.read_bytes()).removesuffix("\n").replace("\\\n", " ")
+    words = (match[0] for match in _WORD.finditer(text.partition(": ")[2]))
+    names = [re.sub(r"\\([ #])", r"\1", word).replace("$$", "$") for word in words]
+    if str(source) not in names:
+        what = f"the compiler does not say that it read {source}"
+        raise OverlayError("PTR143", what, hint="Name a cache folder without a backslash with $PORTER_CACHE.")
+    return names
 
 
 def _make_compile_error(source: Path, stderr: str) -> OverlayError:
-    found = _ERROR.search(stderr)
+    found = ERROR.search(stderr)
     if not found:
         return OverlayError("PTR143", f"{source.name} does not compile: {stderr.strip()[-1500:]}")
     place = Place(found.group("file"), int(found.group("line")))

@@ -10,10 +10,14 @@ from porter.core.checkout import Checkout
 from porter.core.layout import DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
 from porter.verdict import client, environment
 
+# The code that a tree of a verdict takes from the checkout, as `build.tree` links it.
+_FOLDERS = (MPS, OPERATIONS, KERNELS, DEVICE, METAL_HEADERS)
+_CODE = (".h", ".hpp", ".inl", ".mm", ".cpp", ".metal")
+
 
 def digest_old_code(checkout: Checkout) -> str:
     """A digest of the fork's host code and kernels, torch, porter and its environment. Raises PTR170 without torch."""
-    folders = [checkout.folder(folder, ".h", ".mm", ".metal") for folder in (MPS, OPERATIONS, KERNELS)]
+    folders = [checkout.folder(folder, *_CODE) for folder in _FOLDERS]
     files = (part for folder in folders for file in folder.files for part in file)
     settings = repr(environment.select(environment.READ_WHEN_RUN))
     imported = checkout.remember("imported", client.digest_imported)
@@ -27,11 +31,9 @@ def _digest(*parts: str | bytes) -> str:
 
 
 def digest_tested_code(checkout: Checkout) -> str:
-    """A digest of what the result of a test on the fork depends on: its old code, its headers and its test lists."""
-    folders = [checkout.folder(folder, ".h", ".hpp", ".inl") for folder in (DEVICE, METAL_HEADERS, MPS, OPERATIONS)]
-    files = (part for folder in folders for file in folder.files for part in file)
+    """A digest of what the result of a test on the fork depends on: its old code and its test lists."""
     lists = (checkout.read(path) for path in TEST_LISTS if checkout.exists(path))
-    return cache.digest(digest_old_code(checkout), *lists, *files)
+    return cache.digest(digest_old_code(checkout), *lists)
 
 
 def key(evidence: str, kind: str, base: str, *parts: str) -> Path:

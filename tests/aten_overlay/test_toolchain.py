@@ -6,10 +6,13 @@ import ctypes
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from aten_overlay import cache, toolchain
 from aten_overlay.errors import OverlayError
@@ -131,8 +134,43 @@ def test_processes_that_build_the_same_agree(project: Path) -> None:
     assert not list((project / "shared").rglob("*.new*"))
 
 
-def test_makefile_rules_are_read() -> None:
-    assert toolchain._parse_rule("a.o: b\\ c.cpp \\\n  d$$e.h\n") == ["b c.cpp", "d$e.h"]
+def write_rule(file: Path, target: str, names: Sequence[str]) -> Path:
+    """What clang writes: each name in a line of its own."""
+
+    def escape(name: str) -> str:
+        return name.replace(" ", "\\ ").replace("#", "\\#").replace("$", "$$")
+
+    file.write_bytes(
+        os.fsencode(" \\\n  ".join((f"{escape(target)}: {escape(names[0])}", *map(escape, names[1:]))) + "\n")
+    )
+    return file
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text("ab #$:\t'\u00e9\udcff", min_size=1).map(lambda name: f"/{name}.h"), min_size=1))
+def test_the_names_in_a_rule_are_read_as_they_are(tmp_path: Path, names: list[str]) -> None:
+    assert toolchain.read_rule(write_rule(tmp_path / "rule.d", "a: b.o", names), Path(names[-1])) == names
+
+
+def test_a_rule_of_the_compiler_itself_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "a b#c$d: e"
+    folder.mkdir()
+    (folder / "own.h").touch()
+    (folder / "x y.cpp").write_text('#include "own.h"\n')
+    command = [toolchain.clang(), "-MM", "-MF", str(tmp_path / "rule.d"), str(folder / "x y.cpp")]
+    subprocess.run(command, check=True)
+    assert toolchain.read_rule(tmp_path / "rule.d", folder / "x y.cpp") == [
+        str(folder / "x y.cpp"),
+        str(folder / "own.h"),
+    ]
+
+
+def test_a_folder_whose_name_the_compiler_changes_is_an_error(project: Path) -> None:
+    (project / "a\\b").mkdir()
+    (project / "a\\b" / "answer.cpp").write_text("int answer;\n")
+    with pytest.raises(OverlayError, match="does not say that it read") as refused:
+        toolchain.build("answer", [project / "a\\b" / "answer.cpp"], ["-std=c++17"])
+    assert refused.value.code == "PTR143"
 
 
 @pytest.mark.parametrize("suffix", [".so", ".o", ".json", ".so.seal", ".o.seal", ".json.seal"])

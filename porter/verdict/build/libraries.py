@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from aten_overlay import toolchain
 from aten_overlay.cache import is_intact, make_folder, seal
 from aten_overlay.errors import refuse_full_disk
 from porter.core.cache import digest, get, put, put_if_changed
@@ -27,9 +28,6 @@ from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
-
-_ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
-
 
 _STRICT = ("-Wl,-z,defs", "-Wl,--no-demangle")
 
@@ -260,15 +258,15 @@ def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
 
 def _compile_error(name: str, errors: str) -> PorterError:
     """The first error, at its place in the fork: the compiler names files by their path in the private tree."""
-    match = _ERROR.search(errors)
+    match = toolchain.ERROR.search(errors)
     if match is None:
         return PorterError("PTR166", f"the host code does not compile:\n{errors.strip()[-1500:]}", Place(name))
     found = match["file"]
     known = next((found[at:] for top in ("/aten/", "/c10/") if (at := found.find(top)) >= 0), f"/{name}")[1:]
-    total = len(_ERROR.findall(errors))
+    total = len(toolchain.ERROR.findall(errors))
     more = f" (and {total - 1} more errors)" if total > 1 else ""
     return PorterError(
-        "PTR166", f"the host code does not compile: {match['what']}{more}", Place(known, int(match["line"]))
+        "PTR166", f"the host code does not compile: {match['text']}{more}", Place(known, int(match["line"]))
     )
 
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from aten_overlay import toolchain
 from aten_overlay.cache import is_intact, make_folder, seal
+from aten_overlay.errors import OverlayError
 from porter.core.cache import digest, get, put
 from porter.core.layout import INCLUDE_ROOTS
 
 _FAILED = ".failed"  # of the file with the compiler's message, beside the record of what it had read
-# What is wrong in a file that was read; a full disk, or a header that is missing, is no such error.
-_IN_SOURCE = re.compile(r"^[^\s:]+:\d+:\d+: error: ", re.M)
+_ATTEMPTS = 3  # to compile while files change
 
 
 @dataclass(frozen=True)
@@ -49,16 +48,21 @@ def compile_object(
     """The object of one source, and whether it was compiled just now.
 
     `name` is what the source is called in its tree; `roots` are the folders that files may be read from and that differ
-    between plans, by what they are. Raises CompileError.
+    between plans, by what they are. Raises CompileError, also for a file that changes again and again meanwhile.
     """
-    folder = cache / "objects" / digest(recipe.digest, name, source.read_bytes())
-    found = _find(folder, roots)
-    if found:
-        return found, False
-    make_folder(folder)
-    with toolchain.locked(folder):  # workers of one verdict ask for the same objects at once
+    for _ in range(_ATTEMPTS):
+        text = source.read_bytes()
+        folder = cache / "objects" / digest(recipe.digest, name, text)
         found = _find(folder, roots)
-        return (found, False) if found else (_compile(source, include, roots, recipe, folder), True)
+        if found:
+            return found, False
+        make_folder(folder)
+        with toolchain.locked(folder):  # workers of one verdict ask for the same objects at once
+            if found := _find(folder, roots):
+                return found, False
+            if compiled := _compile(source, text, include, roots, recipe, folder):
+                return compiled, True
+    raise CompileError(f"{name}, or a file that it includes, changes while it is compiled")
 
 
 def _find(folder: Path, roots: Mapping[str, Path]) -> Path | None:
@@ -73,7 +77,14 @@ def _find(folder: Path, roots: Mapping[str, Path]) -> Path | None:
     return None
 
 
-def _compile(source: Path, include: Sequence[str], roots: Mapping[str, Path], recipe: Recipe, folder: Path) -> Path:
+def _compile(
+    source: Path, text: bytes, include: Sequence[str], roots: Mapping[str, Path], recipe: Recipe, folder: Path
+) -> Path | None:
+    """The object, or None if the source was not `text` all the time, or another file that was read has changed.
+
+    The compiler reads the files of the checkout, which may be edited and edited back meanwhile: what is stored has to
+    be of the contents in its record.
+    """
     part, listed = folder / f"{os.getpid()}.part", folder / f"{os.getpid()}.d"
     language = "objective-c++" if source.suffix == ".mm" else "c++"
     before = ("-include-pch", str(recipe.precompiled[language])) if language in recipe.precompiled else ()
@@ -81,14 +92,26 @@ def _compile(source: Path, include: Sequence[str], roots: Mapping[str, Path], re
         str(recipe.compiler), toolchain.BY_CONTENT, *include, *recipe.flags, *before, "-x", language, "-MD", "-MF",
         str(listed), "-c", str(source), "-o", str(part),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    stamps = _Stamps([source, *roots.values()])
+    done = subprocess.run(command, capture_output=True, text=True, check=False, errors="surrogateescape")
     # A compiler that crashed, or missed a header, lists nothing.
-    record = json.dumps(_record(listed.read_text(), roots)) if listed.is_file() else ""
-    listed.unlink(missing_ok=True)
+    try:
+        files = toolchain.read_rule(listed, source) if listed.is_file() else []
+        listed.unlink(missing_ok=True)
+        record = json.dumps(_record(files, roots)) if files else ""
+        is_of_text = source.read_bytes() == text and stamps.hold([str(source), *files], roots)
+    except OSError:  # a file that was read is gone
+        is_of_text = False
+    except OverlayError as error:
+        raise CompileError(str(error)) from error
+    if not is_of_text:
+        part.unlink(missing_ok=True)
+        return None
     target = folder / f"{digest(record)}.o"
     if done.returncode:
         part.unlink(missing_ok=True)
-        if record and _IN_SOURCE.search(done.stderr):
+        errors = toolchain.ERROR.finditer(done.stderr)
+        if record and any(not error["fatal"] for error in errors):  # a full disk, or a header that is missing, is fatal
             put(target.with_suffix(_FAILED), done.stderr)
             put(target.with_suffix(".json"), record)
         raise CompileError(done.stderr)
@@ -98,9 +121,41 @@ def _compile(source: Path, include: Sequence[str], roots: Mapping[str, Path], re
     return target
 
 
-def _record(listed: str, roots: Mapping[str, Path]) -> dict[str, dict[str, str | None]]:
+class _Stamps:
+    """What the system says of each file in some folders: the time of a change cannot be set back."""
+
+    def __init__(self, places: Iterable[Path]) -> None:
+        self._stamps = {file: _stamp(file) for place in places for file in _walk(str(place))}
+
+    def hold(self, files: Iterable[str], roots: Mapping[str, Path]) -> bool:
+        """Whether the files among the roots are as they were, and none is new."""
+        paths = map(os.path.normpath, files)
+        folders = tuple(f"{folder}/" for folder in roots.values())
+        inside = (path for path in paths if path in self._stamps or path.startswith(folders))
+        return all(_stamp(path) == self._stamps.get(path) for path in inside)
+
+
+def _walk(place: str) -> Iterator[str]:
+    if not os.path.isdir(place):  # noqa: PTH112
+        yield place
+        return
+    for entry in os.scandir(place):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path)
+        else:
+            yield entry.path
+
+
+def _stamp(file: str) -> tuple[int, ...] | None:
+    try:
+        stat = os.stat(file)  # noqa: PTH116
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
+def _record(files: Iterable[str], roots: Mapping[str, Path]) -> dict[str, dict[str, str | None]]:
     """By root: the files read with their digests, and those that would have come before one read elsewhere, as None."""
-    files = listed.replace("\\\n", " ").split(":", 1)[-1].split()
     found: dict[str, dict[str, str | None]] = {root: {} for root in roots}
     for text in files:
         for root, path in _places(text, roots):
