@@ -1,27 +1,24 @@
 """Apple's side on Linux: Metal, Apple's frameworks and the mps device over the installed torch wheel."""
 
-from __future__ import annotations
-
-import os
-import platform
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
-
+# Nothing is imported, not even `__future__`: `python -m aten_overlay` searches the current folder until `__main__`.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from aten_overlay.device.state import Device
 
 _MACOS = "26.0"
 
 
-def start(fork: Path | None = None) -> Device:
+def start(fork: "Path | None" = None) -> "Device":
     """Makes the mps device work in this process: see `aten_overlay.device.load.start`."""
     from aten_overlay.device import load
 
     return load.start(fork)
 
 
-def start_frameworks() -> Device:
+def start_frameworks() -> "Device":
     """Makes the mps device work as `start` does, with Apple's frameworks and at::mps for compiled extensions."""
     from aten_overlay.device import frameworks
 
@@ -31,12 +28,15 @@ def start_frameworks() -> Device:
     return device
 
 
-def start_as_mac(fork: Path | None = None) -> Device:
+def start_as_mac(fork: "Path | None" = None) -> "Device":
     """Makes the mps device work as `start` does, in a process that looks like one on a Mac.
 
     It reports the newest macOS, has stand-ins for macOS's own commands first on its path, and so have Python processes
     that it starts. No frameworks are loaded: host code of a fork brings at::mps as the fork declares it.
     """
+    import os
+    import platform
+
     from aten_overlay.apple import commands
 
     device = start(fork)
@@ -45,9 +45,11 @@ def start_as_mac(fork: Path | None = None) -> Device:
     return device
 
 
-def start_from_environment(environ: Mapping[str, str]) -> Device:
+def start_from_environment(environ: "Mapping[str, str]") -> "Device":
     """Starts the device as `start_as_mac` does for the fork at `$PORTER_CHECKOUT`, and loads its own code for
     `$PORTER_OPERATORS`; without any, what compiled extensions need."""
+    from pathlib import Path
+
     fork = environ.get("PORTER_CHECKOUT")
     device = start_as_mac(Path(fork) if fork else None)
     operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]

@@ -3,17 +3,32 @@
 With `$PORTER_CHECKOUT` and `$PORTER_OPERATORS` (names with commas between) those operators run the fork's own code.
 """
 
-from __future__ import annotations
-
-import faulthandler
 import os
-import runpy
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
-import aten_overlay
-from aten_overlay.errors import OverlayError
+
+def leave_out_current_folder() -> None:
+    """Takes out of `sys.path` what `-m` and empty entries of `$PYTHONPATH` put there.
+
+    In the root of a fork its `torch` and `torchgen` would hide the installed ones. It stays where this package itself
+    is there, or `$PYTHONPATH` names it.
+    """
+    here, packages = os.getcwd(), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH109, PTH100, PTH120
+    named = [os.path.realpath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if os.path.realpath(here) not in (os.path.realpath(packages), *named):
+        sys.path[:] = [entry for entry in sys.path if entry not in ("", here)]
+
+
+if __name__ == "__main__":
+    leave_out_current_folder()
+
+import faulthandler  # noqa: E402
+import runpy  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import aten_overlay  # noqa: E402
+from aten_overlay.errors import OverlayError  # noqa: E402
 
 _USAGE = "usage: python -m aten_overlay (SCRIPT.py | -m MODULE | -c CODE) [ARGS...]"
 
@@ -34,16 +49,24 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> None:
+    """Runs a program with the folder first on `sys.path` that Python puts there: the current one for `-m` and `-c`."""
     if arguments[0] == "-m":
         sys.argv = list(arguments[1:])
+        _put_first(str(Path.cwd()))
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     elif arguments[0] == "-c":
         sys.argv = ["-c", *arguments[2:]]
+        _put_first("")
         exec(compile(arguments[1], "<string>", "exec"), {"__name__": "__main__"})
     else:
         sys.argv = list(arguments)
-        sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
+        _put_first(str(Path(arguments[0]).resolve().parent))
         runpy.run_path(arguments[0], run_name="__main__")
+
+
+def _put_first(folder: str) -> None:
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, folder)
 
 
 if __name__ == "__main__":

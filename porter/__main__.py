@@ -1,32 +1,34 @@
 """`python -m porter`: the command line of this very package, whichever is installed.
 
 `-m` puts the current folder first among those that modules come from. Where that is a checkout, its `torch` or `yaml`
-would run: it goes before anything else is imported. (Python itself imports `runpy` before this; `python -P -m porter`
-and `porter` keep a checkout out from the start.)
+would run: it goes before anything else is imported. (Python itself looks there for `runpy` and for porter before this;
+`python -P -m porter` and `porter` keep a checkout out from the start.)
 """
 
-import gc
 import os
-import signal
 import sys
+
+
+def leave_out_current_folder() -> None:
+    """Takes out of `sys.path` what `-m` and empty entries of `$PYTHONPATH` put there.
+
+    It stays where porter itself is there, or `$PYTHONPATH` names it.
+    """
+    here, packages = os.getcwd(), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH109, PTH100, PTH120
+    named = [os.path.realpath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if os.path.realpath(here) not in (os.path.realpath(packages), *named):
+        sys.path[:] = [entry for entry in sys.path if entry not in ("", here)]
+
+
+if __name__ == "__main__":
+    leave_out_current_folder()
+
+import gc  # noqa: E402
+import signal  # noqa: E402
 
 INTERRUPTED = 130
 # Of what a plan allocates, most is kept until the end: looking for garbage at the usual rate takes a fifth of the time.
 GARBAGE = (2_000_000, 20, 100)
-
-
-def leave_out_current_folder() -> None:
-    """Takes out of `sys.path` what `-m` and empty entries of `$PYTHONPATH` put there, unless porter itself is there."""
-    here, own = os.getcwd(), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH109, PTH100, PTH120
-    empty = (os.environ.get("PYTHONPATH") or "x").split(os.pathsep).count("")
-    times = empty + (not getattr(sys.flags, "safe_path", False))
-    if os.path.realpath(here) == os.path.realpath(own):
-        return
-    for _ in range(times):
-        for entry in (here, ""):
-            if entry in sys.path:
-                sys.path.remove(entry)
-                break
 
 
 def main() -> int:
@@ -57,5 +59,4 @@ def _run() -> int:
 
 
 if __name__ == "__main__":
-    leave_out_current_folder()
     sys.exit(main())

@@ -58,7 +58,7 @@ def run_fault(kernel: str) -> Result:
     """A planted fault under the tool that has to find it."""
     check = planted.FAULTS[kernel]
     try:
-        found, printed = run_sanitized(check, [sys.executable, str(Path(planted.__file__)), kernel], SECONDS)
+        found, printed = run_sanitized(check, [sys.executable, str(Path(planted.__file__)), kernel], seconds=SECONDS)
     except OverlayError as error:
         found, printed = [], str(error)
     return Result(kernel, check, planted.find_lines(kernel), tuple(found), printed)
@@ -78,7 +78,7 @@ def run_template(name: str, check: str) -> Result:
     """All cases of a template under one tool."""
     file = str(ROOT / "templates" / f"{name}.py")
     command = [sys.executable, "-m", "porter", "kernel", "check", file, "--device", "cuda"]
-    found, printed = run_sanitized(check, command, SECONDS)
+    found, printed = run_sanitized(check, command, seconds=SECONDS)
     return Result(name, check, (), tuple(found), printed)
 
 

@@ -59,14 +59,20 @@ def find_sanitizer() -> str:
 
 
 def run_sanitized(
-    check: str, command: Sequence[str], seconds: float = 600, given: bytes = b""
+    check: str,
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    seconds: float = 600,
+    given: bytes = b"",
 ) -> tuple[list[Finding], str]:
     """Runs a program, and those that it starts, under the tool of a check: what it found, and all that was printed.
 
-    `given` is its input. The program is asked for no checks of its own. Raises PTR394.
+    `given` is its input. Its environment is this process's unless another is passed. It is asked for no checks of its
+    own. Raises PTR394.
     """
     tool = [find_sanitizer(), "--tool", *TOOLS[check], "--target-processes", "all", "--print-limit", "1000"]
-    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    around = os.environ if environment is None else environment
+    environment = {name: value for name, value in around.items() if name != VARIABLE}
     try:
         done = _run(tool + list(command), {**environment, **_ENVIRONMENT}, seconds, given)
     except subprocess.TimeoutExpired:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor
 
 from porter.core.errors import PorterError
+from porter.core.python import own_module
 from porter.kernels.cases import FLOATING
 from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare
 
@@ -311,4 +311,5 @@ def expect(holds: bool, what: str, *shown: object) -> None:
 
 def run_script(file: str) -> None:
     """Runs `porter kernel check` on a script, in place of this process: the device has to come up before torch."""
-    os.execv(sys.executable, [sys.executable, "-m", "porter", "kernel", "check", file])
+    program = own_module("porter.__main__", "kernel", "check", file)
+    os.execve(program.command[0], program.command, dict(program.environment))

@@ -1,4 +1,4 @@
-"""The verdict server: `python -m porter.server.server SOCKET FINGERPRINT BACKEND`, or `--once` for a request on stdin.
+"""The verdict server, whose `main` takes SOCKET FINGERPRINT BACKEND, or `--once` for a request on stdin.
 
 It imports torch, the OpInfos and the device, then forks a worker for every request, so that nothing a request loads
 outlives it. It exits after ten idle minutes, or when torch or porter's own files have changed since it imported them.
@@ -68,7 +68,9 @@ LEFT_SECONDS = 24 * 3600.0
 _Samples = tuple[SampleResult, ...]
 
 
-def main(arguments: list[str]) -> int:
+def main() -> int:
+    """Serves, or answers once, as the arguments say."""
+    arguments = sys.argv[1:]
     os.umask(0o077)  # what is cached is this user's alone
     if arguments == ["--once"]:
         _answer_once()
@@ -342,7 +344,3 @@ def _reap() -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -40,6 +40,7 @@ def _prove(folder: Path, request: ProofRequest) -> None:
     answer(folder, prove_new_operator(request.root, plan, lambda step: print(step, flush=True)))
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Proves what the arguments ask for: a folder for the answer, and the request."""
     _prove(Path(sys.argv[1]), decode(sys.argv[2], ProofRequest))
     os._exit(0)  # the libraries of the fork and of torch do not agree on who ends first

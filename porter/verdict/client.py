@@ -21,6 +21,7 @@ from pathlib import Path
 from porter.core.cache import digest, require_writable
 from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
+from porter.core.python import EXECUTABLE, PACKAGES, own_module
 from porter.loops.program import Programs
 from porter.loops.storage import load_programs
 from porter.mpsgraph.recording import Recording
@@ -48,8 +49,8 @@ from porter.verdict.result import Verdict
 
 START_SECONDS = 600.0  # the very first start builds the device
 NO_SERVER = "PORTER_NO_SERVER"
+SERVER = "porter.server.server"
 LONGEST_FOLDER = 66  # bytes; with a socket's name within the 103 that every system takes
-_PACKAGES = Path(__file__).resolve().parent.parent.parent
 _WATCHED = ("porter", "aten_overlay")
 _CODE = (".py", ".h", ".cpp", ".mm", ".m", ".yaml")
 
@@ -136,7 +137,7 @@ def digest_imported() -> str:
         raise NoVerdict("PTR170", "torch is not installed", hint="Run `pip install 'porter[verify]'`.")
     parts += [spec.origin, (Path(spec.origin).parent / "version.py").stat().st_mtime_ns]
     for package in _WATCHED:
-        parts += sorted(_stamps(_PACKAGES / package))
+        parts += sorted(_stamps(PACKAGES / package))
     return digest(repr(parts))
 
 
@@ -145,7 +146,7 @@ def _describe_environment() -> Iterator[object]:
 
     Environments may share an interpreter: `bin/python` of each is a link to it. What they hold then differs.
     """
-    yield from (os.path.realpath(sys.executable), sys.version, os.path.realpath(sys.prefix))
+    yield from (os.path.realpath(EXECUTABLE), sys.version, os.path.realpath(sys.prefix))
     for folder in map(Path, site.getsitepackages()):
         yield sorted(each.name for each in folder.glob("*.dist-info"))
 
@@ -220,26 +221,28 @@ def _try(path: Path) -> socket.socket | None:
 
 def _start(name: str, path: Path) -> subprocess.Popen[bytes]:
     handle = os.open(_log(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    program = own_module(SERVER, str(path), name, name.partition("-")[0])
     with os.fdopen(handle, "wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "porter.server.server", str(path), name, name.partition("-")[0]],
+            program.command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            cwd=_PACKAGES,
-            env=_environment(),
+            cwd=program.folder,
+            env=program.environment,
             start_new_session=True,
         )
 
 
 def _ask_process(request: Request, seconds: float | None) -> Answer:
+    program = own_module(SERVER, "--once")
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "porter.server.server", "--once"],
+            program.command,
             input=encode_request(request),
             capture_output=True,
-            cwd=_PACKAGES,
-            env=_environment(),
+            cwd=program.folder,
+            env=program.environment,
             check=False,
             timeout=seconds,
         )
@@ -261,11 +264,6 @@ def _out_of_time(request: Request, expired: subprocess.TimeoutExpired) -> Answer
         return ErrorAnswer("PTR175", failure.reason.removeprefix("PTR175 "))
     of = request.target.base, [failure], expired.timeout, request.backend, request.arithmetic
     return VerdictAnswer(verdict_without_tests(*of))
-
-
-def _environment() -> dict[str, str]:
-    path = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{_PACKAGES}{os.pathsep}{path}" if path else str(_PACKAGES)}
 
 
 def _stamps(folder: Path) -> Iterator[tuple[str, int, int]]:

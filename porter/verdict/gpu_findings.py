@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 from aten_overlay.cuda.sanitizer import TOOLS, run_sanitized
 from aten_overlay.metal.sanitizer.checks import select
+from porter.core.python import own_module
 from porter.verdict import client
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.messages import VerifyRequest, encode_request
@@ -26,9 +26,9 @@ def add_findings(found: Verdict, request: VerifyRequest) -> Verdict:
 
 
 def _find_failures(check: str, request: VerifyRequest) -> list[Failure]:
-    command = [sys.executable, "-m", "porter.server.server", "--once"]
+    program, question = own_module(client.SERVER, "--once"), encode_request(client.complete(request))
     with raising_porter_errors():
-        findings, _ = run_sanitized(check, command, given=encode_request(client.complete(request)))
+        findings, _ = run_sanitized(check, program.command, program.environment, given=question)
     return [
         Failure(f"compute-sanitizer {check}", str(each), place=":".join(map(str, each.lines[0])) if each.lines else "")
         for each in findings

@@ -16,10 +16,14 @@ from porter.verdict.result import DEFAULT, Verdict
 
 @dataclass(frozen=True)
 class ProofRequest:
-    """The fork, the script, what of it is promoted, and the arithmetic that kernels run in."""
+    """The fork, the script, the folder to run it in, what of it is promoted, and the arithmetic of its kernels.
+
+    All paths are absolute.
+    """
 
     root: Path
     file: Path
+    folder: Path
     wish: Wish
     arithmetic: str = DEFAULT
 
@@ -39,12 +43,14 @@ def _prove(folder: Path, request: ProofRequest) -> None:
     from porter.plan.promotion.planner import plan_promotion
     from porter.verdict.promoted import prove_promotion
 
+    os.chdir(request.folder)  # a script may read files by relative paths
     subject = find_subject(request.file, request.wish)
     plan = plan_promotion(Checkout(request.root, "named"), read_promotion(subject, request.wish))
     verdict = prove_promotion(request.root, subject, plan, lambda step: print(step, flush=True), request.arithmetic)
     answer(folder, verdict)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Proves what the arguments ask for: a folder for the answer, and the request."""
     _prove(Path(sys.argv[1]), decode(sys.argv[2], ProofRequest))
     os._exit(0)  # the libraries of the fork and of torch do not agree on who ends first

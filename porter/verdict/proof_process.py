@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from porter.core.codec import decode, encode
 from porter.core.progress import Progress
+from porter.core.python import own_module
 from porter.verdict.errors import NoVerdict
 from porter.verdict.limits import out_of_time, read_limits
 from porter.verdict.result import DEFAULT, HOST, Failure, Verdict
@@ -22,7 +22,7 @@ _LOG = 1500  # characters of what a process that broke has said last
 
 
 def run_proof(module: str, request: str, op: str, progress: Progress, arithmetic: str = DEFAULT) -> Verdict:
-    """The verdict that a module gives, run as a program with a folder for its answer and a request.
+    """The verdict that the `main` of a module leaves: its arguments are a folder for the answer, and a request.
 
     Raises PTR170 if the process breaks, and PTR176 for a limit that is none.
     """
@@ -30,8 +30,11 @@ def run_proof(module: str, request: str, op: str, progress: Progress, arithmetic
     start = time.monotonic()
     step = "starting"
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
-        command = [sys.executable, "-m", module, folder, request]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True)
+        program = own_module(module, folder, request)
+        process = subprocess.Popen(
+            program.command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True,
+            cwd=program.folder, env=program.environment,
+        )  # fmt: skip
         timer = threading.Timer(limits.verdict, process.kill)
         timer.start()
         assert process.stdout is not None

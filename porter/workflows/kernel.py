@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from porter.core.progress import Step, Steps
+from porter.core.python import own_module
 from porter.verdict.errors import raising_porter_errors
 from porter.workflows.templates import find_templates
 
@@ -81,9 +82,9 @@ def _check_sanitized(path: Path, steps: Steps) -> Iterator[CaseResult]:
 
     for check in (name for name in select() if name in TOOLS):
         steps(Step(f"{path.name}: {check}"))
-        command = [sys.executable, "-m", "porter", "kernel", "check", str(path), "--device", CUDA]
+        program = own_module("porter.__main__", "kernel", "check", str(path), "--device", CUDA)
         with raising_porter_errors():
-            findings, _ = run_sanitized(check, command)
+            findings, _ = run_sanitized(check, program.command, program.environment)
         yield CaseResult(f"compute-sanitizer {check}", error="; ".join(map(str, findings)))
 
 

@@ -62,7 +62,7 @@ def promote(
     plan = plan_promotion(checkout, promotion)
     yield plan
     if request.verify:
-        proof = ProofRequest(checkout.root.resolve(), request.file.resolve(), request.wish)
+        proof = ProofRequest(checkout.root.resolve(), request.file.resolve(), Path.cwd(), request.wish)
         requests = [replace(proof, arithmetic=each) for each in arithmetics]
         verdicts = [request_proof(each, plan.promotion.op, progress) for each in requests]
         yield verdicts[0] if len(verdicts) == 1 else merge_arithmetics(verdicts)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ipaddress
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from urllib.parse import urlsplit
 from porter.core import cache, codec
 from porter.core.errors import PorterError
 from porter.core.progress import Step, Steps, ignore
+from porter.core.python import own_module
 from porter.report.results import Results, merge, read_json
 
 if TYPE_CHECKING:
@@ -77,9 +77,11 @@ def run_share(share: Share) -> ShareResult:
     """Runs a share, on a worker."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "results.json"
-        command = [sys.executable, "-m", "porter", *share.arguments, "--shard", share.shard, "--results", str(file)]
-        environment = {**os.environ, **dict(share.settings)}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        program = own_module("porter.__main__", *share.arguments, "--shard", share.shard, "--results", str(file))
+        environment = {**program.environment, **dict(share.settings)}
+        done = subprocess.run(
+            program.command, capture_output=True, text=True, check=False, cwd=program.folder, env=environment
+        )
         results = file.read_text() if file.exists() else ""
     made = ShareResult(share.shard, done.returncode, done.stdout, done.stderr, results, "")
     return ShareResult(*_list_fields(made)[:-1], made.digest_content())

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
+from porter.core.python import foreign_module
 from porter.report.setup import Compiler, Overlay
 
 PACKAGES = ("clang-19", "clang-18", "clang-17")
@@ -71,5 +72,6 @@ def _install_with_apt() -> None:
 
 def _install_with_pip() -> None:
     if sys.prefix != sys.base_prefix:
-        subprocess.run([sys.executable, "-I", "-m", "pip", "install", "-q", WITHOUT_ROOT], check=False)
+        program = foreign_module("pip", "install", "-q", WITHOUT_ROOT)
+        subprocess.run(program.command, check=False, cwd=program.folder, env=program.environment)
         importlib.invalidate_caches()

@@ -94,16 +94,14 @@ def _compile(
     ]  # fmt: skip
     stamps = _Stamps([source, *roots.values()])
     done = subprocess.run(command, capture_output=True, text=True, check=False, errors="surrogateescape")
-    # A compiler that crashed, or missed a header, lists nothing.
     try:
-        files = toolchain.read_rule(listed, source) if listed.is_file() else []
-        listed.unlink(missing_ok=True)
+        files = _read_rule(listed, source, bool(done.returncode))
         record = json.dumps(_record(files, roots)) if files else ""
         is_of_text = source.read_bytes() == text and stamps.hold([str(source), *files], roots)
     except OSError:  # a file that was read is gone
         is_of_text = False
-    except OverlayError as error:
-        raise CompileError(str(error)) from error
+    finally:
+        listed.unlink(missing_ok=True)
     if not is_of_text:
         part.unlink(missing_ok=True)
         return None
@@ -119,6 +117,16 @@ def _compile(
     seal(target)
     put(target.with_suffix(".json"), record)
     return target
+
+
+def _read_rule(listed: Path, source: Path, failed: bool) -> list[str]:
+    """The files that were read: none where the compiler crashed, missed a header or had no space for the list."""
+    try:
+        return toolchain.read_rule(listed, source) if listed.is_file() else []
+    except OverlayError as error:
+        if failed:
+            return []
+        raise CompileError(str(error)) from error
 
 
 class _Stamps:

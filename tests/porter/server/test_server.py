@@ -291,10 +291,11 @@ def test_the_answer_of_a_process_of_its_own_is_all_that_it_prints(monkeypatch: p
 
     monkeypatch.setattr(worker, "preload", lambda backend: None)
     monkeypatch.setattr(server, "answer", printing)
+    monkeypatch.setattr(sys, "argv", ["server", "--once"])
     monkeypatch.setattr(sys, "stdin", io.StringIO(encode_request(PrepareRequest(Path("/"), "host")).decode()))
     umask, out = os.umask(0o077), os.dup(1)
     try:
-        assert server.main(["--once"]) == 0
+        assert server.main() == 0
     finally:
         os.umask(umask)
         os.dup2(out, 1)

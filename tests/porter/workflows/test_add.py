@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.layout import COMMON_MPS, DERIVATIVES, DOCSTRINGS, FUNCTION_LIST
+from tests.hostile import fill_with_traps, list_sprung, porter_command
 from tests.porter.plan.lacking import expect_failure, make_fork
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -19,9 +20,17 @@ VERDICT = re.compile(r"^(?P<op>\w+): (?P<word>PASS|FAIL): (?P<passed>\d+) passed
 WAVE = "damped(Tensor self, *, float rate=1) -> Tensor"
 
 
+@pytest.fixture(autouse=True)
+def hostile(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The current folder has modules of its own, and none of them runs."""
+    folder = fill_with_traps(tmp_path_factory.mktemp("hostile"))
+    monkeypatch.chdir(folder)
+    yield
+    assert list_sprung(folder) == []
+
+
 def porter(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "porter", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    return subprocess.run(porter_command(*arguments), capture_output=True, text=True, check=False)
 
 
 def read_files(fork: Path) -> dict[str, bytes]:

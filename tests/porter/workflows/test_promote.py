@@ -5,27 +5,36 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
+from tests.hostile import fill_with_traps, list_sprung, porter_command
 
 ROOT = Path(__file__).resolve().parents[3]
 VERDICT = re.compile(r"^(?P<op>\w+): (?P<word>PASS|FAIL): (?P<passed>\d+) passed, (?P<failed>\d+) failed, .*host", re.M)
 
 
+@pytest.fixture(autouse=True)
+def hostile(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The current folder has modules of its own, and none of them runs."""
+    folder = fill_with_traps(tmp_path_factory.mktemp("hostile"))
+    monkeypatch.chdir(folder)
+    yield
+    assert list_sprung(folder) == []
+
+
 def porter(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "porter", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    return subprocess.run(porter_command(*arguments), capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
     ("template", "stage"), [("silu", "silu"), ("softmax", "softmax"), ("quickstart", "axpy")], ids=lambda name: name
 )
 def test_a_template_passes_as_an_operator(template: str, stage: str) -> None:
-    done = porter("kernel", "promote", f"templates/{template}.py", "--stage", stage, "--op", f"promoted_{stage}")
+    done = porter("kernel", "promote", f"{ROOT}/templates/{template}.py", "--stage", stage, "--op", f"promoted_{stage}")
     verdict = VERDICT.search(done.stdout)
     assert verdict, done.stdout[-3000:] + done.stderr
     assert verdict.groupdict() | {"passed": ""} == {
@@ -116,14 +125,23 @@ def test_written_refused_the_second_time_and_undone(tmp_path: Path) -> None:
     fork = tmp_path / "fork"
     shutil.copytree(EMBEDDED_FORK, fork)
     before = {path: path.read_bytes() for path in fork.rglob("*") if path.is_file()}
-    asked = ("kernel", "promote", "templates/silu.py", "--op", "fast_silu", "--no-verify", "--checkout", str(fork))
+    asked = (
+        "kernel",
+        "promote",
+        f"{ROOT}/templates/silu.py",
+        "--op",
+        "fast_silu",
+        "--no-verify",
+        "--checkout",
+        str(fork),
+    )
     first = porter(*asked, "--write")
     assert first.returncode == 0, first.stderr
     assert "wrote 6 files" in first.stderr
     names = ("kernels/FastSilu.metal", "operations/FastSilu.mm")
     assert all((fork / "aten/src/ATen/native/mps" / name).is_file() for name in names)
     out = tmp_path / "out"
-    export = ("kernel", "export", "templates/silu.py", "--to", "aten", "--op", "fast_silu", "--out", str(out))
+    export = ("kernel", "export", f"{ROOT}/templates/silu.py", "--to", "aten", "--op", "fast_silu", "--out", str(out))
     assert porter(*export, "--checkout", str(fork)).returncode == 0
     for name in (*names, "../FastSilu.cpp"):
         written = (fork / "aten/src/ATen/native/mps" / name).read_text()
@@ -136,12 +154,22 @@ def test_written_refused_the_second_time_and_undone(tmp_path: Path) -> None:
 
 
 def test_the_name_of_an_operator_of_pytorch_is_refused() -> None:
-    done = porter("kernel", "promote", "templates/silu.py", "--op", "abs")
+    done = porter("kernel", "promote", f"{ROOT}/templates/silu.py", "--op", "abs")
     assert done.returncode == 2 and "PTR347 PyTorch has an operator `abs` already" in done.stderr, done.stderr
 
 
 def test_an_operator_as_files(tmp_path: Path) -> None:
-    asked = ("kernel", "export", "templates/silu.py", "--to", "aten", "--op", "fast_silu", "--out", str(tmp_path))
+    asked = (
+        "kernel",
+        "export",
+        f"{ROOT}/templates/silu.py",
+        "--to",
+        "aten",
+        "--op",
+        "fast_silu",
+        "--out",
+        str(tmp_path),
+    )
     assert porter(*asked).returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "FastSilu.cpp", "FastSilu.metal", "FastSilu.mm", "README.md", "common_methods_invocations.py",
@@ -152,6 +180,6 @@ def test_an_operator_as_files(tmp_path: Path) -> None:
 
 
 def test_files_of_an_operator_that_pytorch_has_are_refused(tmp_path: Path) -> None:
-    done = porter("kernel", "export", "templates/softmax.py", "--to", "aten", "--out", str(tmp_path))
+    done = porter("kernel", "export", f"{ROOT}/templates/softmax.py", "--to", "aten", "--out", str(tmp_path))
     assert done.returncode == 2 and "PTR347 PyTorch has an operator `softmax` already" in done.stderr, done.stderr
     assert not list(tmp_path.iterdir())
