@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from porter.plan.promotion.planner import PromotionPlan
     from porter.verdict.result import Verdict
 
+
+_NUMBERS = re.compile(r"[0-9]{1,9}(?:,[0-9]{1,9})*,?")
 
 instantiate = click.option(
     "--instantiate",
@@ -28,7 +31,7 @@ def read_values(given: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ..
     found: dict[str, tuple[int, ...]] = {}
     for text in given:
         name, _, values = text.partition("=")
-        if not name.isidentifier() or not values.replace(",", "").isdigit():
+        if not name.isidentifier() or not _NUMBERS.fullmatch(values):
             raise click.BadParameter(f"{text!r} is not NAME=NUMBER,...", param_hint="--instantiate")
         found[name] = tuple(int(each) for each in values.split(",") if each)
     return tuple(found.items())

@@ -10,7 +10,7 @@ from typing import TypeVar
 from porter.core.errors import PorterError
 
 T = TypeVar("T")
-_WRITTEN = re.compile(r"([1-9]\d*)/([1-9]\d*)")
+_WRITTEN = re.compile(r"([1-9]\d{0,5})/([1-9]\d{0,5})", re.ASCII)
 
 
 @dataclass(frozen=True)

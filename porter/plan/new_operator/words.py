@@ -11,7 +11,7 @@ from porter.plan.new_operator.functions import CONSTANTS, FUNCTIONS
 
 _LANGUAGE_OF_FORMULAS = frozenset((*FUNCTIONS, *CONSTANTS, "E"))
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
-_WHOLE = re.compile(r"-?\d+")
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 _INT64 = 2**63
 _FITS: Mapping[str, Callable[[str], bool]] = {
     "float": lambda text: bool(_NUMBER.fullmatch(text)) and math.isfinite(float(text)),

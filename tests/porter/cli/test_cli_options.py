@@ -13,6 +13,7 @@ from expecttest import assert_expected_inline
 
 from porter.cli import main, options
 from porter.cli.app import app
+from porter.cli.kernel_promote import read_values
 from porter.cli.output import Output, Settings
 from porter.core.checkout import EMBEDDED_FORK
 from porter.report.setup import Compiler, Overlay
@@ -270,3 +271,9 @@ def test_watch_names_the_checkout_once(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert main(["watch", "exp", "--checkout", str(EMBEDDED_FORK)]) == 0
     assert capsys.readouterr().err.count("checkout:") == 1
     assert len(judged) == 2 and judged[0] is not judged[1]
+
+
+@pytest.mark.parametrize("given", ["D=\u00b2", "D=" + "9" * 5000, "D=", "D=1,,2", "1=2"])
+def test_values_of_a_template_parameter_are_numbers_of_a_size(given: str) -> None:
+    with pytest.raises(click.BadParameter):
+        read_values((given,))

@@ -22,7 +22,9 @@ def test_a_share_is_read_as_it_is_written() -> None:
     assert str(parse_shard("8/8")) == "8/8"
 
 
-@pytest.mark.parametrize("text", ["", "2", "0/8", "9/8", "2/0", "2/8/3", "a/b", "-1/8", "2/ 8"])
+@pytest.mark.parametrize(
+    "text", ["", "2", "0/8", "9/8", "2/0", "2/8/3", "a/b", "-1/8", "2/ 8", "1/" + "9" * 5000, "\u0661/8"]
+)
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(PorterError, match="PTR326"):
         parse_shard(text)

@@ -49,6 +49,7 @@ def test_a_schema_is_written_as_it_was_read() -> None:
         ("my_op(Tensor self, Tensor out) -> Tensor", "PTR315"),
         ("my_op(Tensor input) -> Tensor", "PTR315"),
         ("my_op_(Tensor self) -> Tensor", "PTR367"),
+        ("my_op(Tensor self, *, int a=" + "9" * 5000 + ") -> Tensor", "PTR399"),
         ("class(Tensor self) -> Tensor", "PTR367"),
         ("my_op(Tensor self, *, float lambda=1) -> Tensor", "PTR367"),
         ("my_op(Tensor self, *, float int=1) -> Tensor", "PTR367"),
@@ -72,6 +73,9 @@ def test_a_schema_that_cannot_be_used_is_refused(schema: str, code: str) -> None
     ("expression", "code", "what"),
     [
         ("self +", "PTR316", "cannot be parsed"),
+        ("self ** " * 500 + "self", "PTR316", "nests deeper"),
+        ("-" * 300 + "self", "PTR316", "nests deeper"),
+        ("self + " + "9" * 5000, "PTR316", "cannot be parsed"),
         ("self if other else 1", "PTR316", "cannot hold"),
         ("self[0]", "PTR316", "cannot hold self[0]"),
         ("exp(self, other)", "PTR316", "exp takes 1 arguments, not 2"),
@@ -202,3 +206,8 @@ def test_a_functor_that_does_not_fit_is_refused(functor: str, what: str) -> None
         read_expression(parse_schema("my_op(Tensor self, float a=1) -> Tensor"), functor)
     assert raised.value.code == "PTR319"
     assert what in raised.value.what
+
+
+@pytest.mark.parametrize("operation", ["self ** ", "self * ", "self + "])
+def test_an_expression_as_deep_as_any_is_derived(operation: str) -> None:
+    assert read_operator(Wish("my_op(Tensor self) -> Tensor", operation * 57 + "self"))
