@@ -56,6 +56,74 @@ def _list_arguments(op: OpInfo, sample: SampleInput) -> Iterator[tuple[int | str
     yield from ((name, value) for name, value in omitted if value is not None and name not in sample.kwargs)
 
 
+def turn_to_last(op: OpInfo, sample: SampleInput) -> SampleInput:
+    """The sample with its first number that may be a dimension of its input counted from the end; else as it is."""
+    rank = sample.input.ndim
+    for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+        if type(value) is int and -rank <= value < rank:
+            turned = replace_argument(sample, place, -1)
+            return sample if value == -1 or _shapes(op, turned) is None else turned
+    return sample
+
+
+def vary_result_sizes(op: OpInfo, sample: SampleInput, size: int, most: int) -> Iterator[Varied]:
+    """Yields the sample with one whole number so large that a result has a dimension of it, and `most` elements."""
+    before = {length for shape in _shapes(op, sample) or () for length in shape}
+    inputs = [("input", sample.input)] if not isinstance(sample.input, torch.Tensor) else []
+    for place, value in (*inputs, *_list_arguments(op, sample)):
+        for label, other in _enlarge_numbers(value, size):
+            varied = replace_argument(sample, place, other)
+            shapes = _shapes(op, varied) or []
+            longest = max((length for shape in shapes for length in shape), default=0)
+            if longest >= size > max(before, default=0) and sum(shape.numel() for shape in shapes) <= most:
+                yield f"with {place}{label}={size}", varied
+
+
+def _enlarge_numbers(value: Any, size: int) -> Iterator[tuple[str, Any]]:
+    """A whole number as large as that, or a list with one of its own so large."""
+    if type(value) is int:
+        yield "", size
+    elif isinstance(value, (list, tuple)) and all(type(number) is int for number in value):
+        for at in range(len(value)):
+            yield f"[{at}]", type(value)((*value[:at], size, *value[at + 1 :]))
+
+
+def vary_far_numbers(op: OpInfo, sample: SampleInput, numbers: Iterable[int]) -> Iterator[Varied]:
+    """Yields the sample with one whole number of its arguments far from these, by what nothing is left of in 32 bits.
+
+    Only of which no size of a result follows, as ATen tells of meta tensors.
+    """
+    expected = _shapes(op, sample)
+    far = [number + by for number in numbers for by in (_FAR, -_FAR)]
+    for place, value in _list_arguments(op, sample):
+        for number in far if type(value) is int and expected is not None else ():
+            if _shapes(op, varied := replace_argument(sample, place, number)) == expected:
+                yield f"with {place}={number}", varied
+
+
+def shift_integers(op: OpInfo, sample: SampleInput, by: int) -> Iterator[Varied]:
+    """Yields the sample with all tensors of its input's type and all whole numbers larger by that, then each alone.
+
+    Only of which no size of a result follows, as ATen tells of meta tensors.
+    """
+    expected = _shapes(op, sample)
+    if expected is None or not isinstance(sample.input, torch.Tensor):
+        return
+    leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+    places = [at for at, leaf in enumerate(leaves) if _is_integer(leaf, sample.input.dtype)]
+    for shifted in (places, *([at] for at in places if len(places) > 1)):
+        changed = [leaf + by if at in shifted else leaf for at, leaf in enumerate(leaves)]
+        source, args, kwargs = pytree.tree_unflatten(changed, spec)
+        varied = SampleInput(source, args=args, kwargs=kwargs)
+        if _shapes(op, varied) == expected:
+            which = "all integers" if shifted is places else f"argument {shifted[0]}"
+            yield f"{which} larger by {by}", varied
+
+
+def _is_integer(value: Any, dtype: torch.dtype) -> bool:
+    return value.dtype == dtype if isinstance(value, torch.Tensor) else type(value) is int
+
+
 def keep_computed(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[Varied]:
     """Those that the CPU computes: it raises an error for some and, not checking all that it is given, ends its process
     for others.
@@ -145,7 +213,9 @@ def _list_schema_defaults(op: OpInfo) -> list[tuple[str, Any]]:
 
 
 def replace_argument(sample: SampleInput, place: int | str, value: Any) -> SampleInput:
-    """The sample with the argument at a position after the input, or of a name."""
+    """The sample with the argument at a position after the input, or of a name, or with another `input`."""
+    if place == "input":
+        return SampleInput(value, args=sample.args, kwargs=sample.kwargs)
     args = tuple(value if i == place else each for i, each in enumerate(sample.args))
     kwargs = sample.kwargs if isinstance(place, int) else {**sample.kwargs, place: value}
     return SampleInput(sample.input, args=args, kwargs=kwargs)

@@ -186,12 +186,12 @@ def bound_results(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
 
     ATen is asked on the meta device, which runs no code of the fork.
     """
-    while any(len(t) > 1 for t in _tensors(sample) if t.ndim) and _count_results(op, sample) > MOST_RESULTS:
+    while any(len(t) > 1 for t in _tensors(sample) if t.ndim) and count_results(op, sample) > MOST_RESULTS:
         sample = sample.transform(_on_tensors(lambda t: t[::2].clone() if t.ndim else t))
     return sample
 
 
-def _count_results(op: Callable[..., Any], sample: SampleInput) -> int:
+def count_results(op: Callable[..., Any], sample: SampleInput) -> int:
     """The elements of the results, or 0 where only values decide."""
     meta = sample.transform(_each_tensor(lambda t: t.detach().to("meta")))
     try:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from porter.verdict.suite.variations import (
     channels_last,
+    combines,
+    far_numbers,
     index_types,
+    near_powers,
     omitted_arguments,
     outs,
     ranks,
     refused_arguments,
     unlisted_types,
+    wide_sizes,
 )
 from porter.verdict.suite.variations.variation import Variation
 
@@ -29,4 +33,11 @@ VARIATIONS: tuple[Variation, ...] = (
     refused_arguments.REFUSED,
     unlisted_types.STRUCTURED,
     unlisted_types.ELEMENTWISE,
+    wide_sizes.WIDE_SIZES,
+    wide_sizes.WIDE_GRADIENTS,
+    wide_sizes.LONG_GRADIENTS,
+    combines.COMBINES,
+    combines.IDENTITIES,
+    near_powers.NEAR_POWERS,
+    far_numbers.FAR_NUMBERS,
 )

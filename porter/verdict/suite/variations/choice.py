@@ -1,0 +1,95 @@
+"""The samples that variations of sizes start from: few, in one element type, unlike each other in their arguments."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from porter.verdict.suite.arguments import turn_to_last
+from porter.verdict.suite.made_opinfos import list_opinfos, name_opinfos
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.refusals import REFUSALS
+
+MOST_CALLS, MOST_INDIRECT = 5, 2
+TYPES = (torch.float32, torch.int64, torch.bool)
+
+
+def varies_in(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> bool:
+    """Whether an OpInfo is one that varies in size, and in this type: the first of `TYPES` that it takes."""
+    taken = op.supported_dtypes("mps")
+    return dtype is next((each for each in TYPES if each in taken), None) and op.full_name in _list_plain(opinfos)
+
+
+class _Calls(TorchDispatchMode):
+    """How many ATen operators are called."""
+
+    count: int = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+@lru_cache(maxsize=1)
+def _list_plain(opinfos: OpInfos) -> frozenset[str]:
+    """The full names of the OpInfos that vary in size: those of the operators under test, or what calls little else.
+
+    Attention and losses reach an operator through others; each of their calls takes long, and shows no more of it.
+    """
+    context = opinfos.context
+    direct = {op.full_name for op in list_opinfos(context.bases, context.through, context.through_backward)
+              if context.names(op)}  # fmt: skip
+    indirect = [context.through_backward, *([] if direct else [context.through])]
+    return frozenset(direct.union(*map(_take_plainest, indirect)))
+
+
+def _take_plainest(full_names: Collection[str]) -> list[str]:
+    """A few of these OpInfos that call the fewest operators."""
+    counted = [(_count_calls(op), full) for op, full, _ in name_opinfos() if full in full_names]
+    return [full for calls, full in sorted(counted) if calls <= MOST_CALLS][:MOST_INDIRECT]
+
+
+def _count_calls(op: OpInfo) -> int:
+    """How many operators the CPU calls for the last sample of an OpInfo."""
+    dtype = next((each for each in TYPES if each in op.supported_dtypes("cpu")), torch.float16)
+    *_, sample = op.sample_inputs("cpu", dtype)
+    calls = _Calls()
+    with calls, suppress(*REFUSALS):
+        op(sample.input, *sample.args, **sample.kwargs)
+    return calls.count
+
+
+def choose_samples(
+    opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, most: int, requires_grad: bool = False
+) -> list[SampleInput]:
+    """At most so many samples with elements: those of two dimensions first, then of as many as there are.
+
+    Of a rank, the first and the last of those that differ in numbers, flags or the ranks of their tensors; the last one
+    with its dimension, if it has a number that may be one, counted from the end.
+    """
+    if op.full_name not in _list_plain(opinfos):
+        return []
+    unlike: dict[int, dict[str, SampleInput]] = {}
+    for sample in opinfos.samples(op, dtype, requires_grad):
+        if isinstance(sample.input, torch.Tensor) and sample.input.ndim and sample.input.numel():
+            unlike.setdefault(sample.input.ndim, {}).setdefault(_describe(sample), sample)
+    ranks = sorted(unlike, key=lambda rank: (rank != 2, -rank))
+    chosen: list[SampleInput] = []
+    for alike in (list(unlike[rank].values()) for rank in ranks):
+        last = turn_to_last(op, alike[-1])
+        chosen += [alike[0], *([last] if len(alike) > 1 or last is not alike[-1] else [])]
+    return chosen[:most]
+
+
+def _describe(sample: SampleInput) -> str:
+    leaves = pytree.tree_leaves((sample.args, sorted(sample.kwargs.items())))
+    return repr([each.ndim if isinstance(each, torch.Tensor) else each for each in leaves])

@@ -1,0 +1,101 @@
+"""Rows that many threadgroups reduce: each has a slice, and more slices than a simdgroup has threads are combined.
+
+What combines them may take the first slice, or the first of each thread, start from what is no identity, or take of
+equal extremes the one that it meets first. Rows of few slices, and of positive elements, do not tell.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.resizing import count_reduced, lengthen_dimensions, replace_input
+from porter.verdict.suite.variations.choice import choose_samples, varies_in
+from porter.verdict.suite.variations.variation import Variation
+
+ROW = (1 << 21) + (1 << 15) + 5  # elements: a thread of 1,024 has 32 of each slice, so that there are 65 slices
+THREADS = 1 << 10
+# In the second half of the row, and of the 65 slices, or of 64, that every 1,024 elements are of in turn.
+FIRST = 1596 * THREADS + 500
+SAMPLES = 2
+IDENTITY_ROW = 70_001
+IDENTITY_SAMPLES = 4
+
+
+def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Samples that are reduced along a dimension, with that so long that slices of it are combined."""
+    if not varies_in(opinfos, op, dtype):
+        return
+    for sample in choose_samples(opinfos, op, dtype, SAMPLES):
+        if resized := lengthen_reduced(op, sample, ROW):
+            for label, row in make_rows(resized.input).items():
+                yield f"a row of {ROW}, {label}", replace_input(resized, row)
+
+
+def lengthen_reduced(op: OpInfo, sample: SampleInput, long: int) -> SampleInput | None:
+    """The sample with a dimension long that its elements are reduced along; None if there is none.
+
+    Of the first dimension and the last it is the one along which more is reduced: a mean of losses has all of its rows
+    in slices, and of each row one element.
+    """
+    dims = dict.fromkeys((sample.input.ndim - 1, 0))
+    counts = {dim: count for dim in dims if (count := count_reduced(op, sample, dim)) is not None}
+    return (
+        lengthen_dimensions(op, sample, {min(counts, key=lambda dim: counts[dim]): long}, long + long // 4)
+        if counts
+        else None
+    )
+
+
+def make_rows(tensor: torch.Tensor) -> Mapping[str, torch.Tensor]:
+    """Elements for a tensor of one long row, by what a message says of them: each slice has some that count."""
+    at = torch.arange(tensor.numel())
+    later = at >= FIRST
+    tied = torch.ones(tensor.numel())
+    tied[later & (at % THREADS == FIRST % THREADS)] = 2
+    tied[later & (at % THREADS == FIRST % THREADS + 9)] = 0.25
+    single = torch.zeros(tensor.numel())
+    single[FIRST], single[FIRST + 7 * THREADS] = 5, -3
+    least = torch.ones(tensor.numel())
+    least[FIRST] = 0
+    rows = {
+        "of ones and equal extremes": tied,
+        "of zeros but for two": single,
+        "of ones but for a zero": least,
+        "of many numbers": (at * 5 % 8191 % 8).float(),
+    }
+    kept = rows if tensor.dtype is not torch.bool else {label: row != 0 for label, row in rows.items()}
+    return {label: row.to(tensor.dtype).reshape(tensor.shape) for label, row in kept.items()}
+
+
+def list_identities(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Samples whose elements are all one number, below or above what an extreme value might wrongly start from."""
+    chosen = choose_samples(opinfos, op, dtype, IDENTITY_SAMPLES)
+    for sample in chosen:
+        yield from fill(sample)
+    if varies_in(opinfos, op, dtype):
+        long = (resized for sample in chosen if (resized := lengthen_reduced(op, sample, IDENTITY_ROW)))
+        yield from (varied for sample in islice(long, 1) for varied in fill(sample))
+
+
+def fill(sample: SampleInput) -> Iterator[Varied]:
+    """The sample with an input of -1 and of 1, of either end of a type of integers, or of either bool."""
+    dtype = sample.input.dtype
+    if dtype is torch.bool or dtype.is_floating_point or dtype.is_complex:
+        numbers: tuple[int, ...] = (0, 1) if dtype is torch.bool else (-1, 1)
+    else:
+        numbers = (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    for number in numbers:
+        yield f"an input of {number} alone", replace_input(sample, torch.full_like(sample.input.detach(), number))
+
+
+IDENTITY_TYPES = (torch.float32, torch.int64, torch.int32, torch.bool)
+COMBINES = Variation("combines", list_combined)
+IDENTITIES = Variation("identities", list_identities, dtypes=IDENTITY_TYPES)

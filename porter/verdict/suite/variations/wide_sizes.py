@@ -1,0 +1,93 @@
+"""Sizes past 16 bits: rows, columns, pixels, batches by channels, and what numbers make of results.
+
+A kernel with a `ushort` for a row, a position or a pixel is right for all that OpInfo has. Elements differ, so that
+none that is read in place of another passes for it.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.arguments import Varied, vary_result_sizes
+from porter.verdict.suite.long_rows import sums_rows
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.resizing import MOST_ELEMENTS, lengthen_dimensions
+from porter.verdict.suite.variations.choice import choose_samples, varies_in
+from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
+
+LONG = 70_001  # more than 2^16, and nothing that 16 bits make of it is another size
+BATCH, CHANNELS = 257, 263  # more than 2^16 together
+SAMPLES = 4
+GRADIENT_SAMPLES = 2
+MOST = 1 << 21  # elements of results
+ROW = (1 << 20) + (1 << 16)  # rows: 1,024 threads have 32 of each slice, so that there are 34
+GRADIENT_ROW = 1_100  # more than threadgroups have threads
+
+
+def list_wide(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Each sample with its first dimension long, its last one, and of three dimensions or more the first two together;
+    and with each number of which results have so many elements.
+    """
+    if not varies_in(opinfos, op, dtype):
+        return
+    for sample in choose_samples(opinfos, op, dtype, SAMPLES):
+        for label, longs in name_dimensions(sample).items():
+            resized = lengthen_dimensions(op, sample, longs, MOST_ELEMENTS * len(longs))
+            if resized is not None:
+                yield label, resized
+    few = sorted(opinfos.samples(op, dtype), key=count_elements)
+    numbered = (varied for sample in few for varied in vary_result_sizes(op, sample, LONG, MOST))
+    seen: set[str] = set()
+    for label, sample in numbered:
+        if label not in seen:
+            seen.add(label)
+            yield label, sample
+
+
+def list_wide_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Each sample with its first dimension past 16 bits, and with its last past what a threadgroup has threads for."""
+    if not varies_in(opinfos, op, dtype):
+        return
+    for sample in choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True):
+        sizes = {"a long first dimension": {0: LONG}, "a long last dimension": {sample.input.ndim - 1: GRADIENT_ROW}}
+        for label, longs in sizes.items():
+            resized = lengthen_dimensions(op, sample, longs)
+            if resized is not None:
+                yield label, resized
+
+
+def list_long_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """A sample of which a gradient sums rows, with so many that more slices of them are combined than threads do."""
+    if not varies_in(opinfos, op, dtype):
+        return
+    for sample in choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True):
+        resized = lengthen_dimensions(op, sample, {0: ROW}, ROW + ROW // 4) if sums_rows(sample) else None
+        if resized is not None:
+            yield f"{ROW} rows", resized
+            return
+
+
+def count_elements(sample: SampleInput) -> int:
+    """The elements of a sample's input; none of what is no tensor."""
+    return sample.input.numel() if isinstance(sample.input, torch.Tensor) else 0
+
+
+def name_dimensions(sample: SampleInput) -> Mapping[str, Mapping[int, int]]:
+    """The dimensions of a sample's input that are long, and how long, by what a message calls them."""
+    last = sample.input.ndim - 1
+    longs = {f"{LONG} along the first dimension": {0: LONG}}
+    if last:
+        longs[f"{LONG} along the last dimension"] = {last: LONG}
+    if last > 1:
+        longs[f"a batch of {BATCH} by {CHANNELS} channels"] = {0: BATCH, 1: CHANNELS}
+    return longs
+
+
+WIDE_SIZES = Variation("wide_sizes", list_wide)
+LONG_GRADIENTS = Variation("long_gradients", list_long_gradients, expectation=Expectation.GRADIENTS, thorough=True)
+WIDE_GRADIENTS = Variation("wide_gradients", list_wide_gradients, Operators.STRUCTURED, Expectation.GRADIENTS)

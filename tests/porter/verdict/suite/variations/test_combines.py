@@ -1,0 +1,112 @@
+"""Faults in what combines slices of rows, and in what extreme values start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.verdict.suite.variations.combines import (
+    COMBINES,
+    FIRST,
+    IDENTITIES,
+    ROW,
+    THREADS,
+    make_rows,
+)
+from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
+
+Call = Callable[..., Any]
+SLICES = 65
+
+
+def drop_elements(call: Call, kept: Call) -> Call:
+    """A reduction of rows in slices that takes for other elements than these (by index and count) the first one."""
+
+    def reduce(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+        if x.numel() < THREADS * SLICES:
+            return call(x, *args, **named)
+        counts = kept(torch.arange(x.numel()), x.numel()).view(x.shape)
+        return call(torch.where(counts, x, x.flatten()[0]), *args, **named)
+
+    return reduce
+
+
+def drop_slices(call: Call) -> Call:
+    """A reduction that combines one slice for each thread of a simdgroup, where all slices have elements in turn."""
+    return drop_elements(call, lambda at, count: at // THREADS % SLICES < 32)
+
+
+def drop_half(call: Call) -> Call:
+    """A reduction that loses the second half of the slices, where each has elements that are side by side."""
+    return drop_elements(call, lambda at, count: at < count // 2)
+
+
+def find_last(x: torch.Tensor, dim: int | None = None, keepdim: bool = False) -> torch.Tensor:
+    """The last of the greatest elements, in rows that are cut in slices."""
+    if x.numel() < THREADS * SLICES:
+        return torch.argmax(x, dim, keepdim)
+    last = x.numel() - 1 - torch.argmax(x.flatten().flip(0))
+    return last.view(torch.argmax(x, dim, keepdim).shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("sum", drop_slices(torch.sum)),
+        ("argmax", drop_slices(torch.argmax)),
+        ("argmax", find_last),
+        ("argmin", drop_half(torch.argmin)),
+        ("var", drop_slices(torch.var)),
+        ("any", drop_slices(torch.any)),
+        ("linalg.vector_norm", drop_half(torch.linalg.vector_norm)),
+    ],
+)
+def test_slices_that_are_not_combined_are_missed(name: str, wrong: Call) -> None:
+    op = find_op(name)
+    assert not is_shown_as_given(op, wrong)
+    assert is_shown(COMBINES, op, wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "wrong"),
+    [
+        ("amax", torch.float32, lambda *a, **k: torch.amax(*a, **k).clamp(min=0)),
+        ("amin", torch.float32, lambda *a, **k: torch.amin(*a, **k).clamp(max=0)),
+        ("amax", torch.int64, lambda *a, **k: torch.amax(*a, **k).clamp(min=-(2**31))),
+        ("cummax", torch.float32, lambda *a, **k: (torch.cummax(*a, **k)[0].clamp(min=0), torch.cummax(*a, **k)[1])),
+        ("nn.functional.max_pool2d", torch.float32, lambda *a, **k: pool(*a, **k)),
+    ],
+)
+def test_an_extreme_value_that_starts_from_a_number(name: str, dtype: torch.dtype, wrong: Call) -> None:
+    assert is_shown(IDENTITIES, find_op(name), wrong, dtype)
+
+
+def pool(*args: Any, **named: Any) -> Any:
+    results = torch.nn.functional.max_pool2d(*args, **named)
+    values = results[0] if isinstance(results, tuple) else results
+    return (values.clamp(min=0), *results[1:]) if isinstance(results, tuple) else values.clamp(min=0)
+
+
+def test_every_slice_has_elements_that_count() -> None:
+    rows = make_rows(torch.zeros(1, ROW))
+    tied = rows["of ones and equal extremes"].flatten()
+    extremes = (tied == 2).nonzero().flatten()
+    assert int(extremes[0]) == FIRST > ROW // 2 and FIRST // THREADS % SLICES >= 32
+    single = rows["of zeros but for two"]
+    assert int(single.count_nonzero()) == 2 and int(single.argmax()) == FIRST
+    assert all(row.shape == (1, ROW) for row in rows.values())
+
+
+def test_what_keeps_its_elements_has_no_row_of_slices() -> None:
+    assert not list_samples(COMBINES, find_op("cumsum"))
+    assert not list_samples(COMBINES, find_op("softmax"))
+
+
+def test_integers_are_at_the_ends_of_their_type() -> None:
+    samples = list_samples(IDENTITIES, find_op("amax"), torch.int32)
+    numbers = {int(number) for _, sample in samples for number in sample.input.unique()}
+    assert numbers == {-(2**31), 2**31 - 1} and all(isinstance(sample, SampleInput) for _, sample in samples)

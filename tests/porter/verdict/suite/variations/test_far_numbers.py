@@ -1,0 +1,68 @@
+"""Faults of whole numbers that 32 bits, or a float, take for others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.verdict.suite.variations.far_numbers import FAR_NUMBERS, list_present
+from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given
+
+Call = Callable[..., Any]
+
+
+def ignore(*args: Any, ignore_index: int = -100, **named: Any) -> torch.Tensor:
+    named["ignore_index"] = (ignore_index + 2**31) % 2**32 - 2**31
+    return torch.nn.functional.nll_loss(*args, **named)
+
+
+def is_in(elements: Any, test_elements: Any, **named: Any) -> torch.Tensor:
+    return torch.isin(*(to_float(each) for each in (elements, test_elements)), **named)
+
+
+def to_float(value: Any) -> Any:
+    return value.to(torch.float32) if isinstance(value, torch.Tensor) else float(torch.tensor(value).float())
+
+
+def sort(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+    order = torch.sort(x.float(), *args, **named)[1]
+    return (x.gather(args[0] if args else named.get("dim", -1), order), order) if x.ndim else torch.sort(x, *args)
+
+
+def fill(x: torch.Tensor, mask: torch.Tensor, value: Any) -> torch.Tensor:
+    return torch.masked_fill(x, mask, int(float(value)))
+
+
+def search(boundaries: torch.Tensor, values: Any, **named: Any) -> torch.Tensor:
+    return torch.searchsorted(boundaries.double(), values.double(), **named)
+
+
+def fill_index(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
+    return torch.index_fill(x, dim, index, int(float(value)))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "wrong"),
+    [
+        ("nn.functional.nll_loss", torch.float32, ignore),
+        ("isin", torch.int64, is_in),
+        ("sort", torch.int64, sort),
+        ("masked_fill", torch.int64, fill),
+        ("searchsorted", torch.int64, search),
+        ("index_fill", torch.int64, fill_index),
+    ],
+)
+def test_a_whole_number_that_is_another_in_32_bits_or_as_a_float(name: str, dtype: torch.dtype, wrong: Call) -> None:
+    op = find_op(name)
+    assert not is_shown_as_given(op, wrong, dtype)
+    assert is_shown(FAR_NUMBERS, op, wrong, dtype)
+
+
+def test_numbers_are_far_from_those_that_are_there() -> None:
+    sample = SampleInput(torch.ones(3, 4), args=(torch.tensor([1, 1, 2]),), kwargs={"ignore_index": 0})
+    assert list_present(sample) == [1, 2]
+    assert list_present(SampleInput(torch.ones(3), args=(torch.ones(3),))) == []

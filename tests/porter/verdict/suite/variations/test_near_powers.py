@@ -1,0 +1,62 @@
+"""Faults at sizes beside powers of two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from porter.verdict.suite.variations.near_powers import NEAR_POWERS, SIZES
+from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
+
+Call = Callable[..., Any]
+
+
+def sort(x: torch.Tensor, dim: int = -1, descending: bool = False, **rest: Any) -> Any:
+    """Blocks of 1,024 that are not merged where there are two."""
+    if not x.ndim or not 1024 < x.shape[dim] <= 2048:
+        return torch.sort(x, dim=dim, descending=descending, **rest)
+    parts = [torch.sort(part, dim=dim, descending=descending, **rest) for part in x.split(1024, dim)]
+    return torch.cat([part[0] for part in parts], dim), torch.cat([part[1] for part in parts], dim)
+
+
+def scan(x: torch.Tensor, dim: int, **rest: Any) -> torch.Tensor:
+    """A block of 512 without what comes before it, where it has one element."""
+    sums = torch.cumsum(x, dim, **rest)
+    if x.ndim and x.shape[dim] % 512 == 1 and x.shape[dim] > 1:
+        last = sums.narrow(dim, x.shape[dim] - 1, 1)
+        last.copy_(x.narrow(dim, x.shape[dim] - 1, 1))
+    return sums
+
+
+def add_full(x: torch.Tensor, *args: Any, **named: Any) -> torch.Tensor:
+    """Rows that are as long as a threadgroup, without their last element."""
+    if x.ndim and x.shape[-1] == 1024:
+        x = torch.cat([x[..., :-1], torch.zeros_like(x[..., -1:])], -1)
+    return torch.sum(x, *args, **named)
+
+
+def choose(x: torch.Tensor, k: int, dim: int = -1, *rest: Any, **named: Any) -> Any:
+    return torch.topk(x.narrow(dim, 0, 2048) if x.ndim and x.shape[dim] > 2048 else x, k, dim, *rest, **named)
+
+
+def middle(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+    return torch.median(x[..., :4096] if x.ndim else x, *args, **named)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("sort", sort), ("cumsum", scan), ("sum", add_full), ("topk", choose), ("median", middle)]
+)
+def test_a_size_beside_a_power_of_two(name: str, wrong: Call) -> None:
+    op = find_op(name)
+    assert not is_shown_as_given(op, wrong)
+    assert is_shown(NEAR_POWERS, op, wrong)
+
+
+def test_every_size_is_along_the_first_and_the_last_dimension() -> None:
+    samples = list_samples(NEAR_POWERS, find_op("softmax"))
+    assert {sample.input.shape[-1] for _, sample in samples} >= set(SIZES)
+    assert {sample.input.shape[0] for _, sample in samples} >= set(SIZES)
+    assert {31, 32, 33, 1023, 1025, 2047, 2049, 4095, 4096, 4097} <= set(SIZES)

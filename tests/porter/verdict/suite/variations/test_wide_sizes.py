@@ -1,0 +1,85 @@
+"""Faults that sizes past 16 bits show, and OpInfo's samples do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from porter.verdict.suite.variations.wide_sizes import GRADIENT_ROW, LONG, WIDE_GRADIENTS, WIDE_SIZES
+from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
+
+SHORT = 1 << 16
+Call = Callable[..., Any]
+
+
+def wrap_rows(result: torch.Tensor, split: int) -> torch.Tensor:
+    """A result whose rows, of all dimensions but so many, are computed in place of others by a number of 16 bits."""
+    if not result.numel():
+        return result
+    rows = result.reshape(-1, *result.shape[max(result.ndim - split, 0) :])
+    return rows[torch.arange(len(rows)) % SHORT].reshape(result.shape)
+
+
+def wrap_columns(result: torch.Tensor, split: int) -> torch.Tensor:
+    """A result whose elements along the last dimensions, so many, are those of positions in 16 bits."""
+    if not result.numel():
+        return result
+    rows = result.reshape(*result.shape[: max(result.ndim - split, 0)], -1)
+    return rows[..., torch.arange(rows.shape[-1]) % SHORT].reshape(result.shape)
+
+
+def triangle(x: torch.Tensor, diagonal: int = 0) -> torch.Tensor:
+    rows, columns = torch.arange(x.shape[-2]) % SHORT, torch.arange(x.shape[-1])
+    return torch.where(columns[None] - rows[:, None] >= diagonal, x, 0)
+
+
+def gather(x: torch.Tensor, dim: int, index: torch.Tensor, **rest: Any) -> torch.Tensor:
+    return torch.gather(x, dim, index % SHORT, **rest)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "wrong"),
+    [
+        ("softmax", "", lambda *a, **k: wrap_rows(torch.softmax(*a, **k), 1)),
+        ("cumsum", "", lambda *a, **k: wrap_columns(torch.cumsum(*a, **k), 1)),
+        ("triu", "", triangle),
+        ("gather", "", gather),
+        ("nn.functional.interpolate", "bilinear", lambda *a, **k: wrap_columns(interpolate(*a, **k), 2)),
+        ("nn.functional.max_pool2d", "", lambda *a, **k: pool(*a, **k)),
+        ("native_batch_norm", "", lambda *a, **k: wrap_first(torch.native_batch_norm(*a, **k))),
+        ("arange", "", lambda *a, **k: torch.arange(*a, **k).clamp(max=SHORT)),
+        ("var", "", lambda *a, **k: wrap_rows(torch.var(*a, **k), 0)),
+        ("nn.functional.layer_norm", "", lambda *a, **k: wrap_rows(torch.nn.functional.layer_norm(*a, **k), 1)),
+        ("linalg.vector_norm", "", lambda *a, **k: wrap_rows(torch.linalg.vector_norm(*a, **k), 0)),
+    ],
+)
+def test_a_number_of_16_bits_is_seen(name: str, variant: str, wrong: Call) -> None:
+    dtype = torch.float32
+    op = find_op(name, variant)
+    assert not is_shown_as_given(op, wrong, dtype)
+    assert is_shown(WIDE_SIZES, op, wrong, dtype)
+
+
+def interpolate(*args: Any, **named: Any) -> torch.Tensor:
+    return torch.nn.functional.interpolate(*args, **named)
+
+
+def pool(*args: Any, **named: Any) -> Any:
+    results = torch.nn.functional.max_pool2d(*args, **named)
+    return tuple(wrap_rows(each, 2) for each in results) if isinstance(results, tuple) else wrap_rows(results, 2)
+
+
+def wrap_first(results: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """Pixels of a normalized image, of all channels and images, by a number of 16 bits."""
+    return wrap_rows(results[0], 0), *results[1:]
+
+
+def test_a_weight_is_as_long_as_the_rows_that_it_goes_with() -> None:
+    samples = dict(list_samples(WIDE_GRADIENTS, find_op("nn.functional.layer_norm")))
+    rows, columns = samples["a long first dimension"], samples["a long last dimension"]
+    assert len(rows.input) >= LONG and rows.input.requires_grad
+    assert columns.input.shape[-1] >= GRADIENT_ROW
+    assert list(columns.args[0]) == [columns.input.shape[-1]]
