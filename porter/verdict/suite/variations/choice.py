@@ -19,7 +19,7 @@ from porter.verdict.suite.made_opinfos import list_opinfos, name_opinfos
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.refusals import REFUSALS
 
-MOST_CALLS, MOST_INDIRECT = 5, 2
+MOST_CALLS, MOST_INDIRECT = 5, 1
 TYPES = (torch.float32, torch.int64, torch.bool)
 
 
@@ -53,19 +53,20 @@ def _list_plain(opinfos: OpInfos) -> frozenset[str]:
 
 
 def _take_plainest(full_names: Collection[str]) -> list[str]:
-    """A few of these OpInfos that call the fewest operators."""
-    counted = [(_count_calls(op), full) for op, full, _ in name_opinfos() if full in full_names]
-    return [full for calls, full in sorted(counted) if calls <= MOST_CALLS][:MOST_INDIRECT]
+    """A few of these OpInfos with the fewest tensors, that call the fewest operators."""
+    counted = [(*_count_parts(op), full) for op, full, _ in name_opinfos() if full in full_names]
+    return [full for _, calls, full in sorted(counted) if calls <= MOST_CALLS][:MOST_INDIRECT]
 
 
-def _count_calls(op: OpInfo) -> int:
-    """How many operators the CPU calls for the last sample of an OpInfo."""
+def _count_parts(op: OpInfo) -> tuple[int, int]:
+    """How many tensors the last sample of an OpInfo has, and how many operators the CPU calls for it."""
     dtype = next((each for each in TYPES if each in op.supported_dtypes("cpu")), torch.float16)
     *_, sample = op.sample_inputs("cpu", dtype)
     calls = _Calls()
     with calls, suppress(*REFUSALS):
         op(sample.input, *sample.args, **sample.kwargs)
-    return calls.count
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return sum(isinstance(leaf, torch.Tensor) for leaf in leaves), calls.count
 
 
 def choose_samples(

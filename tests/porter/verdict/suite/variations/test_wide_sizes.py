@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch.testing._internal.common_methods_invocations import op_db
 
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.variations.choice import choose_samples
 from porter.verdict.suite.variations.wide_sizes import GRADIENT_ROW, LONG, WIDE_GRADIENTS, WIDE_SIZES
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
 
@@ -83,3 +87,10 @@ def test_a_weight_is_as_long_as_the_rows_that_it_goes_with() -> None:
     assert len(rows.input) >= LONG and rows.input.requires_grad
     assert columns.input.shape[-1] >= GRADIENT_ROW
     assert list(columns.args[0]) == [columns.input.shape[-1]]
+
+
+def test_attention_does_not_vary_what_it_reaches() -> None:
+    through = ("nn.functional.scaled_dot_product_attention", "softmax", "nn.functional.multi_head_attention_forward")
+    opinfos = OpInfos(Context(bases=("_softmax",), through=through))
+    varied = {op.name for op in op_db if op.full_name in through and choose_samples(opinfos, op, torch.float32, 1)}
+    assert "softmax" in varied and "nn.functional.multi_head_attention_forward" not in varied
