@@ -50,8 +50,12 @@ def _keep_order(source: torch.Tensor, positions: torch.Tensor, dim: int) -> bool
 
 def _count_equal_before(tensor: torch.Tensor, dim: int) -> torch.Tensor:
     """How many elements before one in its row equal it."""
-    rows = tensor.movedim(dim, -1)
-    return _are_equal(rows[..., :, None], rows[..., None, :]).tril(-1).sum(-1).movedim(-1, dim)
+    ordered, order = tensor.movedim(dim, -1).sort(dim=-1, stable=True)
+    at = torch.arange(ordered.shape[-1]).expand(ordered.shape)
+    is_first = torch.ones(ordered.shape, dtype=torch.bool)
+    is_first[..., 1:] = ~_are_equal(ordered[..., 1:], ordered[..., :-1])
+    starts = torch.where(is_first, at, 0).cummax(-1).values
+    return torch.zeros_like(order).scatter(-1, order, at - starts).movedim(-1, dim)
 
 
 def _are_equal(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

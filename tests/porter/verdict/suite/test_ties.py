@@ -77,3 +77,13 @@ def test_results_of_other_kinds_are_not_positions() -> None:
     assert not take_positions(ROW, (values,), (values,))
     assert not take_positions(ROW, (values, positions[0]), (values, positions[0]))
     assert not take_positions(ROW[:, :0], (values[:, :0], positions[:, :0]), (values[:, :0], positions[:, :0]))
+
+
+def test_long_rows_of_equal_elements_are_ranked() -> None:
+    """The square of such a row has no memory."""
+    source = torch.arange(100_003) % 7
+    values, positions = source.float().sort(stable=True)
+    turned = positions.clone()
+    turned[:2] = positions[:2].flip(0)
+    assert take_positions(source.float(), (values, positions), (values, turned))
+    assert not take_positions(source.float(), (values, turned), (values, positions))
