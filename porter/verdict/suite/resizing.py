@@ -148,14 +148,20 @@ def resize_along(
 
 
 def shuffle_values(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of the shape and range of another, of floating elements that all differ; of other types, as it is."""
+    """A tensor of the shape and range of another, of floating elements that all differ; of other types, as it is.
+
+    They are multiples of a power of two: of sums around zero that 32 bits round, no order is nearer than another.
+    """
     values = tensor.detach()
     if not tensor.is_floating_point() or tensor.numel() < 2:
         return tensor
     low, high = float(values.min()), float(values.max())
     count = tensor.numel()
-    order = _count_through((count,), count, torch.int64).to(torch.float64)
-    return order.mul_((high - low) / (count - 1)).add_(low).clamp_(low, high).to(tensor.dtype).reshape(tensor.shape)
+    if high == low:
+        return tensor
+    step = 2.0 ** math.floor(math.log2((high - low) / count))
+    order = _count_through((count,), count, torch.int64).add_(math.ceil(low / step)).to(torch.float64)
+    return order.mul_(step).clamp_(low, high).to(tensor.dtype).reshape(tensor.shape)
 
 
 def count_reduced(op: OpInfo, sample: SampleInput, dim: int) -> int | None:
