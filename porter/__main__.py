@@ -29,11 +29,14 @@ import signal  # noqa: E402
 INTERRUPTED = 130
 # Of what a plan allocates, most is kept until the end: looking for garbage at the usual rate takes a fifth of the time.
 GARBAGE = (2_000_000, 20, 100)
+# Folders of porter's. A process that it starts is in another folder, where a relative path would be another one.
+FOLDERS = ("PORTER_CACHE", "PORTER_STATE", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
 
 
 def main() -> int:
     """Runs one command, ended by Ctrl-C without a traceback: at once while it starts or ends, else by cleaning up."""
     gc.set_threshold(*GARBAGE)
+    os.environ.update({name: os.path.abspath(os.environ[name]) for name in FOLDERS if os.environ.get(name)})  # noqa: PTH100
     try:
         return _run()
     finally:

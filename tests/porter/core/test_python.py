@@ -7,9 +7,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import porter.__main__
 import porter.kernels.script
 from porter.core.progress import ignore
 from porter.core.python import PACKAGES, Program, foreign_module, own_module
@@ -126,3 +128,12 @@ def test_a_script_becomes_a_check_that_runs_in_any_folder(hostile: Path, monkeyp
     done = run(Program((*command[:-1], "--help"), environment, PACKAGES), hostile)
     assert done.returncode == 0 and "kernel check" in done.stdout, done.stderr
     assert list_sprung(hostile) == []
+
+
+def test_a_relative_folder_is_the_same_one_in_each_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PORTER_CACHE", "a cache")
+    monkeypatch.setattr("porter.cli.main", lambda: 0)
+    monkeypatch.setattr("porter.__main__.gc", SimpleNamespace(set_threshold=lambda *_: None, freeze=lambda: None))
+    assert porter.__main__.main() == 0
+    assert own_module("told").environment["PORTER_CACHE"] == str(tmp_path / "a cache")
