@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from porter.core.dtypes import Kind
-from porter.loops.expressions import Expr, Op, ReductionKind, find_reductions, walk
+from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, find_reductions, walk
 from porter.loops.fusion import Shape
 from porter.loops.host_values import Binary, Constant, HostValue, Named, Number, Operator
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, SymbolicProgram
@@ -47,13 +47,42 @@ def _are_alike(programs: Programs, names: Sequence[str]) -> bool:
 
 def compute_of_nothing(programs: Programs) -> dict[int, Number]:
     """What each result has of a row without elements: all of them, if no case differs and none is infinite."""
-    found: dict[int, list[Number | None]] = {}
-    for case in programs.cases:
-        for index, value in _list_stored(case):
-            found.setdefault(index, []).append(_compute(value))
-    made = {index: values[0] for index, values in found.items() if len({repr(each) for each in values}) == 1}
-    known = {index: value for index, value in made.items() if value is not None and not math.isinf(value)}
-    return known if len(known) == len(found) else {}
+    values = [[(index, _compute(value)) for index, value in _list_stored(case)] for case in programs.cases]
+    known = _keep_known(values)
+    return known if len(known) == len({index for case in values for index, _ in case}) else {}
+
+
+def compute_without(programs: Programs, tensor: str) -> dict[int, Number]:
+    """What results have where a tensor has no elements, of those that are reductions of it: others are left out.
+
+    A result that has elements then is of rows that have none. A reduction of other tensors alone may have some.
+    """
+    values = [
+        [(index, _compute(value) if _reduces(case, value, tensor) else None) for index, value in _list_stored(case)]
+        for case in programs.cases
+    ]
+    return _keep_known(values)
+
+
+def _keep_known(cases: Sequence[Sequence[tuple[int, Number | None]]]) -> dict[int, Number]:
+    """The values that results have in all cases alike, if they are known and finite, or NaN."""
+    values: dict[int, set[str]] = {}
+    last: dict[int, Number | None] = {}
+    for index, value in (each for case in cases for each in case):
+        values.setdefault(index, set()).add(repr(value))
+        last[index] = value
+    return {
+        index: value
+        for index, value in last.items()
+        if len(values[index]) == 1 and value is not None and not math.isinf(value)
+    }
+
+
+def _reduces(case: SymbolicProgram, value: Expr, tensor: str) -> bool:
+    """Whether all reductions of a value, and there are some, are of elements of a tensor."""
+    reductions = find_reductions(value)
+    memory = [{load.attribute for load in walk(each) if isinstance(load.attribute, Buffer)} for each in reductions]
+    return bool(memory) and all(any(case.roles[b] == ArgumentBuffer(tensor) for b in each) for each in memory)
 
 
 def _list_stored(case: SymbolicProgram) -> list[tuple[int, Expr]]:

@@ -6,13 +6,14 @@ A result that is not asked for, and an argument that is not given, are not writt
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from porter.core.dtypes import BOOL
+from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Op, intern, number, select, walk
 from porter.loops.fusion import Store
-from porter.loops.host_values import Arguments, Given, Named, Number, list_names
+from porter.loops.host_values import Arguments, Given, HostValue, Named, Number, SizeProduct, list_names, substitute
 from porter.loops.instances import find_flag
 from porter.loops.naming import name_number
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicNest, SymbolicProgram, Temporary
@@ -62,6 +63,53 @@ def allow_left_out(program: SymbolicProgram, tensors: Sequence[str], neutral: Ma
         for each in program.nests
     ]
     return replace(program, nests=tuple(nests), numbers=tuple(numbers))
+
+
+def allow_unasked(program: SymbolicProgram, results: Collection[str], mask: str) -> SymbolicProgram:
+    """The program for calls that leave out any of some results too; the argument `mask` has a flag for each result.
+
+    Code that runs no graph for such calls has none to record, and returns results unwritten. Raises PTR361 for a result
+    that others are computed from, or that sizes are taken of.
+    """
+    for role in list(dict.fromkeys(program.roles.values())):
+        name = _name(role)
+        is_known = any(name not in call.tensors for call in program.calls)
+        if not isinstance(role, ResultBuffer) or name not in results or is_known:
+            continue
+        counted = _count_by_arguments(program, name)
+        if counted is None or list_read(counted, [name]):
+            what = f"all recorded calls of {program.name} ask for result {role.index}"
+            raise PorterError("PTR361", what, hint="See docs/errors/PTR361.md.")
+        program = allow_left_out(counted, [name], {})
+        program = replace(program, calls=(*program.calls, _leave_out(program.example, name, mask, role.index)))
+    return program
+
+
+def _leave_out(call: Arguments, result: str, mask: str, at: int) -> Arguments:
+    """A call that does not ask for one of its results."""
+    flags = call.others.get(mask)
+    asked = tuple(bool(each) and i != at for i, each in enumerate(flags)) if isinstance(flags, tuple) else flags
+    tensors = {name: value for name, value in call.tensors.items() if name != result}
+    return replace(call, tensors=tensors, others={**call.others, mask: asked})
+
+
+def _count_by_arguments(program: SymbolicProgram, result: str) -> SymbolicProgram | None:
+    """The program whose kernels run over the sizes of an argument where they did over those of a result that always has
+    the same; None if there is no such argument, or if kernels take sizes of the result.
+    """
+    arguments = (name for name in program.example.tensors if not _is_result(name))
+    alike = next((name for name in arguments if _have_one_shape(program, name, result)), result)
+    count: dict[HostValue, HostValue] = {SizeProduct(result): SizeProduct(alike)}
+    nests = tuple(replace(each, rows=substitute(each.rows, count)) for each in program.nests)
+    numbers = [each.value for each in program.numbers if not isinstance(each.value, Given)]
+    is_needed = any(result in list_names(each) for each in (*numbers, *(nest.rows for nest in nests)))
+    return None if is_needed else replace(program, nests=nests)
+
+
+def _have_one_shape(program: SymbolicProgram, one: str, other: str) -> bool:
+    """Whether every call has both tensors, of the same shape."""
+    pairs = [(call.tensors.get(one), call.tensors.get(other)) for call in program.calls]
+    return all(a and b and a.shape == b.shape for a, b in pairs)
 
 
 def _guard(store: Store, program: SymbolicProgram, flags: Mapping[str, Named], neutral: Mapping[str, Number]) -> Store:

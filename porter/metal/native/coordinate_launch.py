@@ -26,8 +26,8 @@ def write_map_launch(
 ) -> Launch:
     """Launches a kernel; `views` are variables that have the elements of a tensor in the shape that is walked."""
     writer = _Writer(found, kernel, names, views, body)
-    lines = [*writer.start(), *writer.numbers(), *writer.encode()]
-    return Launch("\n".join(lines), frozenset(writer.headers()))
+    lines = [*writer.prepare(), *writer.numbers(), *writer.encode()]
+    return Launch("\n".join(lines), frozenset(writer.headers()), writer.start())
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,15 @@ class _Writer:
         dim = self.names.variable(self.found.argument)
         return re.search(rf"\b{dim} = (?:at::)?maybe_wrap_dim\({dim},", self.body) is not None
 
-    def start(self) -> Iterator[str]:
+    def start(self) -> str:
+        """The statement that gives the result what it has where nothing is written, if the function has not."""
+        found, result = self.found, self.names.variable(RESULT)
+        if found.writes and not found.start:
+            return "" if self._is_zeroed() else f"{result}.zero_();"
+        source = self.names.variable(found.start) if found.start else result
+        return f"{result}.copy_({source});" if source != result else ""
+
+    def prepare(self) -> Iterator[str]:
         """What the result has where nothing is written, and what is written in its type."""
         found, result = self.found, self.names.variable(RESULT)
         if self._is_converted(found.source):
@@ -93,10 +101,8 @@ class _Writer:
             yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
         if found.averaged:
             yield from self._average()
-        if found.writes and not found.start and not self._is_zeroed():
-            yield f"{result}.zero_();"
-        elif found.start and self.names.variable(found.start) != result:
-            yield f"{result}.copy_({self.names.variable(found.start)});"
+        if start := self.start():
+            yield start
         if self._sums():
             yield f"const auto {self._sums()} = {result}.to(toOpMathType({result}.scalar_type()));"
 

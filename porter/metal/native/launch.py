@@ -13,7 +13,8 @@ from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
 from porter.loops.host_values import Given, HostValue, Named, Scalar, list_scalars, substitute
 from porter.loops.optional import find_flag_of
-from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
+from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram, Temporary
+from porter.metal.expression import parenthesize
 from porter.metal.native.body_locals import find_locals, is_contiguous, list_locals, use_variables
 from porter.metal.native.given_results import find_given, write_aliases, write_type_check
 from porter.metal.native.host_values import Names, list_headers, write_value
@@ -45,10 +46,19 @@ _PASSED = ("int", "SymInt", "float")  # the types of arguments that a kernel is 
 
 @dataclass(frozen=True)
 class Launch:
-    """Statements of host code, and the headers that they need beside OperationUtils.h."""
+    """Statements of host code, and the headers that they need beside OperationUtils.h.
+
+    `start` is the one of them that gives a result what it has where no kernel writes: nothing where kernels write all
+    of it, or the function has done so.
+    """
 
     text: str
     headers: frozenset[str]
+    start: str = ""
+
+    def __post_init__(self) -> None:
+        if self.start not in ("", *self.text.splitlines()):
+            raise ValueError(f"`{self.start}` is no statement of the launch")
 
 
 def write_launch(
@@ -262,9 +272,12 @@ class _Writer:
 
     def threads(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
         """Variables for the threads of rows that slices are taken of."""
-        for kernel, count in zip(kernels, rows, strict=True):
+        for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
             if kernel.partials:
-                yield from write_threads(self._slice(kernel, count, len(kernels) == 1))
+                sliced = self._slice(kernel, count, len(kernels) == 1)
+                if self._may_lack_rows(i):  # threads are shared by rows
+                    sliced = replace(sliced, rows=f"std::max<int64_t>({sliced.rows}, 1)")
+                yield from write_threads(sliced)
 
     def _slice(self, kernel: NativeKernel, rows: HostValue, is_only: bool) -> SlicedRows:
         written = [each for each in kernel.buffers if isinstance(self.program.roles[each], ResultBuffer | Temporary)]
@@ -285,18 +298,34 @@ class _Writer:
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
             guards = self._guards(i)
             if guards:
-                yield f"if ({' || '.join(guards)}) {{"
+                yield f"if ({guards}) {{"
             yield from self._encode_one(kernel, count, "PSO" if len(kernels) == 1 else f"{_camel(kernel.name)}PSO", i)
             if guards:
                 yield "}"
         yield "}"
         yield "});"
 
-    def _guards(self, at: int) -> list[str]:
-        """The variables one of which is true if a kernel has anything to store; none of one that always has."""
+    def _guards(self, at: int) -> str:
+        """The condition under which a kernel has anything to store; nothing of one that always has."""
         stores = self.program.nests[at].nest.stores
-        guards = [self._number(each.guard) for each in stores if each.guard]
-        return list(dict.fromkeys(guards)) if len(guards) == len(stores) else []
+        flags = list(dict.fromkeys(self._number(each.guard) for each in stores if each.guard))
+        guarded = " || ".join(flags) if all(each.guard for each in stores) else ""
+        if not self._may_lack_rows(at):
+            return guarded
+        has_rows = f"{parenthesize(self._value(self.program.nests[at].rows))} > 0"
+        either = f"({guarded})" if len(flags) > 1 else guarded
+        return f"{either} && {has_rows}" if guarded else has_rows
+
+    def _may_lack_rows(self, at: int) -> bool:
+        """Whether a kernel may have no rows where the function launches others: these are of other rows, for results
+        that there are in any case.
+        """
+        writing = [each for each in self.program.nests if self._stores_results(each)]
+        return self.program.nests[at] in writing and len({each.rows for each in writing}) > 1
+
+    def _stores_results(self, symbolic: SymbolicNest) -> bool:
+        roles = (self.program.roles[store.buffer] for store in symbolic.nest.stores)
+        return any(isinstance(role, ResultBuffer) for role in roles)
 
     def _all_fit(self, kernels: Sequence[NativeKernel]) -> str:
         written = [self._tensor(each) for each in self._written(kernels)]

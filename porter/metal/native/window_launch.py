@@ -21,7 +21,8 @@ def write_window_launch(found: Window, kernel: MapKernel, names: Names, body: st
     """Launches a kernel; `body` is the rest of the function."""
     writer = _Writer(found, kernel, names, body)
     context = (CONTEXT,) if found.adds else ()
-    return Launch("\n".join((*writer.start(), *writer.encode())), frozenset((PROFILER, INDEX_MATH, *context)))
+    lines = (*writer.prepare(), *writer.encode())
+    return Launch("\n".join(lines), frozenset((PROFILER, INDEX_MATH, *context)), writer.start())
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,18 @@ class _Writer:
     names: Names
     body: str
 
-    def start(self) -> Iterator[str]:
+    def start(self) -> str:
+        """The statement that gives the result what it has where nothing is added."""
+        return f"{self.names.variable(RESULT)}.zero_();" if self.found.adds else ""
+
+    def prepare(self) -> Iterator[str]:
         """What has to hold of types, what the result has where nothing is added, and strides that may be left out."""
         if self.found.gradient:
             source = self.names.variable(self.found.source)
             yield from write_agreement(self.names.variable(self.found.gradient), source, self.body)
         if self.found.adds:
             yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
-            yield f"{self.names.variable(RESULT)}.zero_();"
+            yield self.start()
         if self._list(self.found.stride) is None:
             stride = self.names.variable(self.found.stride)
             listed = zip(self._list(self.found.size) or (), (f"{stride}[0]", f"{stride}.back()"), strict=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from porter.languages.brackets import split_at_commas
 
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
+_LISTED = re.compile(r"(?:std::(?:make_tuple|forward_as_tuple|tie)|std::tuple\s*<.*>|)\s*[({](.*)[)}]", re.S)
 _CONVERTED = re.compile(r"(\w+)(?:\.to\([\w.:()]+\))?")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
 
@@ -47,7 +48,7 @@ def read_returned(body: str) -> list[str]:
     if match is None:
         return []
     value = match[1].strip()
-    listed = re.fullmatch(r"(?:std::make_tuple|std::tuple\s*<.*>|)\s*[({](.*)[)}]", value, re.S)
+    listed = _LISTED.fullmatch(value)
     parts = split_at_commas(listed[1]) if listed else [value]
     moved = [re.sub(r"^std::move\((\w+)\)$", r"\1", part) for part in parts]
     return moved if all(re.fullmatch(r"\w+", part) for part in moved) else []

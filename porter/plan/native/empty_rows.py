@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
-from porter.languages.liveness import list_declared
-from porter.languages.statements import Statement, read_statements
+from porter.languages.scopes import bring_declarations
+from porter.languages.statements import Statement, name_tokens, read_statements
 from porter.loops.empty_rows import compute_of_nothing, find_reduced
-from porter.loops.host_values import Number
 from porter.loops.program import Programs
 from porter.metal.native.host_values import Names
 from porter.plan.native.body import LAUNCH
 from porter.plan.native.early_return import write_return
+from porter.plan.native.result_returns import write_fill
 
 _EMPTY = re.compile(r"\(?\s*(\w+)\.numel\(\) == 0\s*\)?")
 
@@ -35,33 +34,40 @@ def fill_of_nothing(body: str, programs: Programs, names: Names, before: str = "
         return body.replace(LAUNCH, f"{left}{LAUNCH}")
     found = [each for outer in read_statements(body) for each in outer.walk() if _leaves(each, body, given, results)]
     for each in reversed(found):
-        leave = each.body[0]
-        text = "\n".join((*fills, body[leave.start : leave.end]))
-        text = text if each.inner else f"{{\n{text}\n}}"
-        body = body[: leave.start] + text + body[leave.end :]
+        body = _put_before_return(body, each, fills)
     return body
 
 
-def start_of_nothing(body: str, launch: str, result: str) -> str:
+def start_of_nothing(body: str, start: str, result: str) -> str:
     """A body that gives a result what it has where nothing is written to it, before it returns as there is nothing.
 
-    `launch` does that before its kernels. Of an empty result, or of one that has its elements already, nothing is left.
+    `start` is the statement of the launch that does so. Of an empty result, or of one that has its elements already,
+    nothing is left. Where a return stands before the declaration of what `start` reads, that goes with it; where it
+    stands before the result's own, there is nothing to return yet.
     """
-    start = re.search(rf"^{result}\.(?:copy_\((\w+)\)|zero_\(\));$", launch, re.M)
-    if start is None:
+    if not start:
         return body
-    found = [each for outer in read_statements(body) for each in outer.walk()]
-    for each in reversed([each for each in found if _leaves_unwritten(each, body, {result, start[1] or result})]):
-        leave = each.body[0]
-        text = f"{start[0]}\n{body[leave.start : leave.end]}"
-        body = body[: leave.start] + (text if each.inner else f"{{\n{text}\n}}") + body[leave.end :]
+    used = {token.text for token in name_tokens(start)}
+    statements = [inner for outer in read_statements(body) for inner in outer.walk()]
+    for statement in reversed([each for each in statements if _leaves_unwritten(each, body, used)]):
+        leave = statement.body[0]
+        lacking = bring_declarations(body, leave.start, used - {result})
+        if lacking is not None and bring_declarations(body, leave.start, {result}) == []:
+            body = _put_before_return(body, statement, (*lacking, start))
     return body
+
+
+def _put_before_return(body: str, statement: Statement, lines: Sequence[str]) -> str:
+    """A body with statements before the return that is all of an `if`."""
+    leave = statement.body[0]
+    text = "\n".join((*lines, body[leave.start : leave.end]))
+    return body[: leave.start] + (text if statement.inner else f"{{\n{text}\n}}") + body[leave.end :]
 
 
 def _leaves_unwritten(statement: Statement, body: str, known: Set[str]) -> bool:
     """Whether a statement only returns, where an operand may be empty and these are not."""
     asked = _list_asked(statement, body)
-    return bool(asked) and "" not in asked and not asked <= known and known.isdisjoint(_list_later(statement, body))
+    return bool(asked) and "" not in asked and not asked <= known
 
 
 def _list_asked(statement: Statement, body: str) -> set[str]:
@@ -80,24 +86,11 @@ def _write_fills(programs: Programs, names: Names) -> Iterator[str]:
         variable = names.variables.get(f"result{index}")
         if variable is None or variable in names.optional:
             return
-        yield f"{variable}.{_write_fill(value)};"
-
-
-def _write_fill(value: Number) -> str:
-    if value == 0:
-        return "zero_()"
-    return f"fill_({'std::numeric_limits<double>::quiet_NaN()' if math.isnan(value) else f'{value:g}'})"
+        yield f"{variable}.{write_fill(value)};"
 
 
 def _leaves(statement: Statement, body: str, given: str, results: Set[str]) -> bool:
     """Whether a statement only returns, where an operand or one of the results, which there are by then, is empty."""
     asked = _list_asked(statement, body)
     is_asked = given in asked and asked <= {given, *results}
-    return is_asked and results.isdisjoint(_list_later(statement, body))
-
-
-def _list_later(statement: Statement, body: str) -> Iterator[str]:
-    """The variables that are declared after a statement."""
-    later = (each for outer in read_statements(body) for each in outer.walk() if each.start >= statement.end)
-    for each in later:
-        yield from list_declared(body[each.start : each.end])
+    return is_asked and bring_declarations(body, statement.body[0].start, results) == []

@@ -17,7 +17,7 @@ from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.loops.coordinates import CoordinateMap
-from porter.loops.optional import name_flags
+from porter.loops.optional import allow_unasked, name_flags
 from porter.loops.program import NotLooped, Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
@@ -46,6 +46,7 @@ from porter.plan.native.files import (
 from porter.plan.native.made_results import make_results
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
+from porter.plan.native.result_returns import find_mask, keep_unwritten, may_lack
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, list_leads
@@ -160,6 +161,9 @@ def _port_row(
     fork = port.draft.fork
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, target)
+    if mask := find_mask(names):
+        unasked = [name for name, variable in names.variables.items() if may_lack(target.body, variable)]
+        programs = replace(programs, cases=tuple(allow_unasked(case, unasked, mask) for case in programs.cases))
     programs = prepare(programs)
     results = {name: variable.strip("_") for name, variable in names.variables.items()}
     named = [name_flags(each, results) for each in programs.cases]
@@ -193,7 +197,8 @@ def _port_row(
     refuse_unseen_types(programs, row.function)
     launch, limits = check_ranks(programs, launched, known, launch)
     launch = expanded.begin(launch)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, list_counted(programs), names)])
+    counted = list_counted(programs)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, counted, names, programs)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
@@ -240,8 +245,8 @@ def _port_form(
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch.text}"))
     text, limits = check_ranks(programs, names, body, launch.text)
     counted = list_walked(found)
-    body = start_of_nothing(body, launch.text, names.variables.get("result0", ""))
-    draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted, names)])
+    body = start_of_nothing(body, launch.start, names.variables.get("result0", ""))
+    draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted, names, programs)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
     if not is_there:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, written.source))
@@ -264,8 +269,7 @@ def _port_own(
     made = form.launch(names, body)
     refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{made.text}"))
     text, limits = check_ranks(programs, names, body, made.text)
-    body = start_of_nothing(body, made.text, names.variables.get("result0", ""))
-    draft = port.draft.apply([_edit_function(port.draft, target, body, text, form.counted, names)])
+    draft = port.draft.apply([_edit_function(port.draft, target, body, text, form.counted, names, programs)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
     port = replace(port, notes=(*port.notes, *limits))
     if written in port.kernels:
@@ -350,12 +354,19 @@ def _format(fork: Checkout, file: str, kernel: NativeKernel) -> WrittenKernel:
 
 
 def _edit_function(
-    draft: Draft, target: Target, body: str, launch: str, counted: Collection[str], names: Names
+    draft: Draft,
+    target: Target,
+    body: str,
+    launch: str,
+    counted: Collection[str],
+    names: Names,
+    programs: Programs,
 ) -> Edit:
     """The edit of the function that ran the graph."""
     source = parse_source(target.file, draft.fork.read(target.file))
     function = target.function
-    made = return_early(body, replace(target, variables=names.variables), counted).replace(LAUNCH, f"{launch}\n")
+    made = return_early(body, replace(target, variables=names.variables), counted)
+    made = keep_unwritten(made, names, programs).replace(LAUNCH, f"{launch}\n")
     if not sees_helpers(source, function.start) and not re.search(r"using namespace (?:at::native::)?mps;", made):
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]

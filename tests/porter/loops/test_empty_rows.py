@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from porter.core.dtypes import BOOL, FLOAT, INT
-from porter.loops.empty_rows import compute_of_nothing, find_reduced
+from porter.loops.empty_rows import compute_of_nothing, compute_without, find_reduced
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, call, cast, intern, number
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Named, Operator, Scalar, Size, TensorValue
@@ -110,3 +110,12 @@ def test_rows_of_what_is_written_are_not_known() -> None:
     found = programs(SUM)
     written = replace(found.cases[0], roles={**found.cases[0].roles, INPUT: ResultBuffer(1)})
     assert find_reduced(replace(found, cases=(written,))) is None
+
+
+def test_what_reductions_of_a_tensor_without_elements_are() -> None:
+    assert compute_without(programs(SUM), "self") == {0: 0}
+    assert compute_without(programs(SUM), "other") == {}  # which may have elements
+    assert compute_without(programs(SUM, reduce(ReductionKind.PRODUCT)), "self") == {}  # cases differ
+    element = intern(Op.LOAD, (integer(0),), FLOAT, INPUT)
+    assert compute_without(programs(element), "self") == {}  # no reduction: there is none of it
+    assert compute_without(programs(reduce(ReductionKind.MAX)), "self") == {}

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from porter.loops.host_values import Arguments, Constant, Given, Size, TensorValue
+import pytest
+
+from porter.core.errors import PorterError
+from porter.loops.host_values import Arguments, Constant, Given, Named, Size, SizeProduct, TensorValue
 from porter.loops.instances import instantiate
-from porter.loops.optional import allow_left_out, drop_unread, find_flag_of, join_flags, list_left_out, list_read
+from porter.loops.optional import (
+    allow_left_out,
+    allow_unasked,
+    drop_unread,
+    find_flag_of,
+    join_flags,
+    list_left_out,
+    list_read,
+)
 from porter.loops.program import Temporary
 from porter.loops.program_printing import program_lines
 from tests.porter.plan.native import fork, left_out
@@ -74,3 +85,38 @@ def test_memory_that_nothing_reads_is_not_written() -> None:
 def test_a_flag_is_whether_a_call_has_the_tensor() -> None:
     flag = next(each for each in left_out.centered().cases[0].numbers if each.name == "has_weight")
     assert flag.value == Given("weight")
+
+
+def test_a_result_that_every_recorded_call_asks_for_has_a_flag_of_its_own() -> None:
+    program = allow_unasked(left_out.whole(), ["result0", "result1"], "mask")
+    guards = [store.guard and store.guard.name for store in program.nests[0].nest.stores]
+    assert guards == ["has_output", "has_output1", None]
+    assert [find_flag_of(program, f"result{i}") for i in range(2)] == [
+        each for each in program.numbers if isinstance(each.value, Given)
+    ]
+    assert [(tuple(each.tensors), each.others["mask"]) for each in program.calls[-2:]] == [
+        (("self", "weight", "total", "result1"), (False, True)),
+        (("self", "weight", "total", "result0"), (True, False)),
+    ]
+
+
+def test_a_result_that_is_always_there_or_that_some_calls_leave_out_stays() -> None:
+    program = left_out.whole()
+    assert allow_unasked(program, [], "mask") == program
+    known = left_out.centered().cases[0]
+    assert allow_unasked(known, ["result1"], "mask") == known
+
+
+def test_rows_are_counted_by_an_argument_where_the_result_may_be_left_out() -> None:
+    program = left_out.whole()
+    nest = replace(program.nests[0], rows=SizeProduct("result0"))
+    counted = allow_unasked(replace(program, nests=(nest,)), ["result0"], "mask")
+    assert counted.nests[0].rows == SizeProduct("self")
+
+
+def test_a_result_whose_sizes_kernels_take_is_refused() -> None:
+    program = left_out.whole()
+    number = Named("width", Size("result0", Constant(1)), 7)
+    with pytest.raises(PorterError, match="all recorded calls of centered ask for result 0") as refused:
+        allow_unasked(replace(program, numbers=(*program.numbers, number)), ["result0"], "mask")
+    assert refused.value.code == "PTR361"
