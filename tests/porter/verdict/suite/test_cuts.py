@@ -82,3 +82,38 @@ def test_a_kernel_of_the_cpu_that_reaches_beyond_its_operands_is_not_believed() 
         stay_inside(read_beyond)(whole, buffer[:2])
     with pytest.raises(ValueError, match="beyond its operands"):
         stay_inside(write_beyond)(whole, buffer[:2])
+
+
+def _update_beyond(x: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+    """What a running mean has of NaN is NaN again, and no result depends on it."""
+    mean.as_strided((len(x),), (1,)).mul_(0.9).add_(0.1 * x)
+    return x * 2
+
+
+def _compare_beyond(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """No number is equal to NaN, nor is it greater."""
+    return x + (other.as_strided((len(x),), (1,)) > 0.5).sum()
+
+
+def _write_what_is_beyond(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """An operand gets what a result does not show."""
+    x.copy_(other.as_strided((len(x),), (1,)))
+    return other * 2
+
+
+@pytest.mark.parametrize("kernel", [_update_beyond, _compare_beyond, _write_what_is_beyond])
+def test_what_nan_beyond_an_operand_does_not_show_is_seen(kernel: Any) -> None:
+    whole = torch.zeros(3)
+    stay_inside(kernel)(whole, torch.zeros(3))
+    with pytest.raises(ValueError, match="beyond its operands"):
+        stay_inside(kernel)(whole, torch.zeros(2))
+    assert not list(keep_computed(stay_inside(kernel), cut_operands(make(whole, torch.zeros(3)))))[1:]
+
+
+def test_a_running_mean_that_is_cut_is_no_sample_of_a_normalization() -> None:
+    def normalize(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.batch_norm(x, mean, var, training=True)
+
+    sample = make(torch.randn(4, 5, 3), torch.zeros(5), torch.ones(5))
+    labels = [label for label, _ in keep_computed(stay_inside(normalize), cut_operands(sample))]
+    assert not [label for label in labels if not label.startswith("tensor 0")]
