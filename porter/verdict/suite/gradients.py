@@ -42,7 +42,7 @@ class Gradients(Consistency):
         where that has other layouts than what the device gets.
         """
         want, wanted_from = run_forward(op, dense or sample)
-        mirrored = _mirror(sample, device)
+        mirrored = mirror_sample(sample, device)
         before = counters.read_kernels()
         try:
             with execution.device_context():
@@ -79,7 +79,7 @@ class Gradients(Consistency):
     def reach(self, op: OpInfo, sample: SampleInput, device: str) -> None:
         """Runs a sample forward and backward on the device alone: upstream's own test compares it."""
         with execution.device_context():
-            got, got_from = run_forward(op, _mirror(sample, device))
+            got, got_from = run_forward(op, mirror_sample(sample, device))
             self.elements += count_computed_elements(got, got_from)
             if got:
                 torch.autograd.grad(got, got_from, list(map(torch.ones_like, got)), allow_unused=True)
@@ -144,7 +144,7 @@ def _exact_slopes(op: OpInfo, sample: SampleInput, seeds: list[torch.Tensor]) ->
     return torch.autograd.grad(outputs, inputs, [compare.widen(seed) for seed in seeds], allow_unused=True)
 
 
-def _mirror(sample: SampleInput, device: str) -> SampleInput:
+def mirror_sample(sample: SampleInput, device: str) -> SampleInput:
     args, kwargs = samples.mirror(sample.args, device), samples.mirror(sample.kwargs, device)
     return SampleInput(samples.mirror(sample.input, device), args=args, kwargs=kwargs)
 

@@ -47,13 +47,12 @@ def list_sizes(sample: SampleInput) -> list[int]:
 
 
 def put_beyond(sample: SampleInput, place: Place, size: int) -> list[tuple[str, SampleInput]]:
-    """The sample with one index just beyond either end of a dimension of this size, or before its first element, with
-    names for messages.
+    """The sample with one index just beyond either end of a dimension of this size, with names for messages.
 
     That is where a kernel without a guard reaches memory that is not its tensor's. The CPU refuses the sample if that
     is the dimension that is meant.
     """
-    return [(f"{place} with {each} of {size}", _put_first(sample, place, each)) for each in (size, -size - 1, -1)]
+    return [(f"{place} with {each} of {size}", _put_first(sample, place, each)) for each in (size, -size - 1)]
 
 
 def put_at_ends(sample: SampleInput, place: Place, size: int) -> list[tuple[str, SampleInput]]:

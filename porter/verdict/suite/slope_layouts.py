@@ -49,7 +49,7 @@ def vary_seeds(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, Seeds]]:
     dense = make_seeds(run_forward(op, sample)[0])
     for name, change in SEEDS.items():
         seeds = [change(each) for each in dense]
-        if any(map(_differ, seeds, dense)) and _is_differentiated(op, sample, seeds):
+        if any(map(_differ, seeds, dense)) and is_differentiated(op, sample, seeds):
             yield name, seeds
 
 
@@ -60,7 +60,7 @@ def vary_operands(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, Sample
     """
     for name, change in OPERANDS.items():
         varied = sample.transform(lambda value, change=change: _change_leaf(value, change))
-        if _has_other_layout(sample, varied) and _is_differentiated(op, varied, None):
+        if _has_other_layout(sample, varied) and is_differentiated(op, varied, None):
             yield name, varied
 
 
@@ -79,7 +79,7 @@ def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
     return (one.stride(), one.storage_offset()) != (other.stride(), other.storage_offset())
 
 
-def _is_differentiated(op: OpInfo, sample: SampleInput, seeds: Seeds | None) -> bool:
+def is_differentiated(op: OpInfo, sample: SampleInput, seeds: Seeds | None) -> bool:
     """Whether the CPU has gradients of a sample, and does not refuse to make them."""
     try:
         outputs, inputs = run_forward(op, sample)

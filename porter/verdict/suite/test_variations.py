@@ -19,6 +19,7 @@ from porter.verdict.suite.context import get_context
 from porter.verdict.suite.elementwise import Elementwise
 from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
 from porter.verdict.suite.overloads import call_overload
+from porter.verdict.suite.sums import Sums
 from porter.verdict.suite.variations import VARIATIONS
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
@@ -26,11 +27,12 @@ OPINFOS = opinfos(get_context())
 FORWARD = OPINFOS.select("mps_ops_modifier")
 BACKWARD = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
 CALLING = [*FORWARD, *(op for op in BACKWARD if op.formatted_name not in {each.formatted_name for each in FORWARD})]
+SLOPES = (Expectation.GRADIENTS, Expectation.SUMS)
 # Samples whose first was made to see whether there are any: the test goes on with them.
 _pending: dict[tuple[str, str, torch.dtype], Iterator[Varied]] = {}
 
 
-class TestVariations(Elementwise):
+class TestVariations(Elementwise, Sums):
     """Runs the samples of one variation on both devices."""
 
     opinfos = OPINFOS
@@ -50,14 +52,17 @@ class TestVariations(Elementwise):
                 for label, sample in varied:
                     with self.asking(), suppress(Refused):
                         self.edges(op, dtype, sample, device, f"{label}: ")
-        elif variation.expectation is Expectation.GRADIENTS:
+        elif variation.expectation in SLOPES:
             with self.count_calls(dtype, op, slopes=True):
                 for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
                     with self.asking():
                         self.reach(op, sample, device)
                 for label, sample in varied:
                     with self.asking():
-                        self.match_slopes(op, dtype, sample, device, f"{label}: ")
+                        if variation.expectation is Expectation.SUMS:
+                            self.match_sums(op, sample, device, f"{label}: ")
+                        else:
+                            self.match_slopes(op, dtype, sample, device, f"{label}: ")
         else:
             with self.count_calls(dtype, op):
                 every = varied if variation.calls_overloads else OPINFOS.put_after_given(op, dtype, varied)
@@ -83,7 +88,7 @@ def _make_test(variation: Variation) -> Callable[..., None]:
         self.run_variation(variation, device, dtype, op)
 
     test.__name__ = f"test_{variation.name}"
-    slopes = variation.expectation is Expectation.GRADIENTS
+    slopes = variation.expectation in SLOPES
     dtypes = variation.dtypes or (OPINFOS.grad_dtypes if slopes else OPINFOS.dtypes)
     supported = {"dtypes": OpDTypes.supported_backward} if slopes else {}
     ops = CALLING if variation.calls_overloads else BACKWARD if slopes else FORWARD

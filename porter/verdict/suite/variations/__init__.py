@@ -7,10 +7,12 @@ with a `Variation`, and its name in `VARIATIONS`.
 from __future__ import annotations
 
 from porter.verdict.suite.variations import (
+    asked_gradients,
     channels_last,
     combines,
     far_numbers,
     index_types,
+    many_addends,
     near_powers,
     omitted_arguments,
     outs,
@@ -22,6 +24,8 @@ from porter.verdict.suite.variations import (
 from porter.verdict.suite.variations.variation import Variation
 
 VARIATIONS: tuple[Variation, ...] = (
+    asked_gradients.ASKED_GRADIENTS,
+    many_addends.MANY_ADDENDS,
     channels_last.CHANNELS,
     index_types.INDEX_TYPES,
     index_types.SLOPES_BY_INDEX_TYPES,

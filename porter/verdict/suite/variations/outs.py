@@ -16,13 +16,12 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.layouts import OFFSET
-from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.overloads import Call, Overload, call_overload, name_row, record_calls
 from porter.verdict.suite.variations.variation import Operators, Variation
 
 _FILLING = 7  # what results hold before, so that one which nobody writes to differs
 _MOST_ELEMENTS = 4096
-_MOST_SAMPLES = 64  # whose calls are recorded
 _MOST_CALLS = 2  # of each row
 _OF_RESULTS = ("dtype", "layout", "device", "pin_memory")  # of a factory, which has no say where it gets tensors
 Place = Callable[[torch.Tensor], torch.Tensor]
@@ -64,17 +63,16 @@ PLACES: Mapping[str, Place] = {
 def list_outs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """Calls of the rows under test that write to tensors which they are given, where the CPU computes that."""
     slopes = op.supports_autograd and dtype.is_floating_point
-    every = opinfos.samples(op, dtype, requires_grad=slopes)
-    samples = every[:: len(every) // _MOST_SAMPLES + 1]
+    samples = take_spread(opinfos.samples(op, dtype, requires_grad=slopes))
     chosen: dict[str, list[tuple[Call, Overload, list[torch.Tensor]]]] = {}
     for call in record_calls(op, samples, opinfos.context.bases):
         for overload in find_outs(call.overload, opinfos.context.rows):
             results = _compute(call)
-            ranks = [max(each.ndim for each in others) for _, _, others in chosen.get(name_row(overload), [])]
-            if 0 < sum(map(torch.numel, results)) <= _MOST_ELEMENTS and max(each.ndim for each in results) not in ranks:
+            ranks = [len(first.shape) for _, _, (first, *_) in chosen.get(name_row(overload), [])]
+            if results and sum(map(torch.numel, results)) <= _MOST_ELEMENTS and results[0].ndim not in ranks:
                 chosen.setdefault(name_row(overload), []).append((call, overload, results))
     for calls in chosen.values():
-        largest = sorted(calls, key=lambda one: -max(each.ndim for each in one[2]))[:_MOST_CALLS]
+        largest = sorted(calls, key=lambda one: -one[2][0].ndim)[:_MOST_CALLS]
         yield from keep_computed(call_overload, [varied for one in largest for varied in vary_outs(*one)])
 
 

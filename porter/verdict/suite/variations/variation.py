@@ -29,6 +29,7 @@ class Expectation(Enum):
     VALUES = "the CPU's results"
     ELEMENTS = "in each element the CPU's result, or what double precision rounds to"
     GRADIENTS = "the CPU's results and gradients"
+    SUMS = "what sums in 32 bits are, rounded, and the gradients likewise"
     REFUSAL = "an error, as on the CPU"
 
 
@@ -38,7 +39,7 @@ class Variation:
 
     It yields what the CPU computes, or for `REFUSAL` what the CPU refuses; an empty list means that the variation does
     not apply, and there is no test. Tests come in `dtypes` only (`None`: all that the run has). Samples of a
-    variation of `GRADIENTS` require them. A `thorough` one costs more than a verdict may take by default.
+    variation of `GRADIENTS` or `SUMS` require them. A `thorough` one costs more than a verdict may take by default.
 
     Samples of one that `calls_overloads` are of `overloads.call_overload`; no others come before them. The OpInfos
     whose gradients call an operator under test have some too.
@@ -55,5 +56,5 @@ class Variation:
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise ValueError(f"{self.name!r} names a test, so it has to be an identifier")
-        if self.calls_overloads and self.expectation is Expectation.GRADIENTS:
+        if self.calls_overloads and self.expectation in (Expectation.GRADIENTS, Expectation.SUMS):
             raise ValueError("an overload has no gradients of its own: that of the gradient is one itself")

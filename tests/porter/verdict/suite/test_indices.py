@@ -98,12 +98,8 @@ def test_an_index_just_beyond_is_one_that_the_cpu_refuses() -> None:
     assert [label for label, _ in keep_refused(torch.index_add, put_beyond(ADD, 1, 5))] == [
         "1 with 5 of 5",
         "1 with -6 of 5",
-        "1 with -1 of 5",
     ]
-    assert [label for label, _ in keep_refused(torch.index_add, put_beyond(ADD, 1, 3))] == [
-        "1 with -4 of 3",
-        "1 with -1 of 3",
-    ]
+    assert [label for label, _ in keep_refused(torch.index_add, put_beyond(ADD, 1, 3))] == ["1 with -4 of 3"]
     beyond = dict(put_beyond(ADD, 1, 5))["1 with 5 of 5"]
     assert beyond.args[1].tolist() == [5, 0] and ADD.args[1].tolist() == [4, 0]
 

@@ -1,0 +1,80 @@
+"""Sums of many addends in 16 bits, forward and backward: as near to float64 as those that are added up in 32.
+
+Upstream's tolerances of 16 bits hide what adding up in 16 bits loses, and so does the CPU's result: some of its own
+kernels add up in 16 bits, as that of avg_pool2d's gradient (aten/src/ATen/native/cpu/AvgPoolKernel.cpp).
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite import bounds, counters, execution, samples
+from porter.verdict.suite.consistency import count_computed_elements, summary, to_cpu
+from porter.verdict.suite.gradients import Gradients, make_seeds, mirror_sample, run_forward
+
+Tensors = Sequence[torch.Tensor | None]
+
+
+class Sums(Gradients):
+    """Compares linear operators with sums in 32 bits, whose rounding to 16 bits is all that may be off."""
+
+    def match_sums(self, op: OpInfo, sample: SampleInput, device: str, label: str = "") -> None:
+        """Notes where results or gradients are farther from float64 than a few times what sums in float32 are.
+
+        Only what kernels under test compute is judged: a CPU fallback may add up in 16 bits.
+        """
+        seeds = make_seeds(run_forward(op, sample)[0])
+        wide, exact = (_compute(op, sample, seeds, dtype) for dtype in (torch.float32, torch.float64))
+        before = counters.read_kernels()
+        with execution.device_context():
+            outputs, inputs = run_forward(op, mirror_sample(sample, device))
+        self.elements += count_computed_elements(outputs, inputs)
+        between = counters.read_kernels()
+        with execution.device_context():
+            slopes = torch.autograd.grad(outputs, inputs, samples.mirror(seeds, device), allow_unused=True)
+        after = counters.read_kernels()
+        parts = ((outputs, 0, between - before, "result"), (slopes, 1, after - between, "gradient"))
+        for got, part, called, kind in parts:
+            if self.opinfos.context.count_ported(called):
+                with self.noting():
+                    self.same_sums(got, wide[part], exact[part], f"{label}{kind}", sample)
+
+    def same_sums(self, got: Tensors, wide: Tensors, exact: Tensors, label: str, sample: SampleInput) -> None:
+        """Asserts that each of some tensors in 16 bits is within the bound that float32's own rounding sets."""
+        for i, (mine, float32, float64) in enumerate(zip(got, wide, exact, strict=True)):
+            if mine is None or float32 is None or float64 is None:
+                self.assertTrue(mine is float32 is float64, f"{label} {i}: is there on one of two devices alone")
+                continue
+            rounded = to_cpu(float32).to(mine.dtype)
+            told = bounds.excess(to_cpu(mine), rounded, to_cpu(float64), [], self.opinfos.context.flushes)
+            if told:
+                self.fail(f"{label} {i}: {told} of sums in float32\n{summary(sample)}")
+
+
+def _compute(
+    op: OpInfo, sample: SampleInput, seeds: Sequence[torch.Tensor], dtype: torch.dtype
+) -> tuple[Tensors, Tensors]:
+    """The results of a sample and its gradients on the CPU, of the same elements in another type."""
+    outputs, inputs = run_forward(op, convert(sample, dtype))
+    return outputs, torch.autograd.grad(outputs, inputs, [each.to(dtype) for each in seeds], allow_unused=True)
+
+
+def convert(sample: SampleInput, dtype: torch.dtype) -> SampleInput:
+    """The sample with its floating elements, and the type of a result that it asks for, in another type."""
+    converted: SampleInput = sample.transform(partial(_convert, dtype))
+    return converted
+
+
+def _convert(dtype: torch.dtype, value: Any) -> Any:
+    if isinstance(value, torch.dtype):
+        return dtype if value.is_floating_point else value
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    return value.detach().to(dtype).requires_grad_(value.requires_grad)

@@ -1,0 +1,70 @@
+"""Gradients of some operands: one alone, and all but one.
+
+OpInfo's samples ask for all. A backward pass leaves out what nobody asks for, as the flags of an `output_mask` say:
+`layer_norm_backward_mps` returned gradients of weight and bias that nobody wrote where the input needed none.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.slope_layouts import is_differentiated
+from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
+
+_MOST = 4  # operands of which each is asked for alone
+_SAMPLES = 2
+
+
+def list_asked(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """The samples of the most differentiable operands that require gradients of some only, if the CPU has those."""
+    samples = [sample for sample in opinfos.samples(op, dtype, requires_grad=True) if len(list_operands(sample)) > 1]
+    samples.sort(key=lambda sample: (-len(list_operands(sample)), -_count_elements(sample)))
+    for sample in samples[:_SAMPLES]:
+        for asked in list_choices(len(list_operands(sample))):
+            varied = ask_for(sample, asked)
+            if is_differentiated(op, varied, None):
+                yield f"gradients of operands {', '.join(map(str, asked))} alone", varied
+
+
+def list_operands(sample: SampleInput) -> list[torch.Tensor]:
+    """The tensors of a sample that require a gradient."""
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+
+
+def list_choices(count: int) -> list[tuple[int, ...]]:
+    """The first few of several operands, each alone, and each left out alone; none twice."""
+    few = range(min(count, _MOST))
+    others = [tuple(place for place in range(count) if place != left) for left in few]
+    return list(dict.fromkeys([*((place,) for place in few), *others]))
+
+
+def ask_for(sample: SampleInput, asked: Sequence[int]) -> SampleInput:
+    """The sample with gradients of some of its differentiable operands, by their places among these."""
+    places = iter(range(len(list_operands(sample))))
+
+    def ask(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.requires_grad:
+            return value
+        return value.detach().requires_grad_(next(places) in asked)
+
+    varied: SampleInput = sample.transform(ask)
+    return varied
+
+
+def _count_elements(sample: SampleInput) -> int:
+    return sum(operand.numel() for operand in list_operands(sample))
+
+
+ASKED_GRADIENTS = Variation(
+    "slopes_of_some", list_asked, operators=Operators.ALL, expectation=Expectation.GRADIENTS, dtypes=(torch.float32,)
+)
