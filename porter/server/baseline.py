@@ -13,12 +13,13 @@ from porter.core.progress import Progress
 from porter.server import worker
 from porter.server.process import Act
 from porter.verdict.backends.choice import BACKENDS
-from porter.verdict.baseline import EarlierResult, find_candidates, tell_apart
+from porter.verdict.baseline import CRASHED, EarlierResult, find_candidates, tell_apart
 from porter.verdict.evidence import digest_tested_code, key
 from porter.verdict.messages import Answer, BaselineAnswer, ErrorAnswer, VerifyRequest
 from porter.verdict.result import Verdict
 
 Run = Callable[[Act], Answer]
+CRASHED_CODE = "PTR137"  # the old implementation ended its process
 
 
 def compare_with_baseline(request: VerifyRequest, verdict: Verdict, run: Run) -> Verdict:
@@ -34,14 +35,21 @@ def compare_with_baseline(request: VerifyRequest, verdict: Verdict, run: Run) ->
     missing = [test for test, before in found.items() if before is None]
     if missing:
         answer = run(partial(_run_tests, request, missing, verdict.arithmetic))
-        if isinstance(answer, ErrorAnswer):
+        if isinstance(answer, ErrorAnswer) and answer.code == CRASHED_CODE and len(missing) > 1:
+            answers = [run(partial(_run_tests, request, [test], verdict.arithmetic)) for test in missing]
+        else:
+            answers = [answer]
+        for test, answer in zip(missing, answers, strict=False):
+            if isinstance(answer, BaselineAnswer):
+                for before in answer.tests:
+                    _put(request, evidence, verdict.arithmetic, before)
+                    found[before.test] = before
+                continue
+            assert isinstance(answer, ErrorAnswer)
+            if answer.code == CRASHED_CODE:
+                found[test] = EarlierResult(test, CRASHED)
             note = f"the fork before the port was not tested: {answer.code} {answer.what.splitlines()[0]}"
             verdict = replace(verdict, notes=(*verdict.notes, note))
-        else:
-            assert isinstance(answer, BaselineAnswer)
-            for before in answer.tests:
-                _put(request, evidence, verdict.arithmetic, before)
-                found[before.test] = before
     return tell_apart(verdict, {test: before for test, before in found.items() if before})
 
 

@@ -18,6 +18,7 @@ from porter.verdict.result import DTypeVerdict, Failure, Finding, Verdict
 NOT_RUN = "not run"
 EXPECTED = "xfailed"
 FAILED = ("failed", EXPECTED)
+CRASHED = "crashed"
 LISTED = (EXPECTED, "xpassed")
 _LINE = re.compile(r'("[^"\s]+\.(?:mm|cpp|h)"):\d+')  # as assertions print it
 
@@ -67,6 +68,8 @@ def _had(before: EarlierResult, now: Failure) -> bool:
     """
     if now.findings and all(each.is_nearer for each in now.findings):
         return before.status in (*FAILED, *LISTED)
+    if before.status == CRASHED:  # which says nothing of values; a type or a shape that host code chose is no worse
+        return bool(now.findings) and all(each.is_type for each in now.findings)
     if before.status not in FAILED or not now.findings:
         return False
     return all(each.is_nearer or (_may_be_older(each) and _is_known(each, before.findings)) for each in now.findings)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 from unittest import SkipTest
 
@@ -30,7 +31,7 @@ from porter.verdict.suite.arguments import Varied, keep_refused
 from porter.verdict.suite.opinfos import OpInfos, dtype_name
 from porter.verdict.suite.refusals import REFUSALS, is_raised_by_torch
 
-Same = Callable[[OpInfo, torch.dtype, SampleInput, Any, Any, str], None]
+Same = Callable[..., None]  # as `Consistency.same`
 _OTHER_DEVICE = "Expected all tensors to be on the same device"
 
 
@@ -39,7 +40,7 @@ class Refused(Exception):
 
 
 class OtherType(AssertionError):
-    """A result has the CPU's values, in another element type."""
+    """A result has the CPU's values in another element type, or another shape: what host code chose, not a kernel."""
 
 
 class Nearer(AssertionError):
@@ -194,9 +195,16 @@ class Consistency(TestCase):
         compared = {id(each) for each in pytree.tree_leaves(got)}
         for i, theirs in written.items():
             if id(held[i]) not in compared:
-                same(op, dtype, sample, held[i], theirs, f"{label}argument {i}: ")
+                exact = partial(self.write_argument, op, at=i)
+                same(op, dtype, before, held[i], theirs, f"{label}argument {i}: ", exact)
             if samples.has_written_beside(started[i], held[i]):
                 self.fail(f"{label}argument {i}: wrote outside of it, in the same memory\n{summary(sample)}")
+
+    def write_argument(self, op: Callable[..., Any], sample: SampleInput, at: int) -> Any:
+        """What the CPU writes to an argument, by its place among all leaves of the arguments."""
+        copied = samples.copy_sample(sample)
+        self.cpu(op, copied)
+        return pytree.tree_leaves(((copied.input, *copied.args), copied.kwargs))[at]
 
     def dense_result(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: Any) -> Any:
         """What the CPU gives for the same elements in dense memory; None unless that contradicts what it gave.
@@ -240,7 +248,8 @@ class Consistency(TestCase):
                     if not self.has_upstreams_word:
                         return
                     raise Nearer(f"{label}{error}\n{summary(sample)}") from None
-            kind = OtherType if self.differs_in_type(got, want, **tolerance) else AssertionError
+            is_of_host = differs_in_shape(got, want) or self.differs_in_type(got, want, **tolerance)
+            kind = OtherType if is_of_host else AssertionError
             raise kind(f"{label}{error}\n{summary(sample)}") from None
 
     def differs_in_type(self, got: Any, want: Any, **tolerance: Any) -> bool:
@@ -257,28 +266,58 @@ class Consistency(TestCase):
         return any(one.dtype != other.dtype for one, other in zip(mine, theirs, strict=True))
 
     def same_or_as_near(
-        self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, got: Any, want: Any, label: str = ""
+        self,
+        op: OpInfo,
+        dtype: torch.dtype,
+        sample: SampleInput,
+        got: Any,
+        want: Any,
+        label: str = "",
+        compute: Callable[[SampleInput], Any] | None = None,
     ) -> None:
         """As `same`; where the CPU's own 32-bit result is beyond the tolerance, its error sets the bound instead.
 
         For operands of types that upstream does not mix, and has no tolerances for.
         """
         try:
-            self.same(op, dtype, sample, got, want, label)
+            self.same(op, dtype, sample, got, want, label, compute)
         except AssertionError:
             with suppress(Refused):
-                if self.is_as_near(op, dtype, sample, to_cpu(got), to_cpu(want)):
+                if self.is_as_near(op, dtype, sample, to_cpu(got), to_cpu(want), compute):
                     return
             raise
 
-    def is_as_near(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, mine: Any, theirs: Any) -> bool:
-        """Whether a float32 result is within the bound that the CPU's errors set for operands and those beside them."""
-        near = [(sample, theirs), *((each, self.cpu(op, each)) for each in samples.list_neighbors(sample))]
-        known = [(to_cpu(cpu), to_cpu(self.cpu(op, compare.widen_call(each)))) for each, cpu in near]
-        if not all(are_alike(mine, cpu, exact) for cpu, exact in known):
+    def is_as_near(
+        self,
+        op: OpInfo,
+        dtype: torch.dtype,
+        sample: SampleInput,
+        mine: Any,
+        theirs: Any,
+        compute: Callable[[SampleInput], Any] | None = None,
+    ) -> bool:
+        """Whether each float32 result is within the bound that the CPU's errors set for operands and their neighbors.
+
+        Results that match within the tolerance need no bound; of several, one may be a position.
+        """
+        run = compute or partial(self.cpu, op)
+        near = [(sample, theirs), *((each, run(each)) for each in samples.list_neighbors(sample))]
+        known = [(_list_results(cpu), _list_results(run(compare.widen_call(neighbor)))) for neighbor, cpu in near]
+        results = _list_results(mine)
+        if any(len(results) != len(several) for pair in known for several in pair):
             return False
         tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)
-        return bounds.is_as_near(mine, known, self.opinfos.context.flushes, **tolerance)
+        for at, result in enumerate(results):
+            pairs = [(cpu[at], exact[at]) for cpu, exact in known]
+            cpu = pairs[0][0]
+            is_same_kind = result.shape == cpu.shape and result.dtype == cpu.dtype
+            if is_same_kind and bool(compare.is_close(result, cpu, **tolerance).all()):
+                continue
+            if not all(are_alike(result, *pair) for pair in pairs):
+                return False
+            if not bounds.is_as_near(result, pairs, self.opinfos.context.flushes, **tolerance):
+                return False
+        return True
 
     def same_but_ties(self, sample: SampleInput, got: Any, want: Any, **tolerance: Any) -> bool:
         """Whether results differ only in which of equal elements they name, where the CPU keeps no order of these."""
@@ -353,12 +392,22 @@ def count_computed_elements(results: Any, arguments: Any) -> int:
     return sum(t.numel() for t in found if id(t) not in given)
 
 
+def differs_in_shape(got: Any, want: Any) -> bool:
+    """Whether a result has another shape than the CPU's: host code allocates and resizes results, kernels do not."""
+    mine, theirs = _list_results(got), _list_results(want)
+    return len(mine) == len(theirs) and any(one.shape != other.shape for one, other in zip(mine, theirs, strict=True))
+
+
 def are_alike(mine: Any, theirs: Any, exact: Any) -> bool:
     """Whether two results are float32 tensors and the third is a float64 one, all of the same shape."""
     if not all(isinstance(each, torch.Tensor) for each in (mine, theirs, exact)):
         return False
     types = (mine.dtype, theirs.dtype, exact.dtype)
     return types == (torch.float32, torch.float32, torch.float64) and mine.shape == theirs.shape == exact.shape
+
+
+def _list_results(value: Any) -> list[torch.Tensor]:
+    return [to_cpu(leaf) for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def to_cpu(value: Any) -> Any:
