@@ -270,22 +270,15 @@ def _find_unserved_dtypes(tree: Tree, target: VerifyTarget) -> list[Failure]:
 
 
 def _tell_unlaunched(tree: Tree, context: Context, target: VerifyTarget, found: Verdict) -> Verdict:
-    """The verdict of a whole run with the kernels that no test launched: planned types fail it, others are noted."""
+    """The verdict of a whole run with the kernels that no test launched."""
     from porter.verdict.suite import counters
 
-    launched = counters.read_kernels()
+    launched = [name for name in counters.read_kernels() if context.owner(name) in context.kernels]
     names = [name for name in list_kernel_names(tree, target) if context.owner(name) in context.kernels]
-    untested = [
-        Failure(
-            "launches",
-            f"no test launched a kernel of {', '.join(target.kernels)} that takes {given} and returns {made}",
-            dtype=BY_METAL[given].torch,
-        )
-        for given, made in find_unlaunched_pairs(target, launched)
-    ]
+    demanded = [dtype for dtype in context.dtypes if context.demands(dtype)]
+    found = judge.require_launches(target, found, find_unlaunched_pairs(target, launched), demanded)
     note = describe_unlaunched(names, launched)
-    notes = (*found.notes, *([note] if note else ()))
-    return replace(found, failed=found.failed + len(untested), failures=(*found.failures, *untested), notes=notes)
+    return replace(found, notes=(*found.notes, *([note] if note else ())))
 
 
 def _build_and_test(

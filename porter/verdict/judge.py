@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from porter.core.dtypes import BY_METAL
 from porter.core.errors import Place, PorterError
 from porter.verdict.behavior import SampleResult
 from porter.verdict.result import BUILD, DEFAULT, HOST, NO_TEST, DTypeVerdict, Failure, Skip, Verdict, VerifyTarget
@@ -104,6 +105,31 @@ def require_kernel_calls(target: VerifyTarget, found: Verdict) -> Verdict:
         return found
     unreached = Failure(NO_TEST, f"no test reached its kernels ({', '.join(target.kernels)})")
     return replace(found, failed=found.failed + 1, failures=(*found.failures, unreached))
+
+
+def require_launches(
+    target: VerifyTarget, found: Verdict, unlaunched: Iterable[tuple[str, str]], demanded: Collection[str]
+) -> Verdict:
+    """Fails or notes planned pairs of types (Metal names) of which no kernel was launched.
+
+    A failure is one in whose input type tests pass and call kernels under test: host code never dispatches to it,
+    though the type (torch name) is among those `demanded`. Tests say nothing of others, which are the first notes.
+    """
+    called = {row.dtype for row in found.dtypes if row.passed and row.kernel_calls and row.dtype in demanded}
+    failures, notes = [], []
+    for given, made in unlaunched:
+        dtype = BY_METAL[given].torch
+        what = f"no test launched a kernel of {', '.join(target.kernels)} that takes {given} and returns {made}"
+        if dtype in called:
+            failures.append(Failure("launches", f"{what}, and tests in {dtype} called others", dtype))
+        else:
+            notes.append(f"not proven: {what}")
+    return replace(
+        found,
+        failed=found.failed + len(failures),
+        failures=(*found.failures, *failures),
+        notes=(*notes, *found.notes),
+    )
 
 
 def add_notes(found: Verdict, notes: Iterable[str], seconds: float) -> Verdict:

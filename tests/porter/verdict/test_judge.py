@@ -89,6 +89,25 @@ def test_tests_that_call_no_kernel_prove_nothing_of_one() -> None:
     assert judge.require_kernel_calls(VerifyTarget("atan2"), found).ok
 
 
+def test_a_planned_pair_that_no_test_launched_fails_where_tests_of_its_type_called_other_kernels() -> None:
+    target = VerifyTarget("atan2", kernels=("atan2",), pairs=(("float", "float"), ("float2", "float2")))
+    found = judge.judge("atan2", OUTCOMES[:2], 1.0)
+    judged = judge.require_launches(target, found, target.pairs, ("float32", "complex64"))
+    what = "no test launched a kernel of atan2 that takes float and returns float, and tests in float32 called others"
+    assert [each.reason for each in judged.failures] == [what]
+    assert not judged.ok and judged.failed == 1
+    assert judged.notes == ("not proven: no test launched a kernel of atan2 that takes float2 and returns float2",)
+
+
+def test_a_planned_pair_whose_type_has_no_passing_kernel_call_or_is_not_demanded_is_noted() -> None:
+    target = VerifyTarget("atan2", kernels=("atan2",), pairs=(("float", "float"), ("long", "float")))
+    found = judge.judge("atan2", [*OUTCOMES[:1], OUTCOMES[3]], 1.0)
+    judged = judge.require_launches(target, found, target.pairs, ("int64",))
+    assert judged.ok and len(judged.notes) == 3
+    assert judged.notes[2:] == found.notes
+    assert judge.require_launches(target, found, (), ("float32",)) == found
+
+
 def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -> None:
     values = json.loads(json.dumps(verdict_object(judge.judge("atan2", OUTCOMES, 1.25))))
     assert_expected_inline(

@@ -19,3 +19,11 @@ def test_kernels_that_no_test_launched_are_named() -> None:
 def test_a_planned_pair_is_launched_by_any_of_its_kernels() -> None:
     assert list(find_unlaunched_pairs(TARGET, ["f_strided_float_float"])) == [("float2", "float2")]
     assert list(find_unlaunched_pairs(TARGET, ["f_dense_float_float_float", "f_dense_float2_float2"])) == []
+
+
+def test_a_kernel_that_writes_any_type_computes_the_pair_of_what_it_takes() -> None:
+    target = VerifyTarget("f", kernels=("f",), pairs=(("float2", "float"), ("half2", "half")))
+    assert list(find_unlaunched_pairs(target, ["f_dense_castout_float2"])) == [("half2", "half")]
+    assert list(find_unlaunched_pairs(target, ["f_strided_castout_float2", "f_dense_castout_ilp_half2"])) == []
+    binary = "f_strided_castout_float2_float"  # returns float2
+    assert list(find_unlaunched_pairs(target, [binary])) == [("float2", "float"), ("half2", "half")]

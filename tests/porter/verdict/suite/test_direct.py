@@ -21,6 +21,15 @@ def test_calls_are_recorded_with_all_arguments_of_the_schema() -> None:
     assert [label for label, _ in vary_call(op, samples[0])] == ["as recorded", "with approximate='tanh'"]
 
 
+def test_calls_have_the_complex_types_that_the_cpu_computes_without_gradient_tests_of_them() -> None:
+    [op] = list_direct_opinfos(_context("tanh_backward", "tanh"))
+    assert torch.complex64 in op.supported_dtypes("cpu")
+    sample = next(iter(op.sample_inputs("cpu", torch.complex64)))
+    assert sample.input.dtype == sample.args[0].dtype == torch.complex64
+    [real] = list_direct_opinfos(_context("elu_backward", "nn.functional.elu"))
+    assert torch.complex64 not in real.supported_dtypes("cpu")
+
+
 def test_each_number_varies_beside_both_values_of_a_flag() -> None:
     [op] = list_direct_opinfos(_context("elu_backward", "nn.functional.elu"))
     sample = next(iter(op.sample_inputs("cpu", torch.float32)))
