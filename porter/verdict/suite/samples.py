@@ -205,6 +205,8 @@ def _bound(values: torch.Tensor, most: float) -> torch.Tensor:
     """The values that are not larger than `most`, and that bound for the others and for NaN, which count nothing."""
     if most == math.inf or values.dtype == torch.bool:
         return values
+    if values.dtype.is_complex:  # in each part
+        return torch.complex(_bound(values.real, most), _bound(values.imag, most))
     if values.dtype.is_floating_point:
         return values.nan_to_num(nan=most).clamp(-most, most)
     info = torch.iinfo(values.dtype)

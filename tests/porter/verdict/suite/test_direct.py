@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.direct import list_direct_opinfos, list_limits, vary_call
+from porter.verdict.suite.samples import with_edge_values
 
 
 def _context(base: str, *through: str) -> Context:
@@ -58,3 +60,11 @@ def test_there_is_none_of_what_cannot_be_called_with_any_values(base: str, throu
 
 def test_there_is_none_where_other_calls_reach_the_operator() -> None:
     assert list_direct_opinfos(Context(bases=("exp",))) == []
+
+
+def test_complex_values_are_bounded_in_each_part() -> None:
+    sample = SampleInput(torch.zeros(3, dtype=torch.complex64), args=(torch.zeros(3, dtype=torch.complex64),))
+    edged = with_edge_values(sample, torch.complex64, most=4.0)
+    for each in (edged.input, *edged.args):
+        parts = torch.view_as_real(each)
+        assert bool((parts.abs() <= 4).all()) and float(parts.max()) == 4 and float(parts.min()) == -4
