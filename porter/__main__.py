@@ -33,10 +33,14 @@ GARBAGE = (2_000_000, 20, 100)
 FOLDERS = ("PORTER_CACHE", "PORTER_STATE", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
 
 
+def make_folders_absolute() -> None:
+    """Replaces relative paths of porter's folders in the environment, which its processes inherit."""
+    os.environ.update({name: os.path.abspath(os.environ[name]) for name in FOLDERS if os.environ.get(name)})  # noqa: PTH100
+
+
 def main() -> int:
     """Runs one command, ended by Ctrl-C without a traceback: at once while it starts or ends, else by cleaning up."""
     gc.set_threshold(*GARBAGE)
-    os.environ.update({name: os.path.abspath(os.environ[name]) for name in FOLDERS if os.environ.get(name)})  # noqa: PTH100
     try:
         return _run()
     finally:
@@ -45,10 +49,12 @@ def main() -> int:
 
 def _run() -> int:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, as under nohup, or another's
+        make_folders_absolute()
         from porter.cli import main as run
 
         return run()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    make_folders_absolute()
     from porter.cli import main as run
 
     try:

@@ -125,7 +125,9 @@ def lengthen_dimensions(
         way = None if shortened is None else find_way(op, shortened, list(sizes))
         if shortened is not None and way is not None:
             resized = way.resize(shortened, sizes)
-            return resized if samples.count_results(op, resized) <= MOST_RESULTS else None
+            # Positions that fit at small sizes may not at large ones, and some CPU kernels write where they point.
+            inside = next(keep_computed(stay_inside(op), [("", resized)]), None)
+            return resized if inside and samples.count_results(op, resized) <= MOST_RESULTS else None
     return None
 
 

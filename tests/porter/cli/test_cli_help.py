@@ -103,6 +103,8 @@ Options:
   --jobs N                    Verdicts at a time. Default: as many as there
                               are cores.  [x>=1]
   --shard I/N                 Only the I-th of N shares of --all.
+  --insecure                  With --scheduler, also connect to another
+                              machine without TLS.
   --scheduler ADDRESS         Run --all on the workers of a dask.distributed
                               scheduler.
   --results FILE              Write results as JSON.

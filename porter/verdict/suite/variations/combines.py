@@ -13,10 +13,12 @@ from itertools import islice
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import count_reduced, lengthen_dimensions, replace_input
+from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import choose_samples, varies_in
 from porter.verdict.suite.variations.variation import Variation
 
@@ -36,7 +38,17 @@ def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[
     for sample in choose_samples(opinfos, op, dtype, SAMPLES):
         if resized := lengthen_reduced(op, sample, ROW):
             for label, row in make_rows(resized.input).items():
-                yield f"a row of {ROW}, {label}", replace_input(resized, row)
+                combined = replace_input(resized, row)
+                # A product of many numbers overflows or not by the order of its factors, and is NaN if one is zero.
+                if is_finite(op, combined):
+                    yield f"a row of {ROW}, {label}", combined
+
+
+def is_finite(op: OpInfo, sample: SampleInput) -> bool:
+    """Whether the CPU's floating results are all finite."""
+    copied = copy_sample(sample)
+    results = pytree.tree_leaves(op(copied.input, *copied.args, **copied.kwargs))
+    return all(bool(result.isfinite().all()) for result in results if isinstance(result, torch.Tensor))
 
 
 def lengthen_reduced(op: OpInfo, sample: SampleInput, long: int) -> SampleInput | None:
