@@ -223,9 +223,8 @@ def replace_argument(sample: SampleInput, place: int | str, value: Any) -> Sampl
 
 def _shapes(op: OpInfo, sample: SampleInput) -> list[torch.Size] | None:
     """The shapes of the results, which ATen tells of meta tensors; None if it does not."""
-    meta = sample.transform(lambda value: value.detach().to("meta") if isinstance(value, torch.Tensor) else value)
     try:
-        results = op(meta.input, *meta.args, **meta.kwargs)
+        results = samples.call_on_meta(op, sample)
     except Exception:  # of any kind: the operator, or what it calls, has no meta function or refuses the value
         return None
     return [each.shape for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor)]

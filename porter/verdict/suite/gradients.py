@@ -13,10 +13,10 @@ from torch.testing._comparison import default_tolerances
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import bounds, compare, counters, execution, layouts, samples
+from porter.verdict.suite import compare, counters, execution, layouts, samples
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.bounds import TIMES
-from porter.verdict.suite.consistency import Consistency, are_alike, count_computed_elements, to_cpu
+from porter.verdict.suite.consistency import Consistency, count_computed_elements, to_cpu
 from porter.verdict.suite.refusals import is_raised_by_torch
 
 # Of the largest gradient: rounding in 16 bits is off by less, and what is wrong by more.
@@ -97,8 +97,6 @@ class Gradients(Consistency):
             precise = [e if e is None else e.to(t.dtype) for e, t in zip(found, theirs, strict=True)]
             if near and all(map(_is_as_near, map(to_cpu, ours), theirs, found)):
                 return
-            if label and all(map(_is_within_bound, map(to_cpu, ours), theirs, found)):
-                return
             self.assertEqual(ours, precise, f"{label}gradients: " if label else None, **tolerance, exact_device=False)
 
 
@@ -110,15 +108,6 @@ def _is_as_near(mine: torch.Tensor | None, theirs: torch.Tensor | None, exact: t
     off, bound = (mine.to(exact.dtype) - exact).abs(), (theirs.to(exact.dtype) - exact).abs()
     most = bound.max() if exact.numel() else 0.0
     return bool((off <= TIMES * most).all()) and bool(most <= LARGEST_ERROR * largest)
-
-
-def _is_within_bound(mine: torch.Tensor | None, theirs: torch.Tensor | None, exact: torch.Tensor | None) -> bool:
-    """Whether a 32-bit gradient matches the CPU's, or is within the bound that the CPU's own error sets."""
-    if mine is None or theirs is None or exact is None:
-        return mine is theirs is None
-    if mine.shape == theirs.shape and mine.dtype == theirs.dtype and bool(compare.is_close(mine, theirs).all()):
-        return True
-    return are_alike(mine, theirs, exact) and bounds.is_as_near(mine, [(theirs, exact)])
 
 
 def differentiate(op: OpInfo, *args: Any, **kwargs: Any) -> None:

@@ -191,11 +191,18 @@ def bound_results(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
     return sample
 
 
+def call_on_meta(op: Callable[..., Any], sample: SampleInput) -> Any:
+    """What ATen says of the results, without computing them: a factory makes its result on the meta device as well."""
+    meta = sample.transform(_each_tensor(lambda t: t.detach().to("meta")))
+    kwargs = {name: "meta" if name == "device" else value for name, value in meta.kwargs.items()}
+    with torch.device("meta"):
+        return op(meta.input, *meta.args, **kwargs)
+
+
 def count_results(op: Callable[..., Any], sample: SampleInput) -> int:
     """The elements of the results, or 0 where only values decide."""
-    meta = sample.transform(_each_tensor(lambda t: t.detach().to("meta")))
     try:
-        results = op(meta.input, *meta.args, **meta.kwargs)
+        results = call_on_meta(op, sample)
     except Exception:  # of any kind: the operator, or what it calls, has no meta function
         return 0
     return sum(each.numel() for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor))

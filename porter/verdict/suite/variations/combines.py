@@ -27,6 +27,7 @@ THREADS = 1 << 10
 # In the second half of the row, and of the 65 slices, or of 64, that every 1,024 elements are of in turn.
 FIRST = 1596 * THREADS + 500
 SAMPLES = 2
+MOST_WITH_OTHERS = 1  # rows
 IDENTITY_ROW = 70_001
 IDENTITY_SAMPLES = 4
 
@@ -35,13 +36,21 @@ def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[
     """Samples that are reduced along a dimension, with that so long that slices of it are combined."""
     if not varies_in(opinfos, op, dtype):
         return
-    for sample in choose_samples(opinfos, op, dtype, SAMPLES):
+    chosen = choose_samples(opinfos, op, dtype, SAMPLES)
+    for sample in chosen[:1] if any(map(has_other_tensors, chosen)) else chosen:
         if resized := lengthen_reduced(op, sample, ROW):
-            for label, row in make_rows(resized.input).items():
+            rows = make_rows(resized.input).items()
+            # A call with weights or statistics takes seconds for such a row.
+            for label, row in islice(rows, MOST_WITH_OTHERS) if has_other_tensors(sample) else rows:
                 combined = replace_input(resized, row)
                 # A product of many numbers overflows or not by the order of its factors, and is NaN if one is zero.
                 if is_finite(op, combined):
                     yield f"a row of {ROW}, {label}", combined
+
+
+def has_other_tensors(sample: SampleInput) -> bool:
+    """Whether there are tensors beside the input."""
+    return any(isinstance(value, torch.Tensor) for value in pytree.tree_leaves((sample.args, sample.kwargs)))
 
 
 def is_finite(op: OpInfo, sample: SampleInput) -> bool:
