@@ -6,7 +6,7 @@ import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.verdict.result import VerifyTarget
+from porter.verdict.result import NO_TEST, VerifyTarget
 from tests.porter.verdict.test_planted_faults import reasons
 from tests.porter.verdict.written_ports import Port
 
@@ -82,7 +82,8 @@ def write_port(base: str) -> Port:
 @pytest.mark.parametrize("base", ["reflection_pad1d", "glu", "channel_shuffle"])
 def test_host_code_with_all_checks_passes(base: str) -> None:
     verdict = write_port(base).verdict("test_refused_arguments")
-    assert verdict.failures == ()
+    # What is refused calls no kernel, which a verdict of this test alone says.
+    assert {failure.test for failure in verdict.failures} <= {NO_TEST}
     assert verdict.passed > 0
 
 

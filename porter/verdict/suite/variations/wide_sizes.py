@@ -9,11 +9,13 @@ none that is read in place of another passes for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied, vary_result_sizes
+from porter.verdict.suite.arguments import Varied, keep_computed, vary_result_sizes
+from porter.verdict.suite.gradients import differentiate
 from porter.verdict.suite.long_rows import sums_rows
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import MOST_ELEMENTS, lengthen_dimensions
@@ -59,7 +61,7 @@ def list_wide_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Ite
         for label, longs in sizes.items():
             resized = lengthen_dimensions(op, sample, longs)
             if resized is not None:
-                yield label, resized
+                yield from keep_computed(partial(differentiate, op), [(label, resized)])
 
 
 def list_long_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
