@@ -32,6 +32,7 @@ class Context:
     who checks operands for overlaps: not `runs_host_code`. One that `checks_memory` reports what kernels reach beyond
     their tensors, as others do not. `has_before` says that the fork as it was can be asked about
     a test that only upstream's own comparison fails. A `thorough` run has the variations that cost more, too.
+    `expression` selects tests, as pytest's -k does: samples of others need not be made.
     `adding` are those kernels under test that add to floating-point numbers atomically.
     """
 
@@ -55,6 +56,7 @@ class Context:
     checks_memory: bool = False
     has_before: bool = False
     thorough: bool = False
+    expression: str = ""
     adding: tuple[str, ...] = ()
 
     def owner(self, host_name: str) -> str:

@@ -9,7 +9,7 @@ import sys
 import time
 import unittest
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -58,12 +58,19 @@ def run(
 
     Reports the name of every test to `progress` before it starts; ends with the `first_failure` if told.
     """
-    return run_modules(_import(context, names), expression, progress, context.dtypes, first_failure)
+    return run_modules(
+        _import(replace(context, expression=expression or ""), names),
+        expression,
+        progress,
+        context.dtypes,
+        first_failure,
+    )
 
 
 def select(context: Context, expression: str | None = None) -> list[str]:
     """The names of the tests for this context that `expression` selects. Raises as `matcher` does."""
-    return [_full_name(test) for test in find_tests(_import(context, MODULES), expression)]
+    modules = _import(replace(context, expression=expression or ""), MODULES)
+    return [_full_name(test) for test in find_tests(modules, expression)]
 
 
 def _import(context: Context, names: Sequence[str]) -> list[ModuleType]:
