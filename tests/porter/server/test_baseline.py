@@ -108,7 +108,7 @@ def test_another_fork_has_another_baseline(log: Path, tmp_path: Path) -> None:
 def test_a_baseline_that_dies_excuses_nothing_and_is_not_cached(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "run_baseline", lambda *_: os._exit(3))
     found = verdict_of(server.answer(REQUEST))
-    assert [(each.test, each.before) for each in found.failures] == [(GRADIENT, "not run")]
+    assert [(each.test, each.before) for each in found.failures] == [(GRADIENT, "crashed")]
     assert any(note.startswith("the fork before the port was not tested: PTR137") for note in found.notes)
     assert not list((log.parent / "cache").glob("baseline/*"))
 

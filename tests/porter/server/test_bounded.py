@@ -97,7 +97,7 @@ def forked(path: Path, *, leaves_group: bool = False) -> None:
 
 
 def test_a_test_that_hangs_fails_the_verdict_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hanging(root: Path, texts: Any, target: Any, options: Any, progress: Progress) -> Any:
+    def hanging(root: Path, earlier: Any, texts: Any, target: Any, options: Any, progress: Progress) -> Any:
         progress("test_out_atan2_mps_int8")
         hang()
 
@@ -115,7 +115,7 @@ def test_every_test_has_the_whole_limit_and_a_build_none() -> None:
 
 
 def test_a_verdict_that_hangs_in_its_build_fails_by_the_limit_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hanging(root: Path, texts: Any, target: Any, options: Any, progress: Progress) -> Any:
+    def hanging(root: Path, earlier: Any, texts: Any, target: Any, options: Any, progress: Progress) -> Any:
         progress("build")
         hang()
 
@@ -271,7 +271,7 @@ def test_a_worker_ends_with_the_process_that_forked_it(note: Path) -> None:
 def test_a_client_that_leaves_ends_its_workers_and_their_children(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, note: Path
 ) -> None:
-    def hanging(root: Path, texts: Any, target: Any, options: Any, progress: Progress) -> Any:
+    def hanging(root: Path, earlier: Any, texts: Any, target: Any, options: Any, progress: Progress) -> Any:
         if os.fork() == 0:  # a daemon, whose parent ends
             os.setsid()
             forked(note, leaves_group=True)
@@ -356,7 +356,8 @@ def hanging(*_):
 worker.preload = lambda backend: None
 worker.verify = hanging
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has its programs ignore it
-server.main(["--once"])
+sys.argv = ["server", "--once"]
+server.main()
 """
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdin

@@ -48,7 +48,9 @@ TARGET = VerifyTarget(
 REQUEST = VerifyRequest(Path("/"), {}, TARGET, None, "kernels", "default")
 
 
-def passing(root: Path, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress) -> VerdictAnswer:
+def passing(
+    root: Path, earlier: object, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress
+) -> VerdictAnswer:
     assert target == TARGET
     progress("every test")
     return VerdictAnswer(Verdict(target.base, options.backend, options.arithmetic, 3, 0, 0, 7, None, 0.5))
@@ -69,9 +71,11 @@ def test_every_arithmetic_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_mps_backend_runs_without_a_fork_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[tuple[int, RunOptions]] = []
 
-    def noting(root: Path, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress) -> Any:
+    def noting(
+        root: Path, earlier: object, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress
+    ) -> Any:
         runs.append((os.getpid(), options))
-        return passing(root, texts, target, options, progress)
+        return passing(root, earlier, texts, target, options, progress)
 
     monkeypatch.setattr(worker, "verify", noting)
     found = verdict_of(server.answer(replace(REQUEST, backend="mps")))
@@ -97,7 +101,9 @@ def test_the_most_complete_backend_is_the_default(
 
 
 def test_a_dead_worker_is_a_failed_verdict_naming_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dying(root: Path, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress) -> Any:
+    def dying(
+        root: Path, earlier: object, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress
+    ) -> Any:
         progress("test_out_atan2_mps_int8")
         os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -120,11 +126,11 @@ def test_a_dead_preparation_reports_its_last_output(monkeypatch: pytest.MonkeyPa
 
 
 def test_old_code_that_dies_is_an_error_that_names_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dying(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> Any:
+    def dying(root: Path, earlier: object, target: VerifyTarget, macos: str, progress: Progress) -> Any:
         progress("recording")
         os._exit(3)
 
-    monkeypatch.setattr(worker, "record", lambda root, target, macos, progress: ())
+    monkeypatch.setattr(worker, "record", lambda root, earlier, target, macos, progress: ())
     assert server.answer(RecordRequest(Path("/"), TARGET, "14.4")) == RecordAnswer(())
     monkeypatch.setattr(worker, "record", dying)
     found = server.answer(RecordRequest(Path("/"), TARGET, ""))
@@ -264,14 +270,16 @@ def test_what_ended_servers_left_is_removed_and_others_stay(tmp_path: Path) -> N
 def test_host_code_that_writes_to_any_descriptor_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     forged = encode_line(VerdictAnswer(Verdict("atan2", "kernels", "default", 999, 0, 0, 7, None, 0.5)))
 
-    def straying(root: Path, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress) -> Any:
+    def straying(
+        root: Path, earlier: object, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress
+    ) -> Any:
         for handle in range(3, 1024):
             with contextlib.suppress(OSError):
                 if stat.S_ISREG(os.fstat(handle).st_mode):
                     continue  # where pytest's own output goes
                 for stray in (b"garbage", forged, b"\n", forged[:-1]):
                     os.write(handle, stray)
-        return passing(root, texts, target, options, progress)
+        return passing(root, earlier, texts, target, options, progress)
 
     ours, theirs = socket.socketpair()
     monkeypatch.setattr(worker, "verify", straying)
