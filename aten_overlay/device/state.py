@@ -65,3 +65,11 @@ class Device:
     def overruns(self) -> int:
         """Allocations that something wrote past the end of, since the start."""
         return int(self.memory.porter_memory_overruns())
+
+    def watch_cpu_memory(self) -> None:
+        """Gives what the CPU allocates from now on margins. It cannot be undone: for a process that ends soon."""
+        self.library.porter_margins_start()
+
+    def has_damaged_cpu_memory(self) -> bool:
+        """Whether something was written beyond memory of the CPU since `watch_cpu_memory`."""
+        return bool(self.library.porter_margins_damaged())

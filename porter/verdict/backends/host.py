@@ -26,7 +26,7 @@ from porter.verdict.errors import NoVerdict, raising_overlay_errors
 from porter.verdict.limits import PRINT_KERNEL
 from porter.verdict.native import native_target
 from porter.verdict.result import FUSED, HOST, VerifyTarget
-from porter.verdict.suite import counters, selection
+from porter.verdict.suite import counters, cpu_memory, selection
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def start() -> None:
     device = aten_overlay.start()
     loaded = frameworks.load(device)
     loaded.library.porter_print_kernel_on(PRINT_KERNEL)
+    cpu_memory.install(device.watch_cpu_memory, device.has_damaged_cpu_memory)
     _started.append((device, loaded))
 
 

@@ -19,7 +19,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import samples
+from porter.verdict.suite import cpu_memory, samples
 from porter.verdict.suite.context import aten_names
 
 _FAR = 1 << 32  # what nothing is left of in 32 bits
@@ -126,7 +126,7 @@ def _is_integer(value: Any, dtype: torch.dtype) -> bool:
 
 def keep_computed(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[Varied]:
     """Those that the CPU computes: it raises an error for some and, not checking all that it is given, ends its process
-    for others.
+    or writes beyond its memory for others.
     """
     yield from (each for each, outcome in _try_all(op, varied) if outcome == _COMPUTED)
 
@@ -137,12 +137,12 @@ def keep_refused(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[V
 
 
 def keep_survived(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[Varied]:
-    """Those that end no process on the CPU."""
+    """Those that end no process on the CPU, and damage none of its memory."""
     yield from (each for each, _ in _try_all(op, varied))
 
 
 def _try_all(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[tuple[Varied, int]]:
-    """What comes of each call that ends no process."""
+    """What comes of each call that ends no process and damages no memory."""
     left = list(varied)
     while left:
         outcomes = _run_in_child(op, [sample for _, sample in left])
@@ -151,15 +151,19 @@ def _try_all(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[tuple
 
 
 def _run_in_child(op: Callable[..., Any], varied: Sequence[SampleInput]) -> bytes:
-    """What comes of each call in a child process; of fewer calls if one ends it."""
+    """What comes of each call in a child process; of fewer calls if one ends it or damages its memory."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         faulthandler.disable()
         torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
+        cpu_memory.start_watching()
         try:
             for sample in map(samples.copy_sample, varied):
-                os.write(writer, bytes([_run(op, sample)]))
+                outcome = _run(op, sample)
+                if cpu_memory.is_damaged():
+                    break
+                os.write(writer, bytes([outcome]))
         finally:
             os._exit(0)
     os.close(writer)

@@ -1,9 +1,9 @@
-"""Gradients are tried in forked processes, after autograd has run with a device."""
+"""Samples are tried in forked processes, after autograd has run with a device."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
 from typing import Any
@@ -14,10 +14,11 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 import aten_overlay
+from porter.verdict.suite import cpu_memory
 from porter.verdict.suite.arguments import keep_computed
 from porter.verdict.suite.gradients import differentiate
 
-aten_overlay.start()
+device = aten_overlay.start()
 
 
 class Refusing(torch.autograd.Function):
@@ -68,3 +69,25 @@ def test_what_raises_an_error_backward_is_not_kept() -> None:
 
 def test_what_ends_its_process_backward_is_not_kept() -> None:
     assert list_kept(Ending.apply) == []
+
+
+@pytest.fixture
+def watched() -> Iterator[None]:
+    cpu_memory.install(device.watch_cpu_memory, device.has_damaged_cpu_memory)
+    yield
+    cpu_memory.install(lambda: None, lambda: False)
+
+
+@pytest.mark.usefixtures("watched")
+def test_what_writes_beyond_its_result_is_not_kept() -> None:
+    image = torch.ones(1, 1, 2, 2)
+
+    def pool_backward(positions: torch.Tensor) -> Any:
+        pool = torch.ops.aten.max_pool2d_with_indices_backward
+        return pool(image, image, [1, 1], [1, 1], [0, 0], [1, 1], False, positions)
+
+    def put(last: int) -> SampleInput:
+        return SampleInput(torch.tensor([0, 1, 2, last]).view(1, 1, 2, 2))
+
+    samples = [("beyond", put(4)), ("inside", put(3)), ("before", put(-2)), ("inside again", put(0))]
+    assert [label for label, _ in keep_computed(pool_backward, samples)] == ["inside", "inside again"]
