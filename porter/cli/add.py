@@ -9,7 +9,7 @@ import click
 
 from porter.cli.options import command, complete_missing, expression, proof
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
-from porter.cli.ports import show_helpers, show_port
+from porter.cli.ports import show_helpers, show_outcomes, show_port
 from porter.core.errors import PorterError
 from porter.core.files import read_named
 
@@ -89,20 +89,25 @@ def _add(output: Output, request: Request) -> int:
     from porter.workflows.add import add as run
     from porter.workflows.migrate import NotPlanned, PortedOperator, Wrote
 
-    code, planned = DONE, False
-    for found in run(output.open_checkout(request.write), request, output.report_step):
-        match found:
-            case NotPlanned(op, error):
-                output.error(error, f"porter: {op}")
-                code = INCOMPLETE
-            case HelperPlan():
-                show_helpers(output, found, alone=request.proof is None)
-            case PortedOperator():
-                show_port(output, found, alone=request.proof is None)
-                code, planned = code if found.done else INCOMPLETE, True
-            case Wrote(files):
-                output.note(f"wrote {len(files)} files; `porter undo` reverts them")
-    return code if planned else NOT_PLANNED
+    code, kept = DONE, list[PortedOperator | NotPlanned]()
+    try:
+        for found in run(output.open_checkout(request.write), request, output.report_step):
+            if isinstance(found, PortedOperator | NotPlanned):
+                kept.append(found)
+            match found:
+                case NotPlanned(op, error):
+                    output.error(error, f"porter: {op}")
+                    code = INCOMPLETE
+                case HelperPlan():
+                    show_helpers(output, found, alone=request.proof is None)
+                case PortedOperator():
+                    show_port(output, found, alone=request.proof is None)
+                    code = code if found.done else INCOMPLETE
+                case Wrote(files):
+                    output.note(f"wrote {len(files)} files; `porter undo` reverts them")
+    finally:
+        show_outcomes(output, kept, alone=request.proof is None)
+    return code if any(isinstance(port, PortedOperator) for port in kept) else NOT_PLANNED
 
 
 def _add_new(output: Output, request: NewRequest) -> int:

@@ -10,7 +10,7 @@ import click
 
 from porter.cli.options import command, expression, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
-from porter.cli.ports import show_groups, show_helpers, show_port
+from porter.cli.ports import show_groups, show_helpers, show_outcomes, show_port
 from porter.cli.scheduled import run_scheduled
 from porter.core.errors import PorterError
 
@@ -73,13 +73,15 @@ def migrate(
     """Plan, show and verify the port of one or more operators.
 
     OP is a base name or an overload in native_functions.yaml: atan2, atan2.out. Nothing is written without --write.
-    The port of a single operator that is written has a thorough verdict, unless --no-thorough is given.
+    The port of a single operator that is written has a thorough verdict, unless --no-thorough is given. One of several
+    that has no plan is left out, and the last lines say what became of each.
     """
     from porter.metal.source import Source
     from porter.plan.helpers import HelperPlan
     from porter.verdict.proof import Proof
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
+    from porter.workflows.results import collect, write_results
 
     if scheduler:
         return run_scheduled(output, scheduler, results, insecure)
@@ -99,30 +101,41 @@ def migrate(
         ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold, recorded, with_helpers, unverified
     )
     checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
-    for found in run(checkout, request, output.report_step, partial(_note_verdict, output)):
-        if isinstance(found, PortedOperator | NotPlanned):
-            kept.append(found)
-        match found:
-            case PortedOperator():
-                if not (pull_request and (every or len(ops) > 1)) or output.json:
-                    show_port(output, found, alone=no_verify, pull_request=pull_request)
-                code = code if found.done else INCOMPLETE
-            case HelperPlan():
-                show_helpers(output, found, alone=no_verify)
-            case NotPlanned(op, error):
-                output.error(error, f"porter: {op}")
-                code = INCOMPLETE if every else code
-            case Wrote(files, left_out):
-                for op in left_out:
-                    output.error(PorterError("PTR331", f"{op} is not written: its port fails its verdict", hint=_ALONE))
-                output.note(f"wrote {len(files)} files; `porter undo` reverts them")
-    if pull_request and (every or len(ops) > 1) and not output.json:
-        show_groups(output, checkout, [each for each in kept if isinstance(each, PortedOperator)])
-    if results:
-        from porter.workflows.results import collect, write_results
 
-        write_results(results, collect(checkout, kept, shard))
-    planned = any(isinstance(each, PortedOperator) for each in kept)
+    def conclude() -> None:
+        if not every:
+            show_outcomes(output, kept, alone=no_verify)
+        if results:
+            write_results(results, collect(checkout, kept, shard))
+
+    try:
+        for found in run(checkout, request, output.report_step, partial(_note_verdict, output)):
+            if isinstance(found, PortedOperator | NotPlanned):
+                kept.append(found)
+            match found:
+                case PortedOperator():
+                    if not (pull_request and (every or len(ops) > 1)) or output.json:
+                        show_port(output, found, alone=no_verify, pull_request=pull_request)
+                    code = code if found.done else INCOMPLETE
+                case HelperPlan():
+                    show_helpers(output, found, alone=no_verify)
+                case NotPlanned(op, error, came_along):
+                    output.error(error, f"porter: {op}")
+                    code = code if came_along and not every else INCOMPLETE
+                case Wrote(files, left_out):
+                    for op in left_out:
+                        output.error(
+                            PorterError("PTR331", f"{op} is not written: its port fails its verdict", hint=_ALONE)
+                        )
+                    output.note(f"wrote {len(files)} files; `porter undo` reverts them")
+    except PorterError:
+        if kept:  # the verdicts took minutes
+            conclude()
+        raise
+    if pull_request and (every or len(ops) > 1) and not output.json:
+        show_groups(output, checkout, [port for port in kept if isinstance(port, PortedOperator)])
+    conclude()
+    planned = any(isinstance(port, PortedOperator) for port in kept)
     return NOT_PLANNED if kept and not (planned or shard) else code  # other shares may have plans
 
 

@@ -11,7 +11,7 @@ from porter.core.errors import PorterError
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
     from porter.plan.helpers import HelperPlan
-    from porter.workflows.migrate import PortedOperator
+    from porter.workflows.migrate import NotPlanned, PortedOperator
 
 
 def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: bool = False) -> None:
@@ -65,6 +65,22 @@ def show_helpers(output: Output, found: HelperPlan, alone: bool) -> None:
     output.diff(diff, lambda: style_diff(diff))
     print_summary = output.note if alone else output.text
     print_summary(f"helpers of {found.op}\n  added    {', '.join(found.names)} ({', '.join(found.changes.files)})")
+
+
+def show_outcomes(output: Output, ports: Sequence[PortedOperator | NotPlanned], alone: bool) -> None:
+    """Prints what became of each of several operators. `alone` ports have no verdict, and only diffs go to stdout."""
+    from porter.workflows.migrate import NotPlanned
+    from porter.workflows.results import describe_outcome
+
+    lines = [(port.op if isinstance(port, NotPlanned) else port.plan.op, describe_outcome(port)) for port in ports]
+    show_lines(output, [f"{op}: {outcome}" for op, outcome in lines], alone)
+
+
+def show_lines(output: Output, lines: Sequence[str], alone: bool = False) -> None:
+    """Prints what became of each of several operators, a line for each; to stderr beside JSON and `alone` diffs."""
+    if len(lines) > 1:
+        print_lines = output.note if alone or output.json else output.text
+        print_lines("\n  ".join(["what became of each:", *lines]))
 
 
 def show_groups(output: Output, checkout: Checkout, ports: Sequence[PortedOperator]) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from porter.cli.options import command, expression, operators, proof, together
-from porter.cli.output import DONE, INCOMPLETE, Output
+from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
+from porter.cli.ports import show_lines
 from porter.cli.scheduled import run_scheduled
 
 if TYPE_CHECKING:
@@ -114,16 +115,26 @@ def _judge_all(output: Output, request: Request, results: Path | None) -> int:
 
 
 def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof, baseline: str | None = None) -> int:
-    """Prints the verdict on each operator. Raises what `verify_operators` raises."""
-    from porter.report.as_json import verdict_object
-    from porter.report.verdict import style_verdict, table
-    from porter.workflows.verify import verify_operators
+    """Prints the verdict on each operator, and at the end of several what became of each.
 
-    code = DONE
-    for verdict in verify_operators(checkout, ops, proof, output.report_step, baseline):
+    Raises what `verify_operators` raises.
+    """
+    from porter.report.as_json import verdict_object
+    from porter.report.verdict import style_verdict, summary, table
+    from porter.workflows.verify import NotVerified, verify_operators
+
+    code, judged, lines = DONE, False, list[str]()
+    for found in verify_operators(checkout, ops, proof, output.report_step, baseline):
+        if isinstance(found, NotVerified):
+            output.error(found.error, f"no verdict on {found.op}")
+            lines.append(f"{found.op}: no verdict: {found.error.code} {found.error.what}")
+            code = INCOMPLETE
+            continue
         if output.json:
-            output.object(verdict_object(verdict))
+            output.object(verdict_object(found))
         else:
-            output.text(table(verdict), partial(style_verdict, verdict))
-        code = code if verdict.ok else INCOMPLETE
-    return code
+            output.text(table(found), partial(style_verdict, found))
+        lines.append(summary(found))
+        code, judged = code if found.ok else INCOMPLETE, True
+    show_lines(output, lines)
+    return code if judged else NOT_PLANNED

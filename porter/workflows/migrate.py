@@ -81,10 +81,11 @@ class PortedOperator:
 
 @dataclass(frozen=True)
 class NotPlanned:
-    """An operator of `--all` that could not be planned."""
+    """One of several operators that could not be planned, or that `came_along`: an earlier port made it native."""
 
     op: str
     error: PorterError
+    came_along: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,11 @@ def migrate(
     """Ports each operator on top of the ones before it, then writes the files.
 
     Calls `done` with each verdict as it comes where many are verified together. Of all operators, those whose verdict
-    fails are not written.
+    fails are not written. One of several that has no plan is left out, as is one that calls an operator without a plan.
 
-    Raises PTR002 (`all` on a fork older than the functor dialect, if all ports need it), PTR012 (no operator given),
-    PTR431 and PTR432 (what is to be written has no verdict of all tests), and for a named operator what `plan_operator`
-    and `write` raise.
+    Raises PTR002 (`all` on a fork older than the functor dialect, if all ports need it), PTR012 (no operator given, or
+    an unknown one), PTR431 and PTR432 (what is to be written has no verdict of all tests), what `write` raises, and for
+    a single operator what `plan_operator` raises.
     """
     if request.write:
         require_all_tests(request.proof)
@@ -118,14 +119,18 @@ def migrate(
     if request.shard:
         ops = request.shard.select(ops)
     asked = frozenset(ops)
-    ops = tuple(dict.fromkeys(each for op in ops for each in (*find_needed(checkout, op), op)))
+    needed = {op: find_needed(checkout, op) for op in ops}
+    ops = tuple(dict.fromkeys(name for op in ops for name in (*needed[op], op)))
     if request.all and request.proof and request.source is Source.ANY:
         yield from _migrate_together(checkout, ops, asked, request, progress, done)
         return
-    unproven = list[str]()
+    unproven, refused = list[str](), dict[str, PorterError]()
     draft, reading = Draft(checkout), read_recorded(checkout, run=request.proof is not None)
     programs = read_programs(checkout, run=request.proof is not None)
     for at, op in enumerate(ops):
+        if missing := [name for name in needed.get(op, ()) if name in refused]:
+            yield NotPlanned(op, _lack_plan(op, missing[0], refused[missing[0]]))
+            continue
         report_progress = number_progress(progress, op, at, len(ops))
         recorded = reading(report_progress)
         report_progress("planning")
@@ -141,9 +146,11 @@ def migrate(
         except PorterError as error:
             came = error.code == IS_NATIVE and _can_plan(planner, Draft(checkout), op, recorded)
             if not request.all and not came:
-                raise
+                if len(asked) == 1:
+                    raise
+                refused[op] = error
             if op in asked:
-                yield NotPlanned(op, _came_along(op, error) if came else error)
+                yield NotPlanned(op, _came_along(op, error) if came else error, came)
             continue
         ported = (
             _prove(draft, plan, request.proof, recorded, planner, report_progress)
@@ -213,6 +220,11 @@ def _can_plan(planner: Planner, draft: Draft, op: str, recorded: RecordedGraph) 
 def _came_along(op: str, error: PorterError) -> PorterError:
     what = f"{op} was ported with an operator before it, whose function it calls"
     return PorterError(error.code, what, error.place, f"Write that port, and `porter verify {op}` tests it.")
+
+
+def _lack_plan(op: str, called: str, error: PorterError) -> PorterError:
+    what = f"{op} calls {called}, which has no plan: {error.what}"
+    return PorterError(error.code, what, error.place, error.hint)
 
 
 def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:

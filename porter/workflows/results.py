@@ -89,6 +89,17 @@ def count_lines(plan: Plan) -> int:
     return sum(line.startswith(("+", "-")) and not line.startswith(("+++ ", "--- ")) for line in lines)
 
 
+def describe_outcome(found: PortedOperator | NotPlanned) -> str:
+    """One line on what became of an operator of a run, without its name."""
+    if isinstance(found, NotPlanned):
+        return f"{NOT_PLANNED}: {found.error.code} {_say(found.error)}"
+    stays = f", {len(found.plan.unported)} rows stay as they are" if found.plan.unported else ""
+    if found.verdict is None and found.no_verdict is None:
+        return f"planned{stays}"
+    outcome, code, reason = _judge(found)
+    return f"{outcome}{stays}" if outcome == PASS else f"{outcome}: {code} {reason}{stays}"
+
+
 def _describe(checkout: Checkout, found: PortedOperator | NotPlanned) -> OperatorResult:
     if isinstance(found, NotPlanned):
         error = found.error

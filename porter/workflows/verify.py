@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from porter.aten.names import parse_base_name
 from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.plan.draft import Draft
@@ -29,13 +30,29 @@ from porter.workflows.written import request_written
 NO_BASELINE = "what the fork did before is not known, so that nothing is compared with it: --baseline names it"
 
 
+@dataclass(frozen=True)
+class NotVerified:
+    """One of several operators on which there is no verdict."""
+
+    op: str
+    error: PorterError
+
+
 def verify_operators(
     checkout: Checkout, ops: Sequence[str], proof: Proof, progress: Steps = ignore, baseline: str | None = None
-) -> Iterator[Verdict]:
-    """Yields the verdict on each operator. Raises as `require_names` and `verify_operator` do."""
+) -> Iterator[Verdict | NotVerified]:
+    """Yields the verdict on each operator. One of several that has none does not end the others.
+
+    Raises as `require_names` does, and for a single operator as `verify_operator` does.
+    """
     require_names(checkout, ops)
     for at, op in enumerate(ops):
-        yield verify_operator(checkout, op, proof, number_progress(progress, op, at, len(ops)), baseline)
+        try:
+            yield verify_operator(checkout, op, proof, number_progress(progress, op, at, len(ops)), baseline)
+        except PorterError as error:
+            if len(ops) == 1:
+                raise
+            yield NotVerified(op, error)
 
 
 def verify_operator(

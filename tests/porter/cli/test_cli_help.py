@@ -80,7 +80,9 @@ Usage: porter migrate [OPTIONS] [OP...]
 
   OP is a base name or an overload in native_functions.yaml: atan2, atan2.out.
   Nothing is written without --write. The port of a single operator that is
-  written has a thorough verdict, unless --no-thorough is given.
+  written has a thorough verdict, unless --no-thorough is given. One of
+  several that has no plan is left out, and the last lines say what became of
+  each.
 
 Options:
   --all                       Port every operator that porter can port.

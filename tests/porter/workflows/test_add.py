@@ -181,6 +181,10 @@ def test_operators_that_cannot_be_added_do_not_stop_the_others(tmp_path: Path) -
     ]
     assert re.findall(r"^\+struct (\w+)_functor", done.stdout, re.M) == ["wave", "heaviside"]
     assert done.returncode == 1
+    told = done.stderr[done.stderr.index("what became of each:") :].splitlines()[1:]
+    assert [line.split(": PTR")[0] for line in told if line.startswith("  ")] == [
+        "  no_such_operator: not planned", "  wave: planned", "  most_common: not planned", "  heaviside: planned",
+    ]  # fmt: skip
     assert len(added := read_files(fork.root)) == len(before) and added != before
     none = porter("add", "no_such_operator", "most_common", "--write", *given)
     assert (none.returncode, none.stdout, read_files(fork.root)) == (2, "", added)

@@ -58,13 +58,19 @@ def test_a_plan_is_complete_applies_and_is_planned_once(op: str, tmp_path: Path)
 def test_an_operator_that_an_earlier_port_made_native_does_not_end_the_run() -> None:
     ported, along = migrate(fork(), Request(ops=("atan2", "atan2.out")))
     assert isinstance(ported, PortedOperator) and ported.plan.op == "atan2"
-    assert isinstance(along, NotPlanned) and along.error.code == "PTR013"
+    assert isinstance(along, NotPlanned) and along.error.code == "PTR013" and along.came_along
     assert along.error.what == "atan2.out was ported with an operator before it, whose function it calls"
 
 
-def test_an_operator_that_was_native_before_ends_the_run() -> None:
+def test_an_operator_that_was_native_before_does_not_end_the_run() -> None:
+    first, native, last = migrate(fork(), Request(ops=("atan2", NATIVE_OPERATOR, "erf")))
+    assert isinstance(native, NotPlanned) and (native.error.code, native.came_along) == ("PTR013", False)
+    assert isinstance(first, PortedOperator) and isinstance(last, PortedOperator) and last.plan.op == "erf"
+
+
+def test_a_single_operator_that_has_no_plan_is_refused() -> None:
     with pytest.raises(PorterError, match="PTR013"):
-        list(migrate(fork(), Request(ops=("atan2", NATIVE_OPERATOR))))
+        list(migrate(fork(), Request(ops=(NATIVE_OPERATOR,))))
 
 
 def with_a_row_that_cannot_move() -> Checkout:

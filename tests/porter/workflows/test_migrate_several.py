@@ -14,7 +14,7 @@ from porter.verdict.messages import VerdictAnswer, VerifyRequest
 from porter.verdict.proof import Proof
 from porter.verdict.result import Verdict
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
-from porter.workflows.verify import verify_operators
+from porter.workflows.verify import NotVerified, verify_operators
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 
@@ -37,6 +37,14 @@ def test_operators_are_counted_while_they_are_planned_and_proven(answering: None
         Step("erf: planning", 0, 2), Step("erf: build", 0, 2), Step("log1p: planning", 1, 2), Step("log1p: build", 1, 2)
     ]  # fmt: skip
     assert all(isinstance(each, PortedOperator) and each.done and each.verdict for each in found)
+
+
+def test_an_operator_without_a_verdict_does_not_end_the_others(answering: None) -> None:
+    first, refused, last = verify_operators(FORK, ["exp", "arctan2", "copysign"], Proof())
+    assert isinstance(refused, NotVerified) and (refused.op, refused.error.code) == ("arctan2", "PTR014")
+    assert isinstance(first, Verdict) and isinstance(last, Verdict) and (first.op, last.op) == ("exp", "copysign")
+    with pytest.raises(PorterError, match="PTR014"):
+        list(verify_operators(FORK, ["arctan2"], Proof()))
 
 
 def test_a_single_operator_is_not_counted(answering: None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,12 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.draft import Draft
+from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult
 from porter.verdict.prove import find_target
 from porter.workflows.coverage import find_coverage
-from porter.workflows.migrate import PortedOperator, Request, migrate
+from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.needed import find_needed
 from porter.workflows.results import collect, no_results
 from tests.porter.plan.native.fork import copy_fork
@@ -76,6 +78,23 @@ def test_what_is_needed_is_ported_but_is_no_result(checkout: Checkout) -> None:
     found = [each for each in migrate(checkout, Request(("halved",))) if isinstance(each, PortedOperator)]
     assert [(each.plan.op, each.needed) for each in found] == [("atan2", True), ("halved", False)]
     assert [each.op for each in collect(checkout, found, None).operators] == ["halved"]
+
+
+def test_what_calls_an_operator_without_a_plan_has_none_and_ends_no_others(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(fork: Checkout, op: str, **options: Any) -> Plan:
+        if op == "atan2":
+            raise PorterError("PTR050", "its graph is too odd")
+        return plan_operator(fork, op, **options)
+
+    monkeypatch.setattr("porter.workflows.migrate.plan_operator", plan)
+    lacking, ported = migrate(checkout, Request(("halved", "erf")))
+    assert isinstance(lacking, NotPlanned) and (lacking.op, lacking.error.code) == ("halved", "PTR050")
+    assert lacking.error.what == "halved calls atan2, which has no plan: its graph is too odd"
+    assert isinstance(ported, PortedOperator) and ported.plan.op == "erf"
+    with pytest.raises(PorterError, match="its graph is too odd"):
+        list(migrate(checkout, Request(("halved",))))
 
 
 def test_a_verdict_runs_what_shared_code_calls(checkout: Checkout) -> None:
