@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aten_overlay import cache
+from aten_overlay.compile_errors import describe_errors
 from aten_overlay.errors import OverlayError, Place, refuse_full_disk
 from aten_overlay.metal import compiler
 
@@ -222,11 +223,11 @@ def read_rule(rule: Path, source: Path) -> list[str]:
 
 
 def _make_compile_error(source: Path, stderr: str) -> OverlayError:
-    found = ERROR.search(stderr)
-    if not found:
+    errors = [(Place(match["file"], int(match["line"])), match["text"]) for match in ERROR.finditer(stderr)]
+    if not errors:
         return OverlayError("PTR143", f"{source.name} does not compile: {stderr.strip()[-1500:]}")
-    place = Place(found.group("file"), int(found.group("line")))
-    return OverlayError("PTR143", f"{source.name} does not compile: {found.group('text')}", place, _HINT)
+    told = describe_errors([(str(place), text) for place, text in errors], stderr)
+    return OverlayError("PTR143", f"{source.name} does not compile: {told}", errors[0][0], _HINT)
 
 
 _HINT = "The message is from the compiler. If the file is porter's own, this torch wheel is not supported."

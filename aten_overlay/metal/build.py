@@ -208,7 +208,7 @@ def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options, 
             return _lower(key, code, wanted, options, shared)
         except OverlayError as error:
             before = code
-            if AMBIGUOUS in error.what and (code := wrap_literals(before)) == before:
+            if AMBIGUOUS in error.what.partition("\n")[0] and (code := wrap_literals(before)) == before:
                 code = convert_sides(before, error.place)
             if code == before:
                 raise

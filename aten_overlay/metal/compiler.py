@@ -10,9 +10,11 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from aten_overlay import cache
+from aten_overlay.compile_errors import NO_LIMIT, describe_errors
 from aten_overlay.errors import OverlayError, Place, refuse_full_disk
 from aten_overlay.metal import zig
 from aten_overlay.metal.arguments import GPU_ONLY
@@ -94,9 +96,14 @@ def library_digest() -> str:
 
 
 def run(arguments: Sequence[str], text: str | None = None) -> str:
-    """Runs the compiler; what it wrote to its output. Raises PTR101 with the place of the first error."""
+    """Runs the compiler; what it wrote to its output. Raises PTR101 with the first errors."""
     done = subprocess.run(
-        [find_clang(), *arguments], input=text, capture_output=True, text=True, check=False, errors="surrogateescape"
+        [find_clang(), NO_LIMIT, *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        errors="surrogateescape",
     )
     if done.returncode:
         refuse_full_disk(done.stderr)
@@ -120,7 +127,7 @@ def read_messages(stderr: str) -> list[Message]:
 
 
 def _failure(stderr: str) -> OverlayError:
-    """The first error, at the place of the source that it comes from, with its notes."""
+    """The first errors, the first one at the place of the source that it comes from, with its notes."""
     messages = read_messages(stderr)
     starts = [i for i, m in enumerate(messages) if m.kind == "error"]
     if not starts:
@@ -132,18 +139,29 @@ def _failure(stderr: str) -> OverlayError:
             hint = "Use less private memory: a thread here has 48 KiB."
             return OverlayError("PTR101", f"the Metal source does not compile: {text}", hint=hint)
         return OverlayError("PTR101", f"the Metal source does not compile: {text}", hint=_HINT)
-    error, *notes = messages[starts[0] : starts[1] if len(starts) > 1 else len(messages)]
-    own = [m for m in (error, *notes) if not m.place.file.startswith(str(INCLUDE))]
-    place = own[0].place if own else error.place
+    groups = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
+    places = [_find_place(group) for group in groups]
+    (error, *notes), place = groups[0], places[0]
     if coded := _CODED.search(error.text):
         return OverlayError(coded[1], coded[2], place, "Use what the family has, or name another family.")
     unknown = _UNKNOWN_TYPE.match(error.text)
     if unknown and unknown[1] in GPU_ONLY:
         what = f"the host has no {GPU_ONLY[unknown[1]]}: `{unknown[1]}`"
         return OverlayError("PTR352", what, place, "Run this kernel on a Mac; the others run here.")
-    more = f" (and {len(starts) - 1} more)" if len(starts) > 1 else ""
-    said = "".join(f"; {_place_name(n.place)}: {n.text}" for n in notes[:_MOST_NOTES] if n in own)
-    return OverlayError("PTR101", f"the Metal source does not compile: {error.text}{said}{more}", place, _hint(error))
+    own = [note for note in notes[:_MOST_NOTES] if _is_own(note.place)]
+    said = "".join(f"; {_place_name(note.place)}: {note.text}" for note in own)
+    others = [(str(at), group[0].text) for at, group in zip(places[1:], groups[1:], strict=True)]
+    told = describe_errors([(str(place), error.text + said), *others], stderr)
+    return OverlayError("PTR101", f"the Metal source does not compile: {told}", place, _hint(error))
+
+
+def _find_place(messages: Sequence[Message]) -> Place:
+    """Where the source is wrong, of an error and its notes: none of porter's headers if there is another place."""
+    return next((message.place for message in messages if _is_own(message.place)), messages[0].place)
+
+
+def _is_own(place: Place) -> bool:
+    return not place.file.startswith(str(INCLUDE))
 
 
 def _place_name(place: Place) -> str:

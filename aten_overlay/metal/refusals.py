@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from aten_overlay.compile_errors import describe_errors
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.arguments import attributes, split_parameters
 from aten_overlay.metal.declarations import Kernel, Unit
@@ -47,8 +48,9 @@ def refuse(unit: Unit) -> None:
     """Raises PTR101 for the first thing in a source that Apple's compiler refuses."""
     found = sorted((*_attributes(unit), *_positions(unit), *_variables(unit), *_names(unit.source)))
     if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        what = f"the Metal source does not compile: {found[0].what}{more}"
+        errors = [(str(unit.source.place(objection.at)), objection.what) for objection in found]
+        told = describe_errors(errors, "".join(f"{place}: {what}\n" for place, what in errors))
+        what = f"the Metal source does not compile: {told}"
         raise OverlayError("PTR101", what, unit.source.place(found[0].at), found[0].hint)
 
 

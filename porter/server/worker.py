@@ -33,7 +33,7 @@ from porter.verdict.build.kernel_names import (
 )
 from porter.verdict.build.literals import largest_count, literals
 from porter.verdict.build.tree import Tree, materialise
-from porter.verdict.errors import NoVerdict, raising_porter_errors
+from porter.verdict.errors import NoVerdict, name_in_fork, raising_porter_errors
 from porter.verdict.messages import VerdictAnswer
 from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, Verdict, VerifyTarget
 from porter.verdict.suite.selection import Selection
@@ -159,8 +159,8 @@ def verify(
     except NoVerdict:
         raise
     except PorterError as error:
-        spent = time.monotonic() - started
-        return VerdictAnswer(judge.verdict_of_error(target.base, error, spent, options.backend, options.arithmetic))
+        spent, placed = time.monotonic() - started, name_in_fork(error, tree.root)
+        return VerdictAnswer(judge.verdict_of_error(target.base, placed, spent, options.backend, options.arithmetic))
 
 
 def _path(library: str) -> Path | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from aten_overlay import errors as overlay
 from aten_overlay.errors import OverlayError
@@ -31,6 +32,13 @@ def raising_overlay_errors() -> Iterator[None]:
     except PorterError as error:
         place = overlay.Place(error.place.file, error.place.line) if error.place else None
         raise OverlayError(error.code, error.what, place, error.hint) from error
+
+
+def name_in_fork(error: PorterError, root: Path) -> PorterError:
+    """The error with files of the private tree at `root` named as they are in the fork."""
+    prefix = f"{root}/"
+    place = Place(error.place.file.removeprefix(prefix), error.place.line) if error.place else None
+    return PorterError(error.code, error.what.replace(prefix, ""), place, error.hint)
 
 
 class NoVerdict(PorterError):

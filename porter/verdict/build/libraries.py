@@ -11,11 +11,11 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from aten_overlay import toolchain
 from aten_overlay.cache import is_intact, make_folder, seal
+from aten_overlay.compile_errors import describe_errors
 from aten_overlay.errors import refuse_full_disk
 from porter.core.cache import digest, get, put, put_if_changed
 from porter.core.errors import Place, PorterError
@@ -29,6 +29,7 @@ from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
 
+_NAMED = 5  # files that fail too, by their places
 _STRICT = ("-Wl,-z,defs", "-Wl,--no-demangle")
 
 
@@ -215,9 +216,28 @@ def _objects(
     """The objects of the fork's files and of the registrations by name, and whether each was compiled just now."""
     roots = {"include": found.include, "headers": tree.root / ATEN_ROOT, "tree": tree.root}
     named = {**{f: tree.root / f for f in files}, **{s.name: s for s in found.sources}}
-    one = partial(_object, roots=roots, recipe=recipe, cache=cache)
+    objects_by_name: dict[str, tuple[Path, bool]] = {}
+    errors: list[PorterError] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(named, pool.map(one, named.values(), named), strict=True))
+        started = {name: pool.submit(_object, path, name, roots, recipe, cache) for name, path in named.items()}
+        for name, compiling in started.items():
+            try:
+                objects_by_name[name] = compiling.result()
+            except PorterError as error:
+                errors.append(error)
+    if errors:
+        raise join_errors(errors)
+    return objects_by_name
+
+
+def join_errors(errors: Sequence[PorterError]) -> PorterError:
+    """The first error of several, which says of the others only where they are. `errors` has at least one."""
+    first, *others = errors
+    if not others:
+        return first
+    named = ", ".join(str(error.place) for error in others[:_NAMED])
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    return PorterError(first.code, f"{first.what}\nother files fail too: {named}{more}", first.place, first.hint)
 
 
 def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, cache: Path) -> tuple[Path, bool]:
@@ -257,17 +277,18 @@ def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
 
 
 def _compile_error(name: str, errors: str) -> PorterError:
-    """The first error, at its place in the fork: the compiler names files by their path in the private tree."""
-    match = toolchain.ERROR.search(errors)
-    if match is None:
+    """The first errors, at their places in the fork: the compiler names files by their path in the private tree."""
+    matches = list(toolchain.ERROR.finditer(errors))
+    if not matches:
         return PorterError("PTR166", f"the host code does not compile:\n{errors.strip()[-1500:]}", Place(name))
-    found = match["file"]
-    known = next((found[at:] for top in ("/aten/", "/c10/") if (at := found.find(top)) >= 0), f"/{name}")[1:]
-    total = len(toolchain.ERROR.findall(errors))
-    more = f" (and {total - 1} more errors)" if total > 1 else ""
-    return PorterError(
-        "PTR166", f"the host code does not compile: {match['text']}{more}", Place(known, int(match["line"]))
-    )
+    places = [Place(_name_in_fork(match["file"], name), int(match["line"])) for match in matches]
+    told = describe_errors([(str(place), match["text"]) for place, match in zip(places, matches, strict=True)], errors)
+    return PorterError("PTR166", f"the host code does not compile: {told}", places[0])
+
+
+def _name_in_fork(file: str, name: str) -> str:
+    """A file that a compiler names, by its path in the fork; the compiled source `name` for one of no fork."""
+    return next((file[at + 1 :] for top in ("/aten/", "/c10/") if (at := file.find(top)) >= 0), name)
 
 
 def _link_error(missing: Undefined, kernels: Iterable[registration.Kernel]) -> PorterError:

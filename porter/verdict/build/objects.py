@@ -15,6 +15,7 @@ from pathlib import Path
 
 from aten_overlay import toolchain
 from aten_overlay.cache import is_intact, make_folder, seal
+from aten_overlay.compile_errors import NO_LIMIT
 from aten_overlay.errors import OverlayError
 from porter.core.cache import digest, get, put
 from porter.core.layout import INCLUDE_ROOTS
@@ -89,8 +90,8 @@ def _compile(
     language = "objective-c++" if source.suffix == ".mm" else "c++"
     before = ("-include-pch", str(recipe.precompiled[language])) if language in recipe.precompiled else ()
     command = [
-        str(recipe.compiler), toolchain.BY_CONTENT, *include, *recipe.flags, *before, "-x", language, "-MD", "-MF",
-        str(listed), "-c", str(source), "-o", str(part),
+        str(recipe.compiler), NO_LIMIT, toolchain.BY_CONTENT, *include, *recipe.flags, *before, "-x", language,
+        "-MD", "-MF", str(listed), "-c", str(source), "-o", str(part),
     ]  # fmt: skip
     stamps = _Stamps([source, *roots.values()])
     done = subprocess.run(command, capture_output=True, text=True, check=False, errors="surrogateescape")

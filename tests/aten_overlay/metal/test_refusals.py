@@ -65,6 +65,8 @@ def test_what_it_takes(source: str) -> None:
 
 def test_the_first_of_several_is_named_at_its_line() -> None:
     source = f"kernel void f() {{}}\nconst int a = 1;\nkernel void g() {LIMIT} {{}}\n"
-    with pytest.raises(OverlayError, match=r"`a` must reside in constant address space \(and 1 more\)") as error:
+    with pytest.raises(
+        OverlayError, match=r"`a` must reside in constant address space \(and 1 more error\)\nprogram_source:5: "
+    ) as error:
         host_names(HEADER + source)
     assert str(error.value.place) == "program_source:4"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from aten_overlay import errors as overlay
 from aten_overlay.errors import OverlayError
 from porter.core.errors import Place, PorterError
-from porter.verdict.errors import raising_overlay_errors, raising_porter_errors
+from porter.verdict.errors import name_in_fork, raising_overlay_errors, raising_porter_errors
 
 TEXTS = [
     (("PTR101", "it does not compile", ("k.metal", 3), "Correct it."), "k.metal:3: PTR101 it does not compile\n  Correct it."),
@@ -34,3 +36,13 @@ def test_both_print_alike_and_turn_into_each_other(
 def test_other_errors_pass_as_they_are() -> None:
     with pytest.raises(KeyError), raising_porter_errors(), raising_overlay_errors():
         raise KeyError
+
+
+def test_files_of_a_private_tree_are_named_as_in_the_fork() -> None:
+    what = "no member (and 1 more error)\n/cache/trees/a1/aten/k.metal:9: no type"
+    named = name_in_fork(
+        PorterError("PTR101", what, Place("/cache/trees/a1/aten/k.metal", 3), "Fix it."), Path("/cache/trees/a1")
+    )
+    assert named.place == Place("aten/k.metal", 3)
+    assert (named.what, named.hint) == ("no member (and 1 more error)\naten/k.metal:9: no type", "Fix it.")
+    assert name_in_fork(PorterError("PTR100", "no compiler"), Path("/cache")).place is None

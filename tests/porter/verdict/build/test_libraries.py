@@ -91,9 +91,32 @@ def test_an_error_points_to_the_fork_and_leaves_no_object(tmp_path: Path, recipe
         build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
     assert refused.value.code == "PTR166"
     assert refused.value.place == Place(NAME.replace(".mm", ".cpp"), 2)
-    assert "undeclared identifier 'z' (and 1 more errors)" in refused.value.what
+    first, second, log = refused.value.what.splitlines()
+    assert first.endswith("undeclared identifier 'z' (and 1 more error)")
+    assert second == f"{NAME.replace('.mm', '.cpp')}:3: use of undeclared identifier 'w'"
+    assert "int v = w;" in Path(log.removeprefix("the whole log: ")).read_text()
     left = {p.suffix for p in (tmp_path / "objects").rglob("*") if p.is_file()}
     assert left == {".lock", ".failed", ".json"}
+
+
+def test_all_errors_are_counted_and_three_are_shown(tmp_path: Path, recipe: Recipe) -> None:
+    path = source(tmp_path, "".join(f"int x{n} = y{n};\n" for n in range(40)))
+    with pytest.raises(PorterError) as refused:
+        build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
+    assert "'y0' (and 39 more errors)" in refused.value.what
+    assert [n for n in range(40) if f"'y{n}'" in refused.value.what] == [0, 1, 2]
+
+
+def test_files_that_fail_too_are_named(tmp_path: Path, recipe: Recipe) -> None:
+    files = [f"{OPERATIONS}/{name}.cpp" for name in ("Right", "One", "Two")]
+    for path in files:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("int x = 1;\n" if "Right" in path else "int x = 1;\nint y = z;\n")
+    tree, nothing = Tree(tmp_path, tmp_path, {}), Registration((), tmp_path / "include", (), ())
+    with pytest.raises(PorterError) as refused:
+        build._objects(tree, files, nothing, recipe, tmp_path)
+    assert refused.value.place == Place(files[1], 2)
+    assert refused.value.what.endswith(f"identifier 'z'\nother files fail too: {files[2]}:2")
 
 
 def test_what_does_not_compile_is_compiled_again_only_when_what_it_read_changes(
