@@ -69,17 +69,22 @@ def _shaders(device: Device) -> Mapping[str, Any]:
 
 
 class _MPSStream(torch.Stream):
-    """The device's one stream, for wheels whose `torch.mps.Stream` derives from a class of the MPS build."""
+    """A stream of the device, for wheels whose `torch.mps.Stream` derives from a class of the MPS build.
 
-    def __new__(cls, *, stream_id: int = 0, **_: object) -> _MPSStream:
+    It is the stream `stream_id`, else the next one of the pool.
+    """
+
+    def __new__(cls, *, stream_id: int | None = None, **_: object) -> _MPSStream:
+        if stream_id is None:
+            stream_id = torch.Stream(device="mps").stream_id
         return super().__new__(cls, stream_id=stream_id, device_index=0, device_type=_DEVICE_TYPE)
 
 
 def _streams() -> Mapping[str, Any]:
     return {
         "_MPSStreamBase": _MPSStream,
-        "_mps_getCurrentStream": lambda: _MPSStream(stream_id=0),
-        "_mps_setStream": lambda stream: None,
+        "_mps_getCurrentStream": lambda: _MPSStream(stream_id=torch.accelerator.current_stream().stream_id),
+        "_mps_setStream": torch.accelerator.set_stream,
         "_mps_allocator_waitForEvents": lambda addresses: True,
     }
 

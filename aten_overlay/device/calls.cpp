@@ -1,4 +1,5 @@
 // Calls of kernels from Python: what one is like, as bytes, and a launch like an earlier one, with no Python in between.
+#include "device/device.h"
 #include "memory/memory.h"
 #include "metal/include/porter_metal_abi.h"
 
@@ -346,6 +347,7 @@ PyObject* run(PyObject*, PyObject* const* given, Py_ssize_t count) {
   fields.error = error.data();
   fields.error_size = error.size();
   int status = 0;
+  porter::finish_current_stream();
   {
     pybind11::gil_scoped_release others_run;
     status = launch->kernel->launch(&fields);

@@ -13,6 +13,7 @@ at::Tensor host_view(const at::Tensor& tensor) {
   if (tensor.device().type() != kDevice.type()) {
     return tensor;
   }
+  finish_current_stream();
   void* bytes = porter_host_address(tensor.unsafeGetTensorImpl()->mutable_data());
   const auto options = tensor.options().device(c10::kCPU).requires_grad(false);
   auto view = at::from_blob(bytes, tensor.sizes(), tensor.strides(), options);

@@ -4,6 +4,9 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+struct porter_streams;
 
 namespace porter {
 
@@ -11,9 +14,23 @@ inline const c10::Device kDevice(c10::DeviceType::MPS, 0);
 
 c10::Allocator* allocator();
 
-// Host memory that the device counts as pinned: any other host memory, remembered by its address.
+// Memory of the device at the addresses by which the host finds it, for `pin_memory()`.
 c10::Allocator* pinned_allocator();
-bool is_pinned(const void* address);
+
+// The device address behind one that `pinned_allocator` gave; null for any other.
+void* find_pinned(const void* address);
+
+// The guard that the device registers: host code may register at::mps::MPSGuardImpl in its place, which asks this one.
+const c10::impl::DeviceGuardImplInterface& device_guard();
+
+// What at::mps does for streams; null until it is loaded.
+const porter_streams* loaded_streams();
+
+// Runs what has been encoded on a stream.
+void commit_stream(int64_t stream);
+
+// Runs what has been encoded on this thread's stream, so that the host may go on in its place.
+void finish_current_stream();
 
 // Raises TypeError for an element type that the device has not.
 void check_type(c10::ScalarType type);

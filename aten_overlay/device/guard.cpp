@@ -1,7 +1,6 @@
-// The device guard: one device, one stream, work that is done when the call returns.
+// The device guard: one device, its streams, and events, before which the work of their stream is done.
 #include "device.h"
-
-#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include "stream.h"
 
 #include <chrono>
 
@@ -15,8 +14,14 @@ constexpr c10::ScalarTypeIndex kTypes[] = {c10::kIndex_Bool, c10::kIndex_Byte, c
     c10::kIndex_Int, c10::kIndex_Long, c10::kIndex_UInt16, c10::kIndex_UInt32, c10::kIndex_UInt64, c10::kIndex_Half,
     c10::kIndex_BFloat16, c10::kIndex_Float, c10::kIndex_ComplexHalf, c10::kIndex_ComplexFloat};
 
-c10::Stream only_stream() {
-  return c10::Stream(c10::Stream::DEFAULT, kDevice);
+c10::Stream stream_of(int64_t number) {
+  return c10::Stream(c10::Stream::UNSAFE, kDevice, number);
+}
+
+void wait_for(int64_t stream) {
+  if (const auto* streams = loaded_streams()) {
+    streams->synchronize(stream);
+  }
 }
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
@@ -47,27 +52,43 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
 
   c10::Stream getStream(c10::Device) const override {
-    return only_stream();
+    return stream_of(porter_current_stream());
   }
   c10::Stream getDefaultStream(c10::Device) const override {
-    return only_stream();
+    return stream_of(0);
   }
+  // Wheels whose headers declare no pool have one stream alone.
   c10::Stream getNewStream(c10::Device, int) const override {
-    return only_stream();
+#ifdef PORTER_STREAM_POOL
+    return stream_of(porter_next_stream());
+#else
+    return stream_of(0);
+#endif
   }
-  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override {
-    return only_stream();
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
+    return getNewStream(device, 0);
   }
-  c10::Stream exchangeStream(c10::Stream) const override {
-    return only_stream();
+  c10::Stream exchangeStream(c10::Stream stream) const override {
+    const int64_t before = porter_current_stream();
+    porter_set_current_stream(stream.id());
+    return stream_of(before);
   }
-  bool queryStream(const c10::Stream&) const override {
+  bool queryStream(const c10::Stream& stream) const override {
+    commit_stream(stream.id());
     return true;
   }
-  void synchronizeStream(const c10::Stream&) const override {}
-  void synchronizeDevice(const c10::DeviceIndex) const override {}
+  void synchronizeStream(const c10::Stream& stream) const override {
+    wait_for(stream.id());
+  }
+  void synchronizeDevice(const c10::DeviceIndex) const override {
+    if (const auto* streams = loaded_streams()) {
+      streams->synchronize_all();
+    }
+  }
+  void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}  // see porter_memory_hold
 
-  void record(void** event, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {
+  void record(void** event, const c10::Stream& stream, const c10::DeviceIndex, const c10::EventFlag) const override {
+    commit_stream(stream.id());
     if (*event == nullptr) {
       *event = new Clock::time_point();
     }
@@ -88,7 +109,13 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
 };
 
-const c10::impl::DeviceGuardImplRegistrar registered(kDevice.type(), new Guard());
+const c10::impl::DeviceGuardImplRegistrar registered(kDevice.type(), &device_guard());
 
 }  // namespace
+
+const c10::impl::DeviceGuardImplInterface& device_guard() {
+  static const auto* guard = new Guard();
+  return *guard;
+}
+
 }  // namespace porter

@@ -73,12 +73,11 @@ Events& events() {
   return *instance;
 }
 
-const porter_stream* stream = nullptr;
-
-const porter_stream& loaded_stream() {
-  TORCH_CHECK(stream, "PTR250: this process has the mps device without Apple's frameworks, and so no command buffer; run "
+const porter_streams& require_streams() {
+  const auto* streams = loaded_streams();
+  TORCH_CHECK(streams, "PTR250: this process has the mps device without Apple's frameworks, and so no command buffer; run "
               "the program with python -m aten_overlay, or call aten_overlay.start_frameworks() first");
-  return *stream;
+  return *streams;
 }
 
 // The state of torch.mps.profiler: what it is asked for is checked as on Apple, and there is nowhere to write it.
@@ -152,7 +151,7 @@ struct Hooks final : at::MPSHooksInterface {
     return pinned_allocator();
   }
   bool isPinnedPtr(const void* address) const override {
-    return is_pinned(address) || porter_is_device(address);
+    return find_pinned(address) != nullptr || porter_is_device(address);
   }
   void emptyCache() const override {
     porter_memory_trim();
@@ -183,18 +182,16 @@ struct Hooks final : at::MPSHooksInterface {
   }
 
   void deviceSynchronize() const override {
-    if (stream) {
-      stream->synchronize();
-    }
+    device_guard().synchronizeDevice(0);
   }
   void commitStream() const override {
-    loaded_stream().commit();
+    require_streams().commit(porter_current_stream());
   }
   void* getCommandBuffer() const override {
-    return loaded_stream().command_buffer();
+    return require_streams().command_buffer(porter_current_stream());
   }
   void* getDispatchQueue() const override {
-    return loaded_stream().dispatch_queue();
+    return require_streams().dispatch_queue(porter_current_stream());
   }
   void profilerStartTrace(const std::string& modes, bool) const override {
     tracing().start(modes);
@@ -210,6 +207,7 @@ struct Hooks final : at::MPSHooksInterface {
     events().release(id);
   }
   void recordEvent(uint32_t id) const override {
+    commit_stream(porter_current_stream());
     events().record(id);
   }
   void waitForEvent(uint32_t id) const override {
@@ -228,10 +226,6 @@ struct Hooks final : at::MPSHooksInterface {
 
 }  // namespace
 }  // namespace porter
-
-extern "C" void porter_set_stream(const porter_stream* given) {
-  porter::stream = given;
-}
 
 namespace at {
 C10_REGISTER_TYPED_CLASS(MPSHooksRegistry, "MPSHooks", porter::Hooks);

@@ -50,6 +50,7 @@ c10::IValue each(List list, Change change) {
 }  // namespace
 
 void HostCall::run(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DispatchKey key) {
+  finish_current_stream();
   HostCall call;
   const torch::jit::Stack given(stack->end() - static_cast<ptrdiff_t>(op.schema().arguments().size()), stack->end());
   const auto change = [stack](size_t count, auto changed) {

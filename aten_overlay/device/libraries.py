@@ -10,7 +10,7 @@ from aten_overlay.apple import build
 HERE = Path(__file__).resolve().parent
 _DEVICE = (
     "allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "margins", "pinned",
-    "slices", "sparse", "tensors",
+    "slices", "sparse", "streams", "tensors",
 )  # fmt: skip
 
 # How the interfaces of ATen/mps differ between versions: what to define where a header has this text.
@@ -18,8 +18,20 @@ _VERSIONS = (
     ("PORTER_STREAM_FILLS", "MPSStream.h", "void fill(MTLBuffer_t"),
     ("PORTER_MACOS_AT_LEAST", "MPSDevice.h", "is_macos_at_least"),
     ("PORTER_GPU_FAMILIES", "MPSDevice.h", "is_apple_family_or_newer"),
-    ("PORTER_LANGUAGE_VERSIONS", "MPSDevice.h", "metal_language_version"),
+    ("PORTER_LANGUAGE_VERSIONS", "MPSDevice.h", "metal_language_version("),
+    ("PORTER_MPP", "MPSDevice.h", "has_mpp"),
     ("PORTER_DEVICE_ALLOCATOR", "MPSAllocatorInterface.h", "c10::DeviceAllocator"),
+    ("PORTER_PINNED_ALLOCATOR", "MPSAllocatorInterface.h", "getMPSPinnedAllocator"),
+    ("PORTER_DEVICE_NAMES", "MPSDevice.h", "getCoreCount"),
+    ("PORTER_STREAM_POOL", "MPSStream.h", "getStreamFromPool"),
+    ("PORTER_STREAM_ERRORS", "MPSStream.h", "checkLastError"),
+    ("PORTER_COMMAND_BUFFER_ERRORS", "MPSStream.h", "_commandBufferError"),
+    ("PORTER_EVENTS", "MPSEvent.h", "class MPSEventPool"),
+    ("PORTER_EVENT_STREAMS", "MPSEvent.h", "class MPSEventPtrTarget"),
+    ("PORTER_GUARD", "MPSGuardImpl.h", "void synchronizeDevice("),
+    ("PORTER_DATA_STREAMS", "MPSGuardImpl.h", "recordDataPtrOnStream"),
+    ("PORTER_HOOKS", "MPSHooks.h", "getMaxBufferLength"),
+    ("PORTER_PROFILER_STREAMS", "MPSProfiler.h", "beginProfileGPUInterval(const void* handle, MPSStream* stream)"),
 )
 
 
@@ -34,7 +46,8 @@ def build_device() -> Path:
     return toolchain.build(
         "porter_device",
         sources,
-        (*toolchain.torch_flags(), "-DNDEBUG", "-I", str(HERE.parent)),  # as the wheel: debug checks need both sides
+        # NDEBUG as the wheel has it: debug checks need both sides.
+        (*toolchain.torch_flags(), "-DNDEBUG", *_define_versions(None), "-I", str(HERE.parent)),
         link=(*toolchain.torch_libraries(), *toolchain.link_with(memory.build_library()), "-lstdc++"),
         header=HERE / "headers.h",
     )
@@ -42,14 +55,19 @@ def build_device() -> Path:
 
 def build_mps(headers: Path | None) -> Path:
     """`libporter_mps.so`: `at::mps` against the `ATen/mps` headers of a fork, in `headers`, else of the wheel."""
-    defines = [f"-D{name}" for name, file, text in _VERSIONS if text in _header(headers, file).read_text()]
     include = ("-I", str(headers)) if headers else ()
     sources = [*sorted((HERE / "mps").glob("*.mm")), *sorted((HERE / "mps").glob("*.cpp"))]
-    flags = (*include, *build.general_flags(), *defines, "-I", str(HERE.parent), "-I", str(HERE / "mps"))
+    own = ("-I", str(HERE.parent), "-I", str(HERE / "mps"))
+    flags = (*include, *build.general_flags(), *_define_versions(headers), *own)
     libraries = (build.build_frameworks(), build_device(), memory.build_library())
     below = (flag for library in libraries for flag in toolchain.link_with(library))
     link = (*toolchain.torch_libraries(), *below, "-lstdc++")
     return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link)
+
+
+def _define_versions(headers: Path | None) -> tuple[str, ...]:
+    """Flags that say what the headers declare."""
+    return tuple(f"-D{name}" for name, file, text in _VERSIONS if text in _header(headers, file).read_text())
 
 
 def _header(fork: Path | None, name: str) -> Path:

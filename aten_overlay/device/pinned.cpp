@@ -1,4 +1,4 @@
-// Pinned host memory: `pin_memory()` and torch.accelerator.empty_host_cache().
+// Pinned host memory, which Metal binds as it stands: `pin_memory()` and torch.accelerator.empty_host_cache().
 #include "device.h"
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -6,25 +6,27 @@
 #include <mutex>
 #include <set>
 
+#include "memory/memory.h"
+
 namespace porter {
 namespace {
 
-struct Known {
+struct Pinned {
   std::mutex mutex;
   std::set<const void*> addresses;
 };
 
-Known& known() {
-  static auto* instance = new Known();
+Pinned& pinned() {
+  static auto* instance = new Pinned();
   return *instance;
 }
 
 void unpin(void* address) {
   {
-    std::lock_guard<std::mutex> lock(known().mutex);
-    known().addresses.erase(address);
+    std::lock_guard<std::mutex> lock(pinned().mutex);
+    pinned().addresses.erase(address);
   }
-  c10::GetAllocator(c10::kCPU)->raw_deallocate(address);
+  porter_device_free(porter_device_address(address));
 }
 
 struct PinnedAllocator final : at::HostAllocator {
@@ -32,9 +34,10 @@ struct PinnedAllocator final : at::HostAllocator {
     if (size == 0) {
       return {nullptr, c10::kCPU};
     }
-    void* address = c10::GetAllocator(c10::kCPU)->raw_allocate(size);
-    std::lock_guard<std::mutex> lock(known().mutex);
-    known().addresses.insert(address);
+    c10::DataPtr memory = allocator()->allocate(size);
+    void* address = porter_host_address(memory.release_context());
+    std::lock_guard<std::mutex> lock(pinned().mutex);
+    pinned().addresses.insert(address);
     return {address, address, &unpin, c10::kCPU};
   }
   c10::DeleterFnPtr raw_deleter() const override {
@@ -69,9 +72,9 @@ c10::Allocator* pinned_allocator() {
   return &instance();
 }
 
-bool is_pinned(const void* address) {
-  std::lock_guard<std::mutex> lock(known().mutex);
-  return known().addresses.count(address) != 0;
+void* find_pinned(const void* address) {
+  std::lock_guard<std::mutex> lock(pinned().mutex);
+  return pinned().addresses.count(address) != 0 ? porter_device_address(address) : nullptr;
 }
 
 }  // namespace porter

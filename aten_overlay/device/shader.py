@@ -190,6 +190,8 @@ class MetalKernel:
         resident: Sequence[Bound],
     ) -> None:
         calls[self.name] += 1
+        if self.device.library.porter_current_stream() != 0:
+            torch.accelerator.current_stream().query()  # runs what is encoded on it: this kernel runs at once
         try:
             self.library.run(
                 self.name,

@@ -1,20 +1,33 @@
-/* What torch::mps asks of the stream of at::mps, which a library above the device holds. Plain C, no torch. */
+/* The streams of the device: which one a thread uses, and what at::mps, a library above the device, does for one.
+ * Plain C, no torch. A stream is a number: 0 is the default stream, 1 to PORTER_POOL_STREAMS those of the pool. */
 #ifndef PORTER_DEVICE_STREAM_H
 #define PORTER_DEVICE_STREAM_H
+
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct porter_stream {
-  void* (*command_buffer)(void); /* its own encoder has been ended: the caller makes the next one */
-  void* (*dispatch_queue)(void);
-  void (*commit)(void);      /* the command buffer goes on with a new one behind it */
-  void (*synchronize)(void); /* as commit, and waits */
+#define PORTER_POOL_STREAMS 32
+
+struct porter_streams {
+  void* (*command_buffer)(int64_t stream); /* its own encoder has been ended: the caller makes the next one */
+  void* (*dispatch_queue)(int64_t stream);
+  void (*commit)(int64_t stream);      /* the command buffer goes on with a new one behind it */
+  void (*synchronize)(int64_t stream); /* as commit, and waits */
+  void (*synchronize_all)(void);
 };
 
-/* Sets who answers; `stream` stays valid. Nobody does until then, and torch::mps raises PTR250. */
-void porter_set_stream(const struct porter_stream* stream);
+/* Sets who answers; `streams` stays valid. Nobody does until then: no commands are encoded, and torch::mps raises PTR250. */
+void porter_set_streams(const struct porter_streams* streams);
+
+/* The stream of this thread. */
+int64_t porter_current_stream(void);
+void porter_set_current_stream(int64_t stream);
+
+/* The next stream of the pool, in turns. */
+int64_t porter_next_stream(void);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -61,6 +62,8 @@ struct Pool {
   std::set<char*> returned;  // free chunks whose pages the system has
   size_t sparse_from = 0;    // bytes from which an allocation is sparse; 0: none is
   std::map<const char*, std::vector<porter_extent>> extents;
+  size_t holds = 0;
+  std::set<char*> postponed;  // live ones to be freed at the last release
 };
 
 char* map(size_t size, int access) {
@@ -191,6 +194,19 @@ bool overrun(Pool& p, char* address, size_t size) {
   return !std::all_of(end, end + kRedZone, [](unsigned char byte) { return byte == PORTER_FRESH_BYTE; });
 }
 
+void free_now(Pool& p, char* address) {
+  const auto found = p.live.find(address);
+  const Block block = found->second;
+  p.allocated.remove(block.size);
+  p.live.erase(found);
+  if (block.chunk == 0) {
+    drop_sparse(p, address, block.size);
+    return;
+  }
+  p.overruns += overrun(p, address, block.size);
+  p.free_chunks[block.chunk].push_back(address);
+}
+
 }  // namespace
 
 extern "C" {
@@ -227,20 +243,32 @@ void porter_device_free(void* address) {
   }
   Pool& p = pool();
   std::lock_guard<std::mutex> lock(p.mutex);
-  auto found = p.live.find(static_cast<char*>(address));
-  if (found == p.live.end()) {
+  auto* start = static_cast<char*>(address);
+  if (p.live.count(start) == 0 || p.postponed.count(start) != 0) {
     std::fprintf(stderr, "porter: %p is not the start of a live device allocation\n", address);
     std::abort();
   }
-  const auto [start, block] = *found;
-  p.allocated.remove(block.size);
-  p.live.erase(found);
-  if (block.chunk == 0) {
-    drop_sparse(p, start, block.size);
-    return;
+  if (p.holds != 0) {
+    p.postponed.insert(start);
+  } else {
+    free_now(p, start);
   }
-  p.overruns += overrun(p, start, block.size);
-  p.free_chunks[block.chunk].push_back(start);
+}
+
+void porter_memory_hold(void) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  ++p.holds;
+}
+
+void porter_memory_release(void) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  if (--p.holds == 0) {
+    for (char* address : std::exchange(p.postponed, {})) {
+      free_now(p, address);
+    }
+  }
 }
 
 int porter_is_device(const void* address) {

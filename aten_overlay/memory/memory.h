@@ -19,6 +19,10 @@ void* porter_device_alloc(size_t size);
 /* Gives an allocation back; null is ignored. Aborts on an address that is not the start of a live allocation. */
 void porter_device_free(void* address);
 
+/* Between a hold and its release, what is freed stays a live allocation: commands that have still to run use it. */
+void porter_memory_hold(void);
+void porter_memory_release(void);
+
 /* 1 if the address lies in the device's range, allocated or not. */
 int porter_is_device(const void* address);
 

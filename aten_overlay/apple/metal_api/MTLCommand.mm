@@ -1,29 +1,72 @@
-// Command queues, buffers and encoders. A command runs when it is encoded: the device has one queue, in order.
+// Command queues, buffers and encoders. A command runs when it is encoded, but for those of a deferred queue: they run
+// when their command buffer is committed, so that other queues see nothing of them before, as on a GPU.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <stdexcept>
 
 #include "foundation/text.h"
 #include "metal_objects.h"
+#include "porter_metal.h"
 #include "runtime/objects.h"
+#include "timeline.h"
 
 using porter::metal::Arguments;
 using porter::metal::Binding;
 using porter::metal::Size;
 using porter::metal::Unit;
 
+extern "C" {
+void* _Block_copy(const void* block);
+void _Block_release(const void* block);
+}
+
+NSString* const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain";
+
 static Size size_of(MTLSize size) {
   return {size.width, size.height, size.depth};
 }
 
+// An object that a command uses when it runs.
+template <class Object>
+class Kept {
+ public:
+  explicit Kept(Object object) : object_([object retain]) {}
+  Kept(const Kept& other) : Kept(other.object_) {}
+  void operator=(const Kept&) = delete;
+  ~Kept() {
+    [object_ release];
+  }
+  Object operator*() const {
+    return object_;
+  }
+
+ private:
+  Object object_;
+};
+
+static CFTimeInterval seconds_now() {
+  return static_cast<double>(clock_gettime_nsec_np(CLOCK_MONOTONIC)) * 1e-9;
+}
+
 @class PorterEncoder;
+
+@interface PorterQueue : NSObject <MTLCommandQueue> {
+ @public
+  bool _deferred;
+}
+@end
 
 @interface PorterCommandBuffer : NSObject <MTLCommandBuffer> {
  @public
   MTLCommandBufferStatus _state;
   std::vector<MTLCommandBufferHandler> _handlers;
-  id<MTLCommandQueue> _queue;
+  PorterQueue* _queue;
+  std::unique_ptr<porter::metal::Timeline> _later;  // of a deferred queue
+  NSError* _error;
+  CFTimeInterval _began;
+  CFTimeInterval _ended;
   PorterEncoder* _open;  // not retained: each of both tells the other when it goes
   bool _unended;
 }
@@ -42,6 +85,17 @@ static Size size_of(MTLSize size) {
 static void check_open(PorterEncoder* encoder) {
   if (encoder->_ended) {
     porter::objc::fail("PTR124: a command was encoded after endEncoding");
+  }
+}
+// Where the encoder's commands wait for their commit; null where they run at once.
+static porter::metal::Timeline* timeline_of(PorterEncoder* encoder) {
+  return encoder->_buffer ? encoder->_buffer->_later.get() : nullptr;
+}
+static void run_or_defer(PorterEncoder* encoder, std::function<void()> command) {
+  if (auto* later = timeline_of(encoder)) {
+    later->add(std::move(command));
+  } else {
+    command();
   }
 }
 static void leave(PorterEncoder* encoder) {
@@ -80,6 +134,7 @@ static void leave(PorterEncoder* encoder) {
 
 @interface PorterComputeEncoder : PorterEncoder <MTLComputeCommandEncoder> {
  @public
+  id<MTLComputePipelineState> _pipeline;  // retained
   const pm_kernel* _kernel;
   Arguments _arguments;
   MTLDispatchType _type;
@@ -103,6 +158,11 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   if (!encoder->_kernel) {
     porter::objc::fail("PTR124: a dispatch without a pipeline state");
   }
+  if (auto* later = timeline_of(encoder)) {
+    later->add([kept = Kept(encoder->_pipeline), kernel = encoder->_kernel, arguments = encoder->_arguments, threads,
+                group] { porter::metal::launch(kernel, arguments, threads, group); });
+    return;
+  }
   try {
     porter::metal::launch(encoder->_kernel, encoder->_arguments, threads, group);
   } catch (...) {
@@ -114,11 +174,15 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   for (id<MTLBuffer> buffer : _held) {
     [buffer release];
   }
+  [_pipeline release];
   [super dealloc];
 }
 - (void)setComputePipelineState:(id<MTLComputePipelineState>)state {
   check_open(self);
   _kernel = porter::metal::kernel_of(state);
+  [state retain];
+  [_pipeline release];
+  _pipeline = state;
 }
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
   Binding& binding = binding_at(self, index);
@@ -176,20 +240,19 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
      destinationOffset:(NSUInteger)destinationOffset
                   size:(NSUInteger)size {
   check_open(self);
-  char* from = porter::metal::bytes_of((const void*)source, sourceOffset, size, "the source of a copy");
-  char* to = porter::metal::bytes_of((const void*)destination, destinationOffset, size, "the destination of a copy");
-  std::memmove(to, from, size);
+  run_or_defer(self, [=, source = (const void*)source, destination = (const void*)destination] {
+    char* from = porter::metal::bytes_of(source, sourceOffset, size, "the source of a copy");
+    char* to = porter::metal::bytes_of(destination, destinationOffset, size, "the destination of a copy");
+    std::memmove(to, from, size);
+  });
 }
 - (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value {
   check_open(self);
-  std::memset(porter::metal::bytes_of((const void*)buffer, range.location, range.length, "a fill"), value, range.length);
+  run_or_defer(self, [=, buffer = (const void*)buffer] {
+    std::memset(porter::metal::bytes_of(buffer, range.location, range.length, "a fill"), value, range.length);
+  });
 }
 @end
-
-extern "C" {
-void* _Block_copy(const void* block);
-void _Block_release(const void* block);
-}
 
 @implementation PorterCommandBuffer
 @dynamic label;
@@ -203,7 +266,7 @@ static void check_no_encoder(PorterCommandBuffer* buffer, const char* what) {
   }
 }
 static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
-  if (buffer->_state == MTLCommandBufferStatusCompleted) {
+  if (buffer->_state != MTLCommandBufferStatusNotEnqueued) {
     porter::objc::fail("PTR124: an encoder was made of a command buffer that has been committed");
   }
   check_no_encoder(buffer, "a second encoder was made of a command buffer");
@@ -212,6 +275,26 @@ static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
   }
   buffer->_open = encoder;
   encoder->_buffer = buffer;
+  if (buffer->_began == 0) {
+    buffer->_began = seconds_now();
+  }
+}
+static void complete(PorterCommandBuffer* buffer, const std::string& error) {
+  if (!error.empty()) {
+    NSDictionary* info = @{NSLocalizedDescriptionKey : porter::string(error)};
+    buffer->_error = [[NSError errorWithDomain:MTLCommandBufferErrorDomain
+                                          code:MTLCommandBufferErrorInternal
+                                      userInfo:info] retain];
+  }
+  buffer->_state = error.empty() ? MTLCommandBufferStatusCompleted : MTLCommandBufferStatusError;
+  buffer->_ended = seconds_now();
+  if (buffer->_began == 0) {
+    buffer->_began = buffer->_ended;
+  }
+  for (MTLCommandBufferHandler block : std::exchange(buffer->_handlers, {})) {
+    block(buffer);
+    _Block_release((const void*)block);
+  }
 }
 - (id<MTLComputeCommandEncoder>)computeCommandEncoder {
   return [self computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
@@ -228,10 +311,23 @@ static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
   return made;
 }
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
-  ((id<MTLSharedEvent>)event).signaledValue = value;
+  const Kept signaled((id<MTLSharedEvent>)event);
+  if (_later) {
+    _later->add([signaled, value] { (*signaled).signaledValue = value; });
+  } else {
+    (*signaled).signaledValue = value;
+  }
 }
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {
-  if (((id<MTLSharedEvent>)event).signaledValue < value) {
+  const Kept awaited((id<MTLSharedEvent>)event);
+  if (_later) {
+    _later->add_wait([awaited, value] { return (*awaited).signaledValue >= value; });
+    return;
+  }
+  if ((*awaited).signaledValue < value) {
+    porter::metal::advance(/*uncommitted=*/true);  // what comes next runs at once, so what it waits for runs now
+  }
+  if ((*awaited).signaledValue < value) {
     porter::objc::fail("PTR122: a command buffer waits for an event that no earlier command signals");
   }
 }
@@ -244,15 +340,16 @@ static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
 - (void)enqueue {
 }
 - (void)commit {
-  if (_state == MTLCommandBufferStatusCompleted) {
+  if (_state != MTLCommandBufferStatusNotEnqueued) {
     porter::objc::fail("PTR124: a command buffer was committed twice");
   }
   check_no_encoder(self, "a command buffer was committed");
-  _state = MTLCommandBufferStatusCompleted;
-  for (MTLCommandBufferHandler block : std::exchange(_handlers, {})) {
-    block(self);
-    _Block_release((const void*)block);
+  if (!_later) {
+    complete(self, "");
+    return;
   }
+  _state = MTLCommandBufferStatusCommitted;
+  _later->commit([buffer = Kept(self)](const std::string& error) { complete(*buffer, error); });
 }
 - (void)dealloc {
   for (MTLCommandBufferHandler block : _handlers) {
@@ -261,29 +358,37 @@ static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
   if (_open) {
     leave(_open);
   }
+  _later.reset();
+  [_error release];
   [super dealloc];
 }
 - (void)waitUntilScheduled {
 }
 - (void)waitUntilCompleted {
+  if (_state == MTLCommandBufferStatusCommitted) {
+    porter::metal::advance();
+  }
+  if (_state == MTLCommandBufferStatusCommitted) {
+    porter::objc::fail("PTR122: a command buffer waits for an event that no committed command signals");
+  }
 }
 - (MTLCommandBufferStatus)status {
   return _state;
 }
 - (NSError*)error {
-  return nil;
+  return _error;
 }
 - (CFTimeInterval)GPUStartTime {
-  return 0;
+  return _began;
 }
 - (CFTimeInterval)GPUEndTime {
-  return 0;
+  return _ended;
 }
 - (CFTimeInterval)kernelStartTime {
-  return 0;
+  return _began;
 }
 - (CFTimeInterval)kernelEndTime {
-  return 0;
+  return _ended;
 }
 - (id<MTLDevice>)device {
   return MTLCreateSystemDefaultDevice();
@@ -298,14 +403,14 @@ static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
 }
 @end
 
-@interface PorterQueue : NSObject <MTLCommandQueue>
-@end
-
 @implementation PorterQueue
 @dynamic label;
 - (id<MTLCommandBuffer>)commandBuffer {
   PorterCommandBuffer* made = [[PorterCommandBuffer new] autorelease];
   made->_queue = self;
+  if (_deferred) {
+    made->_later = std::make_unique<porter::metal::Timeline>((const void*)self);
+  }
   return made;
 }
 - (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences {
@@ -324,3 +429,18 @@ static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
 id<MTLCommandQueue> porter::metal::make_queue() {
   return [PorterQueue new];
 }
+
+extern "C" {
+
+void porter_defer_commands(void* queue) {
+  ((PorterQueue*)queue)->_deferred = true;
+}
+
+void porter_run_encoded(void* buffer) {
+  auto* commands = (PorterCommandBuffer*)buffer;
+  if (commands && commands->_later) {
+    commands->_later->finish();
+  }
+}
+
+}  // extern "C"

@@ -1,14 +1,23 @@
+#include <atomic>
 #include <cstring>
+#include <map>
 
 #include "memory/memory.h"
 #include "foundation/text.h"
 #include "metal_objects.h"
 #include "runtime/objects.h"
+#include "timeline.h"
 
 extern "C" const void* porter_dispatch_data(dispatch_data_t data, size_t* size);
 
+extern "C" {
+void* _Block_copy(const void* block);
+void _Block_release(const void* block);
+}
+
 @interface PorterEvent : NSObject <MTLSharedEvent> {
-  uint64_t _value;
+  std::atomic<uint64_t> _value;
+  std::multimap<uint64_t, MTLSharedEventNotificationBlock> _listeners;
 }
 @end
 
@@ -18,14 +27,39 @@ extern "C" const void* porter_dispatch_data(dispatch_data_t data, size_t* size);
 }
 - (void)setSignaledValue:(uint64_t)value {
   _value = value;
+  while (!_listeners.empty() && _listeners.begin()->first <= value) {
+    MTLSharedEventNotificationBlock block = _listeners.begin()->second;
+    _listeners.erase(_listeners.begin());
+    block(self, value);
+    _Block_release((const void*)block);
+  }
+  porter::metal::advance();
 }
 - (void)notifyListener:(MTLSharedEventListener*)listener
                atValue:(uint64_t)value
                  block:(MTLSharedEventNotificationBlock)block {
-  if (_value < value) {
+  if (_value >= value) {
+    block(self, _value);
+  } else if (porter::metal::any_waiting()) {
+    _listeners.emplace(value, (MTLSharedEventNotificationBlock)_Block_copy((const void*)block));
+  } else {
     porter::objc::fail("PTR122: a listener waits for an event that no earlier command signals");
   }
-  block(self, _value);
+}
+- (BOOL)waitUntilSignaledValue:(uint64_t)value timeoutMS:(uint64_t)milliseconds {
+  if (_value < value) {
+    porter::metal::advance();
+  }
+  if (_value < value) {
+    porter::objc::fail("PTR122: the host waits for an event that no committed command signals");
+  }
+  return YES;
+}
+- (void)dealloc {
+  for (const auto& [value, block] : _listeners) {
+    _Block_release((const void*)block);
+  }
+  [super dealloc];
 }
 @end
 

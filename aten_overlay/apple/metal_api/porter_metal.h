@@ -39,6 +39,13 @@ typedef size_t (*porter_find_extent)(const void* buffer, size_t offset, const si
 /* Who is asked at each launch from now on; without one, a whole buffer is bound. */
 void porter_set_extents(porter_find_extent find);
 
+/* From now on the commands of this MTLCommandQueue run when their command buffer is committed, not when they are encoded:
+ * nothing orders them against those of other queues but events. */
+void porter_defer_commands(void* queue);
+
+/* Runs what has been encoded into this MTLCommandBuffer: what the host does next comes after it. Throws PTR122. */
+void porter_run_encoded(void* buffer);
+
 /* Launches since the start: lines of "host_name count". Returns the size that the whole text needs. */
 size_t porter_kernel_calls(char* text, size_t size);
 

@@ -6,6 +6,7 @@
 
 #include "arrays.h"
 #include "foundation/text.h"
+#include "metal_api/porter_metal.h"
 #include "porter_mpsgraph.h"
 #include "runtime/objects.h"
 
@@ -158,6 +159,7 @@ static void run(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds, MPSGraphTe
              targetOperations:(NSArray<MPSGraphOperation*>*)operations
             resultsDictionary:(MPSGraphTensorDataDictionary*)results
           executionDescriptor:(MPSGraphExecutionDescriptor*)descriptor {
+  porter_run_encoded((void*)[buffer rootCommandBuffer]);
   run(self, feeds, results);
 }
 - (MPSGraphTensorDataDictionary*)runWithMTLCommandQueue:(id<MTLCommandQueue>)queue
@@ -194,6 +196,7 @@ static void run(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds, MPSGraphTe
                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputs
                                           resultsArray:(NSArray<MPSGraphTensorData*>*)results
                                    executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)descriptor {
+  porter_run_encoded((void*)[buffer rootCommandBuffer]);
   NSMutableDictionary* feeds = [NSMutableDictionary dictionary];
   NSMutableDictionary* targets = [NSMutableDictionary dictionary];
   for (NSUInteger i = 0; i < _feeds.count; i++) {

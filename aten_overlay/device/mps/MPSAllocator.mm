@@ -7,6 +7,7 @@
 #include <deque>
 #include <mutex>
 
+#include "device/device.h"
 #include "memory/memory.h"
 
 namespace at::mps {
@@ -105,8 +106,13 @@ struct Allocator final : IMPSAllocator {
     return true;
   }
 #ifdef PORTER_DEVICE_ALLOCATOR
-  c10::Storage getHostAliasStorage(const c10::Storage&) const {
-    TORCH_CHECK(false, "the stand-in gives host aliases through torch.mps only");
+  // Shares the bytes, and keeps the storage that has them.
+  c10::Storage getHostAliasStorage(const c10::Storage& storage) const {
+    TORCH_CHECK(isSharedBuffer(storage.data()), "the storage was not allocated by the MPS allocator");
+    void* address = porter_host_address(storage.data());
+    auto* kept = new c10::Storage(storage);
+    c10::DataPtr bytes(address, kept, [](void* context) { delete static_cast<c10::Storage*>(context); }, c10::kCPU);
+    return {c10::Storage::use_byte_size_t(), storage.nbytes(), std::move(bytes), nullptr, /*resizable=*/false};
   }
   static c10::DeviceAllocator& counted() {
     return *c10::getDeviceAllocator(c10::DeviceType::MPS);
@@ -145,8 +151,18 @@ IMPSAllocator* getIMPSAllocator() {
   return &instance();
 }
 
+#ifdef PORTER_PINNED_ALLOCATOR
+c10::Allocator* getMPSPinnedAllocator() {
+  return porter::pinned_allocator();
+}
+
+void* getMPSPinnedMTLBuffer(const void* address) {
+  return porter::find_pinned(address);
+}
+#endif
+
 bool isMPSPinnedPtr(const void* address) {
-  return false;
+  return porter::find_pinned(address) != nullptr || porter_is_device(address);
 }
 
 }  // namespace at::mps

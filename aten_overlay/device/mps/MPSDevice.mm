@@ -21,6 +21,16 @@ bool MPSDevice::isMacOS13Plus(MacOSVersion version) const {
   return static_cast<uint32_t>(version) <= porter::newest_version();
 }
 
+#ifdef PORTER_DEVICE_NAMES
+std::string MPSDevice::getName() const {
+  return [[_mtl_device name] UTF8String];
+}
+
+unsigned MPSDevice::getCoreCount() const {
+  return 8;  // as torch._C._mps_get_core_count says in device/bindings.py
+}
+#endif
+
 bool is_available() {
   return true;
 }
@@ -36,8 +46,8 @@ bool is_macos_13_or_newer(MacOSVersion version) {
 #endif
 
 #ifdef PORTER_GPU_FAMILIES
-bool is_apple_family_or_newer(AppleGPUFamily) {
-  return true;  // the newest, as of macOS
+bool is_apple_family_or_newer(AppleGPUFamily family) {
+  return [MPSDevice::getInstance()->device() supportsFamily:static_cast<MTLGPUFamily>(family)];
 }
 #endif
 
@@ -45,7 +55,9 @@ bool is_apple_family_or_newer(AppleGPUFamily) {
 MetalLanguageVersion metal_language_version() {
   return MetalLanguageVersion::METAL_3_1;  // what kernels are compiled as here
 }
+#endif
 
+#ifdef PORTER_MPP
 bool has_mpp() {
   return false;  // nothing stands in for MetalPerformancePrimitives
 }

@@ -1,29 +1,134 @@
 // What PyTorch's MPSHooks.mm does for torch::mps: here it tells the device, which has the hooks, once it is loaded.
+// at::mps::MPSHooks asks them.
 #include <ATen/mps/MPSStream.h>
 
 #include "device/stream.h"
+#include "streams.h"
 
 namespace {
 
-void* command_buffer() {
-  auto* stream = at::mps::getDefaultMPSStream();
+using at::mps::SyncType;
+
+void* command_buffer(int64_t number) {
+  auto* stream = porter::stream_of(number);
   stream->endKernelCoalescing();  // the caller makes an encoder of its own, and there is only ever one
   return (void*)stream->commandBuffer();
 }
 
-void* dispatch_queue() {
-  return (void*)at::mps::getDefaultMPSStream()->queue();
+void* dispatch_queue(int64_t number) {
+  return (void*)porter::stream_of(number)->queue();
 }
 
-void commit() {
-  at::mps::getDefaultMPSStream()->synchronize(at::mps::SyncType::COMMIT);
+void commit(int64_t number) {
+  porter::stream_of(number)->synchronize(SyncType::COMMIT);
 }
 
-void synchronize() {
-  at::mps::getDefaultMPSStream()->synchronize(at::mps::SyncType::COMMIT_AND_WAIT);
+void synchronize(int64_t number) {
+  porter::stream_of(number)->synchronize(SyncType::COMMIT_AND_WAIT);
 }
 
-const porter_stream functions{&command_buffer, &dispatch_queue, &commit, &synchronize};
-const bool told = (porter_set_stream(&functions), true);
+void synchronize_all() {
+  porter::synchronize_streams(SyncType::COMMIT_AND_WAIT);
+}
+
+const porter_streams functions{&command_buffer, &dispatch_queue, &commit, &synchronize, &synchronize_all};
+const bool registered = (porter_set_streams(&functions), true);
 
 }  // namespace
+
+#ifdef PORTER_HOOKS
+#include <ATen/mps/MPSHooks.h>
+
+namespace at::mps {
+
+static const MPSHooksInterface& hooks() {
+  return at::detail::getMPSHooks();
+}
+
+void MPSHooks::init() const {
+  hooks().init();
+}
+bool MPSHooks::hasMPS() const {
+  return hooks().hasMPS();
+}
+bool MPSHooks::isOnMacOSorNewer(unsigned major, unsigned minor) const {
+  return hooks().isOnMacOSorNewer(major, minor);
+}
+Device MPSHooks::getDeviceFromPtr(void* address) const {
+  return hooks().getDeviceFromPtr(address);
+}
+const Generator& MPSHooks::getDefaultGenerator(DeviceIndex index) const {
+  return hooks().getDefaultGenerator(index);
+}
+Generator MPSHooks::getNewGenerator(DeviceIndex index) const {
+  return hooks().getNewGenerator(index);
+}
+void MPSHooks::deviceSynchronize() const {
+  hooks().deviceSynchronize();
+}
+void MPSHooks::commitStream() const {
+  hooks().commitStream();
+}
+void* MPSHooks::getCommandBuffer() const {
+  return hooks().getCommandBuffer();
+}
+void* MPSHooks::getDispatchQueue() const {
+  return hooks().getDispatchQueue();
+}
+Allocator* MPSHooks::getMPSDeviceAllocator() const {
+  return hooks().getMPSDeviceAllocator();
+}
+void MPSHooks::emptyCache() const {
+  hooks().emptyCache();
+}
+size_t MPSHooks::getCurrentAllocatedMemory() const {
+  return hooks().getCurrentAllocatedMemory();
+}
+size_t MPSHooks::getDriverAllocatedMemory() const {
+  return hooks().getDriverAllocatedMemory();
+}
+size_t MPSHooks::getRecommendedMaxMemory() const {
+  return hooks().getRecommendedMaxMemory();
+}
+void MPSHooks::setMemoryFraction(double ratio) const {
+  hooks().setMemoryFraction(ratio);
+}
+size_t MPSHooks::getMaxBufferLength() const {
+  return hooks().getMaxBufferLength();
+}
+bool MPSHooks::isPinnedPtr(const void* address) const {
+  return hooks().isPinnedPtr(address);
+}
+Allocator* MPSHooks::getPinnedMemoryAllocator() const {
+  return hooks().getPinnedMemoryAllocator();
+}
+void MPSHooks::profilerStartTrace(const std::string& modes, bool wait) const {
+  hooks().profilerStartTrace(modes, wait);
+}
+void MPSHooks::profilerStopTrace() const {
+  hooks().profilerStopTrace();
+}
+uint32_t MPSHooks::acquireEvent(bool timed) const {
+  return hooks().acquireEvent(timed);
+}
+void MPSHooks::releaseEvent(uint32_t id) const {
+  hooks().releaseEvent(id);
+}
+void MPSHooks::recordEvent(uint32_t id) const {
+  hooks().recordEvent(id);
+}
+void MPSHooks::waitForEvent(uint32_t id) const {
+  hooks().waitForEvent(id);
+}
+void MPSHooks::synchronizeEvent(uint32_t id) const {
+  hooks().synchronizeEvent(id);
+}
+bool MPSHooks::queryEvent(uint32_t id) const {
+  return hooks().queryEvent(id);
+}
+double MPSHooks::elapsedTimeOfEvents(uint32_t start, uint32_t end) const {
+  return hooks().elapsedTimeOfEvents(start, end);
+}
+
+}  // namespace at::mps
+#endif

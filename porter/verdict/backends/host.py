@@ -41,7 +41,7 @@ RUNS_HOST_CODE = True
 FLUSHES = False
 
 # The levels that host code asks for, in the order in which they are counted.
-_LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
+_LEVEL = re.compile(r"\bMACOS_(?:VER_)?(\d+)_(\d+)(?:_PLUS)?\b")
 # Suffixes, by input type, of the kernels compiled ahead for a run with bounds checks; others compile on first use.
 CHECKED = ("_float", "_int")
 # The level at which kernels are as fast as they get.

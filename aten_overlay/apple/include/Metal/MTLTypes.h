@@ -58,6 +58,9 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError){MTLLibraryErrorUnsupported = 1, MTL
 typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus){
     MTLCommandBufferStatusNotEnqueued = 0, MTLCommandBufferStatusEnqueued = 1, MTLCommandBufferStatusCommitted = 2,
     MTLCommandBufferStatusScheduled = 3,   MTLCommandBufferStatusCompleted = 4, MTLCommandBufferStatusError = 5};
+typedef NS_ENUM(NSUInteger, MTLCommandBufferError){
+    MTLCommandBufferErrorNone = 0, MTLCommandBufferErrorInternal = 1, MTLCommandBufferErrorTimeout = 2,
+    MTLCommandBufferErrorPageFault = 3, MTLCommandBufferErrorOutOfMemory = 8};
 typedef NS_ENUM(NSUInteger, MTLDataType){
     MTLDataTypeNone = 0,   MTLDataTypeFloat = 3,  MTLDataTypeHalf = 16,  MTLDataTypeInt = 29,  MTLDataTypeUInt = 33,
     MTLDataTypeShort = 37, MTLDataTypeUShort = 41, MTLDataTypeChar = 45, MTLDataTypeUChar = 49, MTLDataTypeBool = 53,
@@ -70,3 +73,4 @@ typedef NS_ENUM(NSInteger, MTLCaptureDestination){MTLCaptureDestinationDeveloper
                                                   MTLCaptureDestinationGPUTraceDocument = 2};
 
 extern NSString* const MTLLibraryErrorDomain;
+extern NSString* const MTLCommandBufferErrorDomain;

@@ -2,6 +2,7 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,3 +29,10 @@ void dispatch_release(void* object);
 #ifdef __cplusplus
 }
 #endif
+
+// Of macOS's <time.h>, which its Dispatch reads. Nanoseconds.
+static inline uint64_t clock_gettime_nsec_np(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,152 @@
+#include "timeline.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "memory/memory.h"
+#include "runtime/objects.h"
+
+namespace porter::metal {
+namespace {
+
+constexpr size_t kMostCommands = 256;  // more than these run before their commit, as a driver's buffers are finite
+
+// Recursive: a command may signal an event, and a completed handler may commit.
+std::recursive_mutex& guard() {
+  static auto& value = *new std::recursive_mutex;
+  return value;
+}
+
+// Timelines that have commands or are committed, in the order in which they began.
+std::vector<Timeline*>& active() {
+  static auto& value = *new std::vector<Timeline*>;
+  return value;
+}
+
+}  // namespace
+
+Timeline::~Timeline() {
+  std::lock_guard lock(guard());
+  leave();
+}
+
+void Timeline::leave() {
+  if (std::exchange(active_, false)) {
+    active().erase(std::find(active().begin(), active().end(), this));
+    porter_memory_release();
+  }
+}
+
+void Timeline::push(std::function<bool()> command) {
+  std::lock_guard lock(guard());
+  if (!std::exchange(active_, true)) {
+    active().push_back(this);
+    porter_memory_hold();
+  }
+  commands_.push_back(std::move(command));
+  if (commands_.size() > kMostCommands && is_next()) {
+    step();
+  }
+}
+
+void Timeline::add(std::function<void()> command) {
+  push([command = std::move(command)] {
+    command();
+    return true;
+  });
+}
+
+void Timeline::add_wait(std::function<bool()> ready) {
+  push(std::move(ready));
+}
+
+bool Timeline::is_next() const {
+  for (const Timeline* other : active()) {
+    if (other == this) {
+      return true;
+    }
+    if (other->queue_ == queue_ && other->committed_) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Whether a command ran or the whole is complete. The object may be gone afterwards.
+bool Timeline::step() {
+  if (running_) {
+    return false;
+  }
+  running_ = true;
+  bool moved = false;
+  try {
+    while (!commands_.empty() && commands_.front()()) {
+      commands_.pop_front();
+      moved = true;
+    }
+  } catch (const std::exception& error) {  // as on a GPU, what comes after it in the buffer does not run
+    error_ = error.what();
+    commands_.clear();
+    moved = true;
+  }
+  running_ = false;
+  if (!commands_.empty() || !committed_) {
+    return moved;
+  }
+  leave();
+  std::exchange(completed_, {})(error_);
+  return true;
+}
+
+void Timeline::commit(std::function<void(const std::string&)> completed) {
+  std::lock_guard lock(guard());
+  completed_ = std::move(completed);
+  if (commands_.empty() && is_next()) {
+    leave();
+    std::exchange(completed_, {})(error_);
+    return;
+  }
+  push([] { return true; });
+  committed_ = true;
+  advance();
+}
+
+void Timeline::finish() {
+  std::lock_guard lock(guard());
+  advance();
+  while (is_next() && step()) {
+  }
+  if (!commands_.empty()) {
+    advance(/*uncommitted=*/true);
+  }
+  if (!commands_.empty()) {
+    objc::fail("PTR122: a command buffer waits for an event that no earlier command signals");
+  }
+  if (!error_.empty()) {
+    objc::fail(std::exchange(error_, {}));
+  }
+}
+
+bool advance(bool uncommitted) {
+  std::lock_guard lock(guard());
+  bool any = false;
+  for (bool moved = true; std::exchange(moved, false);) {
+    for (Timeline* timeline : std::vector(active())) {
+      const bool alive = std::find(active().begin(), active().end(), timeline) != active().end();
+      if (alive && (timeline->committed_ || uncommitted) && timeline->is_next() && timeline->step()) {
+        any = moved = true;
+      }
+    }
+  }
+  return any;
+}
+
+bool any_waiting() {
+  std::lock_guard lock(guard());
+  return !active().empty();
+}
+
+}  // namespace porter::metal

@@ -1,0 +1,50 @@
+// When commands run: those of most queues at once, those of a deferred queue when their command buffer is committed.
+#pragma once
+#include <deque>
+#include <functional>
+#include <string>
+
+namespace porter::metal {
+
+// The commands of one command buffer of a deferred queue. They run in order, behind those that the queue has been given
+// before, and stop at a wait until its event is signaled. Memory that is freed meanwhile stays until they have run.
+class Timeline {
+ public:
+  explicit Timeline(const void* queue) : queue_(queue) {}
+  ~Timeline();
+  Timeline(const Timeline&) = delete;
+  void operator=(const Timeline&) = delete;
+
+  void add(std::function<void()> command);
+
+  // The commands after this one run once `ready` answers true.
+  void add_wait(std::function<bool()> ready);
+
+  // Runs the commands, as far as no wait stops them. `completed` is called at their end, with what a command threw or "".
+  void commit(std::function<void(const std::string& error)> completed);
+
+  // Runs the commands before they are committed, for work that cannot be put off. Throws PTR122 if a wait stops them.
+  void finish();
+
+ private:
+  friend bool advance(bool uncommitted);
+  void push(std::function<bool()> command);
+  void leave();
+  bool step();
+  bool is_next() const;
+
+  const void* queue_;
+  std::deque<std::function<bool()>> commands_;  // each false while it waits
+  std::function<void(const std::string&)> completed_;
+  std::string error_;
+  bool active_ = false, committed_ = false, running_ = false;
+};
+
+// Runs what can run of all committed command buffers, and with `uncommitted` of the others too: after an event's signal,
+// and before something waits for one. Whether any command ran.
+bool advance(bool uncommitted = false);
+
+// Whether a command of some deferred queue has still to run.
+bool any_waiting();
+
+}  // namespace porter::metal

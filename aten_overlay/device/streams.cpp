@@ -1,0 +1,57 @@
+// Which stream each thread uses, and what the host has to wait for before it touches what a stream writes.
+#include "stream.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+
+#include "device.h"
+
+namespace {
+
+thread_local int64_t current = 0;
+const porter_streams* streams = nullptr;
+
+}  // namespace
+
+namespace porter {
+
+const porter_streams* loaded_streams() {
+  return streams;
+}
+
+void commit_stream(int64_t stream) {
+  if (streams) {
+    streams->commit(stream);
+  }
+}
+
+void finish_current_stream() {
+  if (current != 0) {  // what the default stream encodes has run by then
+    commit_stream(current);
+  }
+}
+
+}  // namespace porter
+
+extern "C" {
+
+void porter_set_streams(const porter_streams* answering) {
+  streams = answering;
+}
+
+int64_t porter_current_stream(void) {
+  return current;
+}
+
+void porter_set_current_stream(int64_t stream) {
+  TORCH_CHECK(stream >= 0 && stream <= PORTER_POOL_STREAMS, "MPS has streams 0 to ", PORTER_POOL_STREAMS, ", not ", stream);
+  current = stream;
+}
+
+int64_t porter_next_stream(void) {
+  static std::atomic<uint32_t> turn{0};
+  return turn++ % PORTER_POOL_STREAMS + 1;
+}
+
+}  // extern "C"
