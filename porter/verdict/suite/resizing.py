@@ -26,6 +26,7 @@ from porter.verdict.suite.cuts import stay_inside
 
 MOST_ELEMENTS = 220_000  # of an input: three rows past 16 bits
 MOST_RESULTS = 1 << 21
+_IMAGE = 2  # dimensions of rows and columns, behind those of batches and channels
 _TRIAL = 3  # times the size that a dimension had, to see which way the CPU computes
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _INDICES = (torch.int64, torch.int32)
@@ -194,6 +195,13 @@ def _shorten(op: OpInfo, sample: SampleInput, sizes: Mapping[int, int]) -> Sampl
     tried = [(way.tie.value, way.resize(sample, sizes)) for way in _list_ways(sample) if not way.spreads_indices]
     found = next(keep_computed(stay_inside(op), tried), None)
     return found and found[1]
+
+
+def shorten_rows(op: OpInfo, sample: SampleInput) -> SampleInput | None:
+    """The sample with one element along each dimension of its input before the last two; None where that fails."""
+    if not isinstance(sample.input, torch.Tensor) or sample.input.ndim < _IMAGE + 1 or not sample.input.numel():
+        return None
+    return _shorten(op, sample, dict.fromkeys(range(sample.input.ndim - _IMAGE), 1))
 
 
 def _list_shorter(shape: Sequence[int], sizes: Mapping[int, int]) -> Iterator[dict[int, int]]:

@@ -8,6 +8,7 @@ none that is read in place of another passes for it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 
@@ -18,7 +19,7 @@ from porter.verdict.suite.arguments import Varied, keep_computed, vary_result_si
 from porter.verdict.suite.gradients import differentiate
 from porter.verdict.suite.long_rows import sums_rows
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.resizing import MOST_ELEMENTS, lengthen_dimensions
+from porter.verdict.suite.resizing import MOST_ELEMENTS, lengthen_dimensions, shorten_rows
 from porter.verdict.suite.variations.choice import choose_samples, varies_in
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
@@ -44,12 +45,24 @@ def list_wide(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
             if resized is not None:
                 yield label, resized
     few = sorted(opinfos.samples(op, dtype), key=count_elements)
-    numbered = (varied for sample in few for varied in vary_result_sizes(op, sample, LONG, MOST))
+    numbered = (varied for sample in few for varied in enlarge_results(op, sample))
     seen: set[str] = set()
     for label, sample in numbered:
         if label not in seen and len(seen) < NUMBERED:
             seen.add(label)
             yield label, sample
+
+
+def enlarge_results(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
+    """The sample with each number of which a result has a dimension past 16 bits.
+
+    Of a sample with many rows a result would have too many elements: it has one batch and channel then.
+    """
+    within = list(vary_result_sizes(op, sample, LONG, MOST))
+    if not within and any(True for _ in vary_result_sizes(op, sample, LONG, sys.maxsize)):
+        short = shorten_rows(op, sample)
+        within = [] if short is None else list(vary_result_sizes(op, short, LONG, MOST))
+    yield from within
 
 
 def list_wide_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
