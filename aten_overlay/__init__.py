@@ -25,6 +25,7 @@ def start_frameworks() -> "Device":
     device = start()
     frameworks.load(device)
     frameworks.load_mps()
+    frameworks.load_native()
     return device
 
 

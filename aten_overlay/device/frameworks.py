@@ -48,6 +48,14 @@ def load_mps(headers: Path | None = None) -> ctypes.CDLL:
     return ctypes.CDLL(str(libraries.build_mps(headers)), mode=ctypes.RTLD_GLOBAL)
 
 
+def load_native() -> ctypes.CDLL:
+    """Loads `at::native::mps` for compiled extensions, above `load_mps()`. Host code of a fork brings its own.
+
+    Raises as `libraries.build_native` does.
+    """
+    return ctypes.CDLL(str(libraries.build_native()), mode=ctypes.RTLD_GLOBAL)
+
+
 def _load_now(device: Device) -> LoadedFrameworks:
     from aten_overlay.apple.mpsgraph.objects import Frameworks  # these import torch
     from aten_overlay.apple.mpsgraph.recorder import Recorder

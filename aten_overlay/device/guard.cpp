@@ -57,9 +57,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getDefaultStream(c10::Device) const override {
     return stream_of(0);
   }
-  // Wheels whose headers declare no pool have one stream alone.
+  // In wheels whose guard asks no pool, torch has one stream alone.
   c10::Stream getNewStream(c10::Device, int) const override {
-#ifdef PORTER_STREAM_POOL
+#ifdef PORTER_GUARD_POOL
     return stream_of(porter_next_stream());
 #else
     return stream_of(0);

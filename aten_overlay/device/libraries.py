@@ -29,9 +29,23 @@ _VERSIONS = (
     ("PORTER_EVENTS", "MPSEvent.h", "class MPSEventPool"),
     ("PORTER_EVENT_STREAMS", "MPSEvent.h", "class MPSEventPtrTarget"),
     ("PORTER_GUARD", "MPSGuardImpl.h", "void synchronizeDevice("),
+    ("PORTER_GUARD_POOL", "MPSGuardImpl.h", "getStreamFromPool"),
     ("PORTER_DATA_STREAMS", "MPSGuardImpl.h", "recordDataPtrOnStream"),
     ("PORTER_HOOKS", "MPSHooks.h", "getMaxBufferLength"),
     ("PORTER_PROFILER_STREAMS", "MPSProfiler.h", "beginProfileGPUInterval(const void* handle, MPSStream* stream)"),
+)
+# The same for ATen/native/mps.
+_NATIVE_VERSIONS = (
+    ("PORTER_RAW_KERNEL_VIEWS", "MetalShaderLibrary.h", "      std::string_view name,"),
+    (
+        "PORTER_TERNARY_PLAIN",
+        "MetalShaderLibrary.h",
+        "void exec_ternary_kernel(TensorIteratorBase",
+    ),
+    ("PORTER_LINEAR_OFFSETS", "OperationUtils.h", "checkLinearOffset"),
+    ("PORTER_VIEW_COPIES", "OperationUtils.h", "gatherViewTensor"),
+    ("PORTER_CAST_COPIES", "Copy.h", "copy_cast_kernel_mps"),
+    ("PORTER_SCATTER_COPIES", "Copy.h", "inner_contiguous_scatter_mps"),
 )
 
 
@@ -63,6 +77,17 @@ def build_mps(headers: Path | None) -> Path:
     below = (flag for library in libraries for flag in toolchain.link_with(library))
     link = (*toolchain.torch_libraries(), *below, "-lstdc++")
     return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link)
+
+
+def build_native() -> Path:
+    """`libporter_native.so`: `at::native::mps` against the wheel's headers, for extensions. A fork has its own."""
+    folder = toolchain.torch_root() / "include" / "ATen" / "native" / "mps"
+    defines = (f"-D{name}" for name, file, text in _NATIVE_VERSIONS if text in (folder / file).read_text())
+    sources = sorted((HERE / "native").glob("*.mm"))
+    libraries = (build_mps(None), build.build_frameworks(), memory.build_library())
+    below = (flag for library in libraries for flag in toolchain.link_with(library))
+    link = (*toolchain.torch_libraries(), *below, "-lstdc++")
+    return toolchain.build("porter_native", sources, (*build.general_flags(), *defines), [build.INCLUDE], link=link)
 
 
 def _define_versions(headers: Path | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from aten_overlay.device import libraries
 from aten_overlay.errors import OverlayError
 
 INCLUDE = toolchain.torch_root() / "include"
-FOLDERS = ("ATen/mps",)  # what ATen/native/mps declares, a fork's own host code defines
+FOLDERS = ("ATen/mps", "ATen/native/mps")
 # Headers that nothing may include, and the code that says so.
 ABSENT_HEADERS = {"ATen/mps/MPSAllocator.h": "PTR148"}
 SCOPES = {CursorKind.NAMESPACE, CursorKind.CLASS_DECL, CursorKind.STRUCT_DECL, CursorKind.LINKAGE_SPEC}
@@ -75,7 +75,9 @@ def find_undefined(symbols: list[str], folder: Path) -> set[str]:
     source = folder / "asks.cpp"
     asked = "".join(f"  extern char {symbol}; asked({symbol});\n" for symbol in symbols)
     source.write_text('extern "C" {\nvoid asked(char&) {}\nvoid ask() {\n' + asked + "}\n}\n")
-    answering = (libraries.build_mps(None), libraries.build_device(), build.build_frameworks())
+    answering = (
+        libraries.build_native(), libraries.build_mps(None), libraries.build_device(), build.build_frameworks(),
+    )  # fmt: skip
     flags = (flag for library in answering for flag in toolchain.link_with(library))
     link = ("-shared", "-fPIC", "-Wl,-z,defs", *toolchain.torch_libraries(), *flags, "-lstdc++")
     command = [toolchain.clang(), str(source), "-w", "-Wl,--no-demangle", *link, "-o", str(folder / "asks.so")]
@@ -87,7 +89,15 @@ def find_undefined(symbols: list[str], folder: Path) -> set[str]:
 
 def test_everything_that_is_declared_is_defined(declared: list[Declared], tmp_path: Path) -> None:
     names = {each.name.partition("(")[0] for each in declared}
-    assert {"is_available", "GetMPSAllocator", "checkLastError", "acquireEvent", "StartTrace", "record"} <= names
+    assert {
+        "is_available",
+        "GetMPSAllocator",
+        "checkLastError",
+        "acquireEvent",
+        "StartTrace",
+        "record",
+        "runMPSGraph",
+    } <= names
     undefined = find_undefined([each.symbol for each in declared], tmp_path)
     assert [f"{each.header}: {each.name}" for each in declared if each.symbol in undefined] == []
 

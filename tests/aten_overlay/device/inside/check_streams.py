@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -17,8 +17,13 @@ from torch.utils import cpp_extension
 from torch.utils._cpp_embed_headers import _embed_headers
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
-HEADER = Path(torch.__file__).parent / "include" / "ATen" / "mps" / "MPSStream.h"
-POOL = "getStreamFromPool" in HEADER.read_text()
+HEADERS = Path(torch.__file__).parent / "include" / "ATen" / "mps"
+# What the wheel's headers declare, by the macro that says so to streams.mm.
+DECLARED = {
+    "POOL": "getStreamFromPool" in (HEADERS / "MPSStream.h").read_text(),
+    "EVENT_STREAMS": "class MPSEventPtrTarget" in (HEADERS / "MPSEvent.h").read_text(),
+    "GUARD_POOL": "getStreamFromPool" in (HEADERS / "MPSGuardImpl.h").read_text(),
+}
 SIZE = 8
 REPORT = """
 #include <c10/metal/error.h>
@@ -34,7 +39,7 @@ kernel void report(device const long* index, constant long& size, device c10::me
 @pytest.fixture(scope="module", autouse=True)
 def extension(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = str(tmp_path_factory.mktemp("streams"))
-    flags = ["-DPOOL"] if POOL else []
+    flags = [f"-D{name}" for name, declared in DECLARED.items() if declared]
     cpp_extension.load(
         "streams", [str(PROGRAMS / "streams.mm")], extra_cflags=flags, build_directory=folder, is_python_module=False
     )
@@ -149,7 +154,7 @@ def test_memory_stays_until_the_work_that_uses_it_is_done() -> None:
 @pytest.mark.parametrize("number", [0, 1])
 def test_an_index_out_of_range_is_raised_at_the_next_synchronization(number: int) -> None:
     ops, index = torch.ops.streams_test, torch.tensor([1, 7, 2], device="mps")
-    report = _embed_headers(REPORT.splitlines(keepends=True), [HEADER.parents[2]], set())
+    report = _embed_headers(REPORT.splitlines(keepends=True), [HEADERS.parents[1]], set())
     with on_stream(number):
         ops.check_index(index, 5, report)
         with pytest.raises(torch.AcceleratorError, match="index 7 is out of range for size 5"):
@@ -197,27 +202,32 @@ def test_pinned_memory_is_known_to_host_code() -> None:
     assert ops.is_pinned(torch.ones(3).pin_memory()) and not ops.is_pinned(torch.ones(3))
 
 
-def test_the_pool() -> None:
+def test_the_pool_of_at_mps() -> None:
     ops = torch.ops.streams_test
-    if not POOL:
-        assert torch.Stream(device="mps").stream_id == 0 and not hasattr(torch.mps, "Stream")
+    assert hasattr(ops, "pool_turns") == DECLARED["POOL"]
+    if DECLARED["POOL"]:
+        assert 1 <= ops.pool_turns() <= 32 and 1 <= ops.follow_pool() <= 32
+        out = zeros()
+        ops.copies_from_pinned(torch.full((SIZE,), 3, dtype=torch.uint8).pin_memory(), out)
+        assert out.tolist() == [3] * SIZE
+
+
+def test_events_of_at_mps_order_streams() -> None:
+    ops, x, y = torch.ops.streams_test, zeros(), zeros()
+    assert hasattr(ops, "event_orders") == DECLARED["EVENT_STREAMS"]
+    if DECLARED["EVENT_STREAMS"]:
+        ops.event_orders(x, y)
+        assert y.tolist() == [1] * SIZE
+
+
+def test_new_streams_of_torch() -> None:
+    ops, mps = torch.ops.streams_test, cast(Any, torch.mps)
+    if not DECLARED["GUARD_POOL"]:
+        assert torch.Stream(device="mps").stream_id == 0
         return
-    mps: Any = torch.mps
-    first = ops.pool_turns()
-    assert 1 <= first <= 32
-    ops.set_stream(first)
-    try:
-        assert torch.accelerator.current_stream().stream_id == mps.current_stream().stream_id == first
-    finally:
-        ops.set_stream(0)
     stream = mps.Stream()
     with mps.stream(stream):
-        assert ops.current() == stream.stream_id != 0
+        assert ops.current() == ops.torch_stream() == stream.stream_id != 0
     with torch.Stream(device="mps") as generic:
-        assert ops.current() == generic.stream_id != stream.stream_id
+        assert ops.current() == mps.current_stream().stream_id == generic.stream_id != stream.stream_id
     assert mps.current_stream() == mps.default_stream()
-    x, y = zeros(), zeros()
-    ops.event_orders(x, y)
-    assert y.tolist() == [1] * SIZE
-    ops.copies_from_pinned(torch.full((SIZE,), 3, dtype=torch.uint8).pin_memory(), y)
-    assert y.tolist() == [3] * SIZE

@@ -3,6 +3,7 @@
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSEvent.h>
 #include <ATen/mps/MPSStream.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
 #import <Metal/Metal.h>
@@ -108,24 +109,43 @@ bool is_pinned(const Tensor& tensor) {
   return at::mps::isMPSPinnedPtr(tensor.storage().data());
 }
 
+// The number of the stream that the device guard names.
+int64_t torch_stream() {
+  return c10::impl::getDeviceGuardImpl(c10::kMPS)->getStream(c10::Device(c10::kMPS, 0)).id();
+}
+
 #ifdef POOL
-// Every stream by number, the pool in turns, and the current one of this thread.
+// The pool in turns.
 int64_t pool_turns() {
   auto* first = at::mps::getStreamFromPool();
   for (int turn = 1; turn < 32; ++turn) {
     TORCH_CHECK(at::mps::getStreamFromPool() != first);
   }
   TORCH_CHECK(at::mps::getStreamFromPool() == first && first != at::mps::getDefaultMPSStream());
-  TORCH_CHECK(at::mps::getStreamByID(first->unwrap().id()) == first);
-  TORCH_CHECK(at::mps::getStreamByID(0) == at::mps::getDefaultMPSStream());
   TORCH_CHECK(first->commandQueue() != at::mps::getDefaultMPSStream()->commandQueue());
   return first->unwrap().id();
 }
 
-void set_stream(int64_t number) {
-  at::mps::setCurrentMPSStream(number == 0 ? nullptr : at::mps::getStreamByID(number));
+// Makes the next stream of the pool the current one of this thread, and the default one again after that.
+int64_t follow_pool() {
+  auto* stream = at::mps::getStreamFromPool();
+  at::mps::setCurrentMPSStream(stream);
+  TORCH_CHECK(getCurrentMPSStream() == stream);
+  const int64_t number = torch_stream();
+  TORCH_CHECK(number == stream->unwrap().id());
+  at::mps::setCurrentMPSStream(nullptr);
+  TORCH_CHECK(getCurrentMPSStream() == at::mps::getDefaultMPSStream() && torch_stream() == 0);
+  return number;
 }
 
+void copies_from_pinned(const Tensor& in, const Tensor& out) {
+  auto* pinned = static_cast<id<MTLBuffer>>(at::mps::getMPSPinnedMTLBuffer(in.storage().data()));
+  TORCH_CHECK(pinned && !at::mps::getMPSPinnedMTLBuffer(static_cast<char*>(in.storage().mutable_data()) + 4));
+  getCurrentMPSStream()->copy(pinned, buffer_of(out), in.nbytes(), 0, 0, 0, SyncType::COMMIT_AND_WAIT);
+}
+#endif
+
+#ifdef EVENT_STREAMS
 void event_orders(const Tensor& in, const Tensor& out) {
   auto* writer = at::mps::getStreamFromPool();
   auto* reader = at::mps::getStreamFromPool();
@@ -138,12 +158,6 @@ void event_orders(const Tensor& in, const Tensor& out) {
   copy(in, out, static_cast<int64_t>(in.nbytes()));
   at::mps::setCurrentMPSStream(nullptr);
   at::mps::synchronizeAllMPSStreams(SyncType::COMMIT);
-}
-
-void copies_from_pinned(const Tensor& in, const Tensor& out) {
-  auto* pinned = static_cast<id<MTLBuffer>>(at::mps::getMPSPinnedMTLBuffer(in.storage().data()));
-  TORCH_CHECK(pinned && !at::mps::getMPSPinnedMTLBuffer(static_cast<char*>(in.storage().mutable_data()) + 4));
-  getCurrentMPSStream()->copy(pinned, buffer_of(out), in.nbytes(), 0, 0, 0, SyncType::COMMIT_AND_WAIT);
 }
 #endif
 
@@ -159,11 +173,14 @@ TORCH_LIBRARY(streams_test, m) {
   m.def("signal(int value) -> ()", &signal);
   m.def("wait_for(int value) -> ()", &wait_for);
   m.def("time_events(bool timed, bool records) -> float", &time_events);
+  m.def("torch_stream() -> int", &torch_stream);
   m.def("is_pinned(Tensor x) -> bool", &is_pinned);
 #ifdef POOL
   m.def("pool_turns() -> int", &pool_turns);
-  m.def("set_stream(int number) -> ()", &set_stream);
-  m.def("event_orders(Tensor(a!) x, Tensor(b!) out) -> ()", &event_orders);
+  m.def("follow_pool() -> int", &follow_pool);
   m.def("copies_from_pinned(Tensor x, Tensor(a!) out) -> ()", &copies_from_pinned);
+#endif
+#ifdef EVENT_STREAMS
+  m.def("event_orders(Tensor(a!) x, Tensor(b!) out) -> ()", &event_orders);
 #endif
 }
