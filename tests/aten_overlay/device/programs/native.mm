@@ -70,10 +70,10 @@ Tensor add_by_graph(const Tensor& x, const at::Scalar& other) {
   Tensor out = at::empty(x.sizes(), x.options());
   MPSScalar scalar = getMPSScalar(other, x.scalar_type());
   @autoreleasepool {
-    auto* cached = LookUpOrCreateCachedGraph<AddGraph>("add" + getTensorsStringKey({x}), [&](auto* graph, auto* made) {
-      made->x = mpsGraphRankedPlaceHolder(graph, x);
-      made->scalar = mpsGraphScalarPlaceHolder(graph, getMPSScalarType(x.scalar_type()));
-      made->out = [graph additionWithPrimaryTensor:made->x secondaryTensor:made->scalar name:nil];
+    auto* cached = LookUpOrCreateCachedGraph<AddGraph>("add" + getTensorsStringKey({x}), [&](auto* graph, auto* entry) {
+      entry->x = mpsGraphRankedPlaceHolder(graph, x);
+      entry->scalar = mpsGraphScalarPlaceHolder(graph, getMPSScalarType(x.scalar_type()));
+      entry->out = [graph additionWithPrimaryTensor:entry->x secondaryTensor:entry->scalar name:nil];
     });
     Placeholder input(cached->x, x);
     Placeholder output(cached->out, out);
