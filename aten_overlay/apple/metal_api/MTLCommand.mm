@@ -9,6 +9,7 @@
 #include "foundation/text.h"
 #include "metal_objects.h"
 #include "porter_metal.h"
+#include "runtime/porter_runtime.h"
 #include "runtime/objects.h"
 #include "timeline.h"
 
@@ -21,6 +22,10 @@ extern "C" {
 void* _Block_copy(const void* block);
 void _Block_release(const void* block);
 }
+
+@protocol PorterWrapper  // MPSCommandBuffer, which stands before a command buffer
+- (id<MTLCommandBuffer>)rootCommandBuffer;
+@end
 
 NSString* const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain";
 
@@ -437,9 +442,22 @@ void porter_defer_commands(void* queue) {
 }
 
 void porter_run_encoded(void* buffer) {
-  auto* commands = (PorterCommandBuffer*)buffer;
-  if (commands && commands->_later) {
-    commands->_later->finish();
+  id commands = (id)buffer;
+  if ([commands respondsToSelector:@selector(rootCommandBuffer)]) {
+    commands = [commands rootCommandBuffer];
+  }
+  if (commands && ((PorterCommandBuffer*)commands)->_later) {
+    ((PorterCommandBuffer*)commands)->_later->finish();
+  }
+}
+
+int porter_finish_encoded(void* buffer) {
+  try {
+    porter_run_encoded(buffer);
+    return 0;
+  } catch (const std::exception& error) {
+    porter_set_error(error.what());
+    return 1;
   }
 }
 

@@ -46,6 +46,9 @@ void porter_defer_commands(void* queue);
 /* Runs what has been encoded into this MTLCommandBuffer: what the host does next comes after it. Throws PTR122. */
 void porter_run_encoded(void* buffer);
 
+/* The same for C: nonzero after porter_set_error(). */
+int porter_finish_encoded(void* buffer);
+
 /* Launches since the start: lines of "host_name count". Returns the size that the whole text needs. */
 size_t porter_kernel_calls(char* text, size_t size);
 

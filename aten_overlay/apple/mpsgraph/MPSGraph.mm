@@ -159,7 +159,7 @@ static void run(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds, MPSGraphTe
              targetOperations:(NSArray<MPSGraphOperation*>*)operations
             resultsDictionary:(MPSGraphTensorDataDictionary*)results
           executionDescriptor:(MPSGraphExecutionDescriptor*)descriptor {
-  porter_run_encoded((void*)[buffer rootCommandBuffer]);
+  porter_run_encoded((void*)buffer);
   run(self, feeds, results);
 }
 - (MPSGraphTensorDataDictionary*)runWithMTLCommandQueue:(id<MTLCommandQueue>)queue
@@ -196,7 +196,7 @@ static void run(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds, MPSGraphTe
                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputs
                                           resultsArray:(NSArray<MPSGraphTensorData*>*)results
                                    executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)descriptor {
-  porter_run_encoded((void*)[buffer rootCommandBuffer]);
+  porter_run_encoded((void*)buffer);
   NSMutableDictionary* feeds = [NSMutableDictionary dictionary];
   NSMutableDictionary* targets = [NSMutableDictionary dictionary];
   for (NSUInteger i = 0; i < _feeds.count; i++) {

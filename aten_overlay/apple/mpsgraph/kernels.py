@@ -119,7 +119,12 @@ def install(frameworks: Frameworks, host_address: Callable[[int], int]) -> objec
             arguments = dict(zip(selector.decode().split(":"), values, strict=False))
             _ENCODERS[name](Encoded(frameworks, host_address, kernel, arguments))
 
-        return frameworks.catch_errors(encode)
+        return finish_earlier(selector, given) or frameworks.catch_errors(encode)
+
+    def finish_earlier(selector: bytes, arguments: Any) -> int:
+        """Runs what was encoded into the same command buffer before, and may wait for its commit; 1 after an error."""
+        places = (i for i, part in enumerate(selector.split(b":")) if part.endswith(b"ommandBuffer"))
+        return any(frameworks.library.porter_finish_encoded(ctypes.c_void_p(arguments[i].value.p)) for i in places)
 
     handler = HANDLER(message)
     frameworks.library.porter_handle_messages(_CLASS.encode(), handler)

@@ -89,10 +89,13 @@ def test_other_streams_see_nothing_before_a_commit(finish: str) -> None:
 
 
 def test_a_stream_sees_its_own_work() -> None:
-    ops, x = torch.ops.streams_test, zeros()
+    ops, x, y = torch.ops.streams_test, zeros(), zeros()
     with on_stream(1):
         ops.fill(x, 1)
         assert (x + 1).tolist() == [2] * SIZE
+        ops.fill(x, 3)
+        ops.copy_by_kernel(x, y)
+        assert y.tolist() == [3] * SIZE
 
 
 def test_torch_synchronizes_every_stream() -> None:

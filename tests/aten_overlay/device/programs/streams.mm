@@ -6,7 +6,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
-#import <Metal/Metal.h>
+#import <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
 namespace {
 
@@ -44,6 +44,19 @@ void fill(const Tensor& out, int64_t value) {
 
 void copy(const Tensor& in, const Tensor& out, int64_t bytes) {
   getCurrentMPSStream()->copy(buffer_of(in), buffer_of(out), static_cast<size_t>(bytes), 0, 0, 0);
+}
+
+// A copy by a kernel of Metal Performance Shaders.
+void copy_by_kernel(const Tensor& in, const Tensor& out) {
+  encode(^(at::mps::MPSStream* stream) {
+    const auto wrap = [](const Tensor& tensor) {
+      auto* descriptor = [MPSNDArrayDescriptor descriptorWithDataType:MPSDataTypeUInt8 shape:@[ @(tensor.numel()) ]];
+      return [[[MPSNDArray alloc] initWithBuffer:buffer_of(tensor) offset:0 descriptor:descriptor] autorelease];
+    };
+    stream->endKernelCoalescing();
+    auto* kernel = [[[MPSNDArrayIdentity alloc] initWithDevice:stream->device()] autorelease];
+    [kernel encodeToCommandBuffer:stream->commandBuffer() sourceArray:wrap(in) destinationArray:wrap(out)];
+  });
 }
 
 // Checks indices in a kernel `report` of this source: what is wrong is told at the next synchronization.
@@ -169,6 +182,7 @@ TORCH_LIBRARY(streams_test, m) {
   m.def("synchronize() -> ()", [] { synchronize(SyncType::COMMIT_AND_WAIT); });
   m.def("fill(Tensor(a!) out, int value) -> ()", &fill);
   m.def("copy(Tensor x, Tensor(a!) out, int bytes) -> ()", &copy);
+  m.def("copy_by_kernel(Tensor x, Tensor(a!) out) -> ()", &copy_by_kernel);
   m.def("check_index(Tensor index, int size, str source) -> ()", &check_index);
   m.def("signal(int value) -> ()", &signal);
   m.def("wait_for(int value) -> ()", &wait_for);
