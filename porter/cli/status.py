@@ -13,13 +13,13 @@ from porter.cli.output import DONE, Output
 @command(
     "status",
     ("porter status --portable", "what can be ported"),
-    ("porter status 'log*' --blocked", "logarithms that cannot be ported, and why"),
+    ("porter status 'log*' --blocked", "logarithms that stay on MPSGraph, and why"),
     ("porter status --missing", "what MPS lacks, and what each would take"),
     ("porter status --json | jq .counts", "as JSON"),
 )
 @click.argument("patterns", metavar="[PATTERN...]", nargs=-1, shell_complete=complete_operator)
-@click.option("--portable", is_flag=True, help="Only operators with a row that porter can port.")
-@click.option("--blocked", is_flag=True, help="Only operators with a row on MPSGraph that cannot be ported.")
+@click.option("--portable", is_flag=True, help="Only operators with a row on MPSGraph that porter would port.")
+@click.option("--blocked", is_flag=True, help="Only operators with a row on MPSGraph that stays.")
 @click.option("--missing", is_flag=True, help="The operators that MPS lacks instead, and what each would take.")
 @click.option("--coverage", is_flag=True, help="Print the elementwise rows and what came of them, in Markdown.")
 @click.option(
@@ -40,8 +40,9 @@ def status(
 ) -> int:
     """List the operators with an MPS implementation.
 
-    Shows, for each operator, what its code is written in, how an MPSGraph implementation can be read, and whether
-    porter can port it; if not, an error code (see docs/errors) and the reason. PATTERN is a shell pattern: 'log*'.
+    Shows, for each operator, what its code is written in, how an MPSGraph implementation can be read, and how porter
+    would port it (a shared row, an own row, an own row from runs) or why not: a library computes it, or an error code
+    (see docs/errors) and the reason. Runs no code of the checkout. PATTERN is a shell pattern: 'log*'.
     """
     if missing:
         return _show_missing(output, patterns)

@@ -11,8 +11,9 @@ from porter.core.errors import PorterError
 from porter.metal.distributions import distributions
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph, no_recording
+from porter.plan.dialect import require_library
 from porter.plan.plan import Plan
-from porter.plan.planner import plan_kernels, require_library
+from porter.plan.planner import plan_kernels
 
 
 def plan_addition(

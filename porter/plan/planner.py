@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from porter.aten.declarations import MPS_KEY
-from porter.aten.implementations import Implementation, Language, find_language, find_registration
+from porter.aten.implementations import Implementation, Language
 from porter.aten.native_functions import NativeFunction, NativeFunctions, share_edits
 from porter.aten.operator import (
     Blocked,
@@ -20,17 +20,14 @@ from porter.aten.operator import (
 )  # fmt: skip
 from porter.aten.opinfo import decide_mark, edit_marks, find_opinfos, read_marks
 from porter.aten.skip_lists import Change, decide_all, edit_lists, read_lists
-from porter.aten.stubs import Stub, StubCall
 from porter.core import dtypes
 from porter.core.checkout import Checkout
-from porter.core.errors import Place, PorterError
-from porter.core.layout import INDEXING, KERNEL_LIBRARY
-from porter.metal.families import find_family
-from porter.metal.host import Dialect
-from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel, KernelSpec
+from porter.core.errors import PorterError
+from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.metal.source import Source
 from porter.plan.callers import Gone, redirect_calls
+from porter.plan.dialect import require_library
 from porter.plan.draft import Draft
 from porter.plan.empty_files import delete_empty_files
 from porter.plan.native.port import FROM_RECORDING, NativePort, ReadPrograms, no_programs
@@ -46,27 +43,8 @@ from porter.plan.plan import (
     Unported,
 )
 from porter.plan.removal import Removal, find_removals
-
-# Reads what the kernel of a stub has to compute, from a function that migrates and its call of the stub.
-ReadSpec = Callable[[Checkout, Operator, Migration, StubCall], KernelSpec]
-
-
-@dataclass(frozen=True)
-class PortDraft:
-    """The draft with the kernels written so far, and the outcome for each function: migrated or blocked."""
-
-    draft: Draft
-    outcomes: tuple[Migration | Blocked, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
-    stubs: frozenset[Stub] = frozenset()
-
-    @property
-    def migrated(self) -> tuple[Migration, ...]:
-        return tuple(each for each in self.outcomes if isinstance(each, Migration))
-
-    @property
-    def blocked(self) -> tuple[Blocked, ...]:
-        return tuple(each for each in self.outcomes if isinstance(each, Blocked))
+from porter.plan.routes import Route, Routes, choose_routes
+from porter.plan.stub_kernels import PortDraft
 
 
 def plan_operator(
@@ -109,14 +87,15 @@ def plan_kernels(
     error if none can be ported.
     """
     op = operator.name
-    ported = _port_functions(checkout, operator, found, partial(read_spec, recorded=recorded, source=source), choice)
+    routes = choose_routes(checkout, operator, found, partial(read_spec, recorded=recorded, source=source), choice)
+    ported = routes.ported
     functions = NativeFunctions.read(checkout)
     migrations = (*ported.migrated, *find_joining(checkout, operator, ported.migrated))
     draft = ported.draft.apply(
         e for migration in migrations for e in share_edits(functions, migration.served.function, migration.target)
     )
     draft, removed = _remove_old_code(draft, functions, migrations, ported)
-    native = _port_blocked(draft, operator, ported.blocked, programs, scaffold)
+    native = _port_blocked(draft, operator, routes, programs, scaffold)
     if native.blocked and not ported.kernels and not native.ported and native.draft is draft:
         raise native.blocked[0].error
     draft, removed = native.draft, (*removed, *native.removed)
@@ -152,49 +131,22 @@ def plan_kernels(
 
 
 def _port_blocked(
-    draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms, scaffold: bool
+    draft: Draft, operator: Operator, routes: Routes, programs: ReadPrograms, scaffold: bool
 ) -> NativePort:
-    """Ports blocked rows by their recorded programs, where there are some to ask for."""
-    if not blocked or (programs is no_programs and not scaffold):
-        return NativePort(draft, blocked=tuple(blocked))
+    """Ports rows by their recorded programs that are to be, where there are some to ask for."""
+    own, others = routes.list_blocked(Route.RUNS, Route.LIBRARY), routes.list_blocked(Route.NONE)
+    if not own or (programs is no_programs and not scaffold):
+        return NativePort(draft, blocked=(*own, *others))
     from porter.plan.native.blocked import port_blocked  # its imports take as long as most plans
 
-    return port_blocked(draft, operator, blocked, programs, scaffold)
+    port = port_blocked(draft, operator, own, programs, scaffold)
+    return replace(port, blocked=(*port.blocked, *others))
 
 
 def _list_elsewhere(native: NativePort) -> tuple[str, ...]:
     """The complex types that no kernel of the rows takes."""
     made = [each.torch for each in dtypes.ALL if each.kind is dtypes.Kind.COMPLEX] if native.kernels else []
     return tuple(each for each in made if each not in native.dtypes)
-
-
-def require_library(checkout: Checkout) -> None:
-    """Raises PTR002 for a fork without the library that launches kernels of every family, with what else it lacks."""
-    if not checkout.exists(KERNEL_LIBRARY):
-        require_dialect(checkout)
-
-
-def require_dialect(checkout: Checkout) -> None:
-    """Raises PTR002 for a fork that predates the functor dialect, with what it lacks."""
-    if error := find_dialect_error(checkout):
-        raise error
-
-
-def find_dialect_error(checkout: Checkout) -> PorterError | None:
-    """PTR002 for a fork that predates the functor dialect, which kernels of functors need."""
-    missing = [path for path in (INDEXING, KERNEL_LIBRARY) if not checkout.exists(path)]
-    if not missing and "#define REGISTER_BINARY_OP" not in checkout.read(INDEXING):
-        missing.append(f"REGISTER_BINARY_OP in {INDEXING}")
-    names = {each.name for each in Dialect.read(checkout).execs}
-    missing += [f"{n} in {KERNEL_LIBRARY}" for n in ("exec_unary_kernel", "exec_binary_kernel") if n not in names]
-    if missing:
-        return PorterError(
-            "PTR002",
-            f"this fork predates the functor dialect: it lacks {', '.join(missing)}",
-            Place(INDEXING),
-            "docs/your-fork.md shows how to modernize a fork; `porter status` and `porter explain` work on this one.",
-        )
-    return None
 
 
 def _refuse_nothing_to_do(operator: Operator) -> None:
@@ -214,61 +166,6 @@ def _refuse_nothing_to_do(operator: Operator) -> None:
     raise PorterError(
         "PTR015", f"{op} has no MPS kernel", place, "There is nothing to migrate: MPS needs a new kernel."
     )
-
-
-def _port_functions(
-    checkout: Checkout,
-    operator: Operator,
-    found: Sequence[Migration | Blocked],
-    read: ReadSpec,
-    choice: CandidateChoice,
-) -> PortDraft:
-    """Ports each stub once. A function with a stub that cannot be ported is blocked and changes nothing."""
-    ported = PortDraft(Draft(checkout))
-    for migration in sorted(found, key=_most_tensors):
-        outcome, before = migration, ported
-        if isinstance(migration, Migration):
-            try:
-                for call in migration.stubs:
-                    ported = _port_stub(ported, operator, migration, call, read, choice)
-            except PorterError as error:
-                outcome = Blocked(migration.served, error)
-                ported = before
-        ported = replace(ported, outcomes=(*ported.outcomes, outcome))
-    in_order = sorted(ported.outcomes, key=lambda each: operator.functions.index(each.served.function))
-    return replace(ported, outcomes=tuple(in_order))
-
-
-def _port_stub(
-    ported: PortDraft,
-    operator: Operator,
-    migration: Migration,
-    call: StubCall,
-    read: ReadSpec,
-    choice: CandidateChoice,
-) -> PortDraft:
-    """Adds the kernel of a stub to the draft, unless it was already added or the stub is already native."""
-    fork = ported.draft.fork
-    if call.stub in ported.stubs or _is_native(fork, call.stub):
-        return ported
-    family = find_family(migration.served.function, call)
-    if family.FUNCTORS:
-        require_dialect(fork)
-    kernels = family.write(fork, read(fork, operator, migration, call), choice)
-    draft = ported.draft
-    for step in (step for kernel in kernels for step in kernel.steps):
-        draft = draft.apply(step(draft.fork))
-    return replace(ported, draft=draft, kernels=(*ported.kernels, *kernels), stubs=ported.stubs | {call.stub})
-
-
-def _is_native(fork: Checkout, stub: Stub) -> bool:
-    registered = find_registration(fork, stub.name)
-    return registered is not None and find_language(fork, registered) is Language.METAL
-
-
-def _most_tensors(migration: Migration | Blocked) -> int:
-    """A sort key that puts functions with more tensors first: they say more about the kernel than scalar overloads."""
-    return -sum(argument.is_tensor for argument in migration.served.function.arguments)
 
 
 def _remove_old_code(

@@ -26,7 +26,7 @@ def get_row_programs(
         raise PorterError(
             "PTR395",
             f"no runs of {target.base} are kept",
-            hint="Without --no-verify, its old code runs and is recorded.",
+            hint="Without --no-verify, or --no-record of explain, its old code runs and is recorded.",
         )
     functions = NativeFunctions.read(checkout).by_name
     serving = [each for each in found if serves(checkout, each.name, row)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from porter.plan.routes import Route
 from porter.report.escaping import printable
 from porter.report.results import Provenance
 
@@ -22,7 +23,7 @@ RULE = (
 class CoverageRow:
     """A row, the file with its old code, and its outcome; a code and a reason unless it passed.
 
-    The reason of one that passed is what failed before and after.
+    The reason of one that passed is what failed before and after. `port` is the route of a row that builds a graph.
     """
 
     name: str
@@ -31,6 +32,7 @@ class CoverageRow:
     outcome: str
     code: str
     reason: str
+    port: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,19 @@ def _list_others(found: Coverage) -> Iterator[str]:
     yield from ("", f"Library calls: {library or 'none'}.")
 
 
+def _list_routes(found: Coverage) -> Iterator[str]:
+    """How many rows that build graphs are ported in which way, and what came of them."""
+    rows = [row for row in (*found.rows, *found.others) if row.port]
+    if not rows:
+        return
+    yield from ("", "## How rows are ported", "")
+    yield f"The {len(rows)} rows that build graphs, by [what `porter migrate` does with them](json.md#porter-status---json)."
+    yield from ("", "| how | rows | passed | left |", "| --- | --- | --- | --- |")
+    for route in Route:
+        passed = [row.outcome == PORTED for row in rows if row.port == route.value]
+        yield f"| {route.value} | {len(passed)} | {sum(passed)} | {len(passed) - sum(passed)} |"
+
+
 def share(ported: Sequence[object], of: Sequence[object]) -> str:
     """`12 of 16 (75%)`."""
     return f"{len(ported)} of {len(of)} ({100 * len(ported) / len(of):.0f}%)" if of else "0 of 0"
@@ -117,6 +132,7 @@ def _lines(found: Coverage, command: str) -> Iterator[str]:
     yield ", ".join(f"`{row.name}`" for row in found.ported) or "Nothing."
     if found.others:
         yield from _list_others(found)
+    yield from _list_routes(found)
     yield from _list_older(found)
 
 

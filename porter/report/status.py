@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from porter.plan.routes import Route
 from porter.report.escaping import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 HEADINGS = ("operator", "rows", "written in", "read from", "port")
-PORTABLE = "portable"
+RUNS_NOTHING = f"{Route.RUNS.value}: what `porter migrate` tries; `porter status` runs no code, to know if it succeeds"
 
 
 class State(Enum):
@@ -32,9 +33,18 @@ class State(Enum):
         return self in (State.MPSGRAPH, State.MIXED)
 
 
+class Extent(Enum):
+    """How many of the rows of an operator that build graphs are ported."""
+
+    ALL = "portable"
+    SOME = "portable in part"
+    NONE = "blocked"
+    NO_GRAPH = "without a graph"
+
+
 @dataclass(frozen=True)
 class Reason:
-    """Why a row cannot be ported."""
+    """Why a row is not ported, or why no stub serves it."""
 
     code: str
     what: str
@@ -45,32 +55,49 @@ class Reason:
 
 @dataclass(frozen=True)
 class RowStatus:
-    """One row: its state, why it cannot be ported (None if it can), and the available readings of an MPSGraph
-    implementation.
+    """One row: its state, how it would be ported, and the available readings of an MPSGraph implementation.
+
+    `reason` says why it is not ported; of a row that is ported from runs, why no stub serves it. It is None for a row
+    with the kernel of a stub.
     """
 
     name: str
     kernel: str
     state: State
+    route: Route
     reason: Reason | None
     reading: str = ""
 
+    def __post_init__(self) -> None:
+        if self.reason is None and self.route not in (Route.SHARED, Route.OWN):
+            raise ValueError("a row that no stub serves has a reason")
+
     @property
     def portable(self) -> bool:
-        """Whether nothing known prevents a port."""
-        return self.reason is None
+        """Whether porter would write kernels for it."""
+        return self.route.is_port
 
     @property
     def blocked(self) -> bool:
-        """Whether it is on MPSGraph and something holds it back."""
+        """Whether it is on MPSGraph and stays."""
         return self.state.builds_graph and not self.portable
 
+    @property
+    def port(self) -> str:
+        """The route, with why a row stays."""
+        if self.route.is_port:
+            return self.route.value
+        return f"{self.route.value}: {self.reason}" if self.route is Route.LIBRARY else str(self.reason)
+
     def as_object(self) -> dict[str, str]:
+        reason = str(self.reason) if self.reason else ""
         return {
             "name": self.name,
             "kernel": self.kernel,
             "class": self.state.value,
-            "reason": str(self.reason) if self.reason else "",
+            "port": "" if self.route is Route.NONE else self.route.value,
+            "reason": "" if self.portable else reason,
+            "no_stub": reason if self.route is Route.RUNS else "",
             "reading": self.reading,
         }
 
@@ -83,14 +110,21 @@ class OperatorStatus:
     rows: tuple[RowStatus, ...]
 
     @property
+    def extent(self) -> Extent:
+        old = [row.portable for row in self.rows if row.state.builds_graph]
+        if not old:
+            return Extent.NO_GRAPH
+        return Extent.ALL if all(old) else Extent.SOME if any(old) else Extent.NONE
+
+    @property
     def portable(self) -> bool:
-        """Whether any row can be ported."""
-        return any(row.portable for row in self.rows)
+        """Whether any row on MPSGraph is ported."""
+        return self.extent in (Extent.ALL, Extent.SOME)
 
     @property
     def blocked(self) -> bool:
-        """Whether any row is blocked."""
-        return any(row.blocked for row in self.rows)
+        """Whether any row on MPSGraph stays."""
+        return self.extent in (Extent.SOME, Extent.NONE)
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -98,13 +132,17 @@ class OperatorStatus:
 
     @property
     def port(self) -> str:
-        """`portable`, or the reason it is not, and for how many rows if not all."""
-        left = [row for row in self.rows if (row.blocked if self.portable or self.blocked else not row.portable)]
-        if not left:
-            return PORTABLE
-        reason = str(left[0].reason)
-        some = f"{len(left)} of {len(self.rows)} rows: " if len(left) < len(self.rows) else ""
-        return f"{PORTABLE}, but {some}{reason}" if self.portable else f"{some}{reason}"
+        """How the rows on MPSGraph are ported or why they stay, and how many if not all; of others, why there is none.
+
+        Rows of one route share a reason, that of the first.
+        """
+        shown = [row for row in self.rows if row.state.builds_graph or self.extent is Extent.NO_GRAPH]
+        by_route = {route: [row for row in shown if row.route is route] for route in Route}
+        return "; ".join(self._describe(rows) for rows in by_route.values() if rows)
+
+    def _describe(self, rows: Sequence[RowStatus]) -> str:
+        is_all = len(rows) == len(self.rows) or self.extent is Extent.NO_GRAPH
+        return rows[0].port if is_all else f"{len(rows)} of {len(self.rows)} rows: {rows[0].port}"
 
     def as_object(self) -> dict[str, Any]:
         return {"name": self.name, "rows": [row.name for row in self.rows], "portable": self.portable}
@@ -113,13 +151,24 @@ class OperatorStatus:
 def status_object(operators: Sequence[OperatorStatus]) -> dict[str, Any]:
     """Counts, rows and operators, with the keys of docs/json.md."""
     rows = [row.as_object() for operator in operators for row in operator.rows]
-    return {"counts": counts(operators), "rows": rows, "operators": [each.as_object() for each in operators]}
+    return {
+        "counts": counts(operators),
+        "ports": count_ports(operators),
+        "rows": rows,
+        "operators": [each.as_object() for each in operators],
+    }
 
 
 def counts(operators: Sequence[OperatorStatus]) -> dict[str, int]:
     """The number of rows in each state."""
-    found = Counter(row.state for operator in operators for row in operator.rows)
-    return {state.value: found[state] for state in State}
+    states = Counter(row.state for operator in operators for row in operator.rows)
+    return {state.value: states[state] for state in State}
+
+
+def count_ports(operators: Sequence[OperatorStatus]) -> dict[str, int]:
+    """The number of rows that build graphs for each route."""
+    routes = Counter(row.route for operator in operators for row in operator.rows if row.state.builds_graph)
+    return {route.value: routes[route] for route in Route}
 
 
 def status_lines(operators: Sequence[OperatorStatus]) -> Iterator[str]:
@@ -133,10 +182,15 @@ def status_lines(operators: Sequence[OperatorStatus]) -> Iterator[str]:
 
 
 def count_lines(operators: Sequence[OperatorStatus]) -> Iterator[str]:
-    """Two lines of counts: operators, and rows by state."""
-    able, held = sum(each.portable for each in operators), sum(each.blocked for each in operators)
-    yield f"{len(operators)} operators: {able} portable, {held} blocked"
-    yield ", ".join(f"{name}: {count}" for name, count in counts(operators).items())
+    """Counts that add up: operators by how many of their rows are ported, rows by state, old rows by route."""
+    extents, states, routes = Counter(each.extent for each in operators), counts(operators), count_ports(operators)
+    by_extent = ", ".join(f"{extents[extent]} {extent.value}" for extent in Extent)
+    yield f"{len(operators)} operators: {by_extent}"
+    yield f"{sum(states.values())} rows: {', '.join(f'{count} {name}' for name, count in states.items())}"
+    by_route = ", ".join(f"{count} {name}" for name, count in routes.items())
+    yield f"{sum(routes.values())} rows build graphs (MPSGraph or mixed): {by_route}"
+    if routes[Route.RUNS.value]:
+        yield RUNS_NOTHING
 
 
 def style_status(operators: Sequence[OperatorStatus]) -> Table:
@@ -144,14 +198,14 @@ def style_status(operators: Sequence[OperatorStatus]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    styles = {Extent.ALL: "green", Extent.SOME: "yellow", Extent.NONE: "red", Extent.NO_GRAPH: "dim"}
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), caption_justify="left")
     table.caption, table.caption_style = "\n".join(count_lines(operators)), "bold"
     for heading in HEADINGS:
         table.add_column(heading, overflow="fold", no_wrap=heading in HEADINGS[:2])
     for operator in operators:
         *first, port = _cells(operator)
-        style = "green" if port == PORTABLE else "yellow" if operator.portable else "red" if operator.blocked else "dim"
-        table.add_row(*first, Text(port, style))
+        table.add_row(*first, Text(port, styles[operator.extent]))
     return table
 
 

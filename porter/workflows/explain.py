@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from porter.aten.lacking import find_missing
 from porter.aten.operator import Blocked, Operator, ServedFunction, find_additions, find_migrations
@@ -13,9 +14,14 @@ from porter.cpu.kernels import read_cpu_kernel
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.printing import graph_lines
 from porter.plan.addition import plan_addition
+from porter.plan.native.port import FROM_RECORDING
+from porter.plan.plan import Plan, PlannedFunctor
 from porter.plan.planner import plan_operator
+from porter.plan.routes import Route, RowRoute, read_routes
 from porter.recording.readings import NEWEST, describe_recordings, read_source_graph
 from porter.report.explain import Stage
+from porter.workflows.migrate import take_decision
+from porter.workflows.stacking import read_programs, read_recorded
 
 
 def explain(
@@ -28,8 +34,9 @@ def explain(
 ) -> Iterator[Stage]:
     """Yields the stages of an operator. A stage that fails holds its error, and the next one follows.
 
-    With `record`, also runs the old code as on a macOS release and compares both readings; with `cost`, counts what the
-    fused kernels read and write. Raises PTR012 if the operator does not exist.
+    With `record`, also runs the old code as on a macOS release and compares both readings, and the kernels are those
+    that `migrate` writes; without, a row that is ported from runs has kernels only where they are kept. With `cost`,
+    counts what the fused kernels read and write. Raises PTR012 if the operator does not exist.
     """
     operator = Operator.read(checkout, op)
     rows = {row.function.name: row for row in operator.served}
@@ -42,12 +49,34 @@ def explain(
     yield from dict.fromkeys(_stubs(checkout, operator))
     for each in find_missing(checkout, operator):
         yield Stage("missing on MPS", (f"{each.name} needs a kernel of the {each.family.value} family",))
+    if routes := read_routes(checkout, operator):
+        yield Stage("port", tuple(_describe_routes(routes)))
     try:
-        plan = (plan_addition if not operator.served else plan_operator)(checkout, op)
-        yield from (Stage(f"functor, from {f.origin}", tuple(f.source.splitlines())) for f in plan.functors)
+        plan = plan_addition(checkout, op) if not operator.served else _plan_port(checkout, op, record, progress)
+        yield from (Stage(_title_kernel(f), tuple(f.source.splitlines())) for f in plan.functors)
         yield from (Stage("unported", (f"{u.place}: {u.code} {u.reason}",)) for u in plan.unported)
     except PorterError as error:
-        yield Stage("functor", (str(error),))
+        yield Stage("no kernel", (str(error),))
+
+
+def _describe_routes(routes: Sequence[RowRoute]) -> Iterator[str]:
+    """How each row is ported, or why not; of one that is ported from runs, why no stub serves it."""
+    for row in routes:
+        said = [] if row.route is Route.NONE else [row.route.value]
+        if row.error:
+            said.append("no stub serves it: " * (row.route is Route.RUNS) + f"{row.error.code} {row.error.what}")
+        yield f"{row.served.function.name}: {'; '.join(said)}"
+
+
+def _plan_port(checkout: Checkout, op: str, record: bool, progress: Progress) -> Plan:
+    """The plan that `migrate` makes: with the runs of old code, those that are kept or new ones if it may record."""
+    recorded = read_recorded(checkout, run=record)(progress)
+    planner = partial(plan_operator, programs=read_programs(checkout, run=record)(progress))
+    return take_decision(checkout, planner(checkout, op, recorded=recorded), planner, recorded).plan
+
+
+def _title_kernel(functor: PlannedFunctor) -> str:
+    return f"{'kernel' if FROM_RECORDING in functor.origins else 'functor'}, from {functor.origin}"
 
 
 def _stubs(checkout: Checkout, operator: Operator) -> Iterator[Stage]:

@@ -15,10 +15,11 @@ from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.metal.kernel import FIRST_CANDIDATES
 from porter.metal.kernel_spec import RecordedGraph
 from porter.metal.source import Source
+from porter.plan.dialect import require_dialect
 from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.plan import Plan, RejectedCandidate
-from porter.plan.planner import plan_operator, require_dialect
+from porter.plan.planner import plan_operator
 from porter.workflows.needed import find_needed
 from porter.workflows.stacking import read_programs, read_recorded, stack_without
 from porter.workflows.status import IS_NATIVE
@@ -228,14 +229,10 @@ def _lack_plan(op: str, called: str, error: PorterError) -> PorterError:
 
 
 def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:
-    from porter.workflows.status import portable
+    from porter.workflows.status import portable, recordable
 
-    found = portable(checkout)
-    if not recorded:
-        return found
-    from porter.workflows.coverage import find_recordable
-
-    return tuple(dict.fromkeys((*found, *find_recordable(checkout))))
+    by_stub = portable(checkout)
+    return tuple(dict.fromkeys((*by_stub, *recordable(checkout)))) if recorded else by_stub
 
 
 def _migrate_together(

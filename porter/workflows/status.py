@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from porter.aten.declarations import MPS_KEY
 from porter.aten.implementations import Language
 from porter.aten.lacking import Lack, find_lacks
 from porter.aten.native_functions import NativeFunctions
-from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrations, find_served, is_shared
+from porter.aten.operator import Operator, ServedFunction, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
-from porter.metal.families import find_family
-from porter.metal.kernel_spec import check_portable
 from porter.plan.addition import find_obstacle
-from porter.plan.planner import require_dialect
+from porter.plan.dialect import OldDialect
+from porter.plan.routes import Route, RowRoute, read_routes
 from porter.report.missing import MissingOperator
 from porter.report.status import OperatorStatus, Reason, RowStatus, State
 
@@ -80,23 +80,29 @@ def _describe_missing(checkout: Checkout, lack: Lack) -> MissingOperator:
 
 
 def portable(checkout: Checkout) -> tuple[str, ...]:
-    """The base names of the MPSGraph operators that can be ported, in file order."""
-    return tuple(each.name for each in operators(checkout, Filters(portable=True)))
+    """The base names, in file order, of operators with a row on MPSGraph that the kernel of a stub can serve."""
+    return _list_operators(checkout, Route.SHARED, Route.OWN)
+
+
+def recordable(checkout: Checkout) -> tuple[str, ...]:
+    """The base names, in file order, of operators with a row on MPSGraph that is ported from runs of it."""
+    return _list_operators(checkout, Route.RUNS)
+
+
+def _list_operators(checkout: Checkout, *routes: Route) -> tuple[str, ...]:
+    rows = ((each.name, row) for each in operators(checkout, Filters(portable=True)) for row in each.rows)
+    return tuple(dict.fromkeys(name for name, row in rows if row.state.builds_graph and row.route in routes))
 
 
 def _classify(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[ServedFunction]]:
     functions = NativeFunctions.read(checkout)
-    bases = _match_bases(functions, filters.patterns)
-    served: dict[str, list[ServedFunction]] = {}
-    for entry in functions.all:
-        if entry.base in bases and (row := find_served(checkout, entry)):
-            served.setdefault(entry.base, []).append(row)
-    dialect = _find_dialect_reason(checkout)
-    found = {
-        OperatorStatus(base, tuple(_row(checkout, functions, row, dialect) for row in rows)): rows
-        for base, rows in served.items()
-    }
-    return {operator: rows for operator, rows in found.items() if filters.accept(operator)}
+    bases, described = _match_bases(functions, filters.patterns), {}
+    for base in dict.fromkeys(each.base for each in functions.all if each.base in bases and each.entry_for(MPS_KEY)):
+        operator = Operator.read(checkout, base)
+        routes = {row.served.function.name: row for row in read_routes(checkout, operator)}
+        rows = tuple(_describe_row(served, routes.get(served.function.name)) for served in operator.served)
+        described[OperatorStatus(base, rows)] = list(operator.served)
+    return {operator: rows for operator, rows in described.items() if filters.accept(operator)}
 
 
 def _with_readings(rows: Sequence[RowStatus], readings: dict[str, str]) -> tuple[RowStatus, ...]:
@@ -113,24 +119,20 @@ def _match_bases(functions: NativeFunctions, patterns: Sequence[str]) -> frozens
     return frozenset(b for b in bases if not patterns or any(fnmatchcase(b, pattern) for pattern in patterns))
 
 
-def _find_dialect_reason(checkout: Checkout) -> Reason | None:
-    """The reason if the fork predates the functor dialect; `migrate` lists what is missing."""
-    try:
-        require_dialect(checkout)
-    except PorterError as error:
-        return Reason(error.code, "this fork predates the functor dialect")
-    return None
+def _describe_row(served: ServedFunction, row: RowRoute | None) -> RowStatus:
+    """A row with its route; one that builds no graph and does not move says what there is instead."""
+    state = _state(served)
+    route = row.route if row else Route.NONE
+    reason = _describe_error(row.error) if row and row.error else None
+    if not state.builds_graph and not route.is_port:
+        reason = _describe_error(served.error) if served.error else _explain_other(served, state)
+    return RowStatus(served.function.name, served.entry.kernel, state, route, reason)
 
 
-def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, dialect: Reason | None) -> RowStatus:
-    state = _state(row)
-    if state.builds_graph:
-        reason = _find_blocker(checkout, functions, row, dialect)
-    elif row.error:
-        reason = Reason(row.error.code, row.error.what)
-    else:
-        reason = _explain_other(row) if state is State.OTHER else _NATIVE
-    return RowStatus(row.function.name, row.entry.kernel, state, reason)
+def _describe_error(error: PorterError) -> Reason:
+    """A code and why; of the age of a fork without what it lacks, which `migrate` lists."""
+    is_old = isinstance(error, OldDialect)
+    return Reason(error.code, "this fork predates the functor dialect" if is_old else error.what)
 
 
 def _state(row: ServedFunction) -> State:
@@ -139,21 +141,8 @@ def _state(row: ServedFunction) -> State:
     return _STATES[row.language]
 
 
-def _explain_other(row: ServedFunction) -> Reason:
-    """Why a row with neither a graph nor a kernel is left alone: no kernel is behind it, or it forwards to others'."""
-    return _FORWARDS if row.implementation is not None else _SHARES
-
-
-def _find_blocker(
-    checkout: Checkout, functions: NativeFunctions, row: ServedFunction, dialect: Reason | None
-) -> Reason | None:
-    """Why a row has no port by its stubs. That there is no `dialect` comes last."""
-    operator = Operator(row.function.name, functions.find_overloads(row.function.name), (row,))
-    [outcome] = find_migrations(checkout, operator)
-    try:
-        if isinstance(outcome, Blocked):
-            raise outcome.error
-        check_portable(checkout, operator, outcome)
-    except PorterError as error:
-        return Reason(error.code, error.what)
-    return dialect if any(find_family(row.function, call).FUNCTORS for call in outcome.stubs) else None
+def _explain_other(served: ServedFunction, state: State) -> Reason:
+    """Why a row without a graph is left alone: it has kernels, forwards to other rows, or has none behind it."""
+    if state is not State.OTHER:
+        return _NATIVE
+    return _FORWARDS if served.implementation is not None else _SHARES

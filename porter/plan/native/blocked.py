@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 
 from porter.aten.call_graph import parse_source
-from porter.aten.operator import Blocked, Operator, is_shared
+from porter.aten.operator import Blocked, Operator
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.languages.identifiers import contains_identifier
@@ -28,7 +28,7 @@ from porter.plan.removal import find_orphans
 def port_blocked(
     draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms, scaffold: bool = False
 ) -> NativePort:
-    """Ports those rows by their recorded programs that no stub can serve, and removes what is then unused.
+    """Ports rows that no stub can serve by their recorded programs, and removes what is then unused.
 
     A helper becomes the port of the last rows that call it, unless ports of others have their bodies without it, or it
     would be passed a block for a graph. With `scaffold`, writes the frame of those that cannot be ported. Raises
@@ -54,10 +54,7 @@ def _port_own(
     scaffold: bool,
     apart: bool = False,
 ) -> NativePort:
-    own = [each for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
-    others = tuple(each for each in blocked if each not in own)
-    port = port_rows(draft, operator, own, programs, scaffold, apart)
-    port = replace(port, blocked=(*port.blocked, *others))
+    port = port_rows(draft, operator, blocked, programs, scaffold, apart)
     if port.kernels:
         check_names(port.draft.fork, port.kernels)
     for file in _list_files(port):

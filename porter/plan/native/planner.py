@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 
 from porter.aten.call_graph import parse_source
+from porter.aten.library_calls import LibraryCall
 from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import Blocked, Operator, ServedFunction
 from porter.aten.opinfo import find_opinfos
@@ -44,7 +45,7 @@ from porter.plan.native.files import (
     sees_helpers,
 )
 from porter.plan.native.made_results import make_results
-from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel
+from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel, also_without_stub
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.result_returns import find_mask, keep_unwritten, may_lack
 from porter.plan.native.scaffold import write_frame
@@ -112,6 +113,8 @@ def _read_lead(
     fork: Checkout, blocked: Blocked, programs: ReadPrograms
 ) -> tuple[ServedFunction, Programs | PorterError]:
     """The row that a row is ported with, and what is recorded of it: the nearest to the graph of which anything is."""
+    if isinstance(blocked.error, LibraryCall):
+        return blocked.served, blocked.error
     first = None
     for lead in list_leads(fork, blocked.served):
         found = lead, _read_programs(programs, replace(blocked, served=lead))
@@ -127,9 +130,7 @@ def _read_programs(programs: ReadPrograms, blocked: Blocked) -> Programs | Porte
     try:
         return programs(blocked.served) or blocked.error
     except PorterError as error:
-        known = blocked.error
-        hints = filter(None, (known.hint, f"Nor can a port come from its runs: {error}"))
-        return PorterError(known.code, known.what, known.place, "\n  ".join(hints))
+        return also_without_stub(error, blocked.error)
 
 
 def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], error: PorterError) -> NativePort:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from porter.aten.operator import Blocked, ServedFunction
 from porter.core.dtypes import DType
+from porter.core.errors import PorterError
 from porter.metal.functor import Origin
 from porter.plan.draft import Draft
 from porter.plan.removal import Removal
@@ -23,6 +24,13 @@ ReadPrograms = Callable[[ServedFunction], "Programs | None"]
 def no_programs(_served: ServedFunction) -> Programs | None:
     """No recorded programs."""
     return None
+
+
+def also_without_stub(error: PorterError, without_stub: PorterError) -> PorterError:
+    """Why runs give no port of a row; the hint ends with why no stub serves it, without what would make one."""
+    place = f"{without_stub.place}: " if without_stub.place else ""
+    hints = filter(None, (error.hint, f"No stub serves it either: {place}{without_stub.code} {without_stub.what}"))
+    return PorterError(error.code, error.what, error.place, "\n  ".join(hints))
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,24 @@ def list_leads(checkout: Checkout, served: ServedFunction) -> tuple[ServedFuncti
     return (*(each for name in named if (each := find_served(checkout, rows[name]))), served)
 
 
+def check_runs_graph(checkout: Checkout, served: ServedFunction) -> None:
+    """Raises PTR368 where neither a row's function nor that of a row which it calls is seen to run a graph.
+
+    The launch of a structured row may replace its whole body, so that no graph need be seen there.
+    """
+    implementation, refusal = served.implementation, None
+    if served.function.structured and implementation and implementation.function:
+        return
+    for lead in list_leads(checkout, served):
+        try:
+            _list_chain(checkout, lead)
+            return
+        except PorterError as error:
+            refusal = error
+    assert refusal is not None
+    raise refusal
+
+
 def _list_runners(checkout: Checkout, served: ServedFunction) -> list[str]:
     """The functions from a row's own to that which runs its graph, however they are called; none if several may be."""
     implementation = served.implementation

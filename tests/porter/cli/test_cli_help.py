@@ -160,12 +160,15 @@ Usage: porter status [OPTIONS] [PATTERN...]
   List the operators with an MPS implementation.
 
   Shows, for each operator, what its code is written in, how an MPSGraph
-  implementation can be read, and whether porter can port it; if not, an error
-  code (see docs/errors) and the reason. PATTERN is a shell pattern: 'log*'.
+  implementation can be read, and how porter would port it (a shared row, an
+  own row, an own row from runs) or why not: a library computes it, or an
+  error code (see docs/errors) and the reason. Runs no code of the checkout.
+  PATTERN is a shell pattern: 'log*'.
 
 Options:
-  --portable      Only operators with a row that porter can port.
-  --blocked       Only operators with a row on MPSGraph that cannot be ported.
+  --portable      Only operators with a row on MPSGraph that porter would
+                  port.
+  --blocked       Only operators with a row on MPSGraph that stays.
   --missing       The operators that MPS lacks instead, and what each would
                   take.
   --coverage      Print the elementwise rows and what came of them, in
@@ -180,7 +183,7 @@ Global options:
 
 Examples:
   porter status --portable           what can be ported
-  porter status 'log*' --blocked     logarithms that cannot be ported, and why
+  porter status 'log*' --blocked     logarithms that stay on MPSGraph, and why
   porter status --missing            what MPS lacks, and what each would take
   porter status --json | jq .counts  as JSON
 """,

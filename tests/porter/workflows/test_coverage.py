@@ -16,13 +16,13 @@ from porter.core.errors import PorterError
 from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.report.coverage import LIBRARY, Coverage, CoverageRow, coverage_object, coverage_text
 from porter.report.coverage import NATIVE as IS_NATIVE
-from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult, Provenance, UnportedRow
+from porter.report.results import FAIL, NO_VERDICT, NOT_PLANNED, PASS, OperatorResult, Provenance, UnportedRow
 from porter.verdict.result import Failure, Verdict
-from porter.workflows.coverage import find_coverage, find_recordable
+from porter.workflows.coverage import find_coverage
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.results import collect, no_results, read_results, write_results
 from porter.workflows.shards import Shard
-from porter.workflows.status import operators
+from porter.workflows.status import operators, recordable
 from tests.porter.plan.native.fork import copy_fork
 
 FORK = Checkout(EMBEDDED_FORK, "test")
@@ -227,6 +227,31 @@ Library calls: `mm.out`.
     )
 
 
+def test_rows_are_counted_by_how_they_are_ported() -> None:
+    others = (
+        CoverageRow("sum.IntList_out", "sum", "ReduceOps", PASS, "", "", "own row from runs"),
+        CoverageRow("cat.out", "cat", "Shape", NOT_PLANNED, "PTR371", "other arguments", "own row from runs"),
+        CoverageRow("mm.out", "mm", "LinearAlgebra", LIBRARY, "", "", "library call"),
+    )
+    page = coverage_text(replace(TABLE, others=others), "porter status --coverage")
+    assert_expected_inline(
+        page[page.index("## How rows") :],
+        """\
+## How rows are ported
+
+The 3 rows that build graphs, by [what `porter migrate` does with them](json.md#porter-status---json).
+
+| how | rows | passed | left |
+| --- | --- | --- | --- |
+| shared row | 0 | 0 | 0 |
+| own row | 0 | 0 | 0 |
+| own row from runs | 2 | 1 | 1 |
+| library call | 1 | 0 | 1 |
+| none | 0 | 0 | 0 |
+""",
+    )
+
+
 def test_what_the_fork_fails_before_and_after_has_a_line_of_its_own() -> None:
     older = "1 failed before the port and after, the first T.test_out: IndexError: 1 | 2"
     others = (CoverageRow("sum.IntList_out", "sum", "ReduceOps", PASS, "", older),)
@@ -261,8 +286,8 @@ def test_rows_that_multiply_matrices_call_a_library(tmp_path: Path) -> None:
     host.write_text(host.read_text().replace("(key, makeGraph);\n  runMPSGraph(", f"(key, {product});\n  runMPSGraph("))
     outcomes = {row.name: row.outcome for row in find_coverage(fork, no_results(fork)).others}
     assert outcomes["shares"] == LIBRARY
-    assert outcomes["turned"] == outcomes["mean_square.out"] == NOT_PLANNED
-    found = find_recordable(fork)
+    assert outcomes["turned"] == outcomes["mean_square.out"] == NO_VERDICT
+    found = recordable(fork)
     assert {"turned", "mean_square"} <= {*found} and not {"shares", "erf", "exp"} & {*found}
 
 
@@ -270,7 +295,7 @@ def test_all_with_those_that_no_stub_serves(tmp_path: Path) -> None:
     fork = copy_fork(tmp_path)
     alone, more = (list(migrate(fork, Request(all=True, recorded=recorded))) for recorded in (False, True))
     added = {each.op: each.error.code for each in more if isinstance(each, NotPlanned)}
-    assert added["turned"] == "PTR071" and len(more) - len(alone) == len(find_recordable(fork))
+    assert added["turned"] == "PTR395" and len(more) - len(alone) == len(recordable(fork))
     assert not any(each.op == "turned" for each in alone if isinstance(each, NotPlanned))
 
 

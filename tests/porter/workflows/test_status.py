@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.program import Programs
-from porter.report.status import OperatorStatus, State, status_lines, status_object
+from porter.plan.planner import plan_operator
+from porter.plan.routes import Route
+from porter.report.status import OperatorStatus, State, count_lines, status_lines, status_object
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
-from porter.workflows.status import Filters, operators, portable, status
+from porter.workflows.status import Filters, operators, portable, recordable, status
 from tests.porter.plan.native import fork as made_up
 
 INDEXING = "c10/metal/indexing.h"
@@ -33,14 +36,29 @@ def older(fork: Checkout) -> Checkout:
     return fork.layer({INDEXING: text.replace("#define REGISTER_BINARY_OP", "#define OTHER_BINARY_OP")})
 
 
-@pytest.fixture
-def held(fork: Checkout) -> Checkout:
+RUN = "mps::runMPSGraph(a, out);"
+PRODUCT = "mps::runMPSGraph([graph matrixMultiplicationWithPrimaryTensor:a secondaryTensor:a name:nil], out);"
+
+
+def add_row_of_lerp(fork: Checkout, body: str) -> Checkout:
     """The fork with a second row of lerp on MPSGraph, whose shared implementation is nowhere to be found."""
     code, line = f"{OPERATIONS}/BinaryOps.mm", "    CPU, CUDA: lerp_Tensor\n"
     rows, host = fork.read(NATIVE_FUNCTIONS), fork.read(code)
     assert line in rows
-    added = "TORCH_IMPL_FUNC(lerp_Tensor_mps)(const Tensor& a, const Tensor& out) {\n  mps::runMPSGraph(a, out);\n}\n"
+    added = f"TORCH_IMPL_FUNC(lerp_Tensor_mps)(const Tensor& a, const Tensor& out) {{\n  {body}\n}}\n"
     return fork.layer({NATIVE_FUNCTIONS: rows.replace(line, f"{line}    MPS: lerp_Tensor_mps\n"), code: host + added})
+
+
+@pytest.fixture
+def recorded(fork: Checkout) -> Checkout:
+    """The fork with a row that no stub serves and whose function runs a graph."""
+    return add_row_of_lerp(fork, RUN)
+
+
+@pytest.fixture
+def held(fork: Checkout) -> Checkout:
+    """The fork with a row that no stub serves and that a library computes."""
+    return add_row_of_lerp(fork, PRODUCT)
 
 
 def named(found: tuple[OperatorStatus, ...]) -> list[str]:
@@ -54,11 +72,12 @@ def test_the_table_has_a_heading_and_a_line_for_each_operator(fork: Checkout) ->
         """\
 operator   rows  written in             read from  port
 exp        1     native through a stub             PTR013 already native
-logit      3     MPSGraph, other                   portable
+logit      3     MPSGraph, other                   2 of 3 rows: shared row
 sub        1     other Metal                       PTR013 already native
-remainder  2     MPSGraph, other                   portable
-4 operators: 2 portable, 0 blocked
-MPSGraph: 3, native through a stub: 1, other Metal: 1, other: 2, mixed: 0, unknown: 0""",
+remainder  2     MPSGraph, other                   1 of 2 rows: shared row
+4 operators: 2 portable, 0 portable in part, 0 blocked, 2 without a graph
+7 rows: 3 MPSGraph, 1 native through a stub, 1 other Metal, 2 other, 0 mixed, 0 unknown
+3 rows build graphs (MPSGraph or mixed): 3 shared row, 0 own row, 0 own row from runs, 0 library call, 0 none""",
     )
 
 
@@ -67,13 +86,49 @@ def test_everything_that_is_not_portable_has_a_reason_with_a_code(held: Checkout
     rows = [row for operator in found for row in operator.rows]
     assert {row.state for row in rows} == set(State) - {State.MIXED, State.UNKNOWN}
     assert all(row.reason is None for row in rows if row.portable)
-    assert {str(row.reason)[:6] for row in rows if not row.portable} == {"PTR013", "PTR032", "PTR071"}
+    assert {str(row.reason)[:6] for row in rows if not row.portable} == {"PTR013", "PTR020", "PTR032"}
 
 
 def test_an_operator_of_which_a_row_is_held_back_says_so(held: Checkout) -> None:
     [lerp] = operators(held, Filters(("lerp",)))
     assert (lerp.portable, lerp.blocked, len(lerp.rows)) == (True, True, 2)
-    assert lerp.port.startswith("portable, but 1 of 2 rows: PTR071 ")
+    said = "lerp.Tensor_out calls `matrixMultiplicationWithPrimaryTensor`: a library computes it"
+    assert lerp.port == f"1 of 2 rows: shared row; 1 of 2 rows: library call: PTR020 {said}"
+
+
+def test_a_row_that_no_stub_serves_is_ported_from_runs_and_says_why(recorded: Checkout) -> None:
+    [lerp] = operators(recorded, Filters(("lerp",)))
+    assert (lerp.portable, lerp.blocked) == (True, False)
+    assert lerp.port == "1 of 2 rows: shared row; 1 of 2 rows: own row from runs"
+    row = next(row for row in lerp.rows if row.route is Route.RUNS).as_object()
+    assert (row["port"], row["reason"], row["no_stub"][:7]) == ("own row from runs", "", "PTR071 ")
+    assert recordable(recorded) == ("lerp",)
+    assert list(count_lines([lerp]))[-1].startswith("own row from runs: what `porter migrate` tries")
+
+
+def test_counts_add_up(held: Checkout, recorded: Checkout) -> None:
+    for checkout in (held, recorded):
+        every = operators(checkout)
+        by_operator, by_state, by_route, *_ = (
+            [int(number) for number in re.findall(r"\b\d+\b", line)] for line in count_lines(every)
+        )
+        assert by_operator[0] == len(every) == sum(by_operator[1:])
+        assert by_state[0] == sum(len(each.rows) for each in every) == sum(by_state[1:])
+        assert by_route[0] == sum(row.state.builds_graph for each in every for row in each.rows) == sum(by_route[1:])
+        assert by_operator[1] + by_operator[2] == len(operators(checkout, Filters(portable=True)))
+        assert by_operator[2] + by_operator[3] == len(operators(checkout, Filters(blocked=True)))
+
+
+def test_the_plan_takes_the_routes_that_status_says(held: Checkout) -> None:
+    """Each row that joins moves, and each that stays has the code that status gives."""
+    for operator in operators(held):
+        rows = {row.name: row for row in operator.rows if row.state.builds_graph}
+        if rows:
+            plan = plan_operator(held, operator.name)
+            moved = {each.name for each in plan.entries}
+            left = {each.reason.split()[0]: each.code for each in plan.unported}
+            assert {name for name, row in rows.items() if row.route is Route.SHARED} == moved & rows.keys()
+            assert {name: row.reason.code for name, row in rows.items() if row.reason} == left
 
 
 def test_readings_are_of_the_rows_on_mpsgraph_alone(fork: Checkout) -> None:
@@ -103,7 +158,7 @@ def test_a_pattern_without_operators_is_refused_with_near_names(fork: Checkout) 
 
 def test_on_a_fork_older_than_the_dialect_every_graph_has_that_reason(older: Checkout) -> None:
     rows = [row for operator in operators(older) for row in operator.rows if row.state is State.MPSGRAPH]
-    assert rows
+    assert {row.route for row in rows} == {Route.RUNS, Route.NONE}, "functions that macros make have no runs to port"
     assert {str(row.reason) for row in rows} == {"PTR002 this fork predates the functor dialect"}
     assert portable(older) == ()
 
@@ -112,7 +167,7 @@ def test_a_reason_of_its_own_comes_before_the_age_of_the_fork(held: Checkout, ol
     both = held.layer({INDEXING: older.read(INDEXING)})
     [lerp] = operators(both, Filters(("lerp",)))
     assert {row.name: row.reason.code for row in lerp.rows if row.reason} == {
-        "lerp.Scalar_out": "PTR002", "lerp.Tensor_out": "PTR071"
+        "lerp.Scalar_out": "PTR002", "lerp.Tensor_out": "PTR020"
     }  # fmt: skip
 
 
@@ -137,7 +192,8 @@ def test_all_operators_of_an_older_fork_are_ported_from_recorded_runs(
     found = list(migrate(checkout, Request(all=True, recorded=True)))
     assert [each.plan.op for each in found if isinstance(each, PortedOperator)] == ["turned"]
     refused = {each.op: each.error.code for each in found if isinstance(each, NotPlanned)}
-    assert (refused["atan2"], refused["shares"]) == ("PTR002", "PTR071"), "what has no stub needs no functor"
+    assert "erf" not in refused, "the functions of macros have no runs to port"
+    assert (refused["atan2"], refused["shares"]) == ("PTR395", "PTR395"), "what has no stub needs no functor"
 
 
 def test_json_has_the_keys_that_it_had(fork: Checkout) -> None:
@@ -151,6 +207,17 @@ def test_json_has_the_keys_that_it_had(fork: Checkout) -> None:
         "unknown": 0,
     }
     assert found["rows"] == [
-        {"name": "erf.out", "kernel": "erf_out_mps", "class": "MPSGraph", "reason": "", "reading": ""}
+        {
+            "name": "erf.out",
+            "kernel": "erf_out_mps",
+            "class": "MPSGraph",
+            "port": "shared row",
+            "reason": "",
+            "no_stub": "",
+            "reading": "",
+        }
     ]
+    assert found["ports"] == {
+        "shared row": 1, "own row": 0, "own row from runs": 0, "library call": 0, "none": 0
+    }  # fmt: skip
     assert found["operators"] == [{"name": "erf", "rows": ["erf.out"], "portable": True}]
