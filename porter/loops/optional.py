@@ -47,6 +47,29 @@ def list_read(program: SymbolicProgram, tensors: Iterable[str]) -> list[str]:
     return list(found)
 
 
+def list_readers(program: SymbolicProgram, tensor: str) -> frozenset[str]:
+    """The other memory of the call whose elements are computed from those of a tensor, directly or by way of others."""
+    stores = _stores(program)
+    made = {buffer for buffer, role in program.roles.items() if role == ArgumentBuffer(tensor)}
+    known = len(made)
+    while known:
+        made |= {each.buffer for each in stores if made & _list_buffers(each)}
+        known = len(made) if len(made) > known else 0
+    written = (_name(program.roles[each.buffer]) for each in stores if each.buffer in made)
+    return frozenset(written) - {"", tensor}
+
+
+def _list_buffers(store: Store) -> set[Buffer]:
+    return {each.attribute for each in walk(store.value) if isinstance(each.attribute, Buffer)}
+
+
+def is_explained(program: SymbolicProgram, tensor: str) -> bool:
+    """Whether a call without a tensor asks for what is computed from it: then one number stands for it, not any."""
+    readers = list_readers(program, tensor)
+    without = [call for call in program.calls if tensor not in call.tensors]
+    return any(not readers or not readers.isdisjoint(call.tensors) for call in without)
+
+
 def allow_left_out(program: SymbolicProgram, tensors: Sequence[str], neutral: Mapping[str, Number]) -> SymbolicProgram:
     """The program for calls with and without some tensors; `neutral` are the numbers for those that are read."""
     flags = {each.value.tensor: each for each in program.numbers if isinstance(each.value, Given)}
@@ -117,6 +140,9 @@ def _guard(store: Store, program: SymbolicProgram, flags: Mapping[str, Named], n
     made: dict[Expr, Expr] = {}
     for each in walk(store.value):
         made[each] = intern(each.op, [made[arg] for arg in each.args], each.dtype, each.attribute)
+        if find_flag(each) and _name_loaded(program, each.args[1]) in neutral:
+            made[each] = made[each.args[1]]  # another number stands for it now
+            continue
         loaded = each.args[0] if each.op is Op.CAST else each
         name = _name_memory(program, loaded)
         is_value = loaded is not each or (each.dtype is not None and each.dtype.opmath == each.dtype)
@@ -129,6 +155,11 @@ def _guard(store: Store, program: SymbolicProgram, flags: Mapping[str, Named], n
 
 def _is_cast_of(loaded: Expr, chosen: set[Expr]) -> bool:
     return any(each.op is Op.CAST and each.args[0] is loaded for each in chosen)
+
+
+def _name_loaded(program: SymbolicProgram, value: Expr) -> str:
+    """The name of what an element is of, perhaps in another type; nothing for another expression."""
+    return _name_memory(program, value.args[0] if value.op is Op.CAST else value)
 
 
 def _name_memory(program: SymbolicProgram, loaded: Expr) -> str:

@@ -6,7 +6,7 @@ these tell whether they do, once they are recorded. All else is decided here, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -17,7 +17,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import no_recording, read_spec
-from porter.plan.dialect import OldDialect, require_library
+from porter.plan.dialect import require_library
 from porter.plan.native.port import also_without_stub
 from porter.plan.native.target import check_runs_graph
 from porter.plan.stub_kernels import PortDraft, ReadSpec, port_functions
@@ -91,40 +91,47 @@ def choose_routes(
 ) -> Routes:  # fmt: skip
     """Writes the kernels of the stubs that rows join, and chooses a route for the rows that have none."""
     ported = port_functions(checkout, operator, found, read, choice)
-    rows = tuple(_choose_route(checkout, outcome) for outcome in ported.outcomes)
-    rows = tuple(_without_graph(checkout, rows))
+    with_stub = frozenset(each.served for each in found if isinstance(each, Migration))
+    rows = tuple(_choose_route(checkout, outcome, outcome.served in with_stub) for outcome in ported.outcomes)
+    rows = tuple(_without_graph(checkout, rows, with_stub))
     if not ported.kernels and not any(row.route is Route.RUNS for row in rows):
         rows = tuple(_left_alone(checkout, rows))
     return Routes(ported, rows)
 
 
-def _choose_route(checkout: Checkout, outcome: Migration | Blocked) -> RowRoute:
+def _choose_route(checkout: Checkout, outcome: Migration | Blocked, has_stub: bool) -> RowRoute:
+    """The route of a row; of one that has a stub, whose kernel cannot be written, that is why no library is to stay."""
     served = outcome.served
     if isinstance(outcome, Migration):
         return RowRoute(served, Route.OWN if outcome.body else Route.SHARED)
     if not served.builds_graph or is_shared(served.entry):
         return RowRoute(served, Route.NONE, outcome.error)
     if library := find_library_call(checkout, served):
-        is_old = isinstance(outcome.error, OldDialect)  # a newer fork has a stub for it
-        return RowRoute(served, Route.NONE, outcome.error) if is_old else RowRoute(served, Route.LIBRARY, library)
+        return RowRoute(served, Route.NONE, outcome.error) if has_stub else RowRoute(served, Route.LIBRARY, library)
     return RowRoute(served, Route.RUNS, outcome.error)
 
 
-def _without_graph(checkout: Checkout, rows: Sequence[RowRoute]) -> Iterator[RowRoute]:
-    """The rows, where none of an operator has a function that is seen to run a graph: no launch can take its place."""
-    refusals = {row.served: _find_refusal(checkout, row) for row in rows if row.route is Route.RUNS}
+def _without_graph(
+    checkout: Checkout, rows: Sequence[RowRoute], with_stub: Collection[ServedFunction]
+) -> Iterator[RowRoute]:
+    """The rows, where none of an operator has a function that is seen to run a graph: no launch can take its place.
+
+    Of a row that has a stub, the reason stays why its kernel cannot be written: that is what a person can change.
+    """
+    runs = (row for row in rows if row.route is Route.RUNS)
+    refusals = {row.served: _find_refusal(checkout, row, row.served in with_stub) for row in runs}
     for row in rows:
         error = refusals.get(row.served)
         yield replace(row, route=Route.NONE, error=error) if error and all(refusals.values()) else row
 
 
-def _find_refusal(checkout: Checkout, row: RowRoute) -> PorterError | None:
-    """Why a row's own code cannot be ported, which a fork of the functor dialect need not tell; None if it may."""
+def _find_refusal(checkout: Checkout, row: RowRoute, has_stub: bool) -> PorterError | None:
+    """Why a row's own code cannot be ported, or why its stub cannot; None if its code may."""
     assert row.error is not None
     try:
         check_runs_graph(checkout, row.served)
     except PorterError as error:
-        return row.error if isinstance(row.error, OldDialect) else also_without_stub(error, row.error)
+        return row.error if has_stub else also_without_stub(error, row.error)
     return None
 
 

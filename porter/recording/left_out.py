@@ -10,8 +10,15 @@ from typing import Any
 import torch
 
 from porter.loops.host_values import Arguments
-from porter.loops.optional import NEUTRAL, allow_left_out, list_left_out, list_read
-from porter.loops.program import SymbolicProgram
+from porter.loops.optional import (
+    NEUTRAL,
+    allow_left_out,
+    is_explained,
+    list_left_out,
+    list_read,
+    list_readers,
+)
+from porter.loops.program import SymbolicProgram, list_loaded
 from porter.recording.calls import OpCall
 
 _MAX_READ = 3  # tensors that a call leaves out, to find numbers for
@@ -99,15 +106,22 @@ def compute_left_out(
     """The program that computes a call too which leaves tensors out; None if there is none, or if several do.
 
     `differs` is whether a program differs from the call. Where the other values are huge, NaN or none, any number
-    seems to stand for a tensor.
+    seems to stand for a tensor. Of one that nothing which the call asks for is computed from, any does, until a call
+    tells which.
     """
     missing = list_left_out(program, call)
-    read = list_read(program, missing) if missing else []
-    if not missing or len(read) > _MAX_READ:
+    if not missing:
+        return None
+    loaded = list_loaded(program).intersection(missing)
+    unsettled = [name for name in missing if name in loaded and not is_explained(program, name)]
+    read = dict.fromkeys((*list_read(program, missing), *unsettled))
+    needed = [name for name in read if not list_readers(program, name).isdisjoint(call.tensors)]
+    if len(needed) > _MAX_READ:
         return None
     found = None
-    for numbers in product(NEUTRAL, repeat=len(read)):
-        made = allow_left_out(program, missing, dict(zip(read, numbers, strict=True)))
+    for numbers in product(NEUTRAL, repeat=len(needed)):
+        neutral = {**dict.fromkeys(read, NEUTRAL[0]), **dict(zip(needed, numbers, strict=True))}
+        made = allow_left_out(program, missing, neutral)
         if not differs(made):
             if found is not None:
                 return None

@@ -30,7 +30,7 @@ def read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed]
     in_row: Counter[Hashable] = Counter()
     for ran in runs:
         kind = _describe(ran.call)
-        if not ran.runs or in_row[kind] >= _ALIKE:  # host code answers a call without runs
+        if not ran.runs or not ran.tells_results or in_row[kind] >= _ALIKE:  # host code answers a call without runs
             continue
         count_reading(ran.runs)
         try:

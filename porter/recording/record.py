@@ -166,6 +166,11 @@ class RecordedRun:
         """The results by their places, without those that the call does not ask for."""
         return dict(zip(self.places or range(len(self.results)), self.results, strict=True))
 
+    @property
+    def tells_results(self) -> bool:
+        """Whether the call has a result, or writes to an argument: its graph may run for a mask that asks for none."""
+        return bool(self.results) or self.call.overload._schema.is_mutable
+
     def build_expression(self, elementwise: bool) -> Expr:
         """The expression that the call computes. Raises PTR135."""
         inputs = self.call.tensors()

@@ -8,6 +8,7 @@ from itertools import chain, combinations
 import torch
 
 from porter.core.errors import PorterError
+from porter.loops.optional import is_explained
 from porter.loops.program import list_loaded
 from porter.recording.calls import OpCall
 from porter.recording.joining import Case, leave_out, observe
@@ -20,25 +21,25 @@ _MOST = 3  # tensors of which all choices are left out; of more, one or two at o
 
 
 def cover_left_out(case: Case, run: Run) -> tuple[str, ...]:
-    """Extends a case by calls without tensors that all of its calls give; the tensors without which calls raise.
+    """Extends a case by calls without tensors that its calls give; the tensors without which calls raise.
 
     A call is also tried with each of its results alone: host code may need a tensor for those that belong to it.
     A tensor is not among them if no program computes a call without it.
     """
-    tensors = list(_list_always_given(case))
+    tensors = list(_list_unexplained(case))
     required = set(tensors)
     for call, left_out in ((call, chosen) for call in _pick_calls(case) for chosen in _choose(tensors)):
         made = leave_out_tensors(call, left_out)
         if not all(_cover(case, run, each) for each in (made, *ask_alone(made))):
             required.difference_update(left_out)
-    return tuple(each for each in _list_always_given(case) if each in required)
+    return tuple(each for each in _list_unexplained(case) if each in required)
 
 
-def _list_always_given(case: Case) -> Iterator[str]:
-    """The optional tensors that kernels read and all calls give."""
+def _list_unexplained(case: Case) -> Iterator[str]:
+    """The optional tensors that kernels read, and that all calls give which ask for what is computed from them."""
     read = list_loaded(case.program)
-    for name in list_optional(case.calls[0].ran.call):
-        if name in read and all(name in each.tensors for each in case.program.calls):
+    for name in dict.fromkeys(name for each in case.calls for name in list_optional(each.ran.call)):
+        if name in read and not is_explained(case.program, name):
             yield name
 
 
@@ -68,6 +69,6 @@ def _share_others(ran: RecordedRun) -> float:
 def _cover(case: Case, run: Run, call: OpCall) -> bool:
     """Whether a call raises, or the case computes it."""
     try:
-        return all(leave_out([case], [observe(ran)]) for ran in run(call))
+        return all(leave_out([case], [observe(ran)]) for ran in run(call) if ran.tells_results)
     except PorterError:
         return False

@@ -96,7 +96,8 @@ def _list_routes(found: Coverage) -> Iterator[str]:
     if not rows:
         return
     yield from ("", "## How rows are ported", "")
-    yield f"The {len(rows)} rows that build graphs, by [what `porter migrate` does with them](json.md#porter-status---json)."
+    what = "[what `porter migrate` does with them](json.md#porter-status---json)"
+    yield f"The {len(rows)} rows that build graphs, by {what}."
     yield from ("", "| how | rows | passed | left |", "| --- | --- | --- | --- |")
     for route in Route:
         passed = [row.outcome == PORTED for row in rows if row.port == route.value]

@@ -8,7 +8,8 @@ from collections.abc import Collection
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import Place, PorterError
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
-from porter.loops.program import Programs, SymbolicProgram, Table, list_loaded
+from porter.loops.optional import is_explained
+from porter.loops.program import Programs, Table, list_loaded
 from porter.plan.native.body import LAUNCH
 
 
@@ -31,7 +32,8 @@ def refuse_searches(programs: Programs) -> None:
 def refuse_unseen(programs: Programs, function: NativeFunction) -> None:
     """Raises PTR361 for a tensor that may be left out, and that no recorded call gives.
 
-    Also for one that kernels of a case read in every call, though the old code is not known to raise without it.
+    Also for one that kernels of a case read in every call, or in every one that asks for what is computed from it,
+    though the old code is not known to raise without it.
     """
     calls = [call for case in programs.cases for call in case.calls]
     for argument in (each for each in function.arguments if each.type == "Tensor?"):
@@ -39,15 +41,12 @@ def refuse_unseen(programs: Programs, function: NativeFunction) -> None:
             what = f"no recorded call of {programs.name} gives `{argument.name}`"
             raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
         for case in programs.cases:
-            if argument.name not in case.required and _is_always_given(argument.name, case):
+            is_read = argument.name in list_loaded(case)
+            if is_read and argument.name not in case.required and not is_explained(case, argument.name):
                 where = " and ".join(map(str, case.when))
                 of_case = f" where {where}" if where else ""
                 what = f"no recorded call of {programs.name}{of_case} leaves out `{argument.name}`"
                 raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
-
-
-def _is_always_given(tensor: str, case: SymbolicProgram) -> bool:
-    return tensor in list_loaded(case) and all(tensor in call.tensors for call in case.calls)
 
 
 def _searches(reduction: Expr) -> bool:

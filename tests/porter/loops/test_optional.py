@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
+from porter.loops.expressions import Op, intern
 from porter.loops.host_values import Arguments, Constant, Given, Named, Size, SizeProduct, TensorValue
 from porter.loops.instances import instantiate
 from porter.loops.optional import (
@@ -14,9 +16,11 @@ from porter.loops.optional import (
     allow_unasked,
     drop_unread,
     find_flag_of,
+    is_explained,
     join_flags,
     list_left_out,
     list_read,
+    list_readers,
 )
 from porter.loops.program import Temporary
 from porter.loops.program_printing import program_lines
@@ -61,6 +65,32 @@ def test_only_what_others_depend_on_is_read() -> None:
     program = left_out.whole()
     assert list_read(program, left_out.LEFT_OUT) == ["weight"]
     assert list_read(allow_left_out(program, ["weight"], {"weight": 0}), left_out.LEFT_OUT) == []
+
+
+def test_a_number_stands_for_a_tensor_once_a_call_asks_for_what_is_computed_from_it() -> None:
+    program = left_out.whole()
+    assert list_readers(program, "weight") == {"result0"} and list_readers(program, "total") == set()
+    assert list_readers(program, "self") == {"result0", "result1", "total"}
+    assert not is_explained(program, "weight")
+    assert not is_explained(replace(program, calls=(call("weight", "result0"),)), "weight")
+    assert is_explained(replace(program, calls=(call("weight"),)), "weight")
+    assert is_explained(replace(program, calls=(call("total"),)), "total"), "only its own elements are computed from it"
+
+
+def test_elements_of_memory_between_kernels_are_computed_from_what_it_is_computed_from() -> None:
+    program = left_out.whole()
+    between = {**program.roles, fork.OUTPUT: Temporary(Constant(42), program.dtypes[0])}
+    [symbolic] = program.nests
+    first, sums, total = symbolic.nest.stores
+    read = replace(sums, value=intern(Op.LOAD, (sums.place,), FLOAT, fork.OUTPUT))
+    nest = replace(symbolic, nest=replace(symbolic.nest, stores=(first, read, total)))
+    assert list_readers(replace(program, roles=between, nests=(nest,)), "weight") == {"result1"}
+
+
+def test_another_number_may_stand_for_a_tensor_later() -> None:
+    program = left_out.whole()
+    twice = allow_left_out(allow_left_out(program, ["weight"], {"weight": 0}), ["weight"], {"weight": 1})
+    assert list(program_lines(twice)) == list(program_lines(allow_left_out(program, ["weight"], {"weight": 1})))
 
 
 def test_tensors_that_are_left_out_together_have_one_flag() -> None:

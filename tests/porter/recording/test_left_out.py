@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import nan
 from typing import Any
 
+import pytest
 import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
+from aten_overlay.apple.mpsgraph.recorder import GraphRun
 from porter.core.dtypes import FLOAT, HALF
+from porter.loops.optional import is_explained
 from porter.loops.program_printing import program_lines
 from porter.recording.calls import OpCall
 from porter.recording.left_out import ask_alone, drop_empty, leave_out_tensors, list_optional, vary_given
@@ -158,3 +163,81 @@ def test_a_tensor_that_calls_of_one_type_never_give_is_given_to_them_as_to_other
     weighted = {call.tensors["self"].dtype for call in found.calls if "weight" in call.tensors}
     assert weighted == {FLOAT, HALF}
     assert all("has_weight" in "".join(program_lines(each)) for each in found.cases)
+
+
+def asks_for_nothing(ran: RecordedRun) -> RecordedRun:
+    """The same call of a host function that runs its graph also where a mask asks for no result."""
+    return replace(ran, results=(), places=())
+
+
+def test_a_call_that_asks_for_no_result_tells_nothing() -> None:
+    """layer_norm_backward of 2026 runs its graph for such a mask too: Normalization.mm."""
+    nothing = [asks_for_nothing(each) for each in WEIGHTED]
+    found = find_programs("binary_cross_entropy", [*nothing, *WEIGHTED], run=run_without)
+    assert not found.left
+    [program] = found.cases
+    assert all("result0" in call.tensors for call in program.calls)
+    assert "(has_weight ? weight[i0] : 1)" in list(program_lines(program))[-1]
+
+
+def test_a_call_whose_only_result_needs_a_tensor_that_is_left_out_tells_nothing() -> None:
+    def run(call: OpCall) -> Iterator[RecordedRun]:
+        yield from map(asks_for_nothing, run_without(call))
+
+    [program] = find_programs("binary_cross_entropy", WEIGHTED, run=run).cases
+    assert all("result0" in call.tensors for call in program.calls)
+
+
+def run_norm(call: OpCall) -> Iterator[RecordedRun]:
+    """A made-up backward pass: one gradient is computed of the running variance and the weight, one of neither.
+
+    It raises where the first is asked for and there is no running variance, and runs its graph for any mask.
+    """
+    tensors, asked = call.tensors(), call.arguments["output_mask"]
+    if asked[0] and "running_var" not in tensors:
+        return
+    builder = GraphBuilder()
+    refs = {name: builder.feed(tensor) for name, tensor in tensors.items()}
+    made = {}
+    if asked[0]:
+        product = builder.send("multiplicationWithPrimaryTensor:secondaryTensor", refs["grad_out"], refs["running_var"])
+        if "weight" in refs:
+            product = builder.send("multiplicationWithPrimaryTensor:secondaryTensor", product, refs["weight"])
+        made[product] = torch.empty(tensors["grad_out"].shape)
+    if asked[2]:
+        total = builder.send("reductionSumWithTensor:axis", refs["grad_out"], 0)
+        flat = builder.send("reshapeTensor:withShape", total, [tensors["grad_out"].shape[1]])
+        made[flat] = torch.empty(tensors["grad_out"].shape[1])
+    ran = builder.run(*made)
+    feeds = {ref: tensors[name].data_ptr() for name, ref in refs.items()}
+    run = GraphRun(ran.graph, feeds, ran.values, {ref: result.data_ptr() for ref, result in made.items()})
+    places = tuple(i for i in (0, 2) if asked[i])
+    copies = {name: tensor.clone() for name, tensor in tensors.items()}
+    yield RecordedRun(call, copies, (run,) if made else (), tuple(made.values()), False, places)
+
+
+def call_norm(shape: tuple[int, int], asked: tuple[bool, bool, bool], *left_out: str) -> OpCall:
+    tensors = {"grad_out": shape, "input": shape, "weight": shape[1:], "running_var": shape[1:]}
+    given = {name: None if name in left_out else 0.5 + torch.rand(each) for name, each in tensors.items()}
+    rest = dict.fromkeys(("running_mean", "save_mean", "save_invstd"))
+    return OpCall(GRADIENTS, {**given, **rest, "train": False, "eps": 1e-5, "output_mask": list(asked)})
+
+
+GRADIENTS = torch.ops.aten.native_batch_norm_backward.default
+MATRICES = ((2, 3), (4, 5), (6, 7), (3, 8), (5, 9), (7, 4))
+ALL, FIRST, LAST = (True, False, True), (True, False, False), (False, False, True)
+
+
+@pytest.mark.parametrize("first", [ALL, LAST])
+def test_a_tensor_that_a_result_does_not_need_is_required_for_those_that_do(first: tuple[bool, bool, bool]) -> None:
+    masks = (first, *(each for each in (ALL, FIRST, LAST) if each is not first))
+    left_out = ((), ("weight",), ("running_var",), ("weight", "running_var"))
+    calls = [call_norm(shape, mask, *names) for mask in masks for names in left_out for shape in MATRICES]
+    found = find_programs("norm_backward", [ran for each in calls for ran in run_norm(each)], run=run_norm)
+    assert not found.left
+    [program] = found.cases
+    assert not program.when and program.required == ("running_var",)
+    text = "\n".join(program_lines(program))
+    assert re.search(r"if has_output: .*\(has_weight \? weight\[\w+\] : 1\)", text), text
+    assert is_explained(program, "weight") and not is_explained(program, "running_var")
+    assert any("running_var" not in each.tensors for each in program.calls)

@@ -138,6 +138,20 @@ def _evaluation() -> SymbolicProgram:
     return replace(made, calls=(*calls, _call(FLOAT, "weight", training=False)), required=("total",))
 
 
+def summed() -> SymbolicProgram:
+    """The program of calls whose second result alone is computed from the weight, which raise without it."""
+    program = whole()
+    [symbolic] = program.nests
+    centered_, sums, total = symbolic.nest.stores
+    unweighted = replace(centered_, value=centered_.value.args[0])
+    row = sums.loops[0]
+    weighted = replace(sums, value=call("multiplication", (sums.value, _load(WEIGHT, fork.index(row))), FLOAT))
+    nest = replace(symbolic, nest=replace(symbolic.nest, stores=(unweighted, weighted, total)))
+    made = allow_left_out(replace(program, nests=(nest,)), LEFT_OUT, {"weight": 1})
+    left = ((), ("total",), ("result1",), ("weight", "result1"))
+    return replace(made, calls=tuple(_call(FLOAT, *names) for names in left), required=("weight",))
+
+
 def port(checkout: Checkout) -> ChangeSet:
     """The changes of its port."""
     plan = plan_operator(checkout, NAME, programs=lambda served: centered())

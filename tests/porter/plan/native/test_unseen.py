@@ -200,6 +200,18 @@ def test_a_tensor_without_which_calls_raise_is_checked(tmp_path: Path) -> None:
         assert plan.complete and plan.changes.diff().count(f"+    {check}") == count
 
 
+def test_a_tensor_that_only_one_result_needs_is_checked_where_that_is_asked_for(tmp_path: Path) -> None:
+    """The gradient of batch_norm's bias needs no running mean, its others do: Normalization.mm of 2026."""
+    checkout = left_out.copy_fork(tmp_path)
+    plan = plan_operator(checkout, left_out.NAME, programs=lambda _: Programs(left_out.NAME, (left_out.summed(),)))
+    assert plan.complete
+    [check] = [line for line in plan.changes.diff().splitlines() if "expected weight to be given" in line]
+    assert check.strip("+ ") == 'TORCH_CHECK(has_weight || !sums.defined(), "centered: expected weight to be given");'
+    unknown = Programs(left_out.NAME, (replace(left_out.summed(), required=()),))
+    with pytest.raises(PorterError, match=r"PTR361 no recorded call of centered leaves out `weight`"):
+        plan_operator(checkout, left_out.NAME, programs=lambda _: unknown)
+
+
 @pytest.mark.parametrize(
     ("condition", "asks"),
     [
