@@ -27,16 +27,71 @@ class Boxed:
     start: int = 0
 
 
+@dataclass(frozen=True)
+class Label:
+    """`case value:` in the body of a switch, or `default:`, whose value is None."""
+
+    value: cpp.Expr | None
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class Break:
+    """`break;` of a switch."""
+
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class Switch:
+    """`switch (test) { body }`; labels stand in the body before the statements that they lead to."""
+
+    test: cpp.Expr
+    body: tuple[cpp.Stmt | Label | Break, ...]
+    start: int = 0
+
+
 class ObjCParser(Parser):
     """The C++ parser with Objective-C's primary expressions and statements."""
 
+    _switches = 0  # that are open
+
     def _statement(self) -> list[cpp.Stmt]:
+        if self.peek() == "switch":
+            return [self._switch()]  # type: ignore[list-item]
+        if self._switches and self.peek() == "break":
+            start = self.take("break").start
+            self.take(";")
+            return [Break(start)]  # type: ignore[list-item]
         if self.peek() == "@" and self.peek(1) == "autoreleasepool":
             self.at += 2
             return [self.block()]
         if self.peek() == "struct":
             return [self._struct()]
         return super()._statement()
+
+    def _switch(self) -> Switch:
+        start = self.take("switch").start
+        test, body = self._test(), list[cpp.Stmt | Label | Break]()
+        self.take("{")
+        self._switches += 1
+        try:
+            while not self.accept("}"):
+                if not self.peek():
+                    raise cpp.ParseError
+                body += [label] if (label := self._label()) else self.statement()
+        finally:
+            self._switches -= 1
+        return Switch(test, tuple(body), start)
+
+    def _label(self) -> Label | None:
+        start, word = self.start, self.peek()
+        if word not in ("case", "default"):
+            return None
+        self.at += 1
+        value = self.expression() if word == "case" else None
+        self.take(":")
+        return Label(value, start)
 
     def _struct(self) -> cpp.Stmt:
         start = self.start

@@ -25,7 +25,7 @@ from porter.languages import cpp
 from porter.languages.depth import too_deep
 from porter.languages.flatten import flatten
 from porter.languages.identifiers import contains_identifier
-from porter.languages.objcpp_parser import Boxed, ObjCParser, Send
+from porter.languages.objcpp_parser import Boxed, Break, Label, ObjCParser, Send, Switch
 from porter.languages.source import Source
 from porter.mpsgraph.graph import RESULTS, Call, Expr, Input
 from porter.mpsgraph.source_reader import leaves, messages, operators
@@ -35,6 +35,7 @@ from porter.mpsgraph.source_reader.values import (
     EXPRESSIONS,
     GRAPH,
     Argument,
+    BreakSignal,
     CheckFailed,
     Closure,
     GraphHandle,
@@ -181,7 +182,7 @@ class Evaluation:
                 if any(not f.static and f.wrapper is None for f in source.functions_by_name.get(name, ())):
                     yield source
 
-    def execute(self, statement: cpp.Stmt, scope: Scope) -> None:
+    def execute(self, statement: cpp.Stmt | Switch | Break, scope: Scope) -> None:
         """Runs one statement."""
         self.executed += 1
         if self.executed > _MOST_STATEMENTS:
@@ -203,6 +204,10 @@ class Evaluation:
                     self.execute(then, scope)
                 elif otherwise is not None:
                     self.execute(otherwise, scope)
+            case Switch():
+                self._switch(statement, Scope({}, scope))
+            case Break():
+                raise BreakSignal
             case cpp.Opaque(text=text) if text.startswith(("using ", "typedef ", "static_assert")):
                 pass
             case cpp.Using():
@@ -210,6 +215,25 @@ class Evaluation:
             case _:
                 what = self.reading.describe(statement.start) or quote(getattr(statement, "text", ""))
                 raise make_unsupported_error(what, self.place(statement.start))
+
+    def _switch(self, statement: Switch, scope: Scope) -> None:
+        """Runs a switch from the label whose value its own equals. One on an argument forks, label by label."""
+        for each in self._find_start(statement, scope):
+            if not isinstance(each, Label):
+                try:
+                    self.execute(each, scope)
+                except BreakSignal:
+                    return
+
+    def _find_start(self, statement: Switch, scope: Scope) -> Sequence[cpp.Stmt | Label | Break]:
+        """The rest of a switch's body from the label that it goes to; nothing if there is none."""
+        body = statement.body
+        for at, label in enumerate(body):
+            if isinstance(label, Label) and label.value is not None:
+                equal = cpp.Binary("==", statement.test, label.value, statement.start)
+                if self.truth(self.value(equal, scope), statement.start):
+                    return body[at:]
+        return next((body[at:] for at, each in enumerate(body) if isinstance(each, Label) and each.value is None), ())
 
     def truth(self, value: Any, start: int) -> bool:
         """Returns a condition as a bool. One on an argument forks the evaluation."""

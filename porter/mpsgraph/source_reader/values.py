@@ -111,6 +111,10 @@ class UnreachablePath(Exception):
     """`assert(false)`: this path through the conditions on arguments is never taken."""
 
 
+class BreakSignal(Exception):
+    """`break;` of a switch."""
+
+
 class ReturnSignal(Exception):
     """`return value;`"""
 

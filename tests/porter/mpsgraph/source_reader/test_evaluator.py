@@ -262,3 +262,114 @@ def test_a_graph_computes_what_the_operator_means(row: str, reference: Callable[
     (case,) = graph_of(row).of(dtypes.FLOAT)
     values = {"self": torch.linspace(-3, 4, 29), "other": torch.linspace(5.071, -2.3, 29) * 1.013}
     torch.testing.assert_close(evaluate(case.expr, values), reference(values["self"], values["other"]))
+
+
+SWITCHED_ROW = """
+- func: scaled.out(Tensor self, int mode, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    MPS: scaled_out_mps
+"""
+SWITCHED = """
+static std::string mode_name(int64_t mode) {
+  switch (mode) {
+    case Mode::Twice:
+      return "twice";
+    default:
+      return "once";
+  }
+}
+
+static MPSGraphTensor* scale(MPSGraph* mpsGraph, MPSGraphTensor* tensor, int64_t mode) {
+  SWITCH
+  return tensor;
+}
+
+TORCH_IMPL_FUNC(scaled_out_mps)(const Tensor& self, int64_t mode, const Tensor& output) {
+  using namespace mps;
+  auto key = "scaled:" + mode_name(mode);
+  auto cachedGraph = LookUpOrCreateCachedGraph<MPSUnaryCachedGraph>(key, [&](auto mpsGraph, auto newCachedGraph) {
+    newCachedGraph->inputTensor_ = mpsGraphRankedPlaceHolder(mpsGraph, self);
+    newCachedGraph->outputTensor_ = scale(mpsGraph, newCachedGraph->inputTensor_, mode);
+  });
+  Placeholder selfPlaceholder = Placeholder(cachedGraph->inputTensor_, self);
+  Placeholder outputPlaceholder = Placeholder(cachedGraph->outputTensor_, output);
+  runMPSGraph(getCurrentMPSStream(), cachedGraph->graph(), dictionaryFromPlaceholders(selfPlaceholder), outputPlaceholder);
+}
+"""
+NEGATIVE, ROOT = (f"[mpsGraph {each}WithTensor:tensor name:nil]" for each in ("negative", "squareRoot"))
+
+
+def switched(switch: str) -> str:
+    """The graph of a made-up operator whose host code switches on an argument."""
+    unary = f"{OPERATIONS}/UnaryOps.mm"
+    fork = embedded()
+    texts = {
+        unary: fork.read(unary) + SWITCHED.replace("SWITCH", switch),
+        NATIVE_FUNCTIONS: fork.read(NATIVE_FUNCTIONS) + SWITCHED_ROW,
+    }
+    return "\n".join(graph_lines(graph_of("scaled.out", fork=fork.layer(texts))))
+
+
+def test_a_switch_on_an_argument_forks_label_by_label() -> None:
+    """`switch (reduction)` of LossOps.mm: two labels return, the last one leaves the tensor as it is."""
+    switch = f"""switch (mode) {{
+    case Mode::Negated: {{
+      tensor = {NEGATIVE};
+      break;
+    }}
+    case Mode::Root:
+      return {ROOT};
+    default:
+      assert(mode == Mode::Once);
+  }}"""
+    assert_expected_inline(
+        switched(switch),
+        """\
+float, half, bfloat, long, int, short, uchar, char, bool, float2, half2 if mode == Mode::Twice: self
+float, half, bfloat, long, int, short, uchar, char, bool, float2, half2 if !(mode == Mode::Twice) and mode == Mode::Negated: negative(self)
+float, half, bfloat, long, int, short, uchar, char, bool, float2, half2 if !(mode == Mode::Twice) and !(mode == Mode::Negated) and mode == Mode::Root: squareRoot(self)
+float, half, bfloat, long, int, short, uchar, char, bool, float2, half2 if !(mode == Mode::Twice) and !(mode == Mode::Negated) and !(mode == Mode::Root): self""",
+    )
+
+
+def test_a_label_without_a_break_runs_what_follows() -> None:
+    switch = f"""switch (mode) {{
+    case 1:
+    case 2:
+      tensor = {NEGATIVE};
+    case 3:
+      tensor = {ROOT};
+      break;
+  }}"""
+    assert_expected_inline(
+        switched(switch),
+        """\
+float, half, bfloat, long, int, short, uchar, char, bool, float2, half2 if mode == Mode::Twice: self
+float, half, bfloat, long, int, short, uchar, char, bool, float2, half2 if !(mode == Mode::Twice) and mode == 1: squareRoot(negative(self))
+float, half, bfloat, long, int, short, uchar, char, bool, float2, half2 if !(mode == Mode::Twice) and !(mode == 1) and mode == 2: squareRoot(negative(self))
+float, half, bfloat, long, int, short, uchar, char, bool, float2, half2 if !(mode == Mode::Twice) and !(mode == 1) and !(mode == 2) and mode == 3: squareRoot(self)
+float, half, bfloat, long, int, short, uchar, char, bool, float2, half2 if !(mode == Mode::Twice) and !(mode == 1) and !(mode == 2) and !(mode == 3): self""",
+    )
+
+
+def test_a_switch_on_the_type_takes_the_label_of_each() -> None:
+    switch = f"""switch (tensor.dataType) {{
+    case kHalf:
+      return {NEGATIVE};
+    default:
+      break;
+  }}"""
+    assert_expected_inline(
+        switched(switch),
+        """\
+float, bfloat, long, int, short, uchar, char, bool, float2, half2 if mode == Mode::Twice: self
+float, bfloat, long, int, short, uchar, char, bool, float2, half2 if !(mode == Mode::Twice): self
+half if mode == Mode::Twice: negative(self)
+half if !(mode == Mode::Twice): negative(self)""",
+    )
+
+
+def test_a_switch_on_what_is_not_known_is_not_guessed() -> None:
+    with pytest.raises(PorterError) as raised:
+        switched("switch (unheard_of()) { case 1: return tensor; default: break; }")
+    assert raised.value.code == "PTR033" and "a switch, `switch (unheard_of())`" in raised.value.what
