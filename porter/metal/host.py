@@ -21,7 +21,8 @@ _DECLARED = {
     RESULT_TYPE: f"const std::optional<c10::ScalarType> {RESULT_TYPE} = std::nullopt",
 }
 _EXEC = re.compile(r"\bvoid\s+(exec_\w+_kernel(?:_with_params)?)\s*\(([^;{}]*)\)\s*[;{]")
-_PARAM = re.compile(r"(?P<type>.+?)[\s&](?P<name>\w+)\s*(?:=.*)?$", re.S)
+_PASSED = (*_DECLARED, "params", "params_type_name")  # the parameters that porter has arguments for
+_PARAM = re.compile(r"(?P<type>.+?)[\s&](?P<name>\w+)\s*(?P<default>=.*)?$", re.S)
 _REGISTER = re.compile(
     r"^REGISTER_DISPATCH\(\s*(?P<stub>\w+)_stub\s*,\s*(?P<amp>&?)(?P<space>(?:\w+::)*)(?P<function>\w+)\s*\)(?P<semi>;?)",
     re.M,
@@ -30,24 +31,33 @@ _NAMESPACE_END = re.compile(r"^\} *// namespace", re.M)
 _STATIC = re.compile(r"^static void (\w+)\(", re.M)
 
 
+def refuse_parameter(of: str, parameter: str, place: Place) -> PorterError:
+    """PTR095 for a parameter that a newer header of the fork has, and for which porter knows no argument."""
+    hint = "Update porter, or pass it as the fork's own kernels do and port this operator by hand."
+    return PorterError("PTR095", f"this fork's {of} has a parameter {parameter} that porter does not know", place, hint)
+
+
 @dataclass(frozen=True)
 class Exec:
     """The signature of an `exec_*_kernel` of this fork: its parameter names after the iterator and the kernel name.
 
-    One that a host file defines itself has no `owner`.
+    One that a host file defines itself has no `owner`. `unknown` are those without a default that porter does not know.
     """
 
     name: str
     params: tuple[str, ...]
     owner: str = "lib."
+    unknown: tuple[str, ...] = ()
 
     def call(self, kernel: str, **arguments: str) -> str:
         """Returns `lib.exec_binary_kernel(iter, "sub", alpha)`, in this fork's argument order.
 
         Where some are left out, each has its parameter's name in a comment.
 
-        Raises PTR092 if this fork's signature lacks one of the arguments.
+        Raises PTR092 if this fork's signature lacks one of the arguments, and PTR095 if it needs one more.
         """
+        if self.unknown:
+            raise refuse_parameter(self.name, self.unknown[0], Place(KERNEL_LIBRARY))
         for name in arguments:
             self.require(name)
         last = max((self.params.index(name) for name in arguments), default=-1)
@@ -89,7 +99,13 @@ class Dialect:
 
 @lru_cache(maxsize=4)
 def _read_dialect(text: str) -> Dialect:
-    return Dialect(tuple(Exec(name, tuple(_read_names(params))) for name, params in _EXEC.findall(text)))
+    return Dialect(tuple(_read_exec(name, params) for name, params in _EXEC.findall(text)))
+
+
+def _read_exec(name: str, params: str) -> Exec:
+    declared = {found["name"]: found["default"] for found in _list_parameters(params)}
+    unknown = tuple(each for each, default in declared.items() if default is None and each not in _PASSED)
+    return Exec(name, tuple(declared), unknown=unknown)
 
 
 def name_exec(family: MacroFamily, with_params: bool = False) -> str:
@@ -189,11 +205,11 @@ def _find_last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]
     return run
 
 
-def _read_names(params: str) -> Iterator[str]:
+def _list_parameters(params: str) -> Iterator[re.Match[str]]:
+    """The parameters after the iterator and the kernel name; a comma within a type starts no parameter."""
     for param in params.split(",")[2:]:
-        match = _PARAM.match(param.strip())
-        if match:
-            yield match["name"]
+        if match := _PARAM.match(param.strip()):
+            yield match
 
 
 def _find_most_common(values: Iterator[str]) -> str:

@@ -38,13 +38,17 @@ class Instance:
 
 @dataclass(frozen=True)
 class BaseMacro:
-    """A macro that instantiates one dtype pair. `roles` of the parameters after the name are in, out or alpha."""
+    """A macro that instantiates one dtype pair. `roles` of the parameters after the name are in, out or alpha.
+
+    `unknown` are the parameters without a role, which a newer header may have.
+    """
 
     name: str
     family: MacroFamily
     opmath: bool
     castout: bool
     roles: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
     def arguments(self, instance: Instance) -> tuple[str, ...]:
         """Returns the types of an instance in this macro's parameter order."""
@@ -125,12 +129,8 @@ def _base(name: str, macros: Mapping[str, Macro]) -> BaseMacro | None:
     roles = _roles(body)
     if template is None or roles is None:
         return None
-    ordered = tuple(
-        roles[inner]
-        for outer in macro.params[1:]
-        for inner, value in parameters.items()
-        if value == outer and inner in roles
-    )
+    by_parameter = {value: roles[inner] for inner, value in parameters.items() if inner in roles}
+    ordered = tuple(by_parameter[outer] for outer in macro.params[1:] if outer in by_parameter)
     if not {"in", "out"} <= set(ordered):
         return None
     return BaseMacro(
@@ -139,6 +139,7 @@ def _base(name: str, macros: Mapping[str, Macro]) -> BaseMacro | None:
         opmath=opmath,
         castout="_dense_" not in "".join(_HOST_NAME.findall(body)),
         roles=ordered,
+        unknown=tuple(each for each in macro.params[1:] if each not in by_parameter),
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from porter.core import dtypes
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.core.layout import INDEXING
+from porter.metal.host import refuse_parameter
 from porter.metal.macros import BaseMacro, Instance, MacroBook, MacroFamily
 
 
@@ -64,7 +65,7 @@ def _all_wanted(made: Mapping[Instance, BaseMacro], wanted: Mapping[Instance, Ba
 
 
 def find_base_macro(book: MacroBook, family: MacroFamily, opmath: bool, castout: bool = False) -> BaseMacro:
-    """Returns the fork's macro of a family, with opmath if asked for and available. Raises PTR090.
+    """Returns the fork's macro of a family, with opmath if asked for and available. Raises PTR090 and PTR095.
 
     One with `castout` instantiates only the kernels that write outputs of any type.
     """
@@ -76,7 +77,11 @@ def find_base_macro(book: MacroBook, family: MacroFamily, opmath: bool, castout:
             f"this fork has no REGISTER macro for {family.value.replace('_', ' ')} kernels",
             hint=f"{INDEXING} predates this family; update it from upstream first.",
         )
-    return min(exact, key=lambda base: len(base.name))
+    usable = [base for base in exact if not base.unknown]
+    if not usable:
+        base = min(exact, key=lambda base: len(base.name))
+        raise refuse_parameter(base.name, base.unknown[0], Place(INDEXING))
+    return min(usable, key=lambda base: len(base.name))
 
 
 _TYPE_ORDER = {dtype.metal: at for at, dtype in enumerate(dtypes.ALL)}

@@ -123,7 +123,11 @@ def plan_kernels(
         ),
         lists=lists,
         unported=tuple(_describe_blocked(each) for each in native.blocked),
-        notes=(*native.notes, *(note for kernel in ported.kernels for note in kernel.notes)),
+        notes=(
+            *_explain_own(routes, native, found),
+            *native.notes,
+            *(note for kernel in ported.kernels for note in kernel.notes),
+        ),
         answered=_list_answered(migrations),
         changes=draft.changes,
         elsewhere=_list_elsewhere(native) if not ported.kernels else (),
@@ -141,6 +145,14 @@ def _port_blocked(
 
     port = port_blocked(draft, operator, own, programs, scaffold)
     return replace(port, blocked=(*port.blocked, *others))
+
+
+def _explain_own(routes: Routes, native: NativePort, found: Sequence[Migration | Blocked]) -> Iterator[str]:
+    """Why rows keep their function that have a stub: its kernel cannot be written."""
+    with_stub = frozenset(each.served for each in found if isinstance(each, Migration))
+    for row in routes.rows:
+        if row.route is Route.RUNS and row.served in native.ported and row.served in with_stub and row.error:
+            yield f"{row.served.function.name} keeps its function: {row.error.code} {row.error.what}"
 
 
 def _list_elsewhere(native: NativePort) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from porter.verdict.build import objects, registration, sources
 from porter.verdict.build.bystanders import find_bystanders, find_gone
 from porter.verdict.build.companions import list_companions
 from porter.verdict.build.missing import find_missing, write_missing
+from porter.verdict.build.new_runtime import find_new_runtime
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import raising_porter_errors
@@ -59,7 +60,7 @@ def build(
     With `switched`, it has the host files of its operators alone, and registers the rows of one when asked to.
 
     Raises what `registration.generate` and `sources.operation_files` raise, PTR166 (the fork's host code does not
-    compile), PTR167 (it does not link) and PTR426 (a plan breaks host code of other operators).
+    compile), PTR167 and PTR168 (it does not link) and PTR426 (a plan breaks host code of other operators).
     """
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     bases = tuple(dict.fromkeys(target.base for target in targets))
@@ -174,7 +175,8 @@ def _link_library(
             files += more
             if not more:
                 if not missing_ok or not all(symbol.is_function for symbol in missing.symbols):
-                    raise _link_error(missing, found.kernels) from missing
+                    new = find_new_runtime(tree, missing.symbols, recipe)
+                    raise new or _link_error(missing, found.kernels) from missing
                 throwing = _compile_missing(missing, recipe, cache)
                 library = _library([*objects_made, throwing], recipe, cache)
                 return _LinkedLibrary(library, tuple(files), tuple(compiled))
