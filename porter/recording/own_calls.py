@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice, product, takewhile
+from itertools import chain, islice, product, takewhile, zip_longest
 from typing import Any
 
 import torch
@@ -55,13 +55,17 @@ def capture_own_calls(op: Any, base: str, steps: int = STEPS) -> Iterator[OwnCal
     """Yields calls by element type: those of the first that the operator has vary all sizes, the others some.
 
     The first call of an overload and type is made with each value of an argument, later ones with the next in turn.
-    Steps may end before all samples have had their sizes: those of types after the first begin with a call of each.
+    Steps may end before all samples have had their sizes: those of types after the first begin with a call of each, as
+    far as half of the steps reach that are left for calls.
     """
     until = spent() + steps
     supported = [each for each in TYPES if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
     torch.manual_seed(0)
     by_type = [list(_list_walks(op, base, dtype, not i, until, steps // _ASKED)) for i, dtype in enumerate(supported)]
-    firsts = (calls for walks in by_type[1:] for walk in walks for calls in islice(walk, 1))
+    half = spent() + (until - spent()) // 2
+    turns = chain.from_iterable(zip_longest(*by_type[1:], fillvalue=iter(())))  # a sample of every type, then the next
+    walks = takewhile(lambda _: spent() < half, turns)
+    firsts = (calls for walk in walks for calls in islice(walk, 1))
     yield from chain.from_iterable(chain(firsts, *chain.from_iterable(by_type)))
 
 
@@ -118,7 +122,7 @@ def _pick_samples(
         return [], SeenValues.of(())
     captures: tuple[Callable[..., Iterable[OpCall]], ...] = (capture_calls_in_place, capture_sample_calls)
     for capture in captures:
-        asked = _take_until(spent() + steps, samples)
+        asked = _take_until(spent() + steps, _put_ranks_first(samples))
         calls = [list(capture(op, base, sample, differentiable)) for sample in asked]
         if any(calls):
             break
