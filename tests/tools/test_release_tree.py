@@ -1,0 +1,115 @@
+"""What tools/release_tree.py takes from a release and from sources, and what it says does not fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from expecttest import assert_expected_inline
+
+from porter.core.layout import MPS, NATIVE_FUNCTIONS, OPERATION_UTILS, OPERATIONS, VERSION
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
+import release_tree
+
+RELEASE = {
+    "torch/version.py": "__all__ = ['__version__']\n__version__ = '2.15.0+cpu'\n",
+    "torch/testing/lists.py": "NEW = 1\n",
+    "torch/include/c10/metal/utils.h": "// new\n",
+    "torch/include/ATen/Context.h": "// new\n",
+    "torch/include/ATen/CPUFunctions.h": "// generated\n",
+    "torch/include/ATen/ops/sum.h": "// generated\n",
+    "torch/include/ATen/native/mps/OperationUtils.h": """\
+#pragma once
+namespace at::native::mps {
+class Library {
+ public:
+  Library() = default;
+  virtual ~Library() = 0;
+  void compile(const std::string& name) const;
+  void run(int count);
+  int size() { return helper(1); }
+};
+std::string describe(
+    const Tensor& tensor);
+inline bool is_dense(const Tensor& tensor) { return tensor.is_contiguous(); }
+} // namespace at::native::mps
+""",
+    "torchgen/model.py": "# new\n",
+    "torchgen/packaged/ATen/native/native_functions.yaml": """\
+- func: first(Tensor self) -> Tensor
+  dispatch:
+    MPS: first_mps
+
+- func: second.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+  structured: True
+  dispatch:
+    CPU, MPS: second_out
+
+- func: third(Tensor self) -> Tensor
+  dispatch:
+    MPS: third_mps
+""",
+    "torchgen/packaged/ATen/native/tags.yaml": "- tag: core\n",
+    "torchgen/packaged/ATen/templates/Functions.h": "// template\n",
+    "torchgen/packaged/autograd/derivatives.yaml": "- name: first(Tensor self) -> Tensor\n",
+}
+SOURCES = {
+    OPERATION_UTILS: """\
+namespace at::native::mps {
+void Library::run(int count) {}
+void Library::stop() {}
+} // namespace at::native::mps
+""",
+    f"{MPS}/Older.h": "// of an older release\n",
+    f"{OPERATIONS}/First.mm": """\
+namespace at::native {
+Tensor first_mps(const Tensor& self) {
+  return self;
+}
+TORCH_IMPL_FUNC(second_out_mps)(const Tensor& self, const Tensor& out) {}
+} // namespace at::native
+""",
+    "aten/src/ATen/Context.h": "// old\n",
+    "torchgen/model.py": "# old\n",
+    "c10/core/Device.h": "// old\n",
+}
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_a_tree_has_what_a_release_ships_and_sources_have_beside_it(tmp_path: Path) -> None:
+    release, old = write(tmp_path / "release", RELEASE), write(tmp_path / "old", SOURCES)
+    newer = write(tmp_path / "newer", {f"{OPERATIONS}/Third.mm": "Tensor third_mps(const Tensor& self) {}\n"})
+    tree = tmp_path / "tree"
+    release_tree.assemble(release, [old, newer], tree)
+    assert (tree / "aten/src/ATen/Context.h").read_text() == "// new\n"
+    assert (tree / "torchgen/model.py").read_text() == "# new\n"
+    assert (tree / "c10/core/Device.h").read_text() == "// old\n"
+    assert (tree / VERSION).read_text() == "2.15.0\n"
+    assert (tree / NATIVE_FUNCTIONS).is_file()
+    assert not (tree / "aten/src/ATen/ops").exists() and not (tree / "aten/src/ATen/CPUFunctions.h").exists()
+    assert (tree / f"{OPERATIONS}/Third.mm").is_file() and (tree / f"{OPERATIONS}/First.mm").is_file()
+
+
+def test_what_does_not_fit_is_listed_with_its_place(tmp_path: Path) -> None:
+    release, old = write(tmp_path / "release", RELEASE), write(tmp_path / "old", SOURCES)
+    release_tree.assemble(release, [old], tmp_path / "tree")
+    misfits = release_tree.list_misfits(tmp_path / "tree", release)
+    assert_expected_inline(
+        "\n".join(f"{misfit.place}: {misfit.what}" for misfit in misfits),
+        """\
+aten/src/ATen/native/native_functions.yaml:10: third dispatches MPS to third_mps, which no host file defines
+aten/src/ATen/native/mps/operations/First.mm:5: no row dispatches MPS to second_out_mps
+aten/src/ATen/native/mps/OperationUtils.h:7: no host file defines compile
+aten/src/ATen/native/mps/OperationUtils.h:11: no host file defines describe
+aten/src/ATen/native/mps/OperationUtils.mm:3: Library declares no stop
+aten/src/ATen/native/mps/Older.h:1: the release has no such header""",
+    )
