@@ -20,6 +20,7 @@ from typing import NoReturn
 from porter.core.errors import PorterError, coded
 from porter.core.progress import Progress, ignore
 from porter.server.ending import catches, end_tree, end_with_parent, has_exited
+from porter.server.processor import Turn
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.limits import PRINT_KERNEL, Limits, out_of_time
 from porter.verdict.messages import Answer, ErrorAnswer, StepStarted, answer_of_error, decode_line, encode_line
@@ -55,7 +56,7 @@ class Process:
         self._answer_of_end = answer_of_end
         self._limits = limits or Limits()
         self._step = "worker"
-        self._started = self._step_started = time.monotonic()
+        self._started = time.monotonic()
         self._rest = b""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._mark = secrets.token_hex(16).encode()
@@ -67,6 +68,7 @@ class Process:
         if self._process == 0:
             os.close(self._reader)
             _work(act, writer, self._log.fileno(), self._mark, parent)
+        self._turn = Turn.begin(self._process)
         os.close(writer)
 
     def fileno(self) -> int:
@@ -95,8 +97,8 @@ class Process:
 
     def seconds_left(self) -> float:
         """How long it may go on with its step."""
-        of_step = self._step_started + self._limits.of_step(self._step)
-        return min(of_step, self._started + self._limits.verdict) - time.monotonic()
+        of_step = self._turn.seconds_left(self._limits.of_step(self._step))
+        return min(of_step, self._started + self._limits.verdict - time.monotonic())
 
     def close(self) -> None:
         """Ends it, with all that it started."""
@@ -111,7 +113,7 @@ class Process:
             return  # host code wrote to a descriptor that is not its own
         message = decode_line(text)
         if isinstance(message, StepStarted):
-            self._step, self._step_started = message.step, time.monotonic()
+            self._step, self._turn = message.step, Turn.begin(self._process)
             progress(message.step)
         else:
             self.answer = message

@@ -20,7 +20,7 @@ _LIMITED = ("test_", SAMPLES_OF)
 
 @dataclass(frozen=True)
 class Limits:
-    """The seconds that one test may take, and all that is run for one request."""
+    """The seconds that one test may take, of a processor while others keep it from one, and all of one request."""
 
     test: float = 60.0
     verdict: float = 600.0
