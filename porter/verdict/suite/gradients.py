@@ -66,7 +66,7 @@ class Gradients(Consistency):
             with self.noting():
                 with execution.device_context():
                     ours = torch.autograd.grad(got, got_from, samples.mirror(given, device), allow_unused=True)
-                near = bool(label) and least in compare.HALVES  # of varied samples, which upstream has no bounds for
+                near = bool(label)  # upstream has no bounds for varied samples: 32 bits lose digits of 70,001 addends
                 self.same_slopes(ours, slopes, lambda: _exact_slopes(op, sample, plain), label, near, **tolerance)
 
     def choose_tolerance(

@@ -15,8 +15,9 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.resizing import count_reduced, lengthen_dimensions, replace_input
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import choose_samples, varies_in
@@ -42,10 +43,20 @@ def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[
             rows = make_rows(resized.input).items()
             # A call with weights or statistics takes seconds for such a row.
             for label, row in islice(rows, MOST_WITH_OTHERS) if has_other_tensors(sample) else rows:
-                combined = replace_input(resized, row)
                 # A product of many numbers overflows or not by the order of its factors, and is NaN if one is zero.
-                if is_finite(op, combined):
+                tried = (replace_input(resized, values) for values in (row, scale_row(row, sample.input)))
+                combined = next((each for each in tried if is_finite(op, each)), None)
+                if combined is not None:
                     yield f"a row of {ROW}, {label}", combined
+
+
+def scale_row(row: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
+    """A row in the range of a sample's elements: binary_cross_entropy takes numbers from 0 to 1."""
+    if not row.is_floating_point():
+        return row
+    low, high = sample.detach().aminmax()
+    least, most = row.aminmax()
+    return low + (row - least) / (most - least) * (high - low)
 
 
 def has_other_tensors(sample: SampleInput) -> bool:
@@ -54,9 +65,12 @@ def has_other_tensors(sample: SampleInput) -> bool:
 
 
 def is_finite(op: OpInfo, sample: SampleInput) -> bool:
-    """Whether the CPU's floating results are all finite."""
+    """Whether the CPU's floating results are all finite, and it takes the call."""
     copied = copy_sample(sample)
-    results = pytree.tree_leaves(op(copied.input, *copied.args, **copied.kwargs))
+    try:
+        results = pytree.tree_leaves(op(copied.input, *copied.args, **copied.kwargs))
+    except REFUSALS:
+        return False
     return all(bool(result.isfinite().all()) for result in results if isinstance(result, torch.Tensor))
 
 
@@ -100,10 +114,10 @@ def list_identities(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterato
     """Samples whose elements are all one number, below or above what an extreme value might wrongly start from."""
     chosen = choose_samples(opinfos, op, dtype, IDENTITY_SAMPLES)
     for sample in chosen:
-        yield from fill(sample)
+        yield from keep_computed(op, fill(sample))
     if varies_in(opinfos, op, dtype):
         long = (resized for sample in chosen if (resized := lengthen_reduced(op, sample, IDENTITY_ROW)))
-        yield from (varied for sample in islice(long, 1) for varied in fill(sample))
+        yield from (varied for sample in islice(long, 1) for varied in keep_computed(op, fill(sample)))
 
 
 def fill(sample: SampleInput) -> Iterator[Varied]:
