@@ -25,7 +25,8 @@ _COMPILE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.
 class Compiler:
     """The libraries opened so far: where each kernel's source is, and what has been compiled ahead.
 
-    `bundle` are the files of the bundled library and the kernels of each.
+    `bundle` are the files of the bundled library and the kernels of each. Kernels that do not compile ahead are
+    not compiled again.
     """
 
     frameworks: ctypes.CDLL
@@ -33,6 +34,7 @@ class Compiler:
     bundle: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
     _libraries: list[Mapping[str, Path | str]] = field(default_factory=list)
     _ready: dict[str, Path] = field(default_factory=dict)
+    _failed: dict[str, OverlayError] = field(default_factory=dict)
     _callbacks: list[object] = field(default_factory=list)
 
     def install(self) -> None:
@@ -41,21 +43,37 @@ class Compiler:
         self._callbacks += functions
         self.frameworks.porter_set_compiler(*functions)
 
-    def set_bundle(self, kernels: Iterable[Path], options: Options, headers: str = "") -> None:
-        """Makes these `.metal` files what the bundled library holds, compiled with `options`.
+    def set_bundle(self, kernels: Iterable[Path], options: Options, headers: str = "") -> Mapping[Path, OverlayError]:
+        """Makes these `.metal` files what the bundled library holds, compiled with `options`; returns what is wrong
+        with those that cannot be read, whose kernels it then lacks.
 
         With a digest of all `headers` that they may include, the names of their kernels are cached.
         """
-        self.bundle, self.options = {path: find_names(path, options, headers) for path in kernels}, options
+        bundle, unread = dict[Path, tuple[str, ...]](), dict[Path, OverlayError]()
+        for path in kernels:
+            try:
+                bundle[path] = find_names(path, options, headers)
+            except OverlayError as error:
+                unread[path] = error
+        self.bundle, self.options = bundle, options
         self._ready.clear()
+        self._failed.clear()
         self.frameworks.porter_set_bundle("\n".join(map(str, self.bundle)).encode())
+        return unread
 
-    def compile_ahead(self, wanted: Callable[[str], bool]) -> None:
-        """Compiles the bundled kernels whose name is wanted, each file's at once. Raises as compile_kernels does."""
+    def compile_ahead(self, wanted: Callable[[str], bool]) -> Mapping[Path, OverlayError]:
+        """Compiles the bundled kernels whose name is wanted, each file's at once; returns what is wrong with files
+        that do not compile, which is raised again where one of these kernels is asked for.
+        """
+        failed: dict[Path, OverlayError] = {}
         for path, bundled in self.bundle.items():
             names = [name for name in bundled if wanted(name)]
-            if names:
-                self._ready.update(dict.fromkeys(names, compile_kernels(path, names, self.options)))
+            try:
+                self._ready.update(dict.fromkeys(names, compile_kernels(path, names, self.options)) if names else {})
+            except OverlayError as error:
+                failed[path] = error
+                self._failed.update(dict.fromkeys(names, error))
+        return failed
 
     def _open(self, source: bytes, bundled: int) -> int:
         return self._answer(lambda: self._open_library(source.decode("utf-8", "surrogateescape"), bool(bundled)))
@@ -71,8 +89,11 @@ class Compiler:
 
     def _compile_one(self, library: int, name: str, constants: str) -> Path:
         source = self._libraries[library][name]
-        if not constants and name in self._ready and isinstance(source, Path):
-            return self._ready[name]
+        if not constants and isinstance(source, Path):
+            if name in self._failed:
+                raise self._failed[name]
+            if name in self._ready:
+                return self._ready[name]
         options = replace(self.options, constants=_constants(constants))
         return compile_kernels(source, [name], options)
 

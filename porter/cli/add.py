@@ -49,6 +49,7 @@ def add(
     backend: str,
     arithmetic: str,
     large: bool,
+    strict: bool,
     thorough: bool | None,
 ) -> int:
     """Add operators that MPS lacks, or one that is new to PyTorch.
@@ -64,7 +65,7 @@ def add(
     if schema is not None:
         text = read_named(functor, "PTR319", "Check its name.") if functor else ""
         return _add_new(output, NewRequest(Wish(schema, formula or "", text), write, force, not no_verify))
-    proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough)
+    proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough, strict)
     return _add(output, Request(ops, write, force, proof, with_helpers, unverified))
 
 

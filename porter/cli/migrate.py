@@ -68,6 +68,7 @@ def migrate(
     backend: str,
     arithmetic: str,
     large: bool,
+    strict: bool,
     thorough: bool | None,
 ) -> int:
     """Plan, show and verify the port of one or more operators.
@@ -90,7 +91,7 @@ def migrate(
     if thorough is None and write and len(ops) == 1 and not no_verify:
         thorough = True
         output.note("the verdict is thorough, as the port is written: --no-thorough leaves out what takes longer")
-    proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough)
+    proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough, strict)
     wanted = Source(source) if source else Source.ANY
     _refuse_names(ops, every)
     if recorded and not every:

@@ -129,6 +129,7 @@ def proof(function: Decorated) -> Decorated:
             default=None,
             help="Also run the variations of samples that take longer. Default: only where one operator is written.",
         ),
+        click.option("--strict", is_flag=True, help="Also fail for faults of the fork that the port does not touch."),
         click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
         sanitize,
         shuffle,

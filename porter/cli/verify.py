@@ -54,6 +54,7 @@ def verify(
     backend: str,
     arithmetic: str,
     large: bool,
+    strict: bool,
     thorough: bool | None,
 ) -> int:
     """Lint, compile and test operators or their ports.
@@ -66,7 +67,7 @@ def verify(
 
     if scheduler:
         return run_scheduled(output, scheduler, results, insecure)
-    proof = Proof(expr, backend, arithmetic, large, thorough)
+    proof = Proof(expr, backend, arithmetic, large, thorough, strict)
     if ops and every:
         raise click.UsageError(f"--all verifies every operator; {ops[0]} is named beside it.")
     if every and baseline:

@@ -19,6 +19,7 @@ def watch(
     backend: str,
     arithmetic: str,
     large: bool,
+    strict: bool,
     thorough: bool | None,
 ) -> int:
     """Verify operators again whenever their files change.
@@ -30,7 +31,7 @@ def watch(
     from porter.workflows.verify import find_watched_files
     from porter.workflows.watch import watch as run
 
-    opened, how = output.open_checkout(), Proof(expr, backend, arithmetic, large, thorough)
+    opened, how = output.open_checkout(), Proof(expr, backend, arithmetic, large, thorough, strict)
 
     def now() -> Checkout:
         return Checkout(opened.root, opened.origin)

@@ -91,6 +91,9 @@ def _skips(verdict: Verdict) -> Iterator[str]:
 
 def _notes(verdict: Verdict) -> Iterator[str]:
     yield from (printable(f"note: {note}", keep="\n\t") for note in verdict.notes)
+    for finding in verdict.fork_findings:
+        place = f" at {finding.place}" if finding.place else ""
+        yield printable(f"note: finding about the fork{place}: {finding.what}", keep="\n\t")
     if verdict.old_path:
         yield from _old_path(verdict.old_path)
 

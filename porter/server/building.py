@@ -29,21 +29,22 @@ def _build_many(request: BuildRequest, progress: Progress) -> BuildAnswer:
     tree = materialise(request.root, request.texts, cache.root())
     progress("build")
     if not request.texts:
-        built = dict(_build_parts(tree, request.targets))
-        return BuildAnswer(tuple(built[target.base] for target in request.targets))
+        by_base = dict(_build_parts(tree, request.targets))
+        return BuildAnswer(tuple(by_base[target.base] for target in request.targets))
     found = find_lint(tree)
     if found:
         return BuildAnswer((), f"{found[0].place}: {found[0].reason}")
     _compile_first_kernels(tree)
-    library = str(host.build_many(tree, request.targets, missing_ok=False))
-    return BuildAnswer(tuple(library for _ in request.targets), fork=str(tree.root))
+    built = host.build_many(tree, request.targets, missing_ok=False)
+    libraries = tuple(str(built.library) for _ in request.targets)
+    return BuildAnswer(libraries, fork=str(tree.root), findings=built.findings)
 
 
 def _build_parts(tree: Tree, targets: Sequence[VerifyTarget]) -> Iterator[tuple[str, str]]:
     """The library of each operator: one for all, and halves where that does not build."""
     try:
         with raising_porter_errors():
-            library = str(host.build_many(tree, targets, missing_ok=True))
+            library = str(host.build_many(tree, targets, missing_ok=True).library)
     except PorterError:
         if len(targets) == 1:
             yield targets[0].base, ""

@@ -33,6 +33,7 @@ from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.behavior import SampleResult, compare_paths, find_lost, find_worse
 from porter.verdict.environment import take_over
 from porter.verdict.evidence import digest_old_code, key
+from porter.verdict.fork_findings import add_findings, fail_for_findings
 from porter.verdict.judge import (
     merge_arithmetics,
     merge_bounds_check,
@@ -158,7 +159,7 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
     """
     if BACKENDS[request.backend].ON_HARDWARE:
         alone = act_here(partial(_run, request, _options(request, request.arithmetic)), progress)
-        return replace(alone, samples=()) if isinstance(alone, VerdictAnswer) else alone
+        return VerdictAnswer(_judge_fork(request, alone.verdict)) if isinstance(alone, VerdictAnswer) else alone
     began = time.monotonic()
     arithmetics = ARITHMETICS if request.arithmetic == ALL else (request.arithmetic,)
     runs = [_options(request, arithmetic) for arithmetic in arithmetics]
@@ -181,7 +182,13 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
     merged = merge_bounds_check(merged, [checked.verdict])
     for each in large:
         merged = merge_large(merged, each.verdict)
-    return VerdictAnswer(old.compare(merged, found[0].samples))
+    return VerdictAnswer(_judge_fork(request, old.compare(merged, found[0].samples)))
+
+
+def _judge_fork(request: VerifyRequest, verdict: Verdict) -> Verdict:
+    """The verdict with what building many operators together found about the fork, for which a strict one fails."""
+    whole = add_findings(verdict, request.libraries.findings)
+    return fail_for_findings(whole) if request.strict else whole
 
 
 def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> RunOptions:

@@ -34,6 +34,7 @@ from porter.verdict.build.kernel_names import (
 from porter.verdict.build.literals import largest_count, literals
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, name_in_fork, raising_porter_errors
+from porter.verdict.fork_findings import add_findings
 from porter.verdict.messages import VerdictAnswer
 from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, Verdict, VerifyTarget
 from porter.verdict.suite.selection import Selection
@@ -302,10 +303,11 @@ def _build_and_test(
         _require_selection(context, options.expr)
     if options.library:
         library, fork = Path(options.library), Path(options.fork)
-        host.load_built(library, fork, tree, target, options.arithmetic, options.checked)
+        findings = host.load_built(library, fork, tree, target, options.arithmetic, options.checked)
     else:
-        backend.load_operator(tree, target, options.arithmetic, options.checked)
-    return _run_tests(tree, context, target, options, progress, started)
+        findings = backend.load_operator(tree, target, options.arithmetic, options.checked)
+    answer = _run_tests(tree, context, target, options, progress, started)
+    return replace(answer, verdict=add_findings(answer.verdict, findings))
 
 
 def _require_selection(context: Context, expr: str | None) -> None:

@@ -29,7 +29,8 @@ from porter.verdict.build.autograd import Parameter, write_autograd, write_cpu_d
 from porter.verdict.build.new_operator import build_new_operator
 from porter.verdict.build.tree import materialise
 from porter.verdict.errors import raising_porter_errors
-from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, Verdict
+from porter.verdict.fork_findings import add_findings
+from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, ForkFinding, Verdict
 
 INVOCATIONS = "torch.testing._internal.common_methods_invocations"
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
@@ -89,7 +90,7 @@ def prove_new_operator(root: Path, plan: NewOperatorPlan, progress: Progress = i
     start, trial = time.monotonic(), _Trial(plan)
     progress("building")
     try:
-        _load(root, plan)
+        findings = _load(root, plan)
     except PorterError as error:
         failure = Failure(BUILD, f"{error.code} {error.what}", place=str(error.place or ""))
         return _verdict(trial, [failure], time.monotonic() - start)
@@ -97,10 +98,10 @@ def prove_new_operator(root: Path, plan: NewOperatorPlan, progress: Progress = i
     for dtype, name, test in _list_tests(trial):
         progress(f"testing {name}")
         trial.run(name, dtype, test)
-    return _verdict(trial, trial.failures, time.monotonic() - start)
+    return add_findings(_verdict(trial, trial.failures, time.monotonic() - start), findings)
 
 
-def _load(root: Path, plan: NewOperatorPlan) -> None:
+def _load(root: Path, plan: NewOperatorPlan) -> tuple[ForkFinding, ...]:
     schema = plan.operator.schema
     op, texts = schema.name, plan.plan.changes.apply()
     tree = materialise(root.resolve(), texts, cache.root())
@@ -113,7 +114,8 @@ def _load(root: Path, plan: NewOperatorPlan) -> None:
     files = [*created, *(stub.file for stub in plan.plan.stubs)]
     built = build_new_operator(tree, op, files, host.recipe(tree.root), cache.root(), more)
     with raising_porter_errors():
-        host.load(built.library, tree.root, [f"{op}_"], DEFAULT, checked=True)
+        broken = host.load(built.library, tree.root, [f"{op}_"], DEFAULT, checked=True)
+    return (*built.findings, *host.find_kernel_faults(tree, broken, [f"{op}_"], DEFAULT))
 
 
 def _read_formulas(text: str, op: str) -> dict[str, str]:

@@ -20,8 +20,13 @@ def raising_porter_errors() -> Iterator[None]:
     try:
         yield
     except OverlayError as error:
-        place = Place(error.place.file, error.place.line) if error.place else None
-        raise PorterError(error.code, error.what, place, error.hint) from error
+        raise porter_error(error) from error
+
+
+def porter_error(error: OverlayError) -> PorterError:
+    """The same error of porter's own class."""
+    place = Place(error.place.file, error.place.line) if error.place else None
+    return PorterError(error.code, error.what, place, error.hint)
 
 
 @contextmanager

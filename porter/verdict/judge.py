@@ -10,6 +10,7 @@ from typing import Any
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import Place, PorterError
 from porter.verdict.behavior import SampleResult
+from porter.verdict.fork_findings import add_findings
 from porter.verdict.result import BUILD, DEFAULT, HOST, NO_TEST, DTypeVerdict, Failure, Skip, Verdict, VerifyTarget
 
 _EXPECTED = "listed as an expected failure"
@@ -159,7 +160,8 @@ def merge_bounds_check(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
     known = {(f.test, f.reason) for f in (*found.failures, *found.failed_before)}
     new = [f for other in checked for f in other.failures if (f.test, f.reason) not in known and f.test != NO_TEST]
     failures = (*(replace(f, reason=f"with bounds checks: {f.reason}") for f in new), *found.failures)
-    return replace(found, failures=failures, failed=len(failures))
+    whole = replace(found, failures=failures, failed=len(failures))
+    return add_findings(whole, (finding for other in checked for finding in other.fork_findings))
 
 
 def describe_large(found: Verdict, refused: Sequence[str]) -> Verdict:
@@ -176,7 +178,9 @@ def merge_large(found: Verdict, large: Verdict) -> Verdict:
     new = (replace(f, reason=f"in large tensors: {f.reason}") for f in large.failures if f.test != NO_TEST)
     failures = (*found.failures, *new)
     passed = found.passed + large.passed
-    return replace(found, failures=failures, failed=len(failures), passed=passed, notes=(*found.notes, *large.notes))
+    notes = (*found.notes, *large.notes)
+    whole = replace(found, failures=failures, failed=len(failures), passed=passed, notes=notes)
+    return add_findings(whole, large.fork_findings)
 
 
 def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
@@ -190,7 +194,7 @@ def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
         failures += [replace(f, reason=f"under {other.arithmetic} arithmetic: {f.reason}") for f in new]
         if new:
             notes.append(f"the verdict depends on the arithmetic: {len(new)} tests fail only under {other.arithmetic}")
-    return replace(
+    whole = replace(
         first,
         arithmetic="+".join(v.arithmetic for v in verdicts),
         failed=len(failures),
@@ -200,6 +204,7 @@ def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
         seconds=max(v.seconds for v in verdicts),
         kernel_calls=sum(v.kernel_calls for v in verdicts),
     )
+    return add_findings(whole, (finding for other in others for finding in other.fork_findings))
 
 
 def _dtypes(outcomes: Iterable[Any]) -> list[str]:

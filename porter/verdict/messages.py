@@ -16,19 +16,21 @@ from porter.loops.storage import StoredPrograms
 from porter.mpsgraph.recording import Recording
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.behavior import SampleResult
-from porter.verdict.result import HOST, Verdict, VerifyTarget
+from porter.verdict.result import HOST, ForkFinding, Verdict, VerifyTarget
 
 
 @dataclass(frozen=True)
 class Libraries:
     """Libraries of many operators, the ported one among them, and of their old code; empty where none was built.
 
-    `fork` has the kernels that the ports launch: one may call others that are ported after it.
+    `fork` has the kernels that the ports launch: one may call others that are ported after it. `findings` are host
+    files of the fork that the library does without.
     """
 
     ported: str = ""
     old: str = ""
     fork: str = ""
+    findings: tuple[ForkFinding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class VerifyRequest:
 
     With `libraries`, what a BuildRequest built for these texts and for the checkout is tested. `earlier` are the texts
     before the port of files that the checkout has with it, None for those that it created; `texts` has all of them.
-    Where `selects`, a person chose the tests of `expr`, and others would say more.
+    Where `selects`, a person chose the tests of `expr`, and others would say more. A `strict` verdict fails for what is
+    wrong with the fork, too.
     """
 
     root: Path
@@ -52,6 +55,7 @@ class VerifyRequest:
     libraries: Libraries = Libraries()
     earlier: Mapping[str, str | None] = field(default_factory=dict)
     selects: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,12 +144,13 @@ class PrepareAnswer:
 class BuildAnswer:
     """The library for each target, in order; empty where there is none. `broken` says what does not build.
 
-    `fork` is the folder that ports were built from.
+    `fork` is the folder that ports were built from, `findings` are host files of it that the library does without.
     """
 
     libraries: tuple[str, ...]
     broken: str = ""
     fork: str = ""
+    findings: tuple[ForkFinding, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,9 @@ from porter.plan.promotion.promotion import Promotion
 from porter.verdict.backends import host
 from porter.verdict.build.new_operator import build_new_operator
 from porter.verdict.build.tree import materialise
+from porter.verdict.fork_findings import add_findings
 from porter.verdict.promoted_calls import list_other_calls
-from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, Verdict
+from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, ForkFinding, Verdict
 
 _ERROR = re.compile(r"\w+(?:Error|Exception)\b")
 INVOCATIONS = "torch.testing._internal.common_methods_invocations"
@@ -108,7 +109,7 @@ def prove_promotion(
     trial = _Trial(subject, plan)
     progress("building")
     try:
-        _load(root, plan, arithmetic)
+        findings = _load(root, plan, arithmetic)
     except PorterError as error:
         failure = Failure(BUILD, f"{error.code} {error.what}", place=str(error.place or ""))
         return _verdict(trial, [failure], arithmetic, time.monotonic() - start)
@@ -123,7 +124,7 @@ def prove_promotion(
     names = [each.name for each in plan.promotion.parameters]
     for name, test in list_other_calls(trial, subject.stage, names, trial.arguments(case)):
         trial.run(f"test_other_call[{name}]_{case}", case.dtype, test)
-    return _verdict(trial, trial.failures, arithmetic, time.monotonic() - start)
+    return add_findings(_verdict(trial, trial.failures, arithmetic, time.monotonic() - start), findings)
 
 
 def _find_small_case(subject: Subject) -> Case:
@@ -133,13 +134,15 @@ def _find_small_case(subject: Subject) -> Case:
     return Case(size, script.dtypes[0], script.layouts[0])
 
 
-def _load(root: Path, plan: PromotionPlan, arithmetic: str) -> None:
+def _load(root: Path, plan: PromotionPlan, arithmetic: str) -> tuple[ForkFinding, ...]:
     promotion = plan.promotion
     texts = plan.changes.apply()
     tree = materialise(root.resolve(), texts, cache.root())
     files = [path for path in plan.changes.created if path.endswith((".mm", ".cpp"))]
     built = build_new_operator(tree, promotion.op, files, host.recipe(tree.root), cache.root())
-    host.load(built.library, tree.root, [promotion.op], arithmetic, checked=True, sanitize=host.find_checks(True))
+    checks, prefixes = host.find_checks(True), [promotion.op]
+    broken = host.load(built.library, tree.root, prefixes, arithmetic, checked=True, sanitize=checks)
+    return (*built.findings, *host.find_kernel_faults(tree, broken, prefixes, arithmetic))
 
 
 def _tests(trial: _Trial, case: Case) -> Iterator[tuple[str, Callable[[], str | None]]]:

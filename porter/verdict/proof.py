@@ -11,7 +11,8 @@ from porter.verdict.result import AUTO, DEFAULT
 class Proof:
     """How to verify: a pytest -k expression that selects tests, a backend and an arithmetic; on `large` tensors too.
 
-    A `thorough` verdict has the variations of samples that cost more than others, too; None leaves that to what asks.
+    A `thorough` verdict has the variations of samples that cost more than others, too; None leaves that to what asks. A
+    `strict` one fails for faults of the fork that the port does not touch.
     """
 
     expr: str | None = None
@@ -19,6 +20,7 @@ class Proof:
     arithmetic: str = DEFAULT
     large: bool = False
     thorough: bool | None = None
+    strict: bool = False
 
     @property
     def selects(self) -> bool:

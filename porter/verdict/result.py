@@ -90,6 +90,14 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class ForkFinding:
+    """A fault of the fork in what the port does not touch: what is wrong, and where in the fork (`file:line`)."""
+
+    what: str
+    place: str = ""
+
+
+@dataclass(frozen=True)
 class DTypeVerdict:
     """The counts for one dtype (torch name). `max_ulp` is the kernel's error, `cpu_ulp` that of ATen's CPU kernel."""
 
@@ -139,7 +147,8 @@ class Verdict:
 
     `old_path` compares the port with the implementation it removes, on the same samples. `failed_before` are failures
     that the fork had before the port, in values that the port does not compute; they are not among `failures`. `beside`
-    compares what a GPU computed with others' results, which the CPU's decide about.
+    compares what a GPU computed with others' results, which the CPU's decide about. `fork_findings` are faults of the
+    fork that the port does not touch.
     """
 
     op: str
@@ -158,6 +167,7 @@ class Verdict:
     failed_before: tuple[Failure, ...] = ()
     beside: tuple[Beside, ...] = ()
     skips: tuple[Skip, ...] = ()
+    fork_findings: tuple[ForkFinding, ...] = ()
 
     @property
     def ok(self) -> bool:

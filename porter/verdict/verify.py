@@ -43,6 +43,7 @@ def make_request(
         thorough=bool(proof.thorough),
         earlier=earlier or {},
         selects=proof.selects,
+        strict=proof.strict,
     )
 
 

@@ -216,7 +216,7 @@ class _Rounds:
     def _libraries(self, step: StackedPlan, built: BuildAnswer) -> Libraries:
         if not built.libraries:
             return Libraries()
-        return Libraries(built.libraries[0], self._old.get(step.base, ""), built.fork)
+        return Libraries(built.libraries[0], self._old.get(step.base, ""), built.fork, built.findings)
 
     def _request(self, step: StackedPlan, libraries: Libraries) -> VerifyRequest:
         """The request for the verdict on a plan in the fork as it leaves it, without the ports after it."""

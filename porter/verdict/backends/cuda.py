@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from porter.verdict.backends.reading import elements_per_thread, find_functor, read_rows
 from porter.verdict.build.tree import Tree, metal_include
 from porter.verdict.errors import NoVerdict
-from porter.verdict.result import CUDA, Beside, VerifyTarget
+from porter.verdict.result import CUDA, Beside, ForkFinding, VerifyTarget
 from porter.verdict.suite import counters, execution
 from porter.verdict.suite.selection import Selection
 
@@ -59,7 +59,7 @@ def select_opinfos(base: str) -> Selection:
     return Selection()
 
 
-def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
+def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> tuple[ForkFinding, ...]:
     """Finds or compiles the operator's PTX, and sends its rows' calls there. Raises PTR172-PTR174, PTR380-PTR393."""
     from porter.verdict.backends import cuda_shaders
     from porter.verdict.backends.beside import Comparisons
@@ -75,6 +75,7 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
     execution.redirect(cuda_shaders.redirect(rows, functor, shaders, comparisons))
     _loaded.append((shaders, comparisons))
     counters.install(kernel_calls, fallbacks)
+    return ()
 
 
 def kernel_calls() -> Mapping[str, int]:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +19,14 @@ from porter.core.files import read_regular
 from porter.core.layout import DEVICE, KERNELS, NATIVE_FUNCTIONS, spell_include
 from porter.verdict.build import switches
 from porter.verdict.build.companions import list_companions
-from porter.verdict.build.libraries import build, build_shared
+from porter.verdict.build.kernel_files import defines_kernel, find_faults
+from porter.verdict.build.libraries import Built, build, build_shared
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise, metal_include
-from porter.verdict.errors import NoVerdict, raising_overlay_errors
+from porter.verdict.errors import NoVerdict, name_in_fork, porter_error, raising_overlay_errors, raising_porter_errors
 from porter.verdict.limits import PRINT_KERNEL
 from porter.verdict.native import native_target
-from porter.verdict.result import FUSED, HOST, VerifyTarget
+from porter.verdict.result import FUSED, HOST, ForkFinding, VerifyTarget
 from porter.verdict.suite import counters, cpu_memory, selection
 from porter.verdict.suite.selection import Selection
 
@@ -128,21 +129,25 @@ def select_opinfos(base: str) -> Selection:
     return selection.select_opinfos(base)
 
 
-def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
-    """Builds and loads the operator's host code, and compiles its kernels. Raises what building raises."""
+def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> tuple[ForkFinding, ...]:
+    """Builds and loads the operator's host code, and compiles its kernels. Raises what building raises.
+
+    Returns what is wrong with files of the fork that the operator does without.
+    """
     built = build(tree, _with_called([target]), recipe(tree.root), cache.root())
-    _load_tested(built.library, tree.root, target, arithmetic, checked)
+    findings = _load_tested(built.library, tree.root, tree, target, arithmetic, checked)
     counters.install(kernel_calls, fallbacks)
+    return (*built.findings, *findings)
 
 
-def build_many(tree: Tree, targets: Sequence[VerifyTarget], missing_ok: bool) -> Path:
+def build_many(tree: Tree, targets: Sequence[VerifyTarget], missing_ok: bool) -> Built:
     """Builds one library for many operators, whose rows `load_built` registers. Raises what building raises."""
     targets = _with_called(targets)
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     named = [target.base for target in targets]
     bases = list(dict.fromkeys((*named, *(each for base in named for each in list_companions(yaml_text, base)))))
     parts = [bases[i : i + PART_SIZE] for i in range(0, len(bases), PART_SIZE)]
-    return build(tree, targets, recipe(tree.root), cache.root(), parts, missing_ok, switched=True).library
+    return build(tree, targets, recipe(tree.root), cache.root(), parts, missing_ok, switched=True)
 
 
 def _with_called(targets: Sequence[VerifyTarget]) -> list[VerifyTarget]:
@@ -153,14 +158,15 @@ def _with_called(targets: Sequence[VerifyTarget]) -> list[VerifyTarget]:
 
 def load_built(
     library: Path, fork: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False
-) -> None:
+) -> tuple[ForkFinding, ...]:
     """`load_operator` with the library that `build_many` built from a fork: what else it has stays unregistered."""
-    _load_tested(library, fork, target, arithmetic, checked)
+    findings = _load_tested(library, fork, tree, target, arithmetic, checked)
     for base in dict.fromkeys(
         (*target.through, target.base, *list_companions(tree.read(NATIVE_FUNCTIONS), target.base))
     ):
         switches.register(library, base)
     counters.install(kernel_calls, fallbacks)
+    return findings
 
 
 def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str, library: Path | None = None) -> None:
@@ -172,20 +178,47 @@ def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str, library: Pa
         load_built(library, tree.root, tree, target, arithmetic)
         return
     built = build(tree, _with_called([target]), recipe(tree.root), cache.root(), missing_ok=True)
-    _load_tested(built.library, tree.root, target, arithmetic, checked=False)
+    _load_tested(built.library, tree.root, tree, target, arithmetic, checked=False)
     counters.install(kernel_calls, fallbacks)
 
 
-def _load_tested(library: Path, fork: Path, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
+def _load_tested(
+    library: Path, fork: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool
+) -> tuple[ForkFinding, ...]:
     """Loads host code whose kernels run a few times on small tensors: to compile them takes longer.
 
-    The sanitizer names what it finds from optimized code, and only the optimizer contracts across expressions.
+    The sanitizer names what it finds from optimized code, and only the optimizer contracts across expressions. Returns
+    the kernel files that do not compile, and that the tree's plan does not touch; raises as `find_faults` does.
     """
     from aten_overlay.metal.build import QUICK
 
     prefixes = [f"{functor}_" for functor in target.kernels]
     optimization = FULL if checked or arithmetic == FUSED else QUICK
-    load(library, fork, prefixes, arithmetic, checked, find_checks(checked), optimization)
+    broken = load(library, fork, prefixes, arithmetic, checked, find_checks(checked), optimization)
+    return find_kernel_faults(tree, broken, prefixes, arithmetic)
+
+
+def find_kernel_faults(
+    tree: Tree, broken: Mapping[Path, PorterError], prefixes: Sequence[str], arithmetic: str
+) -> tuple[ForkFinding, ...]:
+    """The findings of kernel files that `load` says do not compile. Raises as `find_faults` does."""
+    return tuple(find_faults(tree, broken, partial(_fails_before, tree, prefixes, arithmetic)))
+
+
+def _fails_before(tree: Tree, prefixes: Sequence[str], arithmetic: str, path: str) -> bool:
+    """Whether a kernel file, or one of its kernels with these prefixes, does not compile in the fork before a plan."""
+    from aten_overlay.metal.build import QUICK, Options, compile_kernels, host_names
+
+    before = materialise(tree.checkout, {}, cache.root(), tree.earlier).root
+    options = Options(metal_include(before), (), arithmetic, optimization=QUICK)
+    try:
+        with raising_porter_errors():
+            names = [name for name in host_names(before / path, options) if name.startswith(tuple(prefixes))]
+            if names:
+                compile_kernels(before / path, names, options)
+    except PorterError:
+        return True
+    return False
 
 
 def load(
@@ -196,8 +229,12 @@ def load(
     checked: bool,
     sanitize: tuple[str, ...] = (),
     optimization: str = FULL,
-) -> None:
-    """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once."""
+) -> Mapping[Path, PorterError]:
+    """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once.
+
+    Returns what is wrong with other kernel files, whose kernels cannot run. Raises what is wrong with a file that
+    defines one of these.
+    """
     from aten_overlay.metal.build import Options
     from aten_overlay.metal.launch import SHUFFLE_LANES
 
@@ -207,10 +244,18 @@ def load(
         frameworks.watch_slices(device)
     include = metal_include(fork)
     options = Options(include, (), arithmetic, checked, sanitize=sanitize, optimization=optimization)
-    compiler.set_bundle(_kernel_files(fork), options, Tree(fork, fork, {}).headers_digest())
-    compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
+    unread = compiler.set_bundle(_kernel_files(fork), options, Tree(fork, fork, {}).headers_digest())
+    failed = compiler.compile_ahead(
+        lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else "")
+    )
+    broken = {path: name_in_fork(porter_error(error), fork) for path, error in (*unread.items(), *failed.items())}
+    kernels = [prefix.removesuffix("_") for prefix in prefixes]
+    for path, error in broken.items():
+        if defines_kernel(read_regular(path).decode("utf-8", "surrogateescape"), kernels):
+            raise error
     frameworks.library.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    return broken
 
 
 def load_operators(root: Path, bases: Sequence[str]) -> None:
@@ -224,7 +269,9 @@ def load_operators(root: Path, bases: Sequence[str]) -> None:
     start()
     made = build(tree, targets, recipe(tree.root), cache.root())
     prefixes = [f"{kernel}_" for target in targets for kernel in target.kernels]
-    load(made.library, tree.root, prefixes, "default", checked=False, sanitize=select())
+    broken = load(made.library, tree.root, prefixes, "default", checked=False, sanitize=select())
+    for finding in (*made.findings, *find_faults(tree, broken, lambda _: True)):
+        print(f"porter: finding about the fork at {finding.place}: {finding.what}", file=sys.stderr)
 
 
 def find_checks(checked: bool) -> tuple[str, ...]:

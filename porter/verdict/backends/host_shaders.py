@@ -12,10 +12,12 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
 from porter.core.errors import PorterError
 from porter.verdict.backends.shaders import Shaders, implementation
+from porter.verdict.build.kernel_files import defines_kernel
 
 GROUP = 64
 _INTEGERS = {1: ctypes.c_int8, 2: ctypes.c_int16, 4: ctypes.c_int32, 8: ctypes.c_int64}
@@ -55,9 +57,18 @@ class Redirect(TorchDispatchMode):
 
 
 def compile_functor(sources: Sequence[Path], functor: str, options: Options, per_thread: int = 1) -> Shaders:
-    """The kernels of a functor, all compiled at once. Raises PTR173 when no file registers any."""
+    """The kernels of a functor, all compiled at once. Raises PTR173 when no file registers any.
+
+    Files that cannot be read are left out, but for one that defines the functor's kernels.
+    """
     for source in sources:
-        names = [n for n in host_names(source, options) if n.startswith(f"{functor}_")]
+        try:
+            every = host_names(source, options)
+        except OverlayError:
+            if defines_kernel(source.read_text(errors="surrogateescape"), [functor]):
+                raise
+            continue
+        names = [name for name in every if name.startswith(f"{functor}_")]
         if names:
             return Shaders(HostShaders(source, names, options), {}, per_thread)
     raise PorterError("PTR173", f"no kernel file registers a kernel for {functor}", hint="Add its REGISTER_* lines.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from porter.verdict.backends.reading import elements_per_thread, find_functor, read_rows
 from porter.verdict.build.tree import Tree, metal_include
-from porter.verdict.result import KERNELS, VerifyTarget
+from porter.verdict.result import KERNELS, ForkFinding, VerifyTarget
 from porter.verdict.suite import counters, execution
 from porter.verdict.suite.selection import Selection
 
@@ -48,7 +48,7 @@ def select_opinfos(base: str) -> Selection:
     return Selection()
 
 
-def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
+def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> tuple[ForkFinding, ...]:
     """Compiles the operator's kernels, and sends its rows' calls there. Raises PTR172 to PTR174."""
     from aten_overlay.metal.build import Options
     from aten_overlay.metal.sanitizer.checks import NAMES, select
@@ -63,6 +63,7 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
     execution.redirect(host_shaders.redirect(rows, functor, shaders))
     _loaded.append(shaders)
     counters.install(kernel_calls, fallbacks)
+    return ()
 
 
 def kernel_calls() -> Mapping[str, int]:

@@ -16,7 +16,7 @@ from porter.verdict.backends.reading import elements_per_thread, find_functor, r
 from porter.verdict.build import sources
 from porter.verdict.build.tree import Tree
 from porter.verdict.errors import NoVerdict
-from porter.verdict.result import MPS, VerifyTarget
+from porter.verdict.result import MPS, ForkFinding, VerifyTarget
 from porter.verdict.suite import counters
 from porter.verdict.suite.selection import Selection
 
@@ -55,7 +55,7 @@ def select_opinfos(base: str) -> Selection:
     return Selection()
 
 
-def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
+def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> tuple[ForkFinding, ...]:
     """Compiles the operator's kernel file, and overrides its rows. Raises PTR171, PTR172 and PTR174."""
     import torch
 
@@ -69,6 +69,7 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
     found = shaders.Shaders(library, {}, elements_per_thread(tree))
     _loaded.append((found, shaders.override(rows, functor, found)))
     counters.install(kernel_calls, fallbacks)
+    return ()
 
 
 def kernel_calls() -> Mapping[str, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from porter.verdict.build.tree import Tree
-from porter.verdict.result import VerifyTarget
+from porter.verdict.result import ForkFinding, VerifyTarget
 from porter.verdict.suite.selection import Selection
 
 
@@ -45,8 +45,13 @@ class Backend(Protocol):
     def select_opinfos(self, base: str) -> Selection:
         """The OpInfos that reach an operator without being named for it, where there is a dispatcher to ask."""
 
-    def load_operator(self, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
-        """Makes an operator of a tree callable in this process, and installs the counters of its kernel calls."""
+    def load_operator(
+        self, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool
+    ) -> tuple[ForkFinding, ...]:
+        """Makes an operator of a tree callable in this process, and installs the counters of its kernel calls.
+
+        Returns what is wrong with files of the fork that the operator does without.
+        """
 
     def kernel_calls(self) -> Mapping[str, int]:
         """Kernel calls by host_name since the start."""

@@ -5,17 +5,14 @@ They are those that the plan edits, and those that name a function which the pla
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from porter.core.layout import MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import MPS, OPERATIONS
 from porter.languages.identifiers import contains_identifier
+from porter.verdict.build.sources import list_defined
 from porter.verdict.build.tree import Tree
 
 _CODE = (".mm", ".cpp")
-# What is defined at the margin: a function, or what a macro is given first, as TORCH_IMPL_FUNC is.
-_DEFINED = re.compile(r"^(?![ \t/#])[^\n(;]*?\b(\w+)\((?:[^;{}]*\)[^;{}()]*\{)|^[A-Z][A-Z0-9_]+\(\s*(\w+)", re.M)
-_DISPATCHED = re.compile(r"^ +[\w, ]*\bMPS\b[\w, ]*: (\w+)", re.M)
 
 
 def find_bystanders(tree: Tree, built: Iterable[str]) -> tuple[str, ...]:
@@ -41,7 +38,4 @@ def _mentions(text: str, names: Iterable[str]) -> bool:
 
 def _list_defined(texts: Mapping[str, str]) -> Iterator[str]:
     for path, text in texts.items():
-        if path == NATIVE_FUNCTIONS:
-            yield from _DISPATCHED.findall(text)
-        elif path.startswith(f"{MPS}/") and path.endswith((*_CODE, ".h")):
-            yield from (function or given for function, given in _DEFINED.findall(text))
+        yield from list_defined(path, text)

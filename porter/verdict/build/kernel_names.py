@@ -5,20 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from porter.core.errors import PorterError
+from porter.verdict.build.kernel_files import defines_kernel
 from porter.verdict.build.tree import Tree, metal_include
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
 
 MOST_TOLD = 12
 
 
 def list_kernel_names(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
-    """The names of all kernels in the files that name a kernel of the target."""
+    """The names of all kernels in the files that name a kernel of the target.
+
+    Raises what is wrong with one that defines a kernel of the target and cannot be read; the kernels of others are left
+    out.
+    """
     from aten_overlay.apple.compiler import find_names
     from aten_overlay.metal.build import Options
 
     options, headers = Options(include=metal_include(tree.root)), tree.headers_digest()
     files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
-    return tuple(name for path in files for name in find_names(tree.root / path, options, headers))
+    names: list[str] = []
+    for path in files:
+        try:
+            with raising_porter_errors():
+                names += find_names(tree.root / path, options, headers)
+        except PorterError:
+            if defines_kernel(tree.read(path), target.kernels):
+                raise
+    return tuple(names)
 
 
 def match_pair(target: VerifyTarget, given: str, made: str) -> re.Pattern[str]:

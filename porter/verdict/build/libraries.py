@@ -1,6 +1,7 @@
 """Builds what an edit touched: each host file and registration separately, cached by all of its inputs.
 
-A failed compilation is an error with the file and line of the fork; nothing older is ever loaded in its place.
+A failed compilation is an error with the file and line of the fork; nothing older is ever loaded in its place. One of a
+file that the library does without is a finding.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from aten_overlay import toolchain
 from aten_overlay.cache import is_intact, make_folder, seal
@@ -28,19 +30,26 @@ from porter.verdict.build.new_runtime import find_new_runtime
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import raising_porter_errors
-from porter.verdict.result import VerifyTarget
+from porter.verdict.fork_findings import finding_of_error
+from porter.verdict.result import ForkFinding, VerifyTarget
 
+DOES_NOT_COMPILE = "PTR166"
+_EDITED = "The port edits this file."
 _NAMED = 5  # files that fail too, by their places
 _STRICT = ("-Wl,-z,defs", "-Wl,--no-demangle")
 
 
 @dataclass(frozen=True)
 class Built:
-    """A loadable library with an operator's host code and registrations, and the rows that it serves."""
+    """A loadable library with an operator's host code and registrations, and the rows that it serves.
+
+    `findings` are host files that do not compile, and that the library does without.
+    """
 
     library: Path
     kernels: tuple[registration.Kernel, ...]
     compiled: tuple[str, ...]
+    findings: tuple[ForkFinding, ...] = ()
 
 
 def build(
@@ -59,6 +68,9 @@ def build(
     With `missing_ok`, for code that is not under test, a function that nothing defines throws when it is called.
     With `switched`, it has the host files of its operators alone, and registers the rows of one when asked to.
 
+    A file that does not compile is left out if nothing else needs what it defines, and no plan touches it: one that a
+    plan edits, or that compiled before the plan, is touched.
+
     Raises what `registration.generate` and `sources.operation_files` raise, PTR166 (the fork's host code does not
     compile), PTR167 and PTR168 (it does not link) and PTR426 (a plan breaks host code of other operators).
     """
@@ -69,18 +81,31 @@ def build(
     found = registration.generate_parts(yaml_text, together, into, switched)
     stubs = [stub for target in targets for stub in target.stubs]
     whole = parts and not switched
-    needed = tree.files(OPERATIONS, ".mm", ".cpp") if whole else sources.operation_files(tree, found.kernels, stubs)
+    wanted = tree.files(OPERATIONS, ".mm", ".cpp") if whole else sources.operation_files(tree, found.kernels, stubs)
+    required = frozenset(wanted if whole else sources.find_registering(tree, stubs))
     shared = _build_shared(tree, found.include, recipe, cache)
-    linked = _link_library(tree, dict.fromkeys((*shared.files, *needed)), found, recipe, cache, missing_ok)
-    if tree.texts:
-        _check_bystanders(tree, linked.files, found, recipe, cache)
-    return Built(linked.library, found.kernels, tuple(dict.fromkeys((*shared.compiled, *linked.compiled))))
+    every = dict.fromkeys((*shared.files, *wanted))
+    linked = _link_library(tree, every, found, recipe, cache, missing_ok, required, shared.broken)
+    broken = _check_bystanders(tree, linked, found, recipe, cache) if tree.texts else linked.broken
+    compiled = tuple(dict.fromkeys((*shared.compiled, *linked.compiled)))
+    return Built(linked.library, found.kernels, compiled, tuple(map(finding_of_error, broken.values())))
 
 
-def link(tree: Tree, files: Iterable[str], found: registration.Registration, recipe: Recipe, cache: Path) -> Built:
-    """The library of some host files and registrations. Raises PTR166 and PTR167."""
-    linked = _link_library(tree, files, found, recipe, cache)
-    return Built(linked.library, found.kernels, linked.compiled)
+def link(
+    tree: Tree,
+    files: Iterable[str],
+    found: registration.Registration,
+    recipe: Recipe,
+    cache: Path,
+    required: Collection[str],
+) -> Built:
+    """The library of some host files, of which `required` ones have to compile, and registrations.
+
+    Raises PTR166 and PTR167.
+    """
+    linked = _link_library(tree, files, found, recipe, cache, required=required)
+    findings = tuple(map(finding_of_error, linked.broken.values()))
+    return Built(linked.library, found.kernels, linked.compiled, findings)
 
 
 def build_shared(tree: Tree, recipe: Recipe, cache: Path) -> None:
@@ -90,11 +115,12 @@ def build_shared(tree: Tree, recipe: Recipe, cache: Path) -> None:
 
 @dataclass(frozen=True)
 class _LinkedLibrary:
-    """A library, all the host files that are in it, and what was compiled just now."""
+    """A library, all the host files that are in it, what was compiled just now, and the files that do not compile."""
 
     library: Path
     files: tuple[str, ...]
     compiled: tuple[str, ...]
+    broken: Mapping[str, PorterError]
 
 
 def _build_shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _LinkedLibrary:
@@ -104,52 +130,47 @@ def _build_shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _Li
 
 
 def _check_bystanders(
-    tree: Tree, files: Sequence[str], found: registration.Registration, recipe: Recipe, cache: Path
-) -> None:
-    """Raises PTR426 for other host code that no longer compiles because of a plan, or calls what the plan removes."""
-    others = find_bystanders(tree, files)
-    made, broken = _compile_each(tree, others, found.include, recipe, cache)
+    tree: Tree, linked: _LinkedLibrary, found: registration.Registration, recipe: Recipe, cache: Path
+) -> Mapping[str, PorterError]:
+    """The files beside a library that compile neither with a plan nor without it, and that it does not edit.
+
+    Raises PTR426 for other host code that no longer compiles because of the plan, or calls what the plan removes, and
+    PTR166 for a file that the plan edits and that did not compile before.
+    """
+    others = [path for path in find_bystanders(tree, linked.files) if path not in linked.broken]
+    nothing = registration.Registration((), found.include, (), ())
+    compiled, errors = _compile_each(tree, others, nothing, recipe, cache)
+    broken = {**linked.broken, **errors}
     if broken:
         before = materialise(tree.checkout, {}, cache, tree.earlier)
         flags = tuple(flag.replace(str(tree.root), str(before.root)) for flag in recipe.flags)
-        include = cache / "generated" / digest(before.root.name) / "include"
-        _, old = _compile_each(before, filter(tree.in_checkout, broken), include, replace(recipe, flags=flags), cache)
-        for path in broken.keys() - old.keys():
-            raise _break_error(broken[path].what, broken[path].place)
+        nothing = registration.Registration((), cache / "generated" / digest(before.root.name) / "include", (), ())
+        there = list(filter(tree.in_checkout, broken))
+        _, old = _compile_each(before, there, nothing, replace(recipe, flags=flags), cache)
+        if breaks := [error for path, error in broken.items() if path not in old]:
+            error = join_errors(breaks)
+            raise _break_error(error.what, error.place)
+        _require(broken, tree.texts, _EDITED)
     try:
-        _library(made, recipe, cache)
+        _library([path for path, _ in compiled.values()], recipe, cache)
     except Undefined as missing:
         gone = find_gone(tree)
-        lost = [each.name for each in missing.symbols if not gone.isdisjoint(re.findall(r"\w+", each.name))]
+        lost = [symbol.name for symbol in missing.symbols if not gone.isdisjoint(re.findall(r"\w+", symbol.name))]
         if lost:
             raise _break_error(f"nothing defines {'; '.join(lost[:5])}", None) from missing
-
-
-def _compile_each(
-    tree: Tree, files: Iterable[str], include: Path, recipe: Recipe, cache: Path
-) -> tuple[list[Path], dict[str, PorterError]]:
-    """The objects of those files that compile, and the errors of the others."""
-    found = registration.Registration((), include, (), ())
-    left, made, broken = [], [], {}
-    for path in files:  # before any is compiled: what one is compiled with does not depend on which others are
-        try:
-            _write_headers(tree, [path], found)
-            left.append(path)
-        except PorterError as error:
-            broken[path] = error
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        started = {path: pool.submit(_objects, tree, [path], found, recipe, cache) for path in left}
-        for path, compiling in started.items():
-            try:
-                made += [each for each, _ in compiling.result().values()]
-            except PorterError as error:
-                broken[path] = error
-    return made, broken
+    return broken
 
 
 def _break_error(what: str, place: Place | None) -> PorterError:
     hint = "Change the code there too, or keep what it uses."
     return PorterError("PTR426", f"the port breaks other host code: {what}", place, hint)
+
+
+def _require(broken: Mapping[str, PorterError], required: Collection[str], hint: str = "") -> None:
+    """Raises what is wrong with files that have to compile."""
+    if errors := [error for path, error in broken.items() if path in required]:
+        error = join_errors(errors)
+        raise PorterError(error.code, error.what, error.place, hint or error.hint)
 
 
 def _link_library(
@@ -159,27 +180,39 @@ def _link_library(
     recipe: Recipe,
     cache: Path,
     missing_ok: bool = False,
+    required: Collection[str] = (),
+    known_broken: Mapping[str, PorterError] = MappingProxyType({}),
 ) -> _LinkedLibrary:
-    """The library of some host files and the registrations, with every other file that defines what they use."""
-    files = [*sources.add_called_files(tree, files)]
+    """The library of some host files and the registrations, with every other file that defines what they use.
+
+    Files that are `required`, that a plan edits or that define what is used have to compile; others are left out if
+    they do not, as those `known_broken` are.
+    """
+    files, broken = [*sources.add_called_files(tree, files)], dict(known_broken)
     compiled: list[str] = []
     while True:
-        made = _compile_files(tree, files, found, recipe, cache)
-        compiled += [name for name, (_, fresh) in made.items() if fresh]
-        objects_made = [path for path, _ in made.values()]
+        tried = [path for path in files if path not in broken]
+        built, errors = _compile_each(tree, tried, found, recipe, cache)
+        _require(errors, {*required, *(source.name for source in found.sources)})
+        _require(errors, tree.texts, _EDITED)
+        broken |= errors
+        compiled += [name for name, (_, fresh) in built.items() if fresh]
+        objects_made = [path for path, _ in built.values()]
+        in_library = tuple(path for path in tried if path not in errors)
         try:
-            return _LinkedLibrary(_library(objects_made, recipe, cache), tuple(files), tuple(compiled))
+            return _LinkedLibrary(_library(objects_made, recipe, cache), in_library, tuple(compiled), broken)
         except Undefined as missing:
             names = [symbol.name for symbol in missing.symbols]
-            more = [path for path in sources.find_defining_files(tree, names) if path not in files]
+            more = [path for path in sources.find_defining_files(tree, names) if path not in (*files, *broken)]
             files += more
             if not more:
+                _require(broken, sources.find_mentioning(tree, broken, names, defined=missing_ok))
                 if not missing_ok or not all(symbol.is_function for symbol in missing.symbols):
                     new = find_new_runtime(tree, missing.symbols, recipe)
                     raise new or _link_error(missing, found.kernels) from missing
                 throwing = _compile_missing(missing, recipe, cache)
                 library = _library([*objects_made, throwing], recipe, cache)
-                return _LinkedLibrary(library, tuple(files), tuple(compiled))
+                return _LinkedLibrary(library, in_library, tuple(compiled), broken)
 
 
 def _compile_missing(missing: Undefined, recipe: Recipe, cache: Path) -> Path:
@@ -197,12 +230,25 @@ class Undefined(Exception):
         self.symbols = find_missing(message)
 
 
-def _compile_files(
+def _compile_each(
     tree: Tree, files: Sequence[str], found: registration.Registration, recipe: Recipe, cache: Path
-) -> dict[str, tuple[Path, bool]]:
-    """The objects of some host files and of the registrations, after the headers that they include are written."""
-    _write_headers(tree, files, found)
-    return _objects(tree, files, found, recipe, cache)
+) -> tuple[dict[str, tuple[Path, bool]], dict[str, PorterError]]:
+    """The objects of those files and registrations that compile, and the errors of the others, by name.
+
+    All headers are written before any file is compiled: what one is compiled with does not depend on the others.
+    """
+    broken: dict[str, PorterError] = {}
+    try:
+        _write_headers(tree, files, found)
+    except PorterError:
+        for path in files:
+            try:
+                _write_headers(tree, [path], found)
+            except PorterError as error:
+                broken[path] = error
+        _write_headers(tree, [], found)
+    made, errors = _objects(tree, [path for path in files if path not in broken], found, recipe, cache)
+    return made, {**broken, **errors}
 
 
 def _write_headers(tree: Tree, files: Sequence[str], found: registration.Registration) -> None:
@@ -214,22 +260,24 @@ def _write_headers(tree: Tree, files: Sequence[str], found: registration.Registr
 
 def _objects(
     tree: Tree, files: Sequence[str], found: registration.Registration, recipe: Recipe, cache: Path
-) -> dict[str, tuple[Path, bool]]:
-    """The objects of the fork's files and of the registrations by name, and whether each was compiled just now."""
+) -> tuple[dict[str, tuple[Path, bool]], dict[str, PorterError]]:
+    """The objects of the fork's files and of the registrations by name, and whether each was compiled just now; and
+    the errors of those that do not compile.
+    """
     roots = {"include": found.include, "headers": tree.root / ATEN_ROOT, "tree": tree.root}
     named = {**{f: tree.root / f for f in files}, **{s.name: s for s in found.sources}}
     objects_by_name: dict[str, tuple[Path, bool]] = {}
-    errors: list[PorterError] = []
+    errors: dict[str, PorterError] = {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         started = {name: pool.submit(_object, path, name, roots, recipe, cache) for name, path in named.items()}
         for name, compiling in started.items():
             try:
                 objects_by_name[name] = compiling.result()
             except PorterError as error:
-                errors.append(error)
-    if errors:
-        raise join_errors(errors)
-    return objects_by_name
+                if error.code != DOES_NOT_COMPILE:  # a full disk says nothing of a file
+                    raise
+                errors[name] = error
+    return objects_by_name, errors
 
 
 def join_errors(errors: Sequence[PorterError]) -> PorterError:

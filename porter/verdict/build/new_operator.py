@@ -38,7 +38,7 @@ def build_new_operator(
     made = (put_if_changed(found.sources[0].parent / name, text) for name, text in more.items())
     found = replace(found, sources=(*found.sources, *made))
     needed = dict.fromkeys((*sources.library_files(tree), *files))
-    return libraries.link(tree, needed, found, recipe, cache)
+    return libraries.link(tree, needed, found, recipe, cache, required=files)
 
 
 def _generate(yaml_text: str, op: str, out: Path) -> Registration:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from porter.aten.names import parse_base_name
 from porter.core.errors import Place, PorterError
-from porter.core.layout import MPS, OPERATIONS
+from porter.core.layout import MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build.registration import Kernel, packaged_yaml, rows
 from porter.verdict.build.tree import Tree
 
@@ -18,6 +18,10 @@ _FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
 _CALL = re.compile(r"\b(\w+)\(")
 # A function begins at the margin; what it is called stands before the first bracket of its line.
 _DEFINED = re.compile(r"^(?![ \t/#])[^\n(]*?\b(\w+)\([^;{}]*\)[^;{}()]*\{", re.M)
+# What is defined at the margin: a function, or what a macro is given first, as TORCH_IMPL_FUNC is.
+_AT_MARGIN = re.compile(r"^[A-Z][A-Z0-9_]+\(\s*(\w+)|^(?![ \t/#])[^\n(;]*?\b(\w+)\((?:[^;{}]*\)[^;{}()]*\{)", re.M)
+_DISPATCHED = re.compile(r"^ +[\w, ]*\bMPS\b[\w, ]*: (\w+)", re.M)
+_WORD = re.compile(r"\w+")
 _EXEC = re.compile(r'\bexec_\w+\([^,()]+,\s*"(\w+)"')
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
 
@@ -40,6 +44,42 @@ def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str])
                 )
             words.add(name)
     return tuple(_find_mentions(tree, words))
+
+
+def find_registering(tree: Tree, stubs: Iterable[str]) -> tuple[str, ...]:
+    """The operation files that register one of the stubs: no linker notices if one of them is left out."""
+    words = sorted({word for stub in stubs for word in (stub, stub.removesuffix("_stub"))})
+    if not words:
+        return ()
+    registered = re.compile(rf"^[ \t]*REGISTER\w*\([^;\n]*\b(?:{'|'.join(map(re.escape, words))})\b", re.M)
+    return tuple(path for path in tree.files(OPERATIONS, ".mm", ".cpp") if registered.search(tree.read(path)))
+
+
+def find_mentioning(tree: Tree, files: Iterable[str], symbols: Iterable[str], defined: bool) -> tuple[str, ...]:
+    """Those of the files whose text has the name of one of these demangled symbols, or that define it."""
+    names = {name for symbol in symbols for name in _list_symbol_names(symbol)}
+    list_names = list_defined if defined else _list_words
+    return tuple(path for path in files if not names.isdisjoint(list_names(path, tree.read(path))))
+
+
+def _list_words(_path: str, text: str) -> list[str]:
+    return _WORD.findall(text)
+
+
+def _list_symbol_names(symbol: str) -> Iterator[str]:
+    """The name of a function or a variable, and for a member that of its class, as kernels with a structure have it."""
+    *_, owner, name = ("", *_WORD.findall(symbol.partition("(")[0]))
+    yield name
+    if name == "impl":
+        yield owner.removeprefix("structured_")
+
+
+def list_defined(path: str, text: str) -> Iterator[str]:
+    """The functions that a text of the fork defines at the margin, or dispatches to if it is the rows'."""
+    if path == NATIVE_FUNCTIONS:
+        yield from _DISPATCHED.findall(text)
+    elif path.startswith(f"{MPS}/") and path.endswith((".mm", ".cpp", ".h")):
+        yield from (named or function for named, function in _AT_MARGIN.findall(text))
 
 
 def library_files(tree: Tree) -> tuple[str, ...]:

@@ -125,6 +125,8 @@ Options:
                               races, bounds, all or none.
   --large                     Also test tensors whose offsets pass 32 bits,
                               without the memory.
+  --strict                    Also fail for faults of the fork that the port
+                              does not touch.
   --thorough / --no-thorough  Also run the variations of samples that take
                               longer. Default: only where one operator is
                               written.

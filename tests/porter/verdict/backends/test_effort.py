@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
+from porter.core.errors import PorterError
 from porter.verdict.backends import host
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import ARITHMETICS, DEFAULT, FUSED, VerifyTarget
@@ -23,9 +24,10 @@ def levels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def load(
         _library: Path, _fork: Path, prefixes: list[str], _arithmetic: str, _checked: bool, _checks: object, level: str
-    ) -> None:
+    ) -> dict[Path, PorterError]:
         assert prefixes == ["exp_"]
         found.append(level)
+        return {}
 
     monkeypatch.setattr(host, "load", load)
     monkeypatch.setattr("porter.verdict.build.switches.register", lambda _library, _base: None)

@@ -113,10 +113,11 @@ def test_files_that_fail_too_are_named(tmp_path: Path, recipe: Recipe) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("int x = 1;\n" if "Right" in path else "int x = 1;\nint y = z;\n")
     tree, nothing = Tree(tmp_path, tmp_path, {}), Registration((), tmp_path / "include", (), ())
-    with pytest.raises(PorterError) as refused:
-        build._objects(tree, files, nothing, recipe, tmp_path)
-    assert refused.value.place == Place(files[1], 2)
-    assert refused.value.what.endswith(f"identifier 'z'\nother files fail too: {files[2]}:2")
+    made, errors = build._objects(tree, files, nothing, recipe, tmp_path)
+    assert [*made] == files[:1] and [*errors] == files[1:]
+    joined = build.join_errors([*errors.values()])
+    assert joined.place == Place(files[1], 2)
+    assert joined.what.endswith(f"identifier 'z'\nother files fail too: {files[2]}:2")
 
 
 def test_what_does_not_compile_is_compiled_again_only_when_what_it_read_changes(
@@ -186,9 +187,9 @@ def test_every_header_is_written_before_the_first_file_is_compiled(
 ) -> None:
     written: set[str] = set()
 
-    def compiling(_tree: object, _files: object, found: Registration, *_: object) -> dict[str, tuple[Path, bool]]:
+    def compiling(_tree: object, _files: object, found: Registration, *_: object) -> tuple[dict[str, object], object]:
         written.update(path.name for path in (found.include / "ATen" / "ops").iterdir())
-        return {}
+        return {}, {}
 
     monkeypatch.setattr(build, "_objects", compiling)
     monkeypatch.setattr(build, "_library", lambda *_: tmp_path / "library.so")
@@ -198,28 +199,40 @@ def test_every_header_is_written_before_the_first_file_is_compiled(
     assert {"copysign_native.h", "as_strided_native.h"} <= written
 
 
-def test_bystanders_compile_side_by_side_with_the_headers_of_all(
+def test_files_compile_side_by_side_with_the_headers_of_all(
     tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, both = ("one.mm", "two.mm", "wrong.mm"), Barrier(2)
+    files, both = ("one.mm", "two.mm", "odd.mm", "wrong.mm"), Barrier(2)
     steps: list[str] = []
 
     def write_headers(_tree: object, paths: Sequence[str], _found: object) -> None:
-        steps.append(f"headers of {paths[0]}")
+        if "odd.mm" in paths:
+            raise PorterError("PTR160", "it includes the header of an unknown operator")
+        steps.append(f"headers of {', '.join(paths)}")
 
-    def compile_objects(_tree: object, paths: Sequence[str], *_: object) -> dict[str, tuple[Path, bool]]:
+    def compile_object(_path: object, name: str, *_: object) -> tuple[Path, bool]:
         steps.append("compilation")
-        if paths[0] == "wrong.mm":
+        if name == "wrong.mm":
             raise PorterError("PTR166", "it does not compile")
         both.wait(20)
-        return {paths[0]: (Path(paths[0]).with_suffix(".o"), True)}
+        return Path(name).with_suffix(".o"), True
 
     monkeypatch.setattr(build, "_write_headers", write_headers)
-    monkeypatch.setattr(build, "_objects", compile_objects)
+    monkeypatch.setattr(build, "_object", compile_object)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    made, broken = build._compile_each(Tree(tmp_path, tmp_path, {}), files, tmp_path, recipe, tmp_path)
-    assert made == [Path("one.o"), Path("two.o")] and [*broken] == ["wrong.mm"]
-    assert steps == [*(f"headers of {path}" for path in files), *["compilation"] * 3]
+    nothing = Registration((), tmp_path, (), ())
+    made, broken = build._compile_each(Tree(tmp_path, tmp_path, {}), files, nothing, recipe, tmp_path)
+    assert [*made] == ["one.mm", "two.mm"] and [*broken] == ["odd.mm", "wrong.mm"]
+    assert steps == [*(f"headers of {path}" for path in ("one.mm", "two.mm", "wrong.mm", "")), *["compilation"] * 3]
+
+
+def test_a_full_disk_is_no_fault_of_a_file(tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile_object(*_: object) -> None:
+        raise PorterError("PTR182", "the system refused")
+
+    monkeypatch.setattr(build, "_object", compile_object)
+    with pytest.raises(PorterError, match="PTR182"):
+        build._objects(Tree(tmp_path, tmp_path, {}), ["one.mm"], Registration((), tmp_path, (), ()), recipe, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["objects/*/*.o", "objects/*/*.json", "libraries/*.so"])
@@ -247,7 +260,7 @@ extern "C" int breaks() { try { return at::gone_out_mps(1); } catch (const std::
 
 def link(tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch, text: str, missing_ok: bool) -> Path:
     made, _ = build._object(source(tmp_path, text), NAME, roots(tmp_path), recipe, tmp_path)
-    monkeypatch.setattr(build, "_objects", lambda *_: {NAME: (made, True)})
+    monkeypatch.setattr(build, "_objects", lambda *_: ({NAME: (made, True)}, {}))
     tree = materialise(EMBEDDED_FORK, {}, tmp_path)
     return build._link_library(
         tree, (), Registration((), tmp_path / "headers", (), ()), recipe, tmp_path, missing_ok

@@ -1,0 +1,27 @@
+"""Faults of a fork that a port does not touch: a verdict says them, and fails for none of them unless it is strict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from porter.core.errors import PorterError
+from porter.verdict.result import Failure, ForkFinding, Verdict
+
+STEP = "fork"
+
+
+def finding_of_error(error: PorterError) -> ForkFinding:
+    """The finding that an error of the fork's own code is."""
+    return ForkFinding(f"{error.code} {error.what}", str(error.place or ""))
+
+
+def add_findings(verdict: Verdict, findings: Iterable[ForkFinding]) -> Verdict:
+    """The verdict with more findings about the fork, each once."""
+    return replace(verdict, fork_findings=tuple(dict.fromkeys((*verdict.fork_findings, *findings))))
+
+
+def fail_for_findings(verdict: Verdict) -> Verdict:
+    """A strict verdict: each fault of the fork that it found is a failure."""
+    failures = tuple(Failure(STEP, finding.what, place=finding.place) for finding in verdict.fork_findings)
+    return replace(verdict, failed=verdict.failed + len(failures), failures=(*verdict.failures, *failures))
