@@ -32,9 +32,10 @@ from porter.verdict.build.kernel_names import (
     match_pair,
 )
 from porter.verdict.build.literals import largest_count, literals
+from porter.verdict.build.siblings import find_siblings
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, name_in_fork, raising_porter_errors
-from porter.verdict.fork_findings import add_findings
+from porter.verdict.fork_findings import add_findings, place_findings
 from porter.verdict.messages import VerdictAnswer
 from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, Verdict, VerifyTarget
 from porter.verdict.suite.selection import Selection
@@ -306,8 +307,19 @@ def _build_and_test(
         findings = host.load_built(library, fork, tree, target, options.arithmetic, options.checked)
     else:
         findings = backend.load_operator(tree, target, options.arithmetic, options.checked)
+    if backend.RUNS_HOST_CODE:
+        context = replace(context, siblings=find_siblings(tree, target))
     answer = _run_tests(tree, context, target, options, progress, started)
-    return replace(answer, verdict=add_findings(answer.verdict, findings))
+    if options.backend == HOST:
+        findings = (*findings, *host.list_short_arguments())
+    placed = place_findings(answer.verdict, _find_row(tree, target))
+    return replace(answer, verdict=add_findings(placed, findings))
+
+
+def _find_row(tree: Tree, target: VerifyTarget) -> str:
+    """The place of the first row under test; that of all rows where none is known."""
+    rows = [row for name, row in _read_rows(tree.read(NATIVE_FUNCTIONS), target).items() if name in target.rows]
+    return f"{NATIVE_FUNCTIONS}:{rows[0].line}" if rows else NATIVE_FUNCTIONS
 
 
 def _require_selection(context: Context, expr: str | None) -> None:

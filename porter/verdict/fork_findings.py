@@ -21,6 +21,12 @@ def add_findings(verdict: Verdict, findings: Iterable[ForkFinding]) -> Verdict:
     return replace(verdict, fork_findings=tuple(dict.fromkeys((*verdict.fork_findings, *findings))))
 
 
+def place_findings(verdict: Verdict, place: str) -> Verdict:
+    """The verdict whose findings that name no place are at this one."""
+    findings = (replace(finding, place=finding.place or place) for finding in verdict.fork_findings)
+    return replace(verdict, fork_findings=tuple(dict.fromkeys(findings)))
+
+
 def fail_for_findings(verdict: Verdict) -> Verdict:
     """A strict verdict: each fault of the fork that it found is a failure."""
     failures = tuple(Failure(STEP, finding.what, place=finding.place) for finding in verdict.fork_findings)

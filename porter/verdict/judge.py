@@ -69,6 +69,7 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
         failures=tuple(failures),
         notes=tuple(f"{o.test}: {o.reason}" for o in outcomes if o.status == "xpassed"),
         skips=_count_skips(outcomes),
+        fork_findings=tuple(dict.fromkeys(finding for o in outcomes for finding in o.fork_findings)),
     )
 
 

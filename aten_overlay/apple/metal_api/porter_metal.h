@@ -49,6 +49,15 @@ void porter_run_encoded(void* buffer);
 /* The same for C: nonzero after porter_set_error(). */
 int porter_finish_encoded(void* buffer);
 
+/* Asks whether a launch may go on for whose kernel fewer bytes are bound than a constant argument takes: nonzero if so.
+ * The rest is then bytes 0xa5. `function` is the name, as C++ spells it, of the innermost function that launches the
+ * kernel and that its library exports; empty if there is none below code of other libraries. */
+typedef int (*porter_allow_short)(
+    const char* kernel, const char* argument, uint32_t index, uint32_t takes, size_t bound, const char* function);
+
+/* Who is asked from now on; without one, Metal's API validation refuses each such launch. */
+void porter_set_short(porter_allow_short allow);
+
 /* Launches since the start: lines of "host_name count". Returns the size that the whole text needs. */
 size_t porter_kernel_calls(char* text, size_t size);
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import Recorder
     from aten_overlay.device.frameworks import LoadedFrameworks
     from aten_overlay.device.state import Device
+    from porter.verdict.short_arguments import ShortArguments
 
 NAME = HOST
 ON_HARDWARE = False
@@ -51,6 +52,7 @@ FULL = "-O2"
 PART_SIZE = 16
 
 _started: list[tuple[Device, LoadedFrameworks]] = []
+_short: list[ShortArguments] = []
 
 
 def available() -> bool:
@@ -195,7 +197,23 @@ def _load_tested(
     prefixes = [f"{functor}_" for functor in target.kernels]
     optimization = FULL if checked or arithmetic == FUSED else QUICK
     broken = load(library, fork, prefixes, arithmetic, checked, find_checks(checked), optimization)
+    watch_arguments(tree)
     return find_kernel_faults(tree, broken, prefixes, arithmetic)
+
+
+def watch_arguments(tree: Tree) -> None:
+    """From now on launches go on where all that host code binds too little is padding that a tree's plan lets lack."""
+    from aten_overlay.metal.build import Options
+    from porter.verdict.short_arguments import ShortArguments
+
+    if _started:
+        _short.append(ShortArguments(tree, Options(metal_include(tree.root))))
+        _short[-1].install(_started[0][1].library)
+
+
+def list_short_arguments() -> tuple[ForkFinding, ...]:
+    """What launches have gone on with since the operator was loaded."""
+    return _short[-1].list_findings() if _short else ()
 
 
 def find_kernel_faults(

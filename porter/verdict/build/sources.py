@@ -82,6 +82,22 @@ def list_defined(path: str, text: str) -> Iterator[str]:
         yield from (named or function for named, function in _AT_MARGIN.findall(text))
 
 
+def find_definitions(tree: Tree, name: str, before: bool = False) -> list[tuple[str, int, str]]:
+    """The host functions of this name that begin at the margin: the file, the line, and the text to the closing brace.
+
+    As they were `before` the plan, if asked.
+    """
+    if not name:
+        return []
+    start = re.compile(rf"^(?![ \t/#])[^\n(;]*\b{re.escape(name)}\([^;{{}}]*\)[^;{{}}]*\{{.*?^\}}", re.M | re.S)
+    definitions = []
+    for path in (*tree.files(MPS, ".mm", ".cpp"), *tree.files(OPERATIONS, ".mm", ".cpp")):
+        if not before or tree.in_checkout(path):
+            text = tree.before(path) if before else tree.read(path)
+            definitions += [(path, text.count("\n", 0, match.start()) + 1, match[0]) for match in start.finditer(text)]
+    return definitions
+
+
 def library_files(tree: Tree) -> tuple[str, ...]:
     """The host files that every native operator uses: those directly in `native/mps`."""
     return tuple(tree.files(MPS, ".mm"))

@@ -25,13 +25,14 @@ from torch.testing._internal.common_utils import TestCase
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.result import Finding
-from porter.verdict.suite import bounds, compare, composed, counters, execution, layouts, results, samples, ties
+from porter.verdict.result import Finding, ForkFinding
+from porter.verdict.suite import bounds, compare, composed, counters, cuts, execution, layouts, results, samples, ties
 from porter.verdict.suite.arguments import Varied, keep_refused
 from porter.verdict.suite.opinfos import OpInfos, dtype_name
 from porter.verdict.suite.refusals import REFUSALS, is_raised_by_torch
 
 Same = Callable[..., None]  # as `Consistency.same`
+MOST_ASKED = 8  # samples of a test
 MOST_WITH_NEIGHBORS = 1 << 15  # elements of results
 _OTHER_DEVICE = "Expected all tensors to be on the same device"
 
@@ -57,6 +58,7 @@ class Consistency(TestCase):
 
     opinfos: OpInfos
     noted = 0
+    asked_memory = 0
 
     @contextmanager
     def count_calls(self, dtype: torch.dtype, op: OpInfo, slopes: bool = False) -> Iterator[None]:
@@ -190,6 +192,7 @@ class Consistency(TestCase):
         except AssertionError:
             dense = self.dense_result(op, dtype, before, want)
             if dense is None:
+                self.require_own_memory(op, before)
                 raise
             same(op, dtype, sample, got, dense, label)
         held, started = pytree.tree_leaves(given), pytree.tree_leaves(((before.input, *before.args), before.kwargs))
@@ -200,6 +203,18 @@ class Consistency(TestCase):
                 same(op, dtype, before, held[i], theirs, f"{label}argument {i}: ", exact)
             if samples.has_written_beside(started[i], held[i]):
                 self.fail(f"{label}argument {i}: wrote outside of it, in the same memory\n{summary(sample)}")
+
+    def require_own_memory(self, op: OpInfo, sample: SampleInput) -> None:
+        """Raises Refused for a sample on which the CPU reaches beyond its operands: a finding about the fork.
+
+        Of the first few samples of a test that differ: to ask takes a process.
+        """
+        record = results.get_record(self._testMethodName)
+        self.asked_memory += 1
+        if self.asked_memory <= MOST_ASKED and cuts.reaches_beyond(op, sample):
+            what = f"the CPU reaches beyond the operands of {op.name}, so that its results say nothing"
+            record.fork_findings.append(ForkFinding(what))
+            raise Refused(f"{what}\n{summary(sample)}")
 
     def write_argument(self, op: Callable[..., Any], sample: SampleInput, at: int) -> Any:
         """What the CPU writes to an argument, by its place among all leaves of the arguments."""

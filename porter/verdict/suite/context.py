@@ -13,6 +13,8 @@ from porter.aten.names import parse_base_name
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
 
+    from porter.verdict.build.siblings import Siblings
+
 
 @dataclass(frozen=True)
 class Context:
@@ -33,7 +35,8 @@ class Context:
     their tensors, as others do not. `has_before` says that the fork as it was can be asked about
     a test that only upstream's own comparison fails. A `thorough` run has the variations that cost more, too.
     `expression` selects tests, as pytest's -k does: samples of others need not be made.
-    `adding` are those kernels under test that add to floating-point numbers atomically.
+    `adding` are those kernels under test that add to floating-point numbers atomically. `siblings` are the fork's
+    natives of the same kind, if it has any.
     """
 
     bases: tuple[str, ...] = ()
@@ -58,6 +61,7 @@ class Context:
     thorough: bool = False
     expression: str = ""
     adding: tuple[str, ...] = ()
+    siblings: Siblings | None = None
 
     def owner(self, host_name: str) -> str:
         """The functor a host_name belongs to: `div_floor` for `div_floor_dense_float_float`, `""` if none."""

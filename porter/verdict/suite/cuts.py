@@ -77,17 +77,34 @@ def stay_inside(op: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        outcomes = []
-        for margins in (Margins(), Margins(plain=True)):
-            placed = pytree.tree_map_only(torch.Tensor, margins.place, (args, kwargs))
-            outcomes.append((op(*placed[0], **placed[1]), placed))
-            if not margins.are_intact():
-                raise ValueError("reaches beyond its operands")
-        if not _are_equal(*outcomes):
+        outcomes = [_run_within(op, margins, args, kwargs) for margins in (Margins(), Margins(plain=True))]
+        if any(outcome is None for outcome in outcomes) or not _are_equal(*outcomes):
             raise ValueError("reaches beyond its operands")
         return outcomes[0][0]
 
     return call
+
+
+def reaches_beyond(op: Callable[..., Any], sample: SampleInput) -> bool:
+    """Whether the CPU reaches beyond the operands of a sample, asked in a child process: its results are those of no
+    call. What differs from run to run for the same memory beyond the operands does not tell.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> None:
+        every = (Margins(), Margins(plain=True), Margins())
+        outcomes = [_run_within(op, margins, args, kwargs) for margins in every]
+        is_inside = all(outcome is not None for outcome in outcomes)
+        if is_inside and (_are_equal(*outcomes[:2]) or not _are_equal(*outcomes[::2])):
+            raise ValueError("stays within its operands, as far as can be told")
+
+    return any(True for _ in keep_computed(call, [("", sample)]))
+
+
+def _run_within(op: Callable[..., Any], margins: Margins, args: Any, kwargs: Any) -> Any:
+    """What an operator returns, and its operands after that; None if it wrote beyond them."""
+    placed = pytree.tree_map_only(torch.Tensor, margins.place, (args, kwargs))
+    result = op(*placed[0], **placed[1])
+    return (result, placed) if margins.are_intact() else None
 
 
 def _are_equal(one: Any, other: Any) -> bool:

@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from porter.verdict.result import Finding
+from porter.verdict.result import Finding, ForkFinding
 
 
 @dataclass
 class Record:
     """One test: its calls of the kernels under test, everything that ran, its accuracy if it measured any, and what it
-    found wrong if it tells that apart. `notes` are no failures.
+    found wrong if it tells that apart. `notes` are no failures, nor are `fork_findings`.
     """
 
     calls: int = 0
@@ -23,6 +23,7 @@ class Record:
     worst: str = ""
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    fork_findings: list[ForkFinding] = field(default_factory=list)
 
 
 _TREE = re.compile(r"/[^\s\"']*/trees/[0-9a-f]+/")  # a file's path in the tree that it was compiled in

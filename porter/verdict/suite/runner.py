@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from porter.core.progress import Progress, ignore
-from porter.verdict.result import Finding
+from porter.verdict.result import Finding, ForkFinding
 from porter.verdict.suite import results
 from porter.verdict.suite.context import Context, set_context
 
@@ -32,7 +32,8 @@ class Outcome:
 
     `dtype` is a torch name (`""` for tests without one), `calls` the calls of kernels under test, `max_ulp` and
     `cpu_ulp` the largest errors against float64, where measured, of the kernel and of ATen's CPU kernel. `findings` are
-    all that a test found wrong that failed, expected or not.
+    all that a test found wrong that failed, expected or not; `fork_findings` are faults of what the port does not
+    touch.
     """
 
     test: str
@@ -45,6 +46,7 @@ class Outcome:
     cpu_ulp: float | None = None
     worst: str = ""
     findings: tuple[Finding, ...] = ()
+    fork_findings: tuple[ForkFinding, ...] = ()
 
 
 def run(
@@ -219,6 +221,7 @@ class _Result(unittest.TestResult):
                 cpu_ulp=record.cpu_ulp,
                 worst=record.worst,
                 findings=_findings(record, reason) if status in ("failed", "xfailed") else (),
+                fork_findings=tuple(record.fork_findings),
             )
         )
 

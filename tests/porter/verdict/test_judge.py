@@ -112,7 +112,7 @@ def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -
     values = json.loads(json.dumps(verdict_object(judge.judge("atan2", OUTCOMES, 1.25))))
     assert_expected_inline(
         " ".join(values),
-        """ok op backend arithmetic passed failed skipped kernel_calls max_ulp seconds dtypes failures notes old_path failed_before beside skips where""",
+        """ok op backend arithmetic passed failed skipped kernel_calls max_ulp seconds dtypes failures notes old_path failed_before beside skips fork_findings where""",
     )
     assert (values["ok"], values["where"], values["old_path"]) == (False, "host", None)
     assert list(values["dtypes"]) == ["float32", "int64", "int32"]

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
+from porter.verdict.suite import results
 from porter.verdict.suite.arguments import keep_computed
-from porter.verdict.suite.cuts import cut_operands, list_expanded, stay_inside
+from porter.verdict.suite.consistency import Consistency, Refused
+from porter.verdict.suite.cuts import cut_operands, list_expanded, reaches_beyond, stay_inside
 
 INDEX = torch.tensor([[0, 1, 0], [1, 0, 1]])
 
@@ -117,3 +119,33 @@ def test_a_running_mean_that_is_cut_is_no_sample_of_a_normalization() -> None:
     sample = make(torch.randn(4, 5, 3), torch.zeros(5), torch.ones(5))
     labels = [label for label, _ in keep_computed(stay_inside(normalize), cut_operands(sample))]
     assert not [label for label in labels if not label.startswith("tensor 0")]
+
+
+class _Scattered:
+    """An operator whose kernel on the CPU goes by the size of its first operand."""
+
+    name = "scattered"
+
+    def __call__(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return x + other.as_strided(x.shape, x.stride())
+
+
+def test_results_of_what_reaches_beyond_its_operands_are_told_from_random_ones() -> None:
+    whole, buffer = torch.ones(3), torch.ones(3)
+    assert reaches_beyond(_Scattered(), make(whole, buffer[:2]))
+    assert not reaches_beyond(_Scattered(), make(whole, whole))
+    assert not reaches_beyond(lambda x: torch.rand_like(x), make(whole))
+    assert not reaches_beyond(lambda x: x.sum(dim=7), make(whole))  # the CPU refuses it
+
+
+def test_a_sample_on_which_the_cpu_reaches_beyond_is_a_finding() -> None:
+    operator, name = _Scattered(), "assertTrue"
+    test = Consistency(name)  # type: ignore[no-untyped-call]
+    results.records.pop(name, None)
+    test.require_own_memory(operator, make(torch.ones(3), torch.ones(3)))  # type: ignore[arg-type]
+    assert not results.get_record(name).fork_findings
+    with pytest.raises(Refused, match="reaches beyond the operands of scattered"):
+        test.require_own_memory(operator, make(torch.ones(3), torch.ones(3)[:2]))  # type: ignore[arg-type]
+    [finding] = results.get_record(name).fork_findings
+    assert finding.what == "the CPU reaches beyond the operands of scattered, so that its results say nothing"
+    results.records.pop(name)
