@@ -205,10 +205,13 @@ def shorten_rows(op: OpInfo, sample: SampleInput) -> SampleInput | None:
 
 
 def _list_shorter(shape: Sequence[int], sizes: Mapping[int, int]) -> Iterator[dict[int, int]]:
-    """Sizes of the dimensions that are not long: a few elements of each, as they are behind the second, or one."""
+    """Sizes of the dimensions that are not long: a few elements of each, as they are behind the second, or one.
+
+    Of an image of one column, windows that are padded may have no element at all.
+    """
     rest = [dim for dim in range(len(shape)) if dim not in sizes]
     seen: list[dict[int, int]] = []
-    for most, leading in ((3, 3), (2, 2), (math.inf, math.inf), (math.inf, 1), (1, 1)):
+    for most, leading in ((3, 3), (2, 2), (math.inf, math.inf), (math.inf, 1), (3, 1), (2, 1), (1, 1)):
         found = {dim: int(min(shape[dim], leading if dim < 2 else most)) for dim in rest}
         changed = {dim: size for dim, size in found.items() if size != shape[dim]} | dict(sizes)
         if changed not in seen:

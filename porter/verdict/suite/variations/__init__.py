@@ -35,6 +35,7 @@ VARIATIONS: tuple[Variation, ...] = (
     omitted_arguments.STRUCTURED,
     omitted_arguments.ELEMENTWISE,
     refused_arguments.REFUSED,
+    refused_arguments.REFUSED_NUMBERS,
     unlisted_types.STRUCTURED,
     unlisted_types.ELEMENTWISE,
     wide_sizes.WIDE_SIZES,
@@ -44,4 +45,5 @@ VARIATIONS: tuple[Variation, ...] = (
     combines.IDENTITIES,
     near_powers.NEAR_POWERS,
     far_numbers.FAR_NUMBERS,
+    far_numbers.FAR_SCALARS,
 )

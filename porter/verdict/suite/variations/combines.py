@@ -20,7 +20,7 @@ from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.resizing import count_reduced, lengthen_dimensions, replace_input
 from porter.verdict.suite.samples import copy_sample
-from porter.verdict.suite.variations.choice import choose_samples, varies_in
+from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
 from porter.verdict.suite.variations.variation import Variation
 
 ROW = (1 << 21) + (1 << 15) + 5  # elements: a thread of 1,024 has 32 of each slice, so that there are 65 slices
@@ -132,5 +132,5 @@ def fill(sample: SampleInput) -> Iterator[Varied]:
 
 
 IDENTITY_TYPES = (torch.float32, torch.int64, torch.int32, torch.bool)
-COMBINES = Variation("combines", list_combined)
+COMBINES = Variation("combines", list_combined, dtypes=TYPES)
 IDENTITIES = Variation("identities", list_identities, dtypes=IDENTITY_TYPES)

@@ -14,15 +14,24 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.arguments import Varied, keep_computed, shift_integers, vary_far_numbers
+from porter.verdict.suite.arguments import (
+    Varied,
+    keep_computed,
+    replace_argument,
+    shift_integers,
+    vary_far_numbers,
+)
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.samples import with_edge_values
 from porter.verdict.suite.variations.choice import choose_samples
-from porter.verdict.suite.variations.variation import Variation
+from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 SHIFTS = (2**24, 2**24 + 1, 2**53, 2**53 + 1)  # of two that are one apart, one is odd wherever it is added
 SAMPLES = 3
 PRESENT = 3  # numbers of an index tensor
+SCALARS = (2**24 + 1, -(2**24) - 1, 2**53 + 1)  # of elementwise operators, whose edge values have what is beside them
 _INDICES = (torch.int64, torch.int32)
 
 
@@ -45,4 +54,45 @@ def list_present(sample: SampleInput) -> list[int]:
     return [int(value) for value in values[counts.argsort(descending=True, stable=True)][:PRESENT]]
 
 
+def list_far_scalars(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """A sample of each kind with each of its numbers, or its second operand, a number that no float is; edge values.
+
+    Numbers that a call omits are among them.
+    """
+    context = opinfos.context
+    seen: set[str] = set()
+    for sample in opinfos.pick_kinds(op, dtype):
+        places = list_number_places(op, sample)
+        varied = [
+            (f"with {place}={number}", replace_argument(sample, place, number))
+            for place in places
+            for number in SCALARS
+        ]
+        for label, each in keep_computed(op, [each for each in varied if each[0] not in seen]):
+            seen.add(label)
+            yield label, with_edge_values(each, dtype, context.literals, context.most)
+
+
+def list_number_places(op: OpInfo, sample: SampleInput) -> list[int | str]:
+    """The arguments that take a number: given ones, by position or name, those that a call omits, and a second tensor.
+
+    A whole number, a real one or None stands there, or a tensor of the input's type.
+    """
+    passed = [*enumerate(sample.args), *sample.kwargs.items()]
+    omitted = ((argument.name, argument.values[0]) for argument in list_omitted(op, sample))
+    tensors = [place for place, value in passed if _is_operand(value, sample.input)][:1]
+    return [*(place for place, value in (*passed, *omitted) if value is None or type(value) in (int, float)), *tensors]
+
+
+def _is_operand(value: object, source: torch.Tensor) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == source.dtype
+
+
 FAR_NUMBERS = Variation("far_numbers", list_far_numbers, dtypes=(torch.float32, torch.int64))
+FAR_SCALARS = Variation(
+    "far_scalars",
+    list_far_scalars,
+    operators=Operators.POINTWISE,
+    expectation=Expectation.ELEMENTS,
+    dtypes=(torch.int64,),
+)

@@ -15,7 +15,7 @@ from torch.testing._internal.opinfo.core import OpInfo
 from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import resize_along
-from porter.verdict.suite.variations.choice import choose_samples, varies_in
+from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
 from porter.verdict.suite.variations.variation import Variation
 
 POWERS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -34,4 +34,4 @@ def list_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
                 yield f"{size} along dimension {dim}", resized
 
 
-NEAR_POWERS = Variation("near_powers", list_near_powers)
+NEAR_POWERS = Variation("near_powers", list_near_powers, dtypes=TYPES)

@@ -1,4 +1,5 @@
-"""Calls that the CPU refuses: a number of a list out of bounds, lists and ranks of other lengths, other types.
+"""Calls that the CPU refuses: a number or one of a list out of bounds, lists and ranks of other lengths, other types,
+words that mean nothing.
 
 OpInfo has error inputs of some operators. A check that is lost, such as the one of reflection_pad2d that the padding is
 less than the input, may let a kernel read outside of its tensor.
@@ -10,29 +11,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, keep_refused, replace_argument
+from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 _SAMPLES = 2
 _MOST = 96  # calls tried for each sample
+_NO_WORD = "no such value"
+_REALS = (-1.0, 0.0, 2.0)  # a probability is neither below 0 nor above 1, and a width is positive
 _CPU_ALONE = re.compile(r"not implemented for|not supported on cpu|no kernel|CPU", re.I)  # another device may have it
 
 
-def list_refused(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+def list_refused(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, tensors: bool = True) -> Iterator[Varied]:
     """One call for each argument and each message of the CPU, but for what only the CPU cannot do.
 
-    Labels have what was changed and the message.
+    Labels have what was changed and the message. Without `tensors` these stay as they are: TensorIterator checks those
+    of elementwise operators.
     """
     seen: set[tuple[str, str]] = set()
     for sample in opinfos.pick_samples(op, dtype)[:_SAMPLES]:
-        varied = list(_vary(sample))[:_MOST]
+        varied = [*_vary(sample, tensors), *_vary_omitted(op, sample)][:_MOST]
         for label, each in keep_refused(op, varied):
             why = _ask(op, each)
             key = label.partition("=")[0], re.sub(r"-?\d+", "N", why)
@@ -53,14 +59,22 @@ def _ask(op: OpInfo, sample: SampleInput) -> str:
     return ""
 
 
-def _vary(sample: SampleInput) -> Iterator[Varied]:
+def _vary(sample: SampleInput, tensors: bool) -> Iterator[Varied]:
     sizes = _list_sizes(sample)
     for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
-        for at, told, other in _list_others(value, sizes):
+        for at, told, other in _list_others(value, sizes) if tensors or not isinstance(value, torch.Tensor) else ():
             yield f"with {place}{at}={told}", replace_argument(sample, place, other)
-    if isinstance(sample.input, torch.Tensor):
+    if tensors and isinstance(sample.input, torch.Tensor):
         for _, told, other in _vary_tensor(sample.input):
             yield f"with input={told}", SampleInput(other, args=sample.args, kwargs=sample.kwargs)
+
+
+def _vary_omitted(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
+    """Real numbers and words that the sample omits: whole ones are mostly dimensions, which another test varies."""
+    for argument in list_omitted(op, sample):
+        if argument.values and isinstance(argument.values[0], (float, str)):
+            for _, told, other in _list_others(argument.values[0], ()):
+                yield f"with {argument.name}={told}", replace_argument(sample, argument.name, other)
 
 
 def _list_sizes(sample: SampleInput) -> Sequence[int]:
@@ -77,6 +91,10 @@ def _list_others(value: Any, sizes: Sequence[int]) -> Iterator[tuple[str, str, A
         for other in dict.fromkeys((-1, 0, rank, -rank - 1, *sizes, *(size + 1 for size in sizes))):
             if other != value:
                 yield "", str(other), other
+    elif isinstance(value, float):
+        yield from (("", str(other), other) for other in _REALS if other != value)
+    elif isinstance(value, str):
+        yield "", repr(_NO_WORD), _NO_WORD
     elif isinstance(value, (list, tuple)) and value and all(map(_is_whole, value)):
         kind = type(value) if type(value) in (list, tuple) else tuple
         yield from ((at, str(kind(other)), kind(other)) for at, other in _list_lists(value, sizes))
@@ -108,3 +126,9 @@ def _is_whole(value: Any) -> bool:
 
 
 REFUSED = Variation("refused_arguments", list_refused, operators=Operators.STRUCTURED, expectation=Expectation.REFUSAL)
+REFUSED_NUMBERS = Variation(
+    "refused_numbers",
+    partial(list_refused, tensors=False),
+    operators=Operators.POINTWISE,
+    expectation=Expectation.REFUSAL,
+)

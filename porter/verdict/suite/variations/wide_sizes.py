@@ -1,4 +1,4 @@
-"""Sizes past 16 bits: rows, columns, pixels, batches by channels, and what numbers make of results.
+"""Sizes past 16 bits: along each dimension, batches by channels, and what numbers and elements make of results.
 
 A kernel with a `ushort` for a row, a position or a pixel is right for all that OpInfo has. Elements differ, so that
 none that is read in place of another passes for it.
@@ -11,19 +11,30 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import islice
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed, vary_result_sizes
+from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
 from porter.verdict.suite.long_rows import sums_rows
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.resizing import MOST_ELEMENTS, lengthen_dimensions, shorten_rows
-from porter.verdict.suite.variations.choice import choose_samples, varies_in
+from porter.verdict.suite.resizing import (
+    MOST_ELEMENTS,
+    lengthen_dimensions,
+    replace_input,
+    shorten_rows,
+    spread_values,
+)
+from porter.verdict.suite.samples import copy_sample
+from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 LONG = 70_001  # more than 2^16, and nothing that 16 bits make of it is another size
+SHORT = 1 << 16
 BATCH, CHANNELS = 257, 263  # more than 2^16 together
 SAMPLES = 4
 GRADIENT_SAMPLES = 2
@@ -35,16 +46,19 @@ GRADIENT_ROW = 1_100  # more than threadgroups have threads
 
 def list_wide(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """Each sample with its first dimension long, its last one, and of three dimensions or more the first two together;
-    and with each number of which results have so many elements.
+    one with each dimension between; one with elements, and with each number, of which results have so many elements.
     """
     if not varies_in(opinfos, op, dtype):
         return
+    between: set[str] = set()  # dimensions that one sample is enough for
     for sample in choose_samples(opinfos, op, dtype, SAMPLES):
         for label, longs in name_dimensions(sample).items():
-            resized = lengthen_dimensions(op, sample, longs, MOST_ELEMENTS * len(longs))
+            resized = None if label in between else lengthen_dimensions(op, sample, longs, MOST_ELEMENTS * len(longs))
             if resized is not None:
                 yield label, resized
+                between |= {label} if 0 < min(longs) < sample.input.ndim - 1 else set()
     few = sorted(opinfos.samples(op, dtype), key=count_elements)
+    yield from islice((varied for sample in few[-SAMPLES:] for varied in count_far(op, sample)), 1)
     numbered = (varied for sample in few for varied in enlarge_results(op, sample))
     seen: set[str] = set()
     for label, sample in numbered:
@@ -63,6 +77,25 @@ def enlarge_results(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
         short = shorten_rows(op, sample)
         within = [] if short is None else list(vary_result_sizes(op, short, LONG, MOST))
     yield from within
+
+
+def count_far(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
+    """The sample with elements past 16 bits where a result's size follows from these, as in a count of each integer."""
+    if not isinstance(sample.input, torch.Tensor) or sample.input.dtype != torch.int64 or not sample.input.numel():
+        return
+    elements = spread_values(torch.tensor([0, LONG]), sample.input.shape)
+    elements.view(-1)[-1] = LONG
+    far = replace_input(sample, elements)
+    for label, counted in keep_computed(stay_inside(op), [(f"elements up to {LONG}", far)]):
+        if any(size > SHORT for size in list_sizes(op, counted)):
+            yield label, counted
+
+
+def list_sizes(op: OpInfo, sample: SampleInput) -> list[int]:
+    """The sizes of the dimensions of all results."""
+    copied = copy_sample(sample)
+    results = pytree.tree_leaves(op(copied.input, *copied.args, **copied.kwargs))
+    return [size for result in results if isinstance(result, torch.Tensor) for size in result.shape]
 
 
 def list_wide_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -99,11 +132,13 @@ def name_dimensions(sample: SampleInput) -> Mapping[str, Mapping[int, int]]:
     longs = {f"{LONG} along the first dimension": {0: LONG}}
     if last:
         longs[f"{LONG} along the last dimension"] = {last: LONG}
+    # Classes, channels, the height of images: a row's position is another number than its column's.
+    longs |= {f"{LONG} along dimension {dim}": {dim: LONG} for dim in range(1, last)}
     if last > 1:
         longs[f"a batch of {BATCH} by {CHANNELS} channels"] = {0: BATCH, 1: CHANNELS}
     return longs
 
 
-WIDE_SIZES = Variation("wide_sizes", list_wide)
+WIDE_SIZES = Variation("wide_sizes", list_wide, dtypes=TYPES)
 LONG_GRADIENTS = Variation("long_gradients", list_long_gradients, expectation=Expectation.GRADIENTS, thorough=True)
 WIDE_GRADIENTS = Variation("wide_gradients", list_wide_gradients, Operators.STRUCTURED, Expectation.GRADIENTS)

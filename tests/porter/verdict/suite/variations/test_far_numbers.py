@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.variations.far_numbers import FAR_NUMBERS, list_present
+from porter.verdict.suite.variations.far_numbers import FAR_NUMBERS, FAR_SCALARS, list_present
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given
 
 Call = Callable[..., Any]
@@ -60,6 +60,31 @@ def test_a_whole_number_that_is_another_in_32_bits_or_as_a_float(name: str, dtyp
     op = find_op(name)
     assert not is_shown_as_given(op, wrong, dtype)
     assert is_shown(FAR_NUMBERS, op, wrong, dtype)
+
+
+def clamp(x: torch.Tensor, low: Any = None, high: Any = None) -> torch.Tensor:
+    return torch.clamp(x, *(int(float(each)) if isinstance(each, int) else each for each in (low, high)))
+
+
+def is_equal(x: torch.Tensor, other: Any) -> torch.Tensor:
+    return torch.eq(x.float(), to_float(other)) if isinstance(other, int) else torch.eq(x, other)
+
+
+def multiply(x: torch.Tensor, *others: torch.Tensor, value: Any = 1) -> torch.Tensor:
+    return torch.addcmul(x, *others, value=int(torch.tensor(value).float()))
+
+
+def subtract(x: torch.Tensor, other: Any, alpha: Any = 1) -> torch.Tensor:
+    return torch.sub(x, other, alpha=(alpha + 2**31) % 2**32 - 2**31)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("clamp", clamp), ("eq", is_equal), ("addcmul", multiply), ("sub", subtract)]
+)
+def test_a_number_of_an_elementwise_operator_that_is_another_as_a_float(name: str, wrong: Call) -> None:
+    op = find_op(name)
+    assert not is_shown_as_given(op, wrong, torch.int64)
+    assert is_shown(FAR_SCALARS, op, wrong, torch.int64)
 
 
 def test_numbers_are_far_from_those_that_are_there() -> None:

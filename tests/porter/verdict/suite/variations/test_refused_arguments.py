@@ -16,9 +16,9 @@ def _find(name: str, variant: str = "") -> OpInfo:
     return next(op for op in op_db if op.name == name and op.variant_test_name == variant)
 
 
-def _list_labels(op: OpInfo, sample: SampleInput) -> list[str]:
+def _list_labels(op: OpInfo, sample: SampleInput, tensors: bool = True) -> list[str]:
     opinfos: Any = SimpleNamespace(pick_samples=lambda *_: [sample])
-    return [label for label, _ in list_refused(opinfos, op, torch.float32)]
+    return [label for label, _ in list_refused(opinfos, op, torch.float32, tensors)]
 
 
 def test_a_padding_that_is_as_large_as_the_input_is_refused() -> None:
@@ -39,3 +39,20 @@ def test_a_count_beyond_the_size_and_another_rank_are_refused() -> None:
     assert any("out of range" in label for label in labels)
     labels = _list_labels(_find("mm"), SampleInput(torch.ones(3, 4), args=(torch.ones(4, 2),)))
     assert {label.partition(":")[0] for label in labels} >= {"with 0=a rank more", "with 0=a row less"}
+
+
+def test_a_width_of_a_loss_that_is_not_positive_is_refused() -> None:
+    sample = SampleInput(torch.ones(3, 4), args=(torch.zeros(3, 4),), kwargs={"delta": 0.5, "reduction": "sum"})
+    labels = _list_labels(_find("nn.functional.huber_loss"), sample, tensors=False)
+    assert any(label.startswith("with delta=-1.0: ") for label in labels)
+    assert any(label.startswith("with reduction='no such value': ") for label in labels)
+    sample = SampleInput(torch.ones(3, 4), args=(torch.zeros(3, 4),))
+    labels = _list_labels(_find("nn.functional.smooth_l1_loss"), sample, tensors=False)
+    assert any(label.startswith("with beta=-1.0: ") for label in labels)
+
+
+def test_a_word_that_means_nothing_is_refused() -> None:
+    labels = _list_labels(
+        _find("nn.functional.gelu"), SampleInput(torch.ones(3), kwargs={"approximate": "tanh"}), False
+    )
+    assert any(label.startswith("with approximate='no such value': ") for label in labels)

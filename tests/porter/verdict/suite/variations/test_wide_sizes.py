@@ -81,6 +81,37 @@ def wrap_first(results: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     return wrap_rows(results[0], 0), *results[1:]
 
 
+def wrap_dimension(result: torch.Tensor, dim: int) -> torch.Tensor:
+    """A tensor of which positions along a dimension are numbers of 16 bits."""
+    return result.index_select(dim, torch.arange(result.shape[dim]) % SHORT) if result.ndim >= -dim else result
+
+
+def shuffle(x: torch.Tensor, upscale_factor: int) -> torch.Tensor:
+    return torch.nn.functional.pixel_shuffle(wrap_dimension(x, -2), upscale_factor)
+
+
+def unshuffle(x: torch.Tensor, downscale_factor: int) -> torch.Tensor:
+    return torch.nn.functional.pixel_unshuffle(wrap_dimension(x, -2), downscale_factor)
+
+
+def count(x: torch.Tensor, *args: Any, **named: Any) -> torch.Tensor:
+    counts = torch.bincount(x, *args, **named)
+    counts[SHORT:] = 0
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "wrong"),
+    [
+        ("nn.functional.pixel_shuffle", torch.float32, shuffle),
+        ("nn.functional.pixel_unshuffle", torch.float32, unshuffle),
+        ("bincount", torch.int64, count),
+    ],
+)
+def test_a_row_of_an_image_or_an_element_is_no_number_of_16_bits(name: str, dtype: torch.dtype, wrong: Call) -> None:
+    assert is_shown(WIDE_SIZES, find_op(name), wrong, dtype)
+
+
 def test_a_weight_is_as_long_as_the_rows_that_it_goes_with() -> None:
     samples = dict(list_samples(WIDE_GRADIENTS, find_op("nn.functional.layer_norm")))
     rows, columns = samples["a long first dimension"], samples["a long last dimension"]
