@@ -45,13 +45,16 @@ def find_unlaunched_pairs(target: VerifyTarget, launched: Collection[str]) -> It
     """The planned pairs of types (Metal names) none of whose kernels was launched.
 
     One that writes results of any type computes the pair too: c10/metal/indexing.h names it by the type it takes alone.
-    The CPU's angle asks for complex results of complex tensors, so only such a kernel runs.
+    The CPU's angle asks for complex results of complex tensors, so only such a kernel runs. Where kernels of one
+    pair at most run, those that cast their operands do: `where` takes a bool beside every type.
     """
     names = "|".join(map(re.escape, target.kernels))
-    for given, made in target.pairs:
-        castout = re.compile(rf"(?:{names})_\w*castout(?:_ilp)?_{given}$")
-        pair = match_pair(target, given, made)
-        if not any(pair.match(name) or castout.match(name) for name in launched):
+    patterns = {pair: match_pair(target, *pair) for pair in target.pairs}
+    plain = sum(any(map(each.match, launched)) for each in patterns.values())
+    casts = "|cast" if plain <= 1 < len(patterns) else ""
+    for (given, made), pattern in patterns.items():
+        converting = re.compile(rf"(?:{names})_(?:\w+_)?(?:castout{casts})(?:_ilp)?_{given}$")
+        if not any(pattern.match(name) or converting.match(name) for name in launched):
             yield given, made
 
 

@@ -27,3 +27,12 @@ def test_a_kernel_that_writes_any_type_computes_the_pair_of_what_it_takes() -> N
     assert list(find_unlaunched_pairs(target, ["f_strided_castout_float2", "f_dense_castout_ilp_half2"])) == []
     binary = "f_strided_castout_float2_float"  # returns float2
     assert list(find_unlaunched_pairs(target, [binary])) == [("float2", "float"), ("half2", "half")]
+
+
+def test_kernels_that_cast_compute_the_pairs_of_an_operator_whose_operands_never_have_one_type() -> None:
+    """`where` takes a bool beside every other type."""
+    target = VerifyTarget("f", kernels=("f",), pairs=(*TARGET.pairs, ("bool", "bool")))
+    casting = ["f_dense_bool_bool", "f_dense_cast_float", "f_strided_cast_float2"]
+    assert list(find_unlaunched_pairs(target, casting)) == []
+    assert list(find_unlaunched_pairs(target, casting[:2])) == [("float2", "float2")]
+    assert list(find_unlaunched_pairs(target, ["f_dense_float2_float2", *casting])) == [("float", "float")]
