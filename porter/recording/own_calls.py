@@ -117,12 +117,13 @@ def _pick_samples(
     """
     torch_dtype = getattr(torch, dtype.torch)
     try:
-        samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
+        listed = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return [], SeenValues.of(())
+    samples = _put_ranks_first(listed)  # steps may end before all are asked
     captures: tuple[Callable[..., Iterable[OpCall]], ...] = (capture_calls_in_place, capture_sample_calls)
     for capture in captures:
-        asked = _take_until(spent() + steps, _put_ranks_first(samples))
+        asked = _take_until(spent() + steps, samples)
         calls = [list(capture(op, base, sample, differentiable)) for sample in asked]
         if any(calls):
             break
