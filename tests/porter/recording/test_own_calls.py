@@ -81,6 +81,20 @@ def test_a_rank_that_few_samples_have_is_among_the_first() -> None:
     assert [each.input.ndim for each in picked][:3] == [3, 2, 3]
 
 
+def test_samples_of_several_ranks_are_those_that_call_the_operator() -> None:
+    class Branching(Listed):
+        """Adds images alone, as padding calls another operator for each rank."""
+
+        def __call__(self, sample: torch.Tensor, *args: int, **_flags: bool) -> torch.Tensor:
+            return torch.add(sample, sum(args)) if sample.ndim > 2 else torch.mul(sample, sum(args))
+
+    rows = [SampleInput(torch.rand(2, 2), args=args) for args in ((0,), (1,), (2,))]
+    images = [SampleInput(torch.rand(2, 2, 2), args=args) for args in ((0,), (1,), (2,))]
+    for base, calling in (("add", images), ("mul", rows)):
+        picked, _ = _pick_samples(Branching([*rows, *images]), base, FLOAT, False, STEPS)
+        assert {each.input.ndim for each in picked} == {calling[0].input.ndim}
+
+
 def test_samples_call_an_operator_that_only_the_device_has(monkeypatch: pytest.MonkeyPatch) -> None:
     def capture(_op: object, _base: str, sample: SampleInput, _differentiable: bool) -> Iterator[OpCall]:
         if not sample.kwargs["indices"]:
@@ -118,4 +132,4 @@ def test_flags_of_a_made_opinfo_are_varied_alone(monkeypatch: pytest.MonkeyPatch
     calls = [own.call.arguments for own in islice(capture_own_calls(make_opinfo(base), base), 12)]
     flags = [(each["return_inverse"], each["return_counts"]) for each in calls]
     assert flags == [(True, True), (False, True), (True, False)] * 4
-    assert len({(each["self"].shape, each["dim"]) for each in calls}) == 4
+    assert len({(each["self"].dtype, each["self"].shape, each["dim"]) for each in calls}) == 4
