@@ -6,7 +6,7 @@ these tell whether they do, once they are recorded. All else is decided here, an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -42,12 +42,13 @@ class Route(Enum):
 class RowRoute:
     """A row and its route. `error` says why no stub serves it, and, of one that is not ported, why nothing else does.
 
-    It is None if the row has the kernel of a stub.
+    It is None if the row has the kernel of a stub. With `has_stub` it could join one, if the kernel can be written.
     """
 
     served: ServedFunction
     route: Route
     error: PorterError | None = None
+    has_stub: bool = False
 
     def __post_init__(self) -> None:
         if (self.error is None) is not (self.route in (Route.SHARED, Route.OWN)):
@@ -93,7 +94,7 @@ def choose_routes(
     ported = port_functions(checkout, operator, found, read, choice)
     with_stub = frozenset(each.served for each in found if isinstance(each, Migration))
     rows = tuple(_choose_route(checkout, outcome, outcome.served in with_stub) for outcome in ported.outcomes)
-    rows = tuple(_without_graph(checkout, rows, with_stub))
+    rows = tuple(_without_graph(checkout, rows))
     if not ported.kernels and not any(row.route is Route.RUNS for row in rows):
         rows = tuple(_left_alone(checkout, rows))
     return Routes(ported, rows)
@@ -103,35 +104,35 @@ def _choose_route(checkout: Checkout, outcome: Migration | Blocked, has_stub: bo
     """The route of a row; of one that has a stub, whose kernel cannot be written, that is why no library is to stay."""
     served = outcome.served
     if isinstance(outcome, Migration):
-        return RowRoute(served, Route.OWN if outcome.body else Route.SHARED)
+        return RowRoute(served, Route.OWN if outcome.body else Route.SHARED, has_stub=True)
     if not served.builds_graph or is_shared(served.entry):
-        return RowRoute(served, Route.NONE, outcome.error)
+        return RowRoute(served, Route.NONE, outcome.error, has_stub)
     if library := find_library_call(checkout, served):
-        return RowRoute(served, Route.NONE, outcome.error) if has_stub else RowRoute(served, Route.LIBRARY, library)
-    return RowRoute(served, Route.RUNS, outcome.error)
+        return (
+            RowRoute(served, Route.NONE, outcome.error, True) if has_stub else RowRoute(served, Route.LIBRARY, library)
+        )
+    return RowRoute(served, Route.RUNS, outcome.error, has_stub)
 
 
-def _without_graph(
-    checkout: Checkout, rows: Sequence[RowRoute], with_stub: Collection[ServedFunction]
-) -> Iterator[RowRoute]:
+def _without_graph(checkout: Checkout, rows: Sequence[RowRoute]) -> Iterator[RowRoute]:
     """The rows, where none of an operator has a function that is seen to run a graph: no launch can take its place.
 
     Of a row that has a stub, the reason stays why its kernel cannot be written: that is what a person can change.
     """
     runs = (row for row in rows if row.route is Route.RUNS)
-    refusals = {row.served: _find_refusal(checkout, row, row.served in with_stub) for row in runs}
+    refusals = {row.served: _find_refusal(checkout, row) for row in runs}
     for row in rows:
         error = refusals.get(row.served)
         yield replace(row, route=Route.NONE, error=error) if error and all(refusals.values()) else row
 
 
-def _find_refusal(checkout: Checkout, row: RowRoute, has_stub: bool) -> PorterError | None:
+def _find_refusal(checkout: Checkout, row: RowRoute) -> PorterError | None:
     """Why a row's own code cannot be ported, or why its stub cannot; None if its code may."""
     assert row.error is not None
     try:
         check_runs_graph(checkout, row.served)
     except PorterError as error:
-        return row.error if has_stub else also_without_stub(error, row.error)
+        return row.error if row.has_stub else also_without_stub(error, row.error)
     return None
 
 

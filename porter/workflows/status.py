@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -80,29 +80,44 @@ def _describe_missing(checkout: Checkout, lack: Lack) -> MissingOperator:
 
 
 def portable(checkout: Checkout) -> tuple[str, ...]:
-    """The base names, in file order, of operators with a row on MPSGraph that the kernel of a stub can serve."""
-    return _list_operators(checkout, Route.SHARED, Route.OWN)
+    """The base names, in file order, of operators with a row on MPSGraph that a stub serves.
+
+    Of those too for which no kernel can be written, as where the fork has no file for it: `migrate --all` says why. Not
+    of a fork that predates the dialect, where that is so for all.
+    """
+    found = ((base, row) for base, _, routes in _read_routes(checkout) for row in routes if row.served.builds_graph)
+    return tuple(dict.fromkeys(base for base, row in found if _is_served(row)))
+
+
+def _is_served(row: RowRoute) -> bool:
+    is_old = isinstance(row.error, OldDialect)
+    return row.route in (Route.SHARED, Route.OWN) or (row.has_stub and not is_old)
 
 
 def recordable(checkout: Checkout) -> tuple[str, ...]:
     """The base names, in file order, of operators with a row on MPSGraph that is ported from runs of it."""
-    return _list_operators(checkout, Route.RUNS)
-
-
-def _list_operators(checkout: Checkout, *routes: Route) -> tuple[str, ...]:
     rows = ((each.name, row) for each in operators(checkout, Filters(portable=True)) for row in each.rows)
-    return tuple(dict.fromkeys(name for name, row in rows if row.state.builds_graph and row.route in routes))
+    return tuple(dict.fromkeys(name for name, row in rows if row.state.builds_graph and row.route is Route.RUNS))
 
 
 def _classify(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[ServedFunction]]:
-    functions = NativeFunctions.read(checkout)
-    bases, described = _match_bases(functions, filters.patterns), {}
-    for base in dict.fromkeys(each.base for each in functions.all if each.base in bases and each.entry_for(MPS_KEY)):
-        operator = Operator.read(checkout, base)
-        routes = {row.served.function.name: row for row in read_routes(checkout, operator)}
+    described = {}
+    for base, operator, found in _read_routes(checkout, filters.patterns):
+        routes = {row.served.function.name: row for row in found}
         rows = tuple(_describe_row(served, routes.get(served.function.name)) for served in operator.served)
         described[OperatorStatus(base, rows)] = list(operator.served)
     return {operator: rows for operator, rows in described.items() if filters.accept(operator)}
+
+
+def _read_routes(
+    checkout: Checkout, patterns: Sequence[str] = ()
+) -> Iterator[tuple[str, Operator, tuple[RowRoute, ...]]]:
+    """The operators with a row for MPS, by base name in file order, and the routes of their rows."""
+    functions = NativeFunctions.read(checkout)
+    bases = _match_bases(functions, patterns)
+    for base in dict.fromkeys(each.base for each in functions.all if each.base in bases and each.entry_for(MPS_KEY)):
+        operator = Operator.read(checkout, base)
+        yield base, operator, read_routes(checkout, operator)
 
 
 def _with_readings(rows: Sequence[RowStatus], readings: dict[str, str]) -> tuple[RowStatus, ...]:

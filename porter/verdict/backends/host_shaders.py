@@ -16,6 +16,7 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
 from porter.core.errors import PorterError
+from porter.core.files import read_regular
 from porter.verdict.backends.shaders import Shaders, implementation
 from porter.verdict.build.kernel_files import defines_kernel
 
@@ -65,7 +66,7 @@ def compile_functor(sources: Sequence[Path], functor: str, options: Options, per
         try:
             every = host_names(source, options)
         except OverlayError:
-            if defines_kernel(source.read_text(errors="surrogateescape"), [functor]):
+            if defines_kernel(read_regular(source).decode(errors="surrogateescape"), [functor]):
                 raise
             continue
         names = [name for name in every if name.startswith(f"{functor}_")]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError
+from porter.core.files import read_regular
 from porter.core.layout import ATEN_ROOT
 from porter.verdict.build.missing import MissingSymbol
 from porter.verdict.build.objects import Recipe
@@ -52,4 +53,4 @@ def _list_headers(tree: Tree, recipe: Recipe) -> Iterator[tuple[str, str]]:
     for path in (path for root in roots for folder in _FOLDERS for path in sorted(root.glob(f"{folder}/*.h"))):
         name = path.as_posix().rpartition("/ATen/")[2]
         if f"ATen/{name}" not in known:
-            yield f"ATen/{name}", path.read_text(errors="replace")
+            yield f"ATen/{name}", read_regular(path).decode(errors="replace")
