@@ -27,8 +27,7 @@ OWN = {
     "metal/launchers/library.py", "mpsgraph/operations.py", "plan/native/files.py", "plan/native/helpers/__init__.py",
     "server/ending.py", "server/processor.py", "verdict/build/objects.py", "verdict/build/tree.py", "verdict/build/libraries.py",
     "verdict/build/registration.py", "verdict/client.py", "verdict/backends/host.py", "verdict/derivatives.py",
-    "verdict/own/reference.py", "verdict/proof_process.py", "verdict/suite/cpu_memory.py",
-    "verdict/suite/memory_limit.py", "verdict/suite/selection.py",
+    "verdict/own/reference.py", "verdict/proof_process.py", "verdict/suite/memory_limit.py", "verdict/suite/selection.py",
     "workflows/scheduler.py", "workflows/templates.py",
 }  # fmt: skip
 PLAIN = ("read_text", "read_bytes", "write_text", "write_bytes", "open")
