@@ -12,7 +12,7 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _STATE, _USER, _SYSTEM = 0, 11, 12  # fields of `stat` behind the name
-# A process that gets less than this part of a processor is ended though it would go on.
+# So many times its limit has passed on the clock when a process is ended that has had less of a processor.
 PATIENCE = 4.0
 
 

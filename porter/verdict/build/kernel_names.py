@@ -45,13 +45,13 @@ def find_unlaunched_pairs(target: VerifyTarget, launched: Collection[str]) -> It
     """The planned pairs of types (Metal names) none of whose kernels was launched.
 
     One that writes results of any type computes the pair too: c10/metal/indexing.h names it by the type it takes alone.
-    The CPU's angle asks for complex results of complex tensors, so only such a kernel runs. Where kernels of one
-    pair at most run, those that cast their operands do: `where` takes a bool beside every type.
+    The CPU's angle asks for complex results of complex tensors, so only such a kernel runs. Where no kernel
+    but of bools runs as it is, those that cast their operands compute the pair: `where` takes a bool beside every type.
     """
     names = "|".join(map(re.escape, target.kernels))
     patterns = {pair: match_pair(target, *pair) for pair in target.pairs}
-    plain = sum(any(map(each.match, launched)) for each in patterns.values())
-    casts = "|cast" if plain <= 1 < len(patterns) else ""
+    others = [pattern for (given, _), pattern in patterns.items() if given != "bool"]
+    casts = "" if any(pattern.match(name) for pattern in others for name in launched) else "|cast"
     for (given, made), pattern in patterns.items():
         converting = re.compile(rf"(?:{names})_(?:\w+_)?(?:castout{casts})(?:_ilp)?_{given}$")
         if not any(pattern.match(name) or converting.match(name) for name in launched):

@@ -36,3 +36,5 @@ def test_kernels_that_cast_compute_the_pairs_of_an_operator_whose_operands_never
     assert list(find_unlaunched_pairs(target, casting)) == []
     assert list(find_unlaunched_pairs(target, casting[:2])) == [("float2", "float2")]
     assert list(find_unlaunched_pairs(target, ["f_dense_float2_float2", *casting])) == [("float", "float")]
+    two = ["f_dense_float_float", "f_dense_cast_float2"]  # of two types, one that runs as it is tells that both could
+    assert list(find_unlaunched_pairs(TARGET, two)) == [("float2", "float2")]
