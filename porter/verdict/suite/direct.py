@@ -35,6 +35,7 @@ _CALLS = 4  # of those that differ in what is no tensor
 _SIZE = 8  # elements: of one vector on the CPU, so that each is computed by the same code
 _FLOATING = (torch.float32, torch.float16, torch.bfloat16)
 _COMPLEX = (torch.complex64, torch.complex32)
+_WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def list_direct_opinfos(context: Context) -> list[OpInfo]:
@@ -85,7 +86,9 @@ def _make_opinfo(base: str, through: Sequence[str]) -> OpInfo | None:
         return None
     overload = calls[0][0]
     found = _choose(sample for other, sample in calls if other is overload)
-    kinds = [dtype for dtype in (*_FLOATING, *_COMPLEX) if any(_takes(overload, _convert(s, dtype)) for s in found)]
+    kinds = [
+        dtype for dtype in (*_FLOATING, *_COMPLEX, *_WHOLE) if any(_takes(overload, _convert(s, dtype)) for s in found)
+    ]
 
     def sample_inputs(
         op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **kwargs: Any
