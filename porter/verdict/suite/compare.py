@@ -123,9 +123,9 @@ def find_disagreement(
 ) -> str:
     """Where `mps` matches neither the CPU's result nor the rounded double-precision reference; `""` if nowhere.
 
-    `elsewhere` is the CPU's result from other loops (strided ones). Where all of the CPU's results agree on the sign of
-    a zero, or that a denormal is not one, that is demanded too; where its loops disagree, as those of
-    hardtanh_backward do on a NaN operand, either is right.
+    `elsewhere` is the CPU's result from other loops (strided ones). Where its loops disagree, either is right: those of
+    hardtanh_backward do on a NaN operand, those of smooth_l1_loss_backward on a negative beta. Where all of the CPU's
+    results agree on the sign of a zero, or that a denormal is not one, that is demanded too.
 
     `without_denormals` is the CPU's result for flushed inputs, where the arithmetic flushes: right as well.
     With `times`, a result may be that many times as far from the reference as the CPU's, where both are finite.
@@ -138,6 +138,8 @@ def find_disagreement(
     wrong = ~is_close(mps, cpu, **tolerance)
     if without_denormals is not None:
         wrong &= ~is_close(mps, without_denormals, **tolerance)
+    if elsewhere is not None and not mps.dtype.is_complex:
+        wrong &= ~is_close(mps, elsewhere, **tolerance)
     if reference is not None and (mps.dtype.is_floating_point or mps.dtype.is_complex):
         rounded = reference.to(mps.dtype)
         wrong &= ~is_close(mps, rounded, **tolerance)
@@ -147,9 +149,7 @@ def find_disagreement(
         if mps.dtype.is_complex:
             wrong &= ~_close_in_parts(mps, cpu, rounded, **tolerance)
             wrong &= ~(_has_two_infinities(mps, inputs) & mps.isnan())
-        elif elsewhere is not None:
-            wrong &= ~is_close(mps, elsewhere, **tolerance)
-        if not mps.dtype.is_complex and elsewhere is not None and without_denormals is None:
+        elif elsewhere is not None and without_denormals is None:
             wrong |= _lost_zero_or_denormal(mps, cpu, elsewhere, rounded)
     if not bool(wrong.any()):
         return ""

@@ -26,10 +26,10 @@ class Elementwise(Gradients):
         """Fails for elements that are wrong; with `times`, one may be that many times as far off as the CPU's."""
         sample, want = self.answered(op, sample)
         got = pytree.tree_leaves(pytree.tree_map(to_cpu, self.mps(op, sample, device)))
-        precise = flushed = elsewhere = [None] * len(got)
+        precise = flushed = [None] * len(got)
+        elsewhere = pytree.tree_leaves(self.cpu(op, sample.transform(samples.make_strided)))
         if dtype.is_floating_point or dtype.is_complex:
             precise = pytree.tree_leaves(self.cpu(op, sample.transform(compare.widen)))
-            elsewhere = pytree.tree_leaves(self.cpu(op, sample.transform(samples.make_strided)))
             if self.opinfos.context.flushes:
                 flushed = pytree.tree_leaves(self.cpu(op, sample.transform(compare.flush_denormals)))
         every = (got, pytree.tree_leaves(want), precise, flushed, elsewhere)

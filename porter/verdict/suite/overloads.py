@@ -21,6 +21,7 @@ from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import base_name
 
 Overload = torch._ops.OpOverload
+_OF_RESULTS = ("dtype", "layout", "device", "pin_memory")  # of a factory, which has no say where it gets tensors
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,24 @@ def name_row(overload: Overload) -> str:
     """The name of a row, as native_functions.yaml has it."""
     name: str = overload._schema.overload_name
     return overload._schema.name.removeprefix("aten::") + (f".{name}" if name else "")
+
+
+def writes_results(writing: Overload, returning: Overload) -> bool:
+    """Whether one overload writes what another returns to tensors, and reads the same arguments."""
+    read = {each.name: str(each.type) for each in writing._schema.arguments if not each.is_out}
+    taken = {each.name: str(each.type) for each in returning._schema.arguments}
+    of_results = {name for name in _OF_RESULTS if name not in read}
+    outs = {str(each.type) for each in writing._schema.arguments if each.is_out}
+    return outs == {"Tensor"} and read == {name: kind for name, kind in taken.items() if name not in of_results}
+
+
+def find_returning(row: str) -> tuple[Overload, Overload] | None:
+    """The overload of a row that writes results, and the one that returns them; None if there is no such pair."""
+    base, _, name = row.partition(".")
+    packet = getattr(torch.ops.aten, base)
+    writing = getattr(packet, name or "default")
+    every = (getattr(packet, other) for other in packet.overloads())
+    return next(((writing, returning) for returning in every if writes_results(writing, returning)), None)
 
 
 def record_calls(op: OpInfo, samples: Iterable[SampleInput], bases: Collection[str]) -> Iterator[Call]:

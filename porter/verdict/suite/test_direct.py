@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
 
 from porter.verdict.suite import samples
 from porter.verdict.suite.arguments import keep_survived
@@ -36,6 +39,12 @@ def is_tested(op: OpInfo, dtype: torch.dtype) -> bool:
     return OPINFOS.plans(dtype) if OPINFOS.context.dtypes else dtype in OPINFOS.grad_dtypes
 
 
+def _call_both(op: OpInfo, *args: Any, **kwargs: Any) -> None:
+    """Calls an operator with dense and with strided tensors, which other loops of the CPU compute."""
+    op(*args, **kwargs)
+    op(*pytree.tree_map(samples.make_strided, args), **pytree.tree_map(samples.make_strided, kwargs))
+
+
 class TestDirect(Elementwise):
     """Each element matches the CPU or double precision, with other numbers, both values of flags, and every string.
 
@@ -51,7 +60,7 @@ class TestDirect(Elementwise):
                 edged = ((label, self.put_edges(call, dtype)) for label, call in vary_call(op, sample))
                 # A whole number divided by a number of 0, such as smooth_l1_loss_backward's beta, ends a process.
                 whole = not dtype.is_floating_point and not dtype.is_complex
-                for label, edge in keep_survived(op, edged) if whole else edged:
+                for label, edge in keep_survived(partial(_call_both, op), edged) if whole else edged:
                     with self.asking(), suppress(Refused):
                         self.edges(op, dtype, edge, device, f"{label}: ", TIMES)
 

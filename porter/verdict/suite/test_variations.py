@@ -19,6 +19,7 @@ from porter.verdict.suite.context import get_context
 from porter.verdict.suite.elementwise import Elementwise
 from porter.verdict.suite.opinfos import dtype_name, is_pointwise, opinfos, parametrize_over
 from porter.verdict.suite.overloads import call_overload
+from porter.verdict.suite.returned import Returned
 from porter.verdict.suite.runner import matcher
 from porter.verdict.suite.sums import Sums
 from porter.verdict.suite.variations import VARIATIONS
@@ -34,7 +35,7 @@ SLOPES = (Expectation.GRADIENTS, Expectation.SUMS)
 _pending: dict[tuple[str, str, torch.dtype], Iterator[Varied]] = {}
 
 
-class TestVariations(Elementwise, Sums):
+class TestVariations(Elementwise, Sums, Returned):
     """Runs the samples of one variation on both devices."""
 
     opinfos = OPINFOS
@@ -68,7 +69,8 @@ class TestVariations(Elementwise, Sums):
         else:
             with self.count_calls(dtype, op):
                 every = varied if variation.calls_overloads else OPINFOS.put_after_given(op, dtype, varied)
-                self.match_all(op, dtype, every, device, self.same_or_as_near)
+                same = self.same_where_returned if variation.calls_overloads else self.same_or_as_near
+                self.match_all(op, dtype, every, device, same)
 
 
 def _applies(variation: Variation) -> Callable[[OpInfo, torch.dtype], bool]:

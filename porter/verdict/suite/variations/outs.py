@@ -17,13 +17,12 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.layouts import OFFSET
 from porter.verdict.suite.opinfos import OpInfos, take_spread
-from porter.verdict.suite.overloads import Call, Overload, call_overload, name_row, record_calls
+from porter.verdict.suite.overloads import Call, Overload, call_overload, name_row, record_calls, writes_results
 from porter.verdict.suite.variations.variation import Operators, Variation
 
 _FILLING = 7  # what results hold before, so that one which nobody writes to differs
 _MOST_ELEMENTS = 4096
 _MOST_CALLS = 2  # of each row
-_OF_RESULTS = ("dtype", "layout", "device", "pin_memory")  # of a factory, which has no say where it gets tensors
 Place = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -80,12 +79,7 @@ def find_outs(overload: Overload, rows: Collection[str] = ()) -> Iterator[Overlo
     """The overloads that write what this one returns to tensors, of the rows with these names if there are any."""
     packet = overload.overloadpacket
     for other in (getattr(packet, name) for name in packet.overloads()):
-        outs = [each for each in other._schema.arguments if each.is_out]
-        read = {each.name: str(each.type) for each in other._schema.arguments if not each.is_out}
-        taken = {each.name: str(each.type) for each in overload._schema.arguments}
-        of_results = {name for name in _OF_RESULTS if name not in read}
-        is_same = read == {name: kind for name, kind in taken.items() if name not in of_results}
-        if is_same and {str(each.type) for each in outs} == {"Tensor"} and (not rows or name_row(other) in rows):
+        if writes_results(other, overload) and (not rows or name_row(other) in rows):
             yield other
 
 

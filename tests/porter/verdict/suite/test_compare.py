@@ -95,6 +95,12 @@ def test_the_sign_of_a_zero_is_demanded_where_the_cpu_is_sure_of_it() -> None:
     assert compare.find_disagreement(minus, minus, minus.double(), [], None, minus) == ""
 
 
+def test_whole_numbers_match_either_of_the_cpus_loops_where_these_disagree() -> None:
+    dense, strided = torch.tensor([5, 7, 2]), torch.tensor([-5, 7, 2])
+    assert compare.find_disagreement(strided, dense, None, [], None, strided) == ""
+    assert "3, the CPU gives 7" in compare.find_disagreement(torch.tensor([5, 3, 2]), dense, None, [], None, strided)
+
+
 def test_a_denormal_is_no_zero_unless_it_is_flushed() -> None:
     tiny, zero = torch.tensor([1e-40]), torch.tensor([0.0])
     assert compare.find_disagreement(zero, tiny, tiny.double(), [], None, tiny) != ""

@@ -127,3 +127,16 @@ def test_only_gradients_of_varied_samples_in_16_bits_are_compared_by_the_cpu_s_e
     found = results.get_record("test_results").findings
     assert len(found) == is_wrong, found
     found.clear()
+
+
+def test_a_result_of_another_shape_is_one_finding_about_host_code() -> None:
+    def longer(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x]) if x.device.type == "mps" else x * 2
+
+    suite = Suite("test_results")  # type: ignore[no-untyped-call]
+    sample = SampleInput(torch.ones(2, 3, requires_grad=True))
+    with suite.asking():
+        suite.match_slopes(longer, torch.float32, sample, "mps")  # type: ignore[arg-type]
+    findings = results.get_record("test_results").findings
+    assert [each.is_type for each in findings] == [True], findings
+    findings.clear()

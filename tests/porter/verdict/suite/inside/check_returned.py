@@ -1,0 +1,73 @@
+"""Results that are given: one that differs where it is returned too is the device's own, another has to match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+import aten_overlay
+from porter.verdict.suite.overloads import call_overload
+from porter.verdict.suite.returned import Returned
+from porter.verdict.suite.variations.outs import place_apart
+
+aten_overlay.start()
+ROW = "native_layer_norm.out"
+
+
+class Suite(Returned):
+    """One test, of which only the comparison is asked."""
+
+    opinfos: Any = SimpleNamespace(
+        tolerances=lambda *_: {"rtol": 1e-5, "atol": 1e-5},
+        context=SimpleNamespace(has_before=False, flushes=False),
+    )
+    elements = answers = 0
+
+    def test_outs(self) -> None: ...
+
+
+@pytest.fixture
+def sample() -> SampleInput:
+    x = torch.randn(3, 4)
+    outs = {f"out{at}": place_apart(torch.empty(3, size)) for at, size in enumerate((4, 1, 1))}
+    args = ([4], None, None, 1e-5)
+    return SampleInput(x, args=args, kwargs={**outs, "overload": ROW})
+
+
+@pytest.fixture
+def leaving() -> Iterator[None]:
+    """A device that leaves the mean and the deviation to itself where it returns them."""
+    library = torch.library.Library("aten", "IMPL")
+
+    def normalize(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+        result, *others = torch.native_layer_norm(x.cpu(), shape, weight, bias, eps)
+        return result.to("mps"), *(torch.full_like(each, 7).to("mps") for each in others)
+
+    library.impl("native_layer_norm", normalize, "MPS")
+    yield
+    library._destroy()
+
+
+def compare(sample: SampleInput, *wrong: int) -> None:
+    want = call_overload(sample.input, *sample.args, **sample.kwargs)
+    got = tuple(each.clone().fill_(7) if at in wrong else each.clone() for at, each in enumerate(want))
+    on_device = tuple(each.to("mps") for each in got)
+    Suite("test_outs").same_where_returned(call_overload, torch.float32, sample, on_device, want)  # type: ignore[arg-type, no-untyped-call]
+
+
+def test_a_result_that_differs_only_where_it_is_given_is_wrong(sample: SampleInput) -> None:
+    compare(sample)
+    with pytest.raises(AssertionError):
+        compare(sample, 1)
+
+
+@pytest.mark.usefixtures("leaving")
+def test_a_result_that_differs_where_it_is_returned_too_is_not_compared(sample: SampleInput) -> None:
+    compare(sample, 1, 2)
+    with pytest.raises(AssertionError, match="result 0"):
+        compare(sample, 0, 1)
