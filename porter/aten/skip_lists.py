@@ -1,4 +1,4 @@
-"""PyTorch's MPS test lists: expected failures, skips, and operators that support complex types.
+"""PyTorch's MPS test lists: expected failures, skips, and operators that support complex types or do not.
 
 Source: `torch/testing/_internal/common_mps.py` (2.8 on), `test/test_mps.py` (2.7 and before).
 """
@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from porter.core.checkout import Checkout
-from porter.core.dtypes import FLOAT2, SCALAR_TYPES
+from porter.core.dtypes import ALL, FLOAT2, SCALAR_TYPES, Kind
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.layout import TEST_LISTS
@@ -29,8 +29,13 @@ from porter.languages.python_calls import (
 
 
 class ListKind(Enum):
-    """The meaning of a list, from the word in its name."""
+    """The meaning of a list, from the first of these words in its name.
 
+    `UNSUPPORTED_COMPLEX_OPS` (2.14 on) names operators whose complex tests are expected to fail; before it,
+    `SUPPORTED_COMPLEX_OPS` names those that are tested with complex types at all.
+    """
+
+    REFUSE = "UNSUPPORTED"
     ALLOW = "SUPPORTED"
     SKIP = "SKIP"
     XFAIL = "XFAIL"
@@ -139,6 +144,8 @@ def decide(found: SkipList, entry: Entry, ported: Collection[str], failing: Coll
         return Decision(found, entry.name, Change.KEPT, (), "complex types stay allowed")
     if found.kept_because:
         return Decision(found, entry.name, Change.KEPT, (), found.kept_because)
+    if found.kind is ListKind.REFUSE:
+        return _decide_refused(found, entry, ported, failing)
     if not entry.readable:
         return Decision(found, entry.name, Change.KEPT, (), "its dtypes are not written out")
     if entry.dtypes is None:
@@ -153,6 +160,17 @@ def decide(found: SkipList, entry: Entry, ported: Collection[str], failing: Coll
         return Decision(found, entry.name, Change.KEPT, (), f"{', '.join(entry.dtypes)}: not part of the port")
     change = Change.REMOVED if len(gone) == len(entry.dtypes) else Change.NARROWED
     return Decision(found, entry.name, change, gone, f"{', '.join(gone)}: native now")
+
+
+def _decide_refused(found: SkipList, entry: Entry, ported: Collection[str], failing: Collection[str]) -> Decision:
+    """Decides on an entry without types, which stands for all complex ones: it goes whole or stays."""
+    complex_types = [dtype.torch for dtype in ALL if dtype.kind is Kind.COMPLEX]
+    still = [dtype for dtype in complex_types if any(_names_test(entry, each, dtype) for each in failing)]
+    if still:
+        return Decision(found, entry.name, Change.KEPT, (), f"{', '.join(still)}: its test fails still")
+    if FLOAT2.torch not in ported:
+        return Decision(found, entry.name, Change.KEPT, (), f"{FLOAT2.torch}: not part of the port")
+    return Decision(found, entry.name, Change.REMOVED, None, "complex types are native now")
 
 
 def _names_test(entry: Entry, test: str, dtype: str = "") -> bool:

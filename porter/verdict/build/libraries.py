@@ -22,7 +22,7 @@ from aten_overlay.errors import refuse_full_disk
 from porter.core.cache import digest, get, put, put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, NATIVE_FUNCTIONS, OPERATIONS
-from porter.verdict.build import objects, registration, sources
+from porter.verdict.build import objects, registration, sources, unnamed
 from porter.verdict.build.bystanders import find_bystanders, find_gone
 from porter.verdict.build.companions import list_companions
 from porter.verdict.build.missing import find_missing, write_missing
@@ -88,7 +88,8 @@ def build(
     linked = _link_library(tree, every, found, recipe, cache, missing_ok, required, shared.broken)
     broken = _check_bystanders(tree, linked, found, recipe, cache) if tree.texts else linked.broken
     compiled = tuple(dict.fromkeys((*shared.compiled, *linked.compiled)))
-    return Built(linked.library, found.kernels, compiled, tuple(map(finding_of_error, broken.values())))
+    dead = unnamed.find_dead_kernels(tree, linked.files)
+    return Built(linked.library, found.kernels, compiled, (*map(finding_of_error, broken.values()), *dead))
 
 
 def link(
@@ -256,6 +257,8 @@ def _write_headers(tree: Tree, files: Sequence[str], found: registration.Registr
     included = sources.native_headers(tree, files) | sources.native_headers_in(generated)
     registration.native_headers(tree.read(NATIVE_FUNCTIONS), included, found.include)
     registration.dispatch_headers(sources.dispatch_headers(tree, files), found.include)
+    for path in files:
+        unnamed.write_header(tree, path, found.include)
 
 
 def _objects(
@@ -291,7 +294,10 @@ def join_errors(errors: Sequence[PorterError]) -> PorterError:
 
 
 def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, cache: Path) -> tuple[Path, bool]:
-    include = ("-I", str(roots["include"]), "-I", str(path.parent))
+    include = ["-I", str(roots["include"]), "-I", str(path.parent)]
+    if header := unnamed.find_header(name, roots["include"]):
+        include += ["-include", str(header)]
+        recipe = replace(recipe, digest=digest(recipe.digest, header.read_text()))
     try:
         return objects.compile_object(path, name, include, roots, recipe, cache)
     except objects.CompileError as error:

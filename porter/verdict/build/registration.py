@@ -64,6 +64,14 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class MetaClass:
+    """The class of a structured row's meta function (`structured_softplus`), and the base name of its row."""
+
+    base: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Registration:
     """Generated C++: one source per operator, the headers naming the MPS kernels, those kernels, the rows served."""
 
@@ -134,6 +142,28 @@ def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
         except PorterError:
             if not (_wheel_include() / "ATen" / "ops" / f"{base}_native.h").is_file():
                 raise  # else the wheel's own header has to do; a kernel that it lacks is an error of its file
+
+
+@cache
+def find_meta_class(yaml_text: str, kernel: str) -> MetaClass | None:
+    """The class of the structured row that an MPS kernel is of by its name: another key's kernel, with `_mps`."""
+    from torchgen.api import meta
+    from torchgen.model import NativeFunctionsGroup
+
+    plain = kernel.replace("_mps", "")
+    named = re.compile(rf": *(?:{re.escape(plain)}|{re.escape(plain.removesuffix('_out'))})\b *(?:#.*)?$", re.M)
+    structured = re.compile(r"^ +structured: *True\b", re.M)
+    for row in _cut(yaml_text):
+        if not structured.search(row.text) or not named.search(row.text):
+            continue
+        try:
+            groups, _ = _readable(rows(yaml_text, [row.base]))
+        except PorterError:
+            continue
+        for group in groups:
+            if isinstance(group, NativeFunctionsGroup) and str(group.out.func.name) == row.name:
+                return MetaClass(row.base, f"structured_{meta.name(group)}")
+    return None
 
 
 def _readable(family: Sequence[Row]) -> tuple[list[Grouped], Indices]:
