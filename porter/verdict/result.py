@@ -170,6 +170,11 @@ class Verdict:
     fork_findings: tuple[ForkFinding, ...] = ()
 
     @property
+    def builds(self) -> bool:
+        """Whether the fork builds with the port."""
+        return all(failure.test != BUILD for failure in self.failures)
+
+    @property
     def ok(self) -> bool:
         """Whether at least one test passed and none failed."""
         return self.failed == 0 and self.passed > 0

@@ -79,6 +79,11 @@ class PortedOperator:
         """Whether the plan is complete and its verdict, if requested, passed."""
         return self.plan.complete and self.no_verdict is None and (self.verdict is None or self.verdict.ok)
 
+    @property
+    def builds(self) -> bool:
+        """Whether no verdict says that the fork does not build with it."""
+        return self.verdict is None or self.verdict.builds
+
 
 @dataclass(frozen=True)
 class NotPlanned:
@@ -101,6 +106,8 @@ def migrate(
     checkout: Checkout, request: Request, progress: Steps = ignore, done: Done = ignore
 ) -> Iterator[PortedOperator | NotPlanned | HelperPlan | Wrote]:
     """Ports each operator on top of the ones before it, then writes the files.
+
+    One with which the fork does not build is left out of what the next are ported on, unless all are written.
 
     Calls `done` with each verdict as it comes where many are verified together. Of all operators, those whose verdict
     fails are not written. One of several that has no plan is left out, as is one that calls an operator without a plan.
@@ -160,7 +167,8 @@ def migrate(
         )
         unproven += [op] if ported.doubt or ported.no_verdict else []
         yield replace(ported, needed=op not in asked)
-        draft = draft.follow(ported.plan.changes)
+        if ported.builds or request.write:
+            draft = draft.follow(ported.plan.changes)
     if request.write:
         if unproven and not request.unverified:
             raise refuse_unproven(unproven)

@@ -9,7 +9,9 @@ from porter.languages.brackets import split_at_commas
 
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _LISTED = re.compile(r"(?:std::(?:make_tuple|forward_as_tuple|tie)|std::tuple\s*<.*>|)\s*[({](.*)[)}]", re.S)
-_CONVERTED = re.compile(r"(\w+)(?:\.to\([\w.:()]+\))?")
+# A tensor, that converted, or with a dimension where it has none; and a dimension that may be counted from the end.
+_CONVERTED = re.compile(r"(\w+)(?:\.to\([\w.:()]+\)|\.view\(\{?1\}?\))?")
+_WRAPPED = re.compile(r"(?:at::|c10::)?maybe_wrap_dim\((\w+), [^;]*\)")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
 
 
@@ -32,14 +34,21 @@ def read_borrowed(body: str) -> dict[str, str]:
 
 
 def read_converted(body: str, names: Iterable[str]) -> dict[str, str]:
-    """Those of some variables that are set to another alone, or to that converted, and this one."""
-    found = {}
-    for name in (each for each in names if re.fullmatch(r"\w+", each)):
-        values = re.findall(rf"\b{name} = ([^;]*);", body)
-        sources = {match[1] if (match := _CONVERTED.fullmatch(each.strip())) else "" for each in values}
+    """Those of some variables that stand for another alone, and this one.
+
+    Each is set to it and to that converted or viewed, or once to a dimension that it counts from the end, as the
+    functions of 2.14 do before they call the helper that runs the graph (SoftMax.mm).
+    """
+    converted = {}
+    for name in (name for name in names if re.fullmatch(r"\w+", name)):
+        values = [value.strip() for value in re.findall(rf"\b{name} = ([^;]*);", body)]
+        matches = [_CONVERTED.fullmatch(value) for value in values]
+        sources = {match[1] if match else "" for match in matches}
         if len(values) > 1 and len(sources) == 1 and "" not in sources:
-            found[name] = sources.pop()
-    return found
+            converted[name] = sources.pop()
+        elif len(values) == 1 and (wrapped := _WRAPPED.fullmatch(values[0])):
+            converted[name] = wrapped[1]
+    return converted
 
 
 def read_returned(body: str) -> list[str]:

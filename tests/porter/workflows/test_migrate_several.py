@@ -12,7 +12,7 @@ from porter.core.progress import Progress, Step
 from porter.verdict import client
 from porter.verdict.messages import VerdictAnswer, VerifyRequest
 from porter.verdict.proof import Proof
-from porter.verdict.result import Verdict
+from porter.verdict.result import BUILD, Failure, Verdict
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.verify import NotVerified, verify_operators
 
@@ -69,6 +69,19 @@ def test_the_second_plan_stands_on_the_first() -> None:
     assert isinstance(first, PortedOperator) and isinstance(second, PortedOperator)
     [file] = {functor.file for functor in (*first.plan.functors, *second.plan.functors)}
     assert "struct erf_functor" in second.plan.changes.base[file]
+
+
+@pytest.mark.parametrize(("failure", "stands"), [(Failure(BUILD, "PTR166 no"), False), (Failure("test_a", "no"), True)])
+def test_the_next_plan_does_not_stand_on_one_that_does_not_build(
+    monkeypatch: pytest.MonkeyPatch, failure: Failure, stands: bool
+) -> None:
+    def ask(asked: VerifyRequest, progress: Progress) -> VerdictAnswer:
+        return VerdictAnswer(Verdict(asked.target.base, "host", "default", 0, 1, 0, 0, None, 0.5, failures=(failure,)))
+
+    monkeypatch.setattr(client, "ask", ask)
+    *_, second = migrate(FORK, Request(("erf", "log1p"), proof=Proof()))
+    assert isinstance(second, PortedOperator)
+    assert ("struct erf_functor" in second.plan.changes.base[second.plan.functors[0].file]) is stands
 
 
 def test_one_of_all_that_fails_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,3 +84,55 @@ def test_a_helper_without_variables_for_what_kernels_read_is_put_in_its_caller(
     target = find_target(checkout, served, frozenset({"padded_backward_mps"}), frozenset(read))
     assert target.function.name == function
     assert "runMPSGraph" in target.body
+
+
+FALLBACK = """#include <ATen/native/mps/OperationUtils.h>
+
+namespace at::native {
+
+static void bend_graph(const Tensor& input, int64_t axis, const Tensor& output) {
+  runMPSGraph(getCurrentMPSStream(), makeGraph(), feeds, output);
+}
+
+Tensor& bend_out_mps(const Tensor& self_, int64_t dim, Tensor& out) {
+  Tensor self;
+  Tensor out_ = out;
+  if (self_.dim() == 0) {
+    self = self_.view(1);
+    out_ = out.view(1);
+  } else
+    self = self_;
+  int64_t dim_ = maybe_wrap_dim(dim, self.dim());
+  if (!is_native(self)) {
+    bend_graph(self, dim_, out_);
+    return out;
+  }
+  if (dim_ != self.dim() - 1) {
+    bend_graph(self, dim_, out_);
+    return out;
+  }
+  launch(self, out_);
+  return out;
+}
+
+} // namespace at::native
+"""
+BENT = """
+- func: bend.out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    CPU: bend_out_cpu
+    MPS: bend_out_mps
+"""
+
+
+def test_a_graph_that_a_native_function_falls_back_to_in_several_places_is_ported_in_its_helper(tmp_path: Path) -> None:
+    """The arguments that views of tensors without dimensions and counted dimensions stand for have names there."""
+    checkout = fork.copy_fork(tmp_path)
+    with (checkout.root / NATIVE_FUNCTIONS).open("a") as file:
+        file.write(BENT)
+    (checkout.root / OPERATIONS / "Bend.mm").write_text(FALLBACK)
+    served = find_served(checkout, NativeFunctions.read(checkout).by_name["bend.out"])
+    assert served is not None
+    target = find_target(checkout, served, frozenset({"bend_out_mps"}), frozenset({"self", "dim"}))
+    assert target.function.name == "bend_graph"
+    assert target.variables == {"self": "input", "dim": "axis", "out": "output", "result0": "output"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aten_overlay.metal.compiler import find_clang
 from expecttest import assert_expected_inline
 
+from aten_overlay.metal.compiler import find_clang
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build import libraries
 from porter.verdict.build.objects import Recipe
