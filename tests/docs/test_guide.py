@@ -1,4 +1,4 @@
-"""README and CONTRIBUTING name the folders, commands, files and linters that there are."""
+"""The pages that a newcomer reads name the folders, commands, files and linters that there are."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
+import commands
 from porter.cli.app import app
+from porter.cli.options import Group
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
+ROOMS = (ROOT / "docs" / "rooms.md").read_text()
+README_LINES = 90
 PACKAGES = ("porter", "aten_overlay")
 # A file, or a folder with a slash at its end; `*` and dots stand for any name.
 NAMED = re.compile(r"`((?:[\w.*]+/)+[\w.*]*|[A-Z]+\.md)`")
 
 
 def drawn() -> list[str]:
-    """The folders of the picture in the README, in its order."""
-    picture = re.search(r"<!-- folders -->\n```\n(.*?)```", README, re.DOTALL)
+    """The folders of the picture in `docs/rooms.md`, in its order."""
+    picture = re.search(r"<!-- folders -->\n```\n(.*?)```", ROOMS, re.DOTALL)
     assert picture
     paths, parent = [], ""
     for indent, name in re.findall(r"^( *)(\w+)/(?: |$)", picture[1], re.MULTILINE):
@@ -58,8 +62,47 @@ def pyproject() -> str:
     return (ROOT / "pyproject.toml").read_text()
 
 
-def test_the_table_of_commands_has_every_command() -> None:
-    assert set(re.findall(r"^\| `porter (\w+)", README, re.MULTILINE)) == set(app.commands)
+def list_commands() -> set[str]:
+    """Every command, and those inside others: `migrate`, `kernel new`."""
+    inside = {
+        f"{name} {inner}"
+        for name, command in app.commands.items()
+        if isinstance(command, Group)
+        for inner in command.commands
+    }
+    return inside | set(app.commands)
+
+
+def test_the_page_of_commands_is_made_from_their_help() -> None:
+    assert (ROOT / commands.PAGE).read_text() == commands.write_page(), "run python tools/commands.py"
+
+
+def test_the_page_of_commands_has_every_command() -> None:
+    assert set(re.findall(r"^### `porter (.+)`$", commands.write_page(), re.MULTILINE)) == list_commands()
+    assert {name.removeprefix("porter ") for name in commands.FURTHER} <= list_commands()
+
+
+def test_the_readme_is_short_and_names_commands_that_there_are() -> None:
+    assert len(README.splitlines()) <= README_LINES
+    block = re.search(r"## A day with porter\n\n```sh\n(.*?)```", README, re.DOTALL)
+    assert block
+    named = re.findall(r"^porter (\w+)", block[1], re.MULTILINE)
+    assert len(named) == 5 and set(named) <= set(app.commands)
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/commands.md", "docs/rooms.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    folder = (ROOT / page).parent
+    links = re.findall(r"\]\((?!https?:)([^)#]*)", (ROOT / page).read_text())
+    assert links and all((folder / link).exists() for link in links)
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+def test_every_page_is_linked_from_the_readme(page: str) -> None:
+    reached = README + "".join(
+        (ROOT / "docs" / name).read_text() for name in set(re.findall(r"docs/([\w-]+\.md)", README))
+    )
+    assert page in reached
 
 
 @pytest.mark.parametrize("path", sorted(set(NAMED.findall(GUIDE))))
