@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 ROOMS = (ROOT / "docs" / "rooms.md").read_text()
-README_LINES = 90
+README_LINES, CELL_WORDS = 90, 12
 PACKAGES = ("porter", "aten_overlay")
 # A file, or a folder with a slash at its end; `*` and dots stand for any name.
 NAMED = re.compile(r"`((?:[\w.*]+/)+[\w.*]*|[A-Z]+\.md)`")
@@ -108,6 +109,45 @@ def test_every_page_is_linked_from_the_readme(page: str) -> None:
 @pytest.mark.parametrize("path", sorted(set(NAMED.findall(GUIDE))))
 def test_a_file_that_the_guide_names_exists(path: str) -> None:
     assert list(ROOT.glob(path.replace("....", "*.").rstrip("/")))
+
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in GUIDE.partition("| --- |")[2].splitlines()
+    if line.startswith("| ")
+]
+
+
+def test_the_table_of_the_guide_has_a_row_for_an_extension_point() -> None:
+    assert 12 <= len(ROWS) <= 24
+    assert len({row[0] for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_row_of_the_guide_is_short_and_its_registry_exists(row: list[str]) -> None:
+    assert all(len(cell.split()) <= CELL_WORDS for cell in row)
+    assert len(row) == 3 and NAMED.search(row[1]) and re.search(r"`|mypy", row[2])
+    for symbol, path in re.findall(r"`(\w+)` in `([\w/.]+)`", row[1]):
+        assert symbol in list_names(ROOT / path), f"{path} has no {symbol}"
+
+
+def list_names(path: Path) -> set[str]:
+    """The names that the statements of a module define."""
+    statements = ast.parse(path.read_text()).body
+    assigned = [
+        target.id
+        for statement in statements
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        if isinstance(target, ast.Name)
+    ]
+    return {*assigned, *(node.name for node in statements if isinstance(node, (ast.FunctionDef, ast.ClassDef)))}
+
+
+def test_a_registry_that_is_not_there_is_noticed(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text("A = 1\nB: int = 2\ndef c() -> None: ...\nclass D: ...\n")
+    assert list_names(module) == {"A", "B", "c", "D"}
 
 
 def test_the_guide_lists_the_linters_that_ci_runs() -> None:
