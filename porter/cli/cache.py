@@ -14,11 +14,12 @@ from porter.cli.output import DONE, Output
     ("porter cache --prune --to 500M", "shrink it to 500 MB"),
 )
 @click.option("--prune", is_flag=True, help="Remove the least recently used files until the cache fits the limit.")
-@click.option("--to", "size", metavar="SIZE", help="Another limit for --prune: 500M, 2G.")
+@click.option("--to", "size", metavar="SIZE", help="Another limit for --prune: 500M, 1G.")
 def cache(output: Output, prune: bool, size: str | None) -> int:
     """Show the cache's size, and remove what has not been used for long.
 
-    The limit is $PORTER_CACHE_SIZE, or 2G; verdicts keep to it. Files used within the last hour stay.
+    The limit is $PORTER_CACHE_SIZE, or 1G. Commands and verdicts keep to it: the least recently used files go first.
+    Files used within the last hour stay.
     """
     from porter.core import cache as files
     from porter.core import cache_size

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from porter.cli.output import Output, Settings
+from porter.core import cache_size
 
 if TYPE_CHECKING:
     from porter.workflows.shards import Shard
@@ -88,6 +89,7 @@ def command(name: str, *examples: tuple[str, str]) -> Callable[[Run], Command]:
             before = click.get_current_context().obj or Settings()
             output = Output(before.merge(Settings(checkout, json, no_color)))
             try:
+                cache_size.keep_bounded()
                 return run(output, **own)
             finally:
                 output.finish()

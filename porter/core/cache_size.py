@@ -13,9 +13,12 @@ from porter.core import cache
 from porter.core.errors import PorterError
 from porter.core.private import remove_folder
 
-DEFAULT_BOUND = "2G"
+DEFAULT_BOUND = "1G"
 # A verdict may still be using files used so recently.
 IN_USE_SECONDS = 3600.0
+# Commands and servers look at the size this often; the time of the last look is that of a file.
+LOOK_SECONDS = 600.0
+_LAST_LOOK = "bounded"
 # The subfolders of these are each used, and removed, as a unit.
 _WHOLE = ("trees", "generated", "device_headers", "commands")
 _SEAL, _LOCK = ".seal", ".lock"
@@ -42,16 +45,32 @@ class _Entry:
 
 
 def parse_size(text: str) -> int:
-    """Converts `500M` or `2G` to bytes. Raises PTR006 for anything else."""
+    """Converts `500M` or `1G` to bytes. Raises PTR006 for anything else."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
-        raise PorterError("PTR006", f"{text!r} is not a size", hint="Give one such as 500M or 2G.")
+        raise PorterError("PTR006", f"{text!r} is not a size", hint="Give one such as 500M or 1G.")
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
 def bound() -> int:
-    """Returns the limit in bytes: `$PORTER_CACHE_SIZE`, else 2G. Raises PTR006 if it is not a size."""
+    """Returns the limit in bytes: `$PORTER_CACHE_SIZE`, else 1G. Raises PTR006 if it is not a size."""
     return parse_size(os.environ.get("PORTER_CACHE_SIZE") or DEFAULT_BOUND)
+
+
+def keep_bounded() -> None:
+    """Prunes the cache to its limit, unless a process did within the last ten minutes. Raises PTR006 as `bound` does.
+
+    A cache that this user may not write to stays as it is.
+    """
+    most, root = bound(), cache.root()
+    last = _stat(root / _LAST_LOOK)
+    if not root.is_dir() or (last and time.time() - last.st_mtime < LOOK_SECONDS):
+        return
+    try:
+        (root / _LAST_LOOK).touch()
+        prune(most)
+    except PermissionError:
+        return
 
 
 def measure() -> tuple[Kind, ...]:
@@ -97,7 +116,7 @@ def _entries(root: Path) -> Iterator[_Entry]:
 def _files(folder: Path) -> Iterator[Path]:
     """Yields all files but locks: removing one that is held would let a second process take it."""
     for base, _, names in os.walk(folder):
-        yield from (Path(base, name) for name in names if not name.endswith(_LOCK))
+        yield from (Path(base, name) for name in names if not name.endswith(_LOCK) and name != _LAST_LOOK)
 
 
 def _sizes(folder: Path) -> list[int]:

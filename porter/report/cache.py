@@ -15,7 +15,11 @@ def cache_text(root: Path, bound: int, kinds: Sequence[Kind], removed: int | Non
     total = sum(kind.bytes for kind in kinds)
     width = max((len(kind.name) for kind in kinds), default=0)
     lines = [f"  {printable(kind.name):<{width}}  {_size(kind.bytes):>9}  {kind.files} files" for kind in kinds]
-    lines = [f"cache: {printable(str(root))}", *lines, f"{_size(total)} of at most {_size(bound)}"]
+    lines = [
+        f"cache: {printable(str(root))}",
+        *lines,
+        f"{_size(total)} of at most {_size(bound)}; the least recently used files go first",
+    ]
     return "\n".join(lines if removed is None else [*lines, f"removed {_size(removed)}"])
 
 

@@ -63,7 +63,6 @@ from porter.verdict.result import ALL, ARITHMETICS, Failure, Verdict
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 15.0
-PRUNE_SECONDS = 600.0
 LEFT_SECONDS = 24 * 3600.0
 
 _Samples = tuple[SampleResult, ...]
@@ -118,7 +117,7 @@ def serve(path: Path, fingerprint: str, preload: Callable[[], None] = lambda: No
 
 
 def _answer_all(listener: socket.socket, claim: int, fingerprint: str) -> None:
-    last, pruned = time.monotonic(), -PRUNE_SECONDS
+    last = time.monotonic()
     while time.monotonic() - last < IDLE_SECONDS:
         ready, _, _ = select.select([listener], [], [], LOOK_SECONDS)
         _reap()
@@ -128,9 +127,8 @@ def _answer_all(listener: socket.socket, claim: int, fingerprint: str) -> None:
             last = time.monotonic()
         elif client.fingerprint(fingerprint.partition("-")[0]) != fingerprint:
             return
-        elif time.monotonic() - pruned > PRUNE_SECONDS:
-            cache_size.prune(cache_size.bound())
-            pruned = time.monotonic()
+        else:
+            cache_size.keep_bounded()
 
 
 def answer(request: Request, progress: Progress = ignore, link: socket.socket | None = None) -> Answer:

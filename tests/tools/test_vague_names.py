@@ -58,7 +58,7 @@ def test_the_ledger_shrinks_and_never_grows() -> None:
     ledger = {"a.py": 2, "b.py": 1}
     assert vague_names.shrink(ledger, {"a.py": 1}) == {"a.py": 1}
     assert vague_names.shrink(ledger, {"moved.py": 2, "b.py": 1}) == {"b.py": 1, "moved.py": 2}
-    with pytest.raises(ValueError, match="c.py: 4 vague names, 0 before"):
+    with pytest.raises(ValueError, match=r"c\.py: 4 vague names, 0 before"):
         vague_names.shrink(ledger, {"c.py": 4})
 
 

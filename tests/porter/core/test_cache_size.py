@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from aten_overlay import cache as overlay_cache
 from porter.cli import main
 from porter.core import cache, cache_size
 from porter.core.errors import PorterError
+
+ORDER = "the least recently used files go first"
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +80,31 @@ def test_sizes_are_read(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -
     assert cache_size.bound() == size
 
 
+def test_the_limit_is_one_gigabyte_if_nobody_says_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PORTER_CACHE_SIZE", raising=False)
+    assert cache_size.bound() == 1 << 30
+
+
+def test_a_command_keeps_the_cache_bounded_oldest_first(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [library(own_cache, f"{used}.so", 1000, used) for used in (3, 1, 2)]
+    running = library(own_cache, "running.so", 5000, time.time() - cache_size.IN_USE_SECONDS / 2)
+    monkeypatch.setenv("PORTER_CACHE_SIZE", "6100")
+    assert main(["cache"]) == 0
+    assert [path.exists() for path in paths] == [True, False, False]
+    assert running.exists()
+    monkeypatch.setenv("PORTER_CACHE_SIZE", "10")
+    assert main(["cache"]) == 0
+    assert paths[0].exists()  # nothing is measured again within ten minutes
+    os.utime(own_cache / "bounded", (1, 1))
+    assert main(["cache"]) == 0
+    assert running.exists() and not paths[0].exists()
+
+
+def test_a_cache_that_is_not_there_is_not_made_to_be_bounded(own_cache: Path) -> None:
+    cache_size.keep_bounded()
+    assert not own_cache.exists()
+
+
 @pytest.mark.parametrize("text", ["-1", "G", "1.5G", "²", "", " "])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(PorterError) as refused:
@@ -88,7 +116,7 @@ def test_the_command_shows_and_prunes(own_cache: Path, capsys: pytest.CaptureFix
     library(own_cache, "a.so", 3000, 1)
     assert main(["cache"]) == 0
     told = capsys.readouterr().out
-    assert told == f"cache: {own_cache}\n  libraries     3.0 kB  2 files\n3.0 kB of at most 2.0 GB\n"
+    assert told == f"cache: {own_cache}\n  libraries     3.0 kB  2 files\n3.0 kB of at most 1.0 GB; {ORDER}\n"
     assert main(["cache", "--prune", "--to", "1k", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found == {
@@ -101,5 +129,5 @@ def test_the_command_shows_and_prunes(own_cache: Path, capsys: pytest.CaptureFix
 
 def test_an_empty_cache_is_shown(own_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "--prune"]) == 0
-    assert "0 B of at most 2.0 GB\nremoved 0 B\n" in capsys.readouterr().out
+    assert f"0 B of at most 1.0 GB; {ORDER}\nremoved 0 B\n" in capsys.readouterr().out
     assert not own_cache.exists()
