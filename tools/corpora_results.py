@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.batch import compile_many
 from aten_overlay.metal.build import DEFAULT, QUICK, Options, function_constants
 from aten_overlay.metal.launch import Library
 from references.case import Array, Case, find_error
@@ -28,6 +27,7 @@ from references.mlx import elementwise
 from references.mlx_rows import rows
 from references.products import products
 from shared.arguments import parser
+from shared.metal_batch import compile_many
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING
 
 import aten_overlay
 from aten_overlay.metal.sanitizer.checks import VARIABLE, parse, select
+from porter.aten.native_functions import NativeFunctions
+from porter.aten.operator import find_served
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -39,7 +41,7 @@ from porter.verdict.backends import host
 from porter.verdict.build.libraries import build
 from porter.verdict.build.tree import materialise
 from porter.verdict.errors import NoKernelNamed, NotNative, raising_porter_errors
-from porter.verdict.native import find_launching_operators, native_target
+from porter.verdict.native import native_target, runs_kernels
 from porter.verdict.result import HOST, VerifyTarget
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
@@ -83,6 +85,12 @@ class Line:
 
     def __str__(self) -> str:
         return "\t".join(map(str, (self.op, self.passed, self.failed, self.skipped, self.calls, self.first)))
+
+
+def find_launching_operators(checkout: Checkout) -> tuple[str, ...]:
+    """The base names of the operators whose host code launches a Metal kernel, with or without a graph."""
+    entries = NativeFunctions.read(checkout).all
+    return tuple(dict.fromkeys(entry.base for entry in entries if runs_kernels(checkout, find_served(checkout, entry))))
 
 
 def main() -> int:

@@ -25,12 +25,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from parity import table as old_path_table
+from parity.differences import Evidence
+from parity.outcomes import CRASHED, OpInfoResult
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.layout import TEST_MPS
-from porter.parity import table as old_path_table
-from porter.parity.differences import Evidence
-from porter.parity.outcomes import CRASHED, OpInfoResult
 from porter.verdict.backends import host
 from porter.verdict.build.tree import materialise
 from porter.verdict.whole_fork import build_whole, find_coverage, find_unserved_rows, load_whole
@@ -77,7 +77,7 @@ def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[OpInfoResu
     import torch
 
     from aten_overlay.apple.mpsgraph import semantics
-    from porter.parity.old_path import compare_opinfo  # they import torch, which the host has to start before
+    from parity.old_path import compare_opinfo  # they import torch, which the host has to start before
     from porter.verdict.suite.lists import low_precision
 
     torch.set_num_threads(1)  # a pool of threads does not live on in a forked process

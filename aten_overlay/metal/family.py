@@ -21,21 +21,19 @@ REFUSED = "PTR276"
 
 @dataclass(frozen=True)
 class Family:
-    """A family, its GPUs and limits. `ulong_atomics` are minimum and maximum of 64 bits in device memory."""
+    """A family and its limits. `ulong_atomics` are minimum and maximum of 64 bits in device memory."""
 
     name: str
-    processors: str
     ulong_atomics: bool
     threadgroup_bytes: int = 32 * 1024
     threads_per_threadgroup: int = 1024
     buffers: int = 31
-    threadgroup_alignment: int = 16
 
 
 FAMILIES = (
-    Family("apple7", "A14, M1", ulong_atomics=False),
-    Family("apple8", "A15, A16, M2", ulong_atomics=True),  # on a Mac, which is where PyTorch runs
-    Family("apple9", "A17 Pro, A18, M3, M4", ulong_atomics=True),
+    Family("apple7", ulong_atomics=False),  # A14, M1
+    Family("apple8", ulong_atomics=True),  # A15, A16, M2; on a Mac, which is where PyTorch runs
+    Family("apple9", ulong_atomics=True),  # A17 Pro, A18, M3, M4
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from aten_overlay.metal.syntax import Declaration, class_key, head_end, is_explicit, name_start, top_level
+from aten_overlay.metal.syntax import Declaration, class_key, head_end, is_explicit, name_start
 
 _NOT_NAMED = frozenset(("template", "operator", "decltype", "static_assert", "alignas"))
 _CLASS_WORDS = frozenset(("class", "struct", "union", "enum", "final", "typename"))
@@ -29,23 +29,6 @@ def references(source: Source, declaration: Declaration) -> set[str]:
             found.add(tokens[i])
         i += 1
     return found
-
-
-def main_name(source: Source, declaration: Declaration) -> str:
-    """The name of a function, class or variable; "" where there is none."""
-    tokens = source.tokens
-    previous = ""
-    key = class_key(source, declaration)
-    for i in top_level(source, declaration.start, head_end(declaration)):
-        if key and source.kinds[i] == "name" and tokens[i - 1] == key:
-            return tokens[i]
-        if tokens[i] in ("(", "=", "<") and previous and not key:
-            if tokens[i] == "<" and not _is_call(source, skip_angles(source, i, declaration.end)):
-                continue
-            return previous
-        if source.kinds[i] == "name" and tokens[i] not in _NOT_NAMED:
-            previous = tokens[i]
-    return ""
 
 
 def _is_call(source: Source, i: int) -> bool:

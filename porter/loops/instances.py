@@ -69,8 +69,3 @@ def find_flag(expr: Expr) -> Named | None:
     """What chooses by whether a tensor is given; None of another choice."""
     attribute = expr.args[0].attribute if expr.args else None
     return attribute if isinstance(attribute, Named) and isinstance(attribute.value, Given) else None
-
-
-def is_index_constant(expr: Expr) -> bool:
-    """Whether an index is computed of numbers alone, of no loop and no tensor."""
-    return expr.dtype is None and all(each.op not in (Op.LOOP, Op.READ_INDEX) for each in walk(expr))

@@ -33,15 +33,8 @@ _INLINE = re.compile(r'\bR"(\w*)\((?P<source>.*?)\)\1"', re.S)
 _LITERAL = re.compile(r'"([a-z]\w{2,}?)_?(?:\{[^"]*)?"')
 
 
-def find_launching_operators(checkout: Checkout) -> tuple[str, ...]:
-    """The base names of the operators whose host code launches a Metal kernel, with or without a graph."""
-    entries = NativeFunctions.read(checkout).all
-    return tuple(
-        dict.fromkeys(entry.base for entry in entries if _launches_kernel(checkout, find_served(checkout, entry)))
-    )
-
-
-def _launches_kernel(checkout: Checkout, row: ServedFunction | None) -> bool:
+def runs_kernels(checkout: Checkout, row: ServedFunction | None) -> bool:
+    """Returns true if the host code of a row launches a Metal kernel, with or without a graph."""
     found = _implementations(checkout, [row], find_stubs_behind(checkout, row)) if row else ()
     return any(each and launches_kernel(checkout, each) for each in found)
 
@@ -54,7 +47,7 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     family = NativeFunctions.read(checkout).find_overloads(op)
     served = [row for entry in family if (row := find_served(checkout, entry))]
     rows = [row for row in served if row.language is Language.METAL]
-    rows = rows or [row for row in served if beside_graphs and _launches_kernel(checkout, row)]
+    rows = rows or [row for row in served if beside_graphs and runs_kernels(checkout, row)]
     unknown = next((row.error for row in served if row.error), None)
     if not rows and unknown:
         raise unknown

@@ -30,7 +30,6 @@ from porter.plan.promotion.promotion import Decision, Parameter, Promotion, Test
 _OWNERS = {"torch": torch, "torch.Tensor": torch.Tensor}
 _NAME = re.compile(r"_?[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _TYPES = {bool: "bool", int: "int", float: "float"}
-_PYTHON = {"bool": bool, "int": int, "float": float}
 _TAKEN = frozenset(("out", "self", "int", "float", "double", "bool", "new", "delete", "default", "register", "lib"))
 
 

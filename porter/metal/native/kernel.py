@@ -13,7 +13,6 @@ from porter.loops.expressions import Buffer, Expr, Loop, Reduction, ReductionKin
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Named
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram
-from porter.metal.loop_kernel import join_simdgroup
 from porter.metal.loop_spelling import Spelling, runs_alone, write_nan
 from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import Complex, Elements, read_elements
@@ -39,6 +38,7 @@ from porter.metal.native.slices import INDEX as COMBINED_INDEX
 from porter.metal.native.typed_scalars import NO_SCALARS, TypedScalars, find_typed
 from porter.metal.native.uniform import ARGUMENTS as DIMENSIONS
 from porter.metal.native.uniform import is_uniform, place_uniform
+from porter.metal.simd_functions import join_simdgroup
 
 # The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
 STRIDES = (

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.batch import compile_many
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
+from shared.metal_batch import compile_many
 
 SOURCE = Path(__file__).with_name("public_forms.metal")
 CONSTANTS = ((20, 3), (21, True), (8, 5))

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from parity.outcomes import AGREE, DIFFER, OTHER_TYPE, Outcome
 from porter.core.dtypes import ALL, Kind
-from porter.parity.outcomes import AGREE, DIFFER, OTHER_TYPE, Outcome
 
 Tolerance = Mapping[str, float | None]
 PLAIN: Tolerance = {"rtol": None, "atol": None}  # torch.testing's own

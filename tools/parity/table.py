@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
+from parity.differences import Evidence, Reason
+from parity.outcomes import AGREE, CRASHED, DIFFER, PRECISION, REFUSED, UNCOMPARED, UNDEFINED, OpInfoResult
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import find_served
 from porter.core.checkout import Checkout
-from porter.parity.differences import Evidence, Reason
-from porter.parity.outcomes import AGREE, CRASHED, DIFFER, PRECISION, REFUSED, UNCOMPARED, UNDEFINED, OpInfoResult
 from porter.verdict.refusals import refusal_in
 
 CLOSEST = 3

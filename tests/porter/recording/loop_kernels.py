@@ -1,7 +1,14 @@
-"""Runs the kernels of loop nests on the host and compares them with the graph they come from."""
+"""Writes loop nests as Metal kernels, runs these on the host and compares them with the graph they come from.
+
+A map has a thread for each element. A nest with reductions has a simdgroup for each row: lanes stride over the loops of
+a reduction and of a store, and combine with simd functions; a reduction that has none is done by every lane alone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,17 +20,63 @@ from aten_overlay.metal.launch import Library
 from porter.core.dtypes import DType
 from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
-from porter.loops.fusion import LoopNest, fuse
+from porter.loops.fusion import LoopNest, Shape, fuse
 from porter.loops.graph import ConcreteGraph
-from porter.metal.loop_kernel import HEADER, LoopKernel, write_loop_kernel
+from porter.metal.loop_spelling import Spelling, runs_alone
+from porter.metal.loop_text import write_nest
+from porter.metal.simd_functions import join_simdgroup
 from porter.recording.concrete import evaluate_nodes, read_concrete_graph
 from porter.recording.loop_check import describe_difference
 
 if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
 
+LANES = 32
+HEADER = """\
+#include <c10/metal/special_math.h>
+#include <c10/metal/utils.h>
+#include <metal_stdlib>
+
+using namespace metal;
+"""
 # Relative and absolute, by the digits of the element type: kernels compute in float and round once.
 _TOLERANCE = {24: 2e-5, 11: 3e-3, 8: 2e-2}
+
+
+@dataclass(frozen=True)
+class LoopKernel:
+    """A kernel: its text, the buffers that it binds in order, and how many threads it is launched with."""
+
+    name: str
+    source: str
+    buffers: tuple[Buffer, ...]
+    threads: int
+    group: int | None  # None: as the launcher likes
+
+
+def write_loop_kernel(nest: LoopNest, name: str, dtypes: Mapping[Buffer, DType]) -> LoopKernel:
+    """A loop nest as a kernel; `dtypes` are the element types of the buffers that it reads. Raises PTR345."""
+    written = [store.buffer for store in nest.stores]
+    buffers = (*written, *nest.reads())
+    types = {**dtypes, **{store.buffer: store.dtype for store in nest.stores}}
+    spelling = Spelling(
+        buffers={buffer: f"b{i}" for i, buffer in enumerate(buffers)},
+        elements={buffer: types[buffer].metal for buffer in buffers},
+        value=lambda dtype: dtype.metal,
+        join=join_simdgroup,
+        row="int(row)",
+    )
+    rows = prod(loop.size for loop in nest.rows)
+    is_map = nest.shape is Shape.MAP or runs_alone(nest, spelling)
+    arguments = [
+        f"device {'' if buffer in written else 'const '}{types[buffer].metal}* {spelling.buffers[buffer]}"
+        for buffer in buffers
+    ]
+    arguments.append("uint row [[thread_position_in_grid]]" if is_map else "uint row [[threadgroup_position_in_grid]]")
+    arguments += [] if is_map else ["uint lane [[thread_index_in_simdgroup]]"]
+    body = "\n".join(f"  {line}" for line in write_nest(nest, spelling))
+    source = f"kernel void {name}(\n    " + ",\n    ".join(arguments) + f") {{\n{body}\n}}\n"
+    return LoopKernel(name, source, buffers, rows if is_map else rows * LANES, None if is_map else LANES)
 
 
 def check_loop_kernels(run: GraphRun, include: Path) -> tuple[str, list[str]]:

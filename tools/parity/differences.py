@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from parity.outcomes import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
 from porter.core.checkout import Checkout
 from porter.core.layout import DEVICE, MPS, OPERATIONS
-from porter.parity.outcomes import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
 from porter.verdict.refusals import Refusal, refusal_in
 
 LIMIT, FAULT = "limit", "fault"

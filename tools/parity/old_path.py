@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 from aten_overlay.apple.mpsgraph.precision import IN_DOUBLE, KEEPING_NAN, LARGER, SMALLER, Precision
 from aten_overlay.apple.mpsgraph.recorder import GraphRun
-from porter.parity.compare import (
+from parity.compare import (
     HALVES,
     PLAIN,
     Tolerance,
@@ -31,8 +31,8 @@ from porter.parity.compare import (
     to_double_types,
     to_single,
 )
-from porter.parity.operator_trace import trace_operators
-from porter.parity.outcomes import (
+from parity.operator_trace import trace_operators
+from parity.outcomes import (
     AGREE,
     DIFFER,
     GRADIENT,

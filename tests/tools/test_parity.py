@@ -10,10 +10,8 @@ import torch
 from expecttest import TestCase
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.layout import OPERATIONS
-from porter.parity import table as old_path_table
-from porter.parity.compare import (
+from parity import table as old_path_table
+from parity.compare import (
     FRESH_BYTE,
     PLAIN,
     compare_results,
@@ -25,10 +23,12 @@ from porter.parity.compare import (
     to_double,
     to_double_types,
 )
-from porter.parity.differences import FAULT, LIMIT, Evidence
-from porter.parity.old_path import _draws, _is_copied, _varies, check_sample, pick_samples
-from porter.parity.operator_trace import trace_operators
-from porter.parity.outcomes import AGREE, DIFFER, LATE, NAN_LOST, OTHER_TYPE, UNCOMPARED, OpInfoResult
+from parity.differences import FAULT, LIMIT, Evidence
+from parity.old_path import _draws, _is_copied, _varies, check_sample, pick_samples
+from parity.operator_trace import trace_operators
+from parity.outcomes import AGREE, DIFFER, LATE, NAN_LOST, OTHER_TYPE, UNCOMPARED, OpInfoResult
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import OPERATIONS
 
 
 @pytest.mark.parametrize(
