@@ -1,10 +1,10 @@
-"""What every test may ask for, and no test is about time: a machine that is busy fails none."""
+"""What every test may ask for, and which are quick. No test is about time: a machine that is busy fails none."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,38 @@ from hypothesis import settings
 
 from porter.core.cache import digest
 from porter.workflows import decisions
+from tests import quick
+from tests.device_pool import DevicePool
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-ROOT = Path(__file__).resolve().parents[1]
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{quick.MARK}: one of the tests that answer in a minute (tests/quick.py)")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves files without a quick test unread where only these are asked for: reading them all takes most of a minute."""
+    if config.getoption("markexpr") == quick.MARK and collection_path.suffix == ".py":
+        return not quick.is_quick_file(_below(collection_path)) or None
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what is quick. Whole suites come first: none of the longest tests runs alone while other workers are done."""
+    for item in items:
+        if quick.is_quick(_below(item.path), item.name):
+            item.add_marker(quick.MARK)
+    items.sort(key=lambda item: "passes_inside" not in getattr(item, "fixturenames", ()))
+
+
+def _below(path: Path) -> str:
+    return path.relative_to(TESTS).as_posix() if path.is_relative_to(TESTS) else ""
 
 
 @pytest.fixture(autouse=True)
@@ -47,22 +73,30 @@ def python() -> Run:
     return run
 
 
+@pytest.fixture(scope="session")
+def device_pool() -> Iterator[DevicePool]:
+    """The process that holds the device for all tests of a worker."""
+    pool = DevicePool()
+    yield pool
+    pool.close()
+
+
 @pytest.fixture
-def on_device(python: Run) -> Run:
-    """Runs a piece of code with the device present, which has to come up before torch is imported."""
+def on_device(device_pool: DevicePool) -> Run:
+    """Runs a piece of code with the device present, in a process of its own."""
 
     def run(code: str) -> subprocess.CompletedProcess[str]:
-        return python("-m", "aten_overlay", "-c", code)
+        return device_pool.run("-c", code)
 
     return run
 
 
 @pytest.fixture
-def passes_inside(python: Run) -> Callable[[Path], None]:
+def passes_inside(device_pool: DevicePool) -> Callable[[Path], None]:
     """Runs a suite in a process of its own under the plugin: ordinary tests that use torch's mps device."""
 
     def run(suite: Path) -> None:
-        done = python("-m", "pytest", "-p", "aten_overlay.plugin", "-p", "no:cacheprovider", str(suite))
+        done = device_pool.run("-m", "pytest", "-p", "aten_overlay.plugin", "-p", "no:cacheprovider", str(suite))
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
         assert " passed" in done.stdout and "skipped" not in done.stdout
 

@@ -302,6 +302,11 @@ def _build_and_test(
     context = make_context(tree, target, backend.select_opinfos(target.base))
     if options.selects and not (options.checked or options.large):
         _require_selection(context, options.expr)
+    if options.checked and not options.large and not _selects_any(context, _select_both(options.expr, CHECKED)):
+        # Nothing would run in a library with checks, and compiling it costs what compiling the first one does.
+        return VerdictAnswer(
+            judge.judge(target.base, [], time.monotonic() - started, options.backend, options.arithmetic)
+        )
     if options.library:
         library, fork = Path(options.library), Path(options.fork)
         findings = host.load_built(library, fork, tree, target, options.arithmetic, options.checked)
@@ -320,6 +325,16 @@ def _find_row(tree: Tree, target: VerifyTarget) -> str:
     """The place of the first row under test; that of all rows where none is known."""
     rows = [row for name, row in _read_rows(tree.read(NATIVE_FUNCTIONS), target).items() if name in target.rows]
     return f"{NATIVE_FUNCTIONS}:{rows[0].line}" if rows else NATIVE_FUNCTIONS
+
+
+def _selects_any(context: Context, expr: str) -> bool:
+    """Returns true for an expression that is none too: whoever runs the tests says what is wrong with it."""
+    from porter.verdict.suite import runner
+
+    try:
+        return bool(runner.select(context, expr))
+    except ValueError:
+        return True
 
 
 def _require_selection(context: Context, expr: str | None) -> None:
