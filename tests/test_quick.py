@@ -40,7 +40,7 @@ def test_every_name_of_a_room_is_that_of_a_test(room: str) -> None:
 
 
 def test_files_without_a_quick_test_are_not_even_read() -> None:
-    command = [sys.executable, "-m", "pytest", "-m", "quick", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-m", "quick", "--collect-only", "-p", "no:cacheprovider"]
     folders = ["tests/aten_overlay/device", "tests/porter/cpu", "tests/porter/server"]
     done = subprocess.run([*command, *folders], capture_output=True, text=True, check=False, cwd=ROOT)
     files = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
