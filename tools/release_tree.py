@@ -10,6 +10,7 @@ result is for planning and verdicts, not a fork to send upstream. A wheel is rea
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import zipfile
@@ -102,13 +103,17 @@ def read_version(release: Path) -> str:
     return next(line.split("'")[1].partition("+")[0] for line in text.splitlines() if line.startswith("__version__"))
 
 
-def list_misfits(tree: Path, release: Path) -> Iterator[Misfit]:
-    """What no file defines though a row or a header names it, what is defined though none does, and foreign headers."""
+def list_misfits(tree: Path, release: Path, sources: Iterable[Path] = ()) -> Iterator[Misfit]:
+    """What no file defines though a row or a header names it, what is defined though none does, and foreign headers.
+
+    Host files use what headers of their own release declared, those of `sources`, and this release's no longer do.
+    """
     checkout = Checkout(tree, "named")
     paths = [path for folder in (MPS, OPERATIONS) for path in checkout.list(folder, ".mm", ".cpp")]
     hosts = [parse_source(path, checkout.read(path)) for path in paths]
     yield from _list_rows(checkout, hosts)
     yield from _list_declared(checkout, hosts)
+    yield from _list_lost(checkout, hosts, sources)
     for folder in DECIDED:
         for path in sorted((tree / folder).rglob("*")):
             name = path.relative_to(tree).as_posix()
@@ -153,6 +158,38 @@ def _list_declared(checkout: Checkout, hosts: Iterable[Source]) -> Iterator[Misf
             qualifier = _find_qualifier(function.signature, function.name)
             if qualifier in classes and function.name not in names | classes:
                 yield Misfit(host.place(function.start), f"{qualifier} declares no {function.name}")
+
+
+def _list_lost(checkout: Checkout, hosts: Iterable[Source], sources: Iterable[Path]) -> Iterator[Misfit]:
+    """Where host files first use a function or an enumerator that only an older header has (`needsGather` of 2.14)."""
+    older = [
+        parse_source(path, header.read(path))
+        for header in (Checkout(folder, "named") for folder in sources)
+        for folder in (DEVICE, MPS)
+        for path in header.list(folder, ".h")
+    ]
+    kept = {name for folder in DECIDED for path in checkout.list(folder, ".h") for name in _read_names(checkout, path)}
+    declared = {name: header.path for header in older for name in _list_usable(header) if name not in kept}
+    defined = {function.name for host in hosts for function in host.functions()}
+    for host in hosts:
+        used: dict[str, int] = {}
+        for token in host.code:
+            if token.kind is TokenKind.IDENTIFIER and token.text in declared and token.text not in defined:
+                used.setdefault(token.text, token.start)
+        for name, at in used.items():
+            yield Misfit(host.place(at), f"uses {name}, which {declared[name]} of the release lacks")
+
+
+def _read_names(checkout: Checkout, path: str) -> set[str]:
+    return set(re.findall(r"\w+", checkout.read(path)))
+
+
+def _list_usable(header: Source) -> Iterator[str]:
+    """The functions and enumerators of a header."""
+    yield from (function.name for function in header.functions())
+    yield from (name for name, _ in find_declared(header))
+    for listed in re.findall(r"\benum\b[^{};]*\{([^}]*)\}", header.text):
+        yield from re.findall(r"(?:^|,)\s*(?://[^\n]*\s*)*(\w+)", listed)
 
 
 def find_declared(header: Source) -> Iterator[tuple[str, int]]:
@@ -206,7 +243,7 @@ def main() -> int:
         if not (release / "torch" / "include" / METAL_HEADERS).is_dir():
             sys.exit(f"{chosen.release} ships no {METAL_HEADERS}: it needs torch 2.7 or later")
         assemble(release, chosen.sources, chosen.new)
-        misfits = list(list_misfits(chosen.new, release))
+        misfits = list(list_misfits(chosen.new, release, chosen.sources))
     print(*(f"{misfit.place}: {misfit.what}" for misfit in misfits), sep="\n")
     print(f"{chosen.new}: {len(misfits)} misfits; rows in {NATIVE_FUNCTIONS}")
     return 0

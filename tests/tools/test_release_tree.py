@@ -113,3 +113,40 @@ aten/src/ATen/native/mps/OperationUtils.h:11: no host file defines describe
 aten/src/ATen/native/mps/OperationUtils.mm:3: Library declares no stop
 aten/src/ATen/native/mps/Older.h:1: the release has no such header""",
     )
+
+
+OLD_HEADER = f"{MPS}/OperationUtils.h"
+OLDER = {
+    OLD_HEADER: """\
+namespace at::native::mps {
+enum class Version { FIRST_PLUS = 0, SECOND_PLUS };
+bool is_at_least(Version version);
+inline bool needs_copy(const Tensor& tensor) { return !tensor.is_contiguous(); }
+inline bool is_dense(const Tensor& tensor) { return tensor.is_contiguous(); }
+} // namespace at::native::mps
+""",
+    f"{OPERATIONS}/Uses.mm": """\
+namespace at::native {
+static bool is_at_least(int version) { return true; }
+Tensor first_mps(const Tensor& self) {
+  if (is_at_least(Version::SECOND_PLUS) && mps::needs_copy(self) && mps::is_dense(self)) {
+    return mps::needs_copy(self);
+  }
+  return self;
+}
+} // namespace at::native
+""",
+}
+
+
+def test_what_only_headers_of_an_older_release_declare_is_listed_where_it_is_used(tmp_path: Path) -> None:
+    release, old = write(tmp_path / "release", RELEASE), write(tmp_path / "old", OLDER)
+    release_tree.assemble(release, [old], tmp_path / "tree")
+    misfits = release_tree.list_misfits(tmp_path / "tree", release, [old])
+    used = [f"{misfit.place}: {misfit.what}" for misfit in misfits if misfit.what.startswith("uses")]
+    assert_expected_inline(
+        "\n".join(used),
+        """\
+aten/src/ATen/native/mps/operations/Uses.mm:4: uses SECOND_PLUS, which aten/src/ATen/native/mps/OperationUtils.h of the release lacks
+aten/src/ATen/native/mps/operations/Uses.mm:4: uses needs_copy, which aten/src/ATen/native/mps/OperationUtils.h of the release lacks""",
+    )
