@@ -37,10 +37,13 @@ class UnnamedKernel:
 
 
 def list_unnamed(tree: Tree, path: str) -> tuple[UnnamedKernel, ...]:
-    """The structured kernels of a host file that no row names, of which a row's class is known."""
+    """The structured kernels of a host file that no row names, of which a row's class is known.
+
+    One that a row named before the plan is not among them: a plan that moves the row has to remove it.
+    """
     text = tree.read(path)
     rows = tree.read(NATIVE_FUNCTIONS)
-    names = set(_WRAPPED.findall(text)) - _list_dispatched(rows)
+    names = set(_WRAPPED.findall(text)) - _list_dispatched(rows) - _list_dispatched(tree.before(NATIVE_FUNCTIONS))
     return tuple(_read_unnamed(path, text, rows, names)) if names else ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from expecttest import assert_expected_inline
@@ -53,11 +54,11 @@ TORCH_IMPL_FUNC(fold_out_mps)(int size) {}
 """
 
 
-def make_tree(folder: Path, text: str = TEXT) -> Tree:
-    for path, content in {NATIVE_FUNCTIONS: ROWS, HOST: text}.items():
+def make_tree(folder: Path, text: str = TEXT, rows: str = ROWS, edited: Mapping[str, str] | None = None) -> Tree:
+    for path, content in {NATIVE_FUNCTIONS: rows, HOST: text}.items():
         (folder / "fork" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "fork" / path).write_text(content)
-    return materialise(folder / "fork", {}, folder / "cache")
+    return materialise(folder / "fork", edited or {}, folder / "cache")
 
 
 def test_the_class_of_a_kernel_is_of_the_row_whose_other_keys_have_it_without_mps() -> None:
@@ -100,3 +101,9 @@ def test_a_file_with_such_a_kernel_compiles_and_is_a_finding(tmp_path: Path) -> 
 def test_a_file_whose_kernels_all_have_rows_needs_no_header(tmp_path: Path) -> None:
     tree = make_tree(tmp_path, TEXT.replace("bend_out_mps", "fold_out_mps"))
     assert list_unnamed(tree, HOST) == () and find_dead_kernels(tree, [HOST]) == ()
+
+
+def test_a_kernel_whose_row_a_plan_moves_is_not_declared(tmp_path: Path) -> None:
+    """The plan has to remove it."""
+    before = ROWS.replace("    CPU, CUDA, MPS: bend_out\n", "    CPU, CUDA: bend_out\n    MPS: bend_out_mps\n")
+    assert list_unnamed(make_tree(tmp_path, rows=before, edited={NATIVE_FUNCTIONS: ROWS}), HOST) == ()
