@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from aten_overlay.apple.build import build_frameworks
 from aten_overlay.apple.compiler import Compiler
 from aten_overlay.device import libraries
+from aten_overlay.metal.build import Options
+from aten_overlay.metal.sanitizer.checks import select
 
 if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import Recorder
@@ -63,8 +65,12 @@ def _load_now(device: Device) -> LoadedFrameworks:
     library = ctypes.CDLL(str(build_frameworks()), mode=ctypes.RTLD_GLOBAL)
     library.porter_kernel_calls.restype = ctypes.c_size_t
     library.porter_kernel_calls.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-    compiler = Compiler(library)
+    # Host code of an extension compiles its own source: no fork's bundle says what to watch for.
+    compiler = Compiler(library, Options(sanitize=select()))
     compiler.install()
     recorder = Recorder(Frameworks(library), device.host_address)
     recorder.install()
-    return LoadedFrameworks(library, compiler, recorder)
+    frameworks = LoadedFrameworks(library, compiler, recorder)
+    if compiler.options.sanitize:
+        frameworks.watch_slices(device)
+    return frameworks

@@ -1,0 +1,33 @@
+"""With $PORTER_SANITIZE every launch of a program is watched, whoever bound it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aten_overlay.metal.sanitizer.checks import VARIABLE
+from tests.conftest import ROOT
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.mark.parametrize("checks", ["bounds", "none"])
+def test_one_fault_is_found_through_each_route(checks: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.getbasetemp() / "watched_routes"  # built once
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "aten_overlay", str(PROGRAMS / "watched.py"), str(PROGRAMS / "slices.mm"), str(folder)],
+        cwd=ROOT, env={**os.environ, VARIABLE: checks}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = "PTR264" if checks == "bounds" else "nothing"
+    assert done.stdout.splitlines() == [
+        f"compile_shader: {answer}",
+        f"extension: {answer}",
+        f"extension, part of a buffer: {answer}",
+        "extension, right: nothing",
+    ]
