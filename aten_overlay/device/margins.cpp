@@ -1,10 +1,12 @@
 // Notices kernels of the CPU that write beyond the memory that they allocate, which corrupts the heap: a pooling window
-// of nothing but padding makes `max_pool2d_with_indices_backward` add to the element after its result.
+// of nothing but padding makes `max_pool2d_with_indices_backward` add to the element after its result. Memory is filled, so
+// that results which nobody wrote show: `_pad_circular` leaves some where a padding is negative.
 
 #include <c10/core/Allocator.h>
 #include <c10/core/alignment.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cstring>
@@ -14,15 +16,18 @@
 namespace {
 
 constexpr size_t kMargin = 4096; // bytes on either side; a multiple of what PyTorch aligns memory to
-constexpr unsigned char kFilling = 0xa5;
+constexpr unsigned char kMarked = 0xa5;
+// A call that needs more is none to compare: a far number in bincount's input makes a result of 16 GiB.
+constexpr size_t kMost = size_t{2} << 30;
 static_assert(kMargin % c10::gAlignment == 0);
 
 std::mutex mutex;
 std::unordered_map<void*, size_t> sizes; // by the first byte between the margins
 bool damaged = false;
+int filling = 0;
 
 bool is_filled(const unsigned char* margin) {
-  return std::all_of(margin, margin + kMargin, [](unsigned char byte) { return byte == kFilling; });
+  return std::all_of(margin, margin + kMargin, [](unsigned char byte) { return byte == kMarked; });
 }
 
 bool is_damaged(const void* block, size_t size) {
@@ -46,10 +51,12 @@ struct MarginAllocator final : c10::Allocator {
     if (size == 0) {
       return {nullptr, nullptr, &release, c10::Device(c10::DeviceType::CPU)};
     }
+    TORCH_CHECK_WITH(OutOfMemoryError, size <= kMost, size, " bytes are more than a call may take that is tried");
     auto* whole = static_cast<unsigned char*>(c10::alloc_cpu(size + 2 * kMargin));
-    std::memset(whole, kFilling, kMargin);
-    std::memset(whole + kMargin + size, kFilling, kMargin);
+    std::memset(whole, kMarked, kMargin);
+    std::memset(whole + kMargin + size, kMarked, kMargin);
     void* block = whole + kMargin;
+    std::memset(block, filling, size);
     const std::lock_guard lock(mutex);
     sizes[block] = size;
     return {block, block, &release, c10::Device(c10::DeviceType::CPU)};
@@ -68,9 +75,10 @@ struct MarginAllocator final : c10::Allocator {
 
 extern "C" {
 
-// Gives what the CPU allocates from now on in this process margins.
-__attribute__((visibility("default"))) void porter_margins_start() {
+// Gives what the CPU allocates from now on in this process margins, and fills it with a byte.
+__attribute__((visibility("default"))) void porter_margins_start(int byte) {
   static MarginAllocator allocator;
+  filling = byte;
   c10::SetCPUAllocator(&allocator, /*priority=*/255);
 }
 

@@ -66,9 +66,12 @@ class Device:
         """Allocations that something wrote past the end of, since the start."""
         return int(self.memory.porter_memory_overruns())
 
-    def watch_cpu_memory(self) -> None:
-        """Gives what the CPU allocates from now on margins. It cannot be undone: for a process that ends soon."""
-        self.library.porter_margins_start()
+    def watch_cpu_memory(self, filling: int) -> None:
+        """Gives what the CPU allocates from now on margins, and fills it with a byte.
+
+        Refuses to allocate over 2 GiB at once. It cannot be undone: for a process that ends soon.
+        """
+        self.library.porter_margins_start(filling)
 
     def has_damaged_cpu_memory(self) -> bool:
         """Whether something was written beyond memory of the CPU since `watch_cpu_memory`."""

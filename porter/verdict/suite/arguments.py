@@ -9,6 +9,7 @@ operator tell, or the signature of a Python function.
 from __future__ import annotations
 
 import faulthandler
+import hashlib
 import inspect
 import os
 import unittest
@@ -24,7 +25,8 @@ from porter.verdict.suite.context import aten_names
 
 _FAR = 1 << 32  # what nothing is left of in 32 bits
 _RESULT_TYPE = "dtype"
-_REFUSED, _COMPUTED = 0, 1
+_REFUSED, _COMPUTED, _UNWRITTEN = 0, 1, 2
+_FILLINGS = (0x00, 0xA5)  # bytes of memory that nothing has written to
 _ORDER = "sorted"  # a flag without which results may be in any order
 Varied = tuple[str, SampleInput]
 
@@ -126,7 +128,7 @@ def _is_integer(value: Any, dtype: torch.dtype) -> bool:
 
 def keep_computed(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[Varied]:
     """Those that the CPU computes: it raises an error for some and, not checking all that it is given, ends its process
-    or writes beyond its memory for others.
+    or writes beyond its memory for others. Those are left out of whose results it leaves a part unwritten.
     """
     yield from (each for each, outcome in _try_all(op, varied) if outcome == _COMPUTED)
 
@@ -157,9 +159,8 @@ def _run_in_child(op: Callable[..., Any], varied: Sequence[SampleInput]) -> byte
     if child == 0:
         faulthandler.disable()
         torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
-        cpu_memory.start_watching()
         try:
-            for sample in map(samples.copy_sample, varied):
+            for sample in varied:
                 outcome = _run(op, sample)
                 if cpu_memory.is_damaged():
                     break
@@ -174,11 +175,25 @@ def _run_in_child(op: Callable[..., Any], varied: Sequence[SampleInput]) -> byte
 
 
 def _run(op: Callable[..., Any], sample: SampleInput) -> int:
-    try:
-        op(sample.input, *sample.args, **sample.kwargs)
-    except Exception:  # of any kind: the value may be none that the function is written for
-        return _REFUSED
-    return _COMPUTED
+    """What comes of a call in a process that ends soon. It runs twice, and memory that it allocates has other bytes."""
+    results = []
+    for filling in _FILLINGS:
+        cpu_memory.start_watching(filling)
+        copied = samples.copy_sample(sample)
+        torch.manual_seed(0)
+        try:
+            results.append(_digest_elements(op(copied.input, *copied.args, **copied.kwargs)))
+        except Exception:  # of any kind: the value may be none that the function is written for
+            return _REFUSED
+    return _COMPUTED if results[0] == results[1] else _UNWRITTEN
+
+
+def _digest_elements(results: Any) -> list[bytes]:
+    """A digest of the elements of each result that is a strided tensor of the CPU."""
+    tensors = (leaf.detach() for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor))
+    plain = (each for each in tensors if each.layout is torch.strided and each.device.type == "cpu")
+    whole = (each.resolve_conj().resolve_neg().contiguous().reshape(-1) for each in plain)
+    return [hashlib.blake2b(each.view(torch.uint8).numpy().data).digest() for each in whole if each.numel()]
 
 
 def list_result_types(op: OpInfo, dtypes: Iterable[torch.dtype]) -> list[torch.dtype]:

@@ -1,4 +1,4 @@
-"""Whether kernels of the CPU write beyond what they allocate.
+"""Whether kernels of the CPU write beyond what they allocate, or leave some of it unwritten.
 
 The code that starts the device installs what tells. Without it nothing is noticed.
 """
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 @dataclass
 class _Watch:
-    start: Callable[[], None] = lambda: None
+    start: Callable[[int], None] = lambda filling: None
     is_damaged: Callable[[], bool] = lambda: False
 
 
 _watch = _Watch()
 
 
-def install(start: Callable[[], None], is_damaged: Callable[[], bool]) -> None:
+def install(start: Callable[[int], None], is_damaged: Callable[[], bool]) -> None:
     """Sets what watches the memory of a process, and what says whether it is damaged."""
     _watch.start, _watch.is_damaged = start, is_damaged
 
 
-def start_watching() -> None:
-    """Watches what the CPU allocates from now on, until this process ends."""
-    _watch.start()
+def start_watching(filling: int) -> None:
+    """Watches what the CPU allocates from now on, and fills it with a byte, until this process ends."""
+    _watch.start(filling)
 
 
 def is_damaged() -> bool:

@@ -75,7 +75,7 @@ def test_what_ends_its_process_backward_is_not_kept() -> None:
 def watched() -> Iterator[None]:
     cpu_memory.install(device.watch_cpu_memory, device.has_damaged_cpu_memory)
     yield
-    cpu_memory.install(lambda: None, lambda: False)
+    cpu_memory.install(lambda filling: None, lambda: False)
 
 
 @pytest.mark.usefixtures("watched")
@@ -91,3 +91,19 @@ def test_what_writes_beyond_its_result_is_not_kept() -> None:
 
     samples = [("beyond", put(4)), ("inside", put(3)), ("before", put(-2)), ("inside again", put(0))]
     assert [label for label, _ in keep_computed(pool_backward, samples)] == ["inside", "inside again"]
+
+
+@pytest.mark.usefixtures("watched")
+def test_what_leaves_a_part_of_its_result_unwritten_is_not_kept() -> None:
+    def pad(image: torch.Tensor, by: tuple[int, ...]) -> torch.Tensor:
+        return torch.nn.functional.pad(image, by, mode="circular")
+
+    image = torch.ones(1, 2, 4, 4)
+    varied = [(str(by), SampleInput(image, args=(by,))) for by in ((0, 0, 2, -4), (1, 1, 1, 1))]
+    assert [label for label, _ in keep_computed(pad, varied)] == ["(1, 1, 1, 1)"]
+
+
+@pytest.mark.usefixtures("watched")
+def test_what_needs_more_memory_than_a_machine_may_have_is_not_kept() -> None:
+    varied = [(str(most), SampleInput(torch.tensor([most]))) for most in (5, 1 << 29, 7)]
+    assert [label for label, _ in keep_computed(torch.bincount, varied)] == ["5", "7"]
