@@ -57,14 +57,14 @@ def add(
     OP is an operator that the CPU and CUDA compute through a stub: its kernel is translated from the CPU's. With
     --schema, a new operator is made of an expression or a functor. Nothing is written without --write.
     """
-    from porter.plan.new_operator.operator import Wish
+    from porter.plan.new_operator.elementwise import ExpressionWish
     from porter.verdict.proof import Proof
     from porter.workflows.add import NewRequest, Request
 
     _check_options(ops, schema, formula, functor)
     if schema is not None:
         text = read_named(functor, "PTR319", "Check its name.") if functor else ""
-        return _add_new(output, NewRequest(Wish(schema, formula or "", text), write, force, not no_verify))
+        return _add_new(output, NewRequest(ExpressionWish(schema, formula or "", text), write, force, not no_verify))
     proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough, strict)
     return _add(output, Request(ops, write, force, proof, with_helpers, unverified))
 

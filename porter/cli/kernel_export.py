@@ -49,10 +49,10 @@ def export(
     Types come from a call that the script's SCRIPT makes. FILE is run as Python, and no file is overwritten.
     """
     if form == ATEN:
-        from porter.plan.promotion.promotion import Wish
+        from porter.plan.promotion.promotion import ScriptWish
         from porter.workflows.promote import export_operator
 
-        wish = Wish(op or "", stage, instantiate=read_values(instantiate))
+        wish = ScriptWish(op or "", stage, instantiate=read_values(instantiate))
         return _tell(output, export_operator(output.find_checkout(), file, wish, out))
     from porter.workflows.kernel_forms import export_kernel
 

@@ -73,12 +73,13 @@ def promote(
     as Python. Nothing is written without --write.
     """
     from porter.plan.promotion.planner import PromotionPlan
-    from porter.plan.promotion.promotion import Wish
+    from porter.plan.promotion.promotion import ScriptWish
     from porter.verdict.result import Verdict
-    from porter.workflows.promote import Request, Wrote
+    from porter.workflows.migrate import Wrote
+    from porter.workflows.promote import Request
     from porter.workflows.promote import promote as run
 
-    wish = Wish(op, stage, simple, schema, read_values(instantiate))
+    wish = ScriptWish(op, stage, simple, schema, read_values(instantiate))
     request = Request(file, wish, write, force, not no_verify, arithmetic)
     code = DONE
     for found in run(output.open_checkout(write), request, output.report_progress):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from porter.plan.promotion.planner import PromotionPlan
-from porter.plan.promotion.rows import write_schema
 
 
 def summary(plan: PromotionPlan) -> str:
@@ -16,7 +15,7 @@ def summary(plan: PromotionPlan) -> str:
 
 def _rows(plan: PromotionPlan) -> Iterator[tuple[str, str]]:
     promotion = plan.promotion
-    yield "schema", write_schema(promotion)
+    yield "schema", str(promotion.schema)
     names = ("_".join((promotion.op, *each)) for each in promotion.kernel.instances)
     yield "kernels", " ".join(names) if promotion.kernel.parameters else promotion.op
     yield "CPU", "; ".join(promotion.cpu) if promotion.cpu else "none"
@@ -33,7 +32,7 @@ def promotion_object(plan: PromotionPlan) -> dict[str, Any]:
     promotion = plan.promotion
     return {
         "op": promotion.op,
-        "schema": write_schema(promotion),
+        "schema": str(promotion.schema),
         "files": list(plan.changes.files),
         "cpu": list(promotion.cpu),
         "decisions": [

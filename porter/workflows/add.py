@@ -16,7 +16,7 @@ from porter.metal.kernel_spec import no_recording
 from porter.plan.addition import plan_addition
 from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
-from porter.plan.new_operator.operator import Wish
+from porter.plan.new_operator.elementwise import ExpressionWish
 from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
 from porter.plan.plan import Plan
 from porter.verdict.proof import Proof
@@ -94,7 +94,7 @@ def add(
 class NewRequest:
     """An operator that is new to PyTorch, and what to do with its plan."""
 
-    wish: Wish
+    wish: ExpressionWish
     write: bool = False
     force: bool = False
     verify: bool = True
@@ -111,8 +111,8 @@ def add_new(
     found = plan_new_operator(checkout, request.wish)
     yield found
     if request.verify:
-        from porter.verdict.added_process import ProofRequest, request_proof
         from porter.verdict.backends import host
+        from porter.verdict.new_operator.process import ProofRequest, request_proof
 
         host.require()
         proof = ProofRequest(checkout.root.resolve(), request.wish)

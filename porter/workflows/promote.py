@@ -10,13 +10,14 @@ from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.core.writing import write
 from porter.plan.promotion.planner import PromotionPlan, plan_promotion, write_files
-from porter.plan.promotion.promotion import Wish
+from porter.plan.promotion.promotion import Promotion, ScriptWish
 from porter.verdict.backends import host
 from porter.verdict.judge import merge_arithmetics
-from porter.verdict.promoted_process import ProofRequest, request_proof
+from porter.verdict.new_operator.process import ProofRequest, request_proof
 from porter.verdict.result import DEFAULT, Verdict
 from porter.verdict.verify import find_arithmetics
 from porter.workflows.kernel import start_device
+from porter.workflows.migrate import Wrote
 from porter.workflows.templates import create_file
 
 
@@ -25,18 +26,11 @@ class Request:
     """A script, what to promote of it, and what to do with the plan."""
 
     file: Path
-    wish: Wish
+    wish: ScriptWish
     write: bool = False
     force: bool = False
     verify: bool = True
     arithmetic: str = DEFAULT
-
-
-@dataclass(frozen=True)
-class Wrote:
-    """The files written."""
-
-    files: tuple[str, ...]
 
 
 def promote(
@@ -48,21 +42,15 @@ def promote(
     what `write` and the device raise.
     """
     start_device()
-    from porter.kernels.loading import running_script
-    from porter.kernels.promotion.reading import check_name, find_subject, read_promotion
-
     arithmetics = find_arithmetics(request.arithmetic)
     if request.verify:
         host.require()
     progress("planning")
-    with running_script(request.file):
-        subject = find_subject(request.file, request.wish)
-        check_name(subject)
-        promotion = read_promotion(subject, request.wish)
+    promotion = _read_script(request.file, request.wish)
     plan = plan_promotion(checkout, promotion)
     yield plan
     if request.verify:
-        proof = ProofRequest(checkout.root.resolve(), request.file.resolve(), Path.cwd(), request.wish)
+        proof = ProofRequest(checkout.root.resolve(), request.wish, request.file.resolve(), Path.cwd())
         requests = [replace(proof, arithmetic=each) for each in arithmetics]
         verdicts = [request_proof(each, plan.promotion.op, progress) for each in requests]
         yield verdicts[0] if len(verdicts) == 1 else merge_arithmetics(verdicts)
@@ -70,18 +58,24 @@ def promote(
         yield Wrote(write(checkout, plan.changes, request.force))
 
 
-def export_operator(checkout: Checkout, file: Path, wish: Wish, folder: Path) -> list[Path]:
+def export_operator(checkout: Checkout, file: Path, wish: ScriptWish, folder: Path) -> list[Path]:
     """Writes the operator's files to a folder. Raises PTR236 and what `promote` raises of a script."""
     start_device()
-    from porter.kernels.loading import running_script
-    from porter.kernels.promotion.reading import check_name, find_subject, read_promotion
-
-    with running_script(file):
-        subject = find_subject(file, wish)
-        check_name(subject)
-        promotion = read_promotion(subject, wish)
+    promotion = _read_script(file, wish)
     paths = []
     for name, text in write_files(checkout, promotion).items():
         create_file(folder / name, text)
         paths.append(folder / name)
     return paths
+
+
+def _read_script(file: Path, wish: ScriptWish) -> Promotion:
+    """The promotion of a script, which is run, for a name that PyTorch does not have."""
+    from porter.kernels.loading import running_script
+    from porter.kernels.promotion.reading import read_promotion
+    from porter.kernels.promotion.subject import check_name, find_subject
+
+    with running_script(file):
+        subject = find_subject(file, wish)
+        check_name(subject)
+        return read_promotion(subject, wish)

@@ -50,10 +50,10 @@ def vary_alone(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[Other
     for at, tensor in enumerate(arguments):
         if isinstance(tensor, Tensor):
             more = torch.stack((tensor, tensor.flatten().roll(1).reshape(tensor.shape)))  # which differ
-            yield OtherCall(f"{names[at]} with a dimension more", _replace(arguments, at, more))
-            yield OtherCall(f"{names[at]} with one more of one element", _replace(arguments, at, tensor[None]))
+            yield OtherCall(f"{names[at]} with a dimension more", with_argument(arguments, at, more))
+            yield OtherCall(f"{names[at]} with one more of one element", with_argument(arguments, at, tensor[None]))
             if tensor.dim() and tensor.shape[0]:
-                yield OtherCall(f"{names[at]} with a dimension less", _replace(arguments, at, tensor[0].clone()))
+                yield OtherCall(f"{names[at]} with a dimension less", with_argument(arguments, at, tensor[0].clone()))
 
 
 def vary_together(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[OtherCall]:
@@ -77,7 +77,8 @@ def _list_slots(arguments: Sequence[Any]) -> list[_Slot]:
     return [(at, dim) for at, each in enumerate(arguments) if isinstance(each, Tensor) for dim in range(each.dim())]
 
 
-def _replace(arguments: Sequence[Any], at: int, value: Any) -> tuple[Any, ...]:
+def with_argument(arguments: Sequence[Any], at: int, value: Any) -> tuple[Any, ...]:
+    """The arguments with another value in one place."""
     return (*arguments[:at], value, *arguments[at + 1 :])
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import torch
@@ -22,9 +21,10 @@ from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Mode, running
 from porter.kernels.promotion.other_sizes import OtherCall, vary_alone, vary_together, without_values
 from porter.kernels.promotion.size_rules import Numbers, Shapes, SizeRule, list_constants, list_rules
-from porter.kernels.script import Case, Script, Stage, find_difference, moved, on_cpu, widened
+from porter.kernels.promotion.subject import Subject
+from porter.kernels.script import Stage, find_difference, moved, on_cpu, widened
+from porter.plan.new_operator.schema import Argument
 from porter.plan.promotion.program import Requirement
-from porter.plan.promotion.promotion import Parameter
 
 _ERRORS = (PorterError, RuntimeError, ValueError, TypeError, IndexError, AssertionError, ArithmeticError)
 _CHECKED = Mode(checked=True, poison=True)
@@ -47,15 +47,9 @@ class _Calls:
     wrong: list[tuple[Shapes, Numbers, str]] = field(default_factory=list)
 
 
-def find_size_checks(
-    script: Script,
-    stage: Stage,
-    function: Function,
-    inputs: Callable[[Case], Mapping[str, Any]],
-    parameters: Sequence[Parameter],
-) -> SizeChecks:
+def find_size_checks(subject: Subject, parameters: Sequence[Argument]) -> SizeChecks:
     """The checks of sizes that refuse every wrong call that was tried, and no right one."""
-    calls = _try_calls(script, stage, function, inputs, parameters)
+    calls = _try_calls(subject, parameters)
     rules = [each for each in _list_all_rules(parameters, calls) if all(each.holds(*right) for right in calls.right)]
     chosen: list[SizeRule] = []
     left = []
@@ -70,7 +64,7 @@ def find_size_checks(
     return SizeChecks(tuple(ordered), tuple(left))
 
 
-def _list_all_rules(parameters: Sequence[Parameter], calls: _Calls) -> Iterator[SizeRule]:
+def _list_all_rules(parameters: Sequence[Argument], calls: _Calls) -> Iterator[SizeRule]:
     tensors = [each.name for each in parameters if each.is_tensor]
     seen = {name: [shapes[name] for shapes, _ in calls.right] for name in tensors}
     ranks = {name: {len(shape) for shape in shapes} for name, shapes in seen.items()}
@@ -79,26 +73,18 @@ def _list_all_rules(parameters: Sequence[Parameter], calls: _Calls) -> Iterator[
         yield from list_constants(name, shapes)
 
 
-def _try_calls(
-    script: Script,
-    stage: Stage,
-    function: Function,
-    inputs: Callable[[Case], Mapping[str, Any]],
-    parameters: Sequence[Parameter],
-) -> _Calls:
-    names = [each.name for each in parameters]
+def _try_calls(subject: Subject, parameters: Sequence[Argument]) -> _Calls:
+    names = [argument.name for argument in parameters]
     calls = _Calls()
-    smallest = min(script.sizes, key=lambda sizes: (min(sizes, default=0) < 2, prod(sizes)))
-    for size in script.sizes:
-        values = inputs(Case(size, script.dtypes[0], script.layouts[0], "cpu"))
-        given = [values[name] for name in stage.takes]
+    for size in subject.script.sizes:
+        given = subject.arguments(subject.case(size))
         calls.right.append(_describe(names, given))
-        if size != smallest:
+        if size != subject.smallest:
             continue
         for other in (*vary_together(names, given), *vary_alone(names, given)):
-            if not _is_taken(function, other.arguments):
+            if not _is_taken(subject.function, other.arguments):
                 continue
-            if _is_right(script, stage, function, other):
+            if _is_right(subject, other):
                 calls.right.append(_describe(names, other.arguments))
             else:
                 calls.wrong.append((*_describe(names, other.arguments), other.what))
@@ -127,8 +113,9 @@ def _is_taken(function: Function, arguments: Sequence[Any]) -> bool:
     return True
 
 
-def _is_right(script: Script, stage: Stage, function: Function, call: OtherCall) -> bool:
+def _is_right(subject: Subject, call: OtherCall) -> bool:
     """Whether the reference takes a call, and the kernel computes the same, within its operands."""
+    stage = subject.stage
     settled, expected = settle(stage, call)
     is_alone = sum(isinstance(each, Tensor) for each in call.arguments) == 1
     if expected is None or is_alone:  # one tensor alone has the sizes that its grid is made of
@@ -136,9 +123,9 @@ def _is_right(script: Script, stage: Stage, function: Function, call: OtherCall)
     values = dict(zip(stage.takes, settled.arguments, strict=True))
     try:
         with running(_CHECKED):
-            got = stage.results(function, moved(values, "mps"))
+            got = stage.results(subject.function, moved(values, "mps"))
             precise = stage.results(stage.reference, widened(values))
-            return find_difference(stage, got, expected, precise, script.tolerance) is None
+            return find_difference(stage, got, expected, precise, subject.script.tolerance) is None
     except _ERRORS:
         return False
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from porter.plan.new_operator import schema
 from porter.plan.promotion.expressions import (
     Argument,
     Constant,
@@ -18,7 +19,6 @@ from porter.plan.promotion.expressions import (
     apply,
 )
 from porter.plan.promotion.program import Check, Message, Requirement
-from porter.plan.promotion.promotion import Parameter
 
 Shapes = Mapping[str, tuple[int, ...]]
 Numbers = Mapping[str, int]  # the whole numbers among the arguments
@@ -47,7 +47,7 @@ class _Value:
     computes: Callable[[Shapes, Numbers], int]
 
 
-def list_rules(parameters: Sequence[Parameter], ranks: Mapping[str, int | None]) -> Iterator[SizeRule]:
+def list_rules(parameters: Sequence[schema.Argument], ranks: Mapping[str, int | None]) -> Iterator[SizeRule]:
     """The rules that the sizes of tensors may follow, those first that say most in the fewest words.
 
     `ranks` has the number of dimensions of each tensor, or None for one that may have several: its dimensions are then

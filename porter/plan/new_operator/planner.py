@@ -1,16 +1,16 @@
-"""Plans a new operator: its rows, C++ files and tests, then its Metal kernel, as `porter add` plans any other."""
+"""Plans what a fork gets of a new operator: its rows, its own files, its tests and its documentation."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from porter.aten.native_functions import NativeFunctions
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import (
     DERIVATIVES,
@@ -23,10 +23,9 @@ from porter.core.layout import (
 )
 from porter.plan.addition import plan_addition
 from porter.plan.draft import Draft
-from porter.plan.new_operator import tests
+from porter.plan.new_operator.elementwise import ExpressionWish, read_operator
 from porter.plan.new_operator.functor import replace_functor
-from porter.plan.new_operator.operator import NewOperator, Wish, read_operator
-from porter.plan.new_operator.sources import write_files, write_rows
+from porter.plan.new_operator.operator import NewOperator
 from porter.plan.plan import Plan
 from porter.plan.test_files import insert_decompositions, insert_opinfo, insert_test
 
@@ -37,23 +36,19 @@ _LISTED = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class NewOperatorPlan:
-    """The operator, and the plan that adds it, with a note for each decision that is left."""
+    """An operator of an expression, and the plan that adds it, with a note for each decision that is left."""
 
     operator: NewOperator
     plan: Plan
 
 
-def plan_new_operator(checkout: Checkout, wish: Wish) -> NewOperatorPlan:
-    """The change set that adds an operator to a fork, its kernel on MPS included.
+def plan_new_operator(checkout: Checkout, wish: ExpressionWish) -> NewOperatorPlan:
+    """The change set that adds an operator to a fork, its kernel on MPS included as `porter add` plans any other.
 
     Raises PTR314 to PTR319, PTR367 and PTR399 for what cannot be added, and what `plan_addition` raises.
     """
     operator = read_operator(wish)
-    _refuse_clash(checkout, operator)
-    draft = Draft(checkout).follow(_create_files(checkout, operator))
-    draft = draft.apply(
-        each for path, make in _EDITS.items() if checkout.exists(path) for each in make(checkout, operator)
-    )
+    draft = draft_operator(checkout, operator, "PTR318", "Choose another name.")
     added = plan_addition(draft.fork, operator.schema.name)
     draft = draft.follow(added.changes)
     if wish.functor:
@@ -62,77 +57,72 @@ def plan_new_operator(checkout: Checkout, wish: Wish) -> NewOperatorPlan:
     return NewOperatorPlan(operator, replace(added, changes=draft.changes, notes=notes))
 
 
-def _refuse_clash(checkout: Checkout, operator: NewOperator) -> None:
+def draft_operator(checkout: Checkout, operator: NewOperator, code: str, hint: str) -> Draft:
+    """The fork with all that an operator adds to the files that it has, and with the operator's own files.
+
+    Raises an error with `code` and `hint` for an operator or a file that is there already, and what reading and
+    formatting raise.
+    """
     functions, op = NativeFunctions.read(checkout), operator.schema.name
     if functions.has(op):
-        place = functions.find_overloads(op)[0].place
-        raise PorterError("PTR318", f"the fork has the operator {op} already", place, "Choose another name.")
-    for path in write_files(operator):
+        raise PorterError(code, f"the fork has the operator {op} already", functions.find_overloads(op)[0].place, hint)
+    for path in operator.files:
         folder, _, name = path.rpartition("/")
-        taken = [other for other in checkout.list(folder, name[name.rindex(".") :]) if other.lower() == path.lower()]
-        if taken:
-            raise PorterError("PTR318", f"the fork has the file {taken[0]} already", hint="Choose another name.")
+        # Not every file system tells names apart by case, and a fork is checked out on those too.
+        for other in checkout.list(folder, name[name.rindex(".") :]):
+            if other.lower() == path.lower():
+                raise PorterError(code, "the fork has this file already", Place(other), hint)
+    created = (Edit(path, 0, 0, text) for path, text in format_files(checkout, operator).items())
+    draft = Draft(checkout).follow(ChangeSet({}, tuple(created)))
+    present = {path: checkout.read(path) for path in _EDITS if checkout.exists(path)}
+    return draft.apply(edit for path, text in present.items() for edit in _EDITS[path](text, operator))
 
 
-def _create_files(checkout: Checkout, operator: NewOperator) -> ChangeSet:
-    files = {path: format_block(checkout, path, text) for path, text in write_files(operator).items()}
-    return ChangeSet({}, tuple(Edit(path, 0, 0, text) for path, text in files.items()))
+def format_files(checkout: Checkout, operator: NewOperator) -> dict[str, str]:
+    """The texts of the operator's own files by path, formatted as the fork's files are."""
+    return {path: format_block(checkout, path, text) for path, text in operator.files.items()}
 
 
-def _add_rows(checkout: Checkout, operator: NewOperator) -> Iterator[Edit]:
-    text = checkout.read(NATIVE_FUNCTIONS)
+def _add_rows(text: str, operator: NewOperator) -> Iterator[Edit]:
     gap = "\n" * max(0, 2 - (len(text) - len(text.rstrip("\n"))))
-    yield Edit(NATIVE_FUNCTIONS, len(text), len(text), f"{gap}{write_rows(operator.schema)}")
+    yield Edit(NATIVE_FUNCTIONS, len(text), len(text), f"{gap}{operator.write_rows()}")
 
 
-def _add_derivative(checkout: Checkout, operator: NewOperator) -> Iterator[Edit]:
-    text, entry = checkout.read(DERIVATIVES), tests.write_derivative(operator)
-    if entry:
+def _add_derivative(text: str, operator: NewOperator) -> Iterator[Edit]:
+    if entry := operator.write_derivative():
         gap = "" if text.endswith("\n\n") or not text else "\n"
         yield Edit(DERIVATIVES, len(text), len(text), gap + entry)
 
 
-def _add_docs(checkout: Checkout, operator: NewOperator) -> Iterator[Edit]:
-    text = checkout.read(DOCSTRINGS)
-    yield Edit(DOCSTRINGS, len(text), len(text), f"\n{tests.write_docs(operator)}")
+def _add_docs(text: str, operator: NewOperator) -> Iterator[Edit]:
+    if operator.docs:
+        yield Edit(DOCSTRINGS, len(text), len(text), f"\n{operator.docs}")
 
 
-def _add_to_list(checkout: Checkout, operator: NewOperator) -> Iterator[Edit]:
+def _add_to_list(text: str, operator: NewOperator) -> Iterator[Edit]:
     """The operator among the pointwise functions of the documentation, in their order."""
-    found = _LISTED.search(checkout.read(FUNCTION_LIST))
-    if found is None:
+    listed = _LISTED.search(text) if operator.is_pointwise else None
+    if listed is None:
         return
-    at = found.start("names")
-    for line in found["names"].splitlines(keepends=True):
+    at = listed.start("names")
+    for line in listed["names"].splitlines(keepends=True):
         if line.strip() > operator.schema.name:
             break
         at += len(line)
     yield Edit(FUNCTION_LIST, at, at, f"    {operator.schema.name}\n")
 
 
-def _add_opinfo(checkout: Checkout, operator: NewOperator) -> Iterator[Edit]:
-    functions, entry = tests.write_functions(operator), tests.write_opinfo(operator)
-    return insert_opinfo(checkout.read(OPINFOS), operator.schema.name, functions, entry)
-
-
-def _add_test(checkout: Checkout, operator: NewOperator) -> Iterator[Edit]:
-    return insert_test(checkout.read(TEST_MPS), tests.write_test(operator))
-
-
-def _add_decompositions(checkout: Checkout, operator: NewOperator) -> Iterator[Edit]:
-    op = operator.schema.name
-    return insert_decompositions(checkout.read(EXPECTED_DECOMPOSITIONS), (op, f"{op}.out", f"{op}_"))
-
-
 # What is added to each file that the fork has.
-_EDITS = {
+_EDITS: Mapping[str, Callable[[str, NewOperator], Iterator[Edit]]] = {
     NATIVE_FUNCTIONS: _add_rows,
     DERIVATIVES: _add_derivative,
     DOCSTRINGS: _add_docs,
     FUNCTION_LIST: _add_to_list,
-    OPINFOS: _add_opinfo,
-    TEST_MPS: _add_test,
-    EXPECTED_DECOMPOSITIONS: _add_decompositions,
+    OPINFOS: lambda text, operator: insert_opinfo(
+        text, operator.schema.name, operator.tests.functions, operator.tests.opinfo
+    ),
+    TEST_MPS: lambda text, operator: insert_test(text, operator.tests.case),
+    EXPECTED_DECOMPOSITIONS: lambda text, operator: insert_decompositions(text, operator.forms),
 }
 
 

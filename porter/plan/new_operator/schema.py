@@ -1,13 +1,16 @@
-"""The schema of a new elementwise operator."""
+"""The schema of a new operator, as a value and in the words of native_functions.yaml."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from porter.core.errors import PorterError
+from porter.core.names import explain_word
 from porter.languages.brackets import split_at_commas
-from porter.plan.new_operator.words import explain_argument_name, explain_operator_name, fits
+from porter.plan.new_operator.functions import CONSTANTS, FUNCTIONS
 
 _SCHEMA = re.compile(r"(?P<name>[a-z]\w*)\((?P<arguments>.*)\)\s*->\s*(?P<results>\S.*)", re.S)
 _ARGUMENT = re.compile(r"(?P<type>\S+)\s+(?P<name>[A-Za-z]\w*)(?:\s*=\s*(?P<default>\S+))?")
@@ -15,6 +18,15 @@ _CPP = {"Tensor": "const Tensor&", "float": "double", "int": "int64_t", "bool": 
 _MOST_TENSORS = 3
 _HINT = "Write it as in native_functions.yaml: my_op(Tensor self, *, float alpha=1) -> Tensor."
 _RESERVED = frozenset(("out", "iter", "result", "grad", "T", "scalar_t", "opmath_t"))
+_LANGUAGE_OF_FORMULAS = frozenset((*FUNCTIONS, *CONSTANTS, "E"))
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
+_INT64 = 2**63
+_FITS: Mapping[str, Callable[[str], bool]] = {
+    "float": lambda text: bool(_NUMBER.fullmatch(text)) and math.isfinite(float(text)),
+    "int": lambda text: bool(_WHOLE.fullmatch(text)) and -_INT64 <= int(text) < _INT64,
+    "bool": lambda text: text in ("True", "False"),
+}
 
 
 @dataclass(frozen=True)
@@ -35,24 +47,30 @@ class Argument:
         """Its type as a parameter in C++."""
         return _CPP[self.type]
 
+    @property
+    def declaration(self) -> str:
+        """It as a parameter in C++."""
+        return f"{self.cpp} {self.name}"
+
     def __str__(self) -> str:
         return f"{self.type} {self.name}" + ("" if self.default is None else f"={self.default}")
 
 
 @dataclass(frozen=True)
 class Schema:
-    """A functional schema with one tensor as its result."""
+    """A functional schema. `results` are the names of its tensors; the only one of an operator is `out`."""
 
     name: str
     arguments: tuple[Argument, ...]
+    results: tuple[str, ...] = ("out",)
 
     @property
     def tensors(self) -> tuple[Argument, ...]:
-        return tuple(each for each in self.arguments if each.is_tensor)
+        return tuple(argument for argument in self.arguments if argument.is_tensor)
 
     @property
     def numbers(self) -> tuple[Argument, ...]:
-        return tuple(each for each in self.arguments if not each.is_tensor)
+        return tuple(argument for argument in self.arguments if not argument.is_tensor)
 
     @property
     def file(self) -> str:
@@ -60,13 +78,16 @@ class Schema:
         return "".join(part.capitalize() for part in self.name.split("_"))
 
     def __str__(self) -> str:
-        return f"{self.name}({write_arguments(self)}) -> Tensor"
+        several = f"({', '.join(f'Tensor {result}' for result in self.results)})"
+        return f"{self.name}({write_arguments(self)}) -> {'Tensor' if len(self.results) == 1 else several}"
 
 
-def write_arguments(schema: Schema, first: str = "Tensor", out: str = "") -> str:
+def write_arguments(schema: Schema, first: str = "", out: str = "") -> str:
     """Returns the arguments in a schema's words, the first one of another type if given, and `out` as the last."""
-    texts = [f"{first} {schema.arguments[0].name}", *(str(a) for a in schema.arguments[1:] if not a.keyword)]
-    named = [*(str(a) for a in schema.arguments if a.keyword), *([out] if out else [])]
+    texts = [str(argument) for argument in schema.arguments if not argument.keyword]
+    if first:
+        texts[0] = f"{first} {schema.arguments[0].name}"
+    named = [*(str(argument) for argument in schema.arguments if argument.keyword), *([out] if out else [])]
     return ", ".join([*texts, *(["*", *named] if named else [])])
 
 
@@ -120,20 +141,22 @@ def _refuse_others(schema: Schema, results: str) -> None:
 
 def _refuse_names(schema: Schema) -> None:
     """Raises PTR367 for names that the files of the operator cannot have."""
-    for explain, names in (
-        (explain_operator_name, (schema.name,)),
-        (explain_argument_name, tuple(each.name for each in schema.arguments)),
-    ):
-        for name in names:
-            if why := explain(name):
-                raise PorterError("PTR367", f"{name} cannot be a name here: {why}", hint="Choose another name.")
+    whys = {name: explain_word(name) for name in (schema.name, *(argument.name for argument in schema.arguments))}
+    if schema.name.endswith("_"):
+        whys[schema.name] = "the name of a functional form does not end with an underscore: the form in place does"
+    for argument in schema.arguments:
+        if argument.name in _LANGUAGE_OF_FORMULAS:
+            whys[argument.name] = f"{argument.name} is a function or a constant of expressions"
+    for name, why in whys.items():
+        if why:
+            raise PorterError("PTR367", f"{name} cannot be a name here: {why}", hint="Choose another name.")
 
 
 def _refuse_defaults(schema: Schema) -> None:
     """Raises PTR399 for a default value of another type, or before an argument without one."""
     before = ""
     for each in schema.arguments:
-        if each.default is not None and not fits(each.type, each.default):
+        if each.default is not None and not _FITS[each.type](each.default):
             what = f"{each.default} is no value of {each.type} {each.name}"
             raise PorterError("PTR399", what, hint="Give a finite number, a whole one for int, True or False for bool.")
         if each.default is None and before and not each.keyword:

@@ -19,12 +19,11 @@ from porter.plan.promotion.expressions import (
     is_tensor,
     type_of,
 )
-from porter.plan.promotion.promotion import Binding, Content, Parameter, Promotion
+from porter.plan.promotion.promotion import Binding, Content, Promotion
 from porter.plan.promotion.style import Style
 
 _ATEN = {each.torch: f"k{each.aten}" for each in SCALAR_TYPES}
 _NAMES = {each.torch: each.alias or each.torch for each in SCALAR_TYPES}
-_CPP = {"Tensor": "const Tensor&", "float": "double", "int": "int64_t", "bool": "bool"}
 _RESERVED = frozenset(
     ("out", "lib", "kernel", "stream", "encoder", "pipeline", "int", "float", "new", "default", "auto")
 )
@@ -52,7 +51,7 @@ def write_meta_file(promotion: Promotion) -> str:
     return (
         f"{assertion}#include <ATen/core/Tensor.h>\n{needed}\n"
         f"#ifndef AT_PER_OPERATOR_HEADERS\n{functions}#include <ATen/NativeFunctions.h>\n#else\n{listed}#endif\n\n"
-        f"namespace at::meta {{\n\nTORCH_META_FUNC({op})({_parameters(promotion.parameters)}) {{\n"
+        f"namespace at::meta {{\n\nTORCH_META_FUNC({op})({_parameters(promotion)}) {{\n"
         f"{meta}}}\n\n}} // namespace at::meta\n{cpu}"
     )
 
@@ -68,18 +67,18 @@ def _meta(promotion: Promotion) -> Iterator[str]:
 
 
 def _cpu(promotion: Promotion) -> Iterator[str]:
-    outs = ", ".join(f"const Tensor& {name}" for name in promotion.results)
+    outs = ", ".join(f"const Tensor& {name}" for name in promotion.schema.results)
     note = "// The reference as it stands: the operator's own kernel is on MPS\n"
     yield f"\nnamespace at::native {{\n\n{note}TORCH_IMPL_FUNC({promotion.op}_out_cpu)\n"
-    yield f"({_parameters(promotion.parameters)}, {outs}) {{\n"
-    for name, expression in zip(promotion.results, promotion.cpu, strict=True):
+    yield f"({_parameters(promotion)}, {outs}) {{\n"
+    for name, expression in zip(promotion.schema.results, promotion.cpu, strict=True):
         yield f"  {name}.copy_({expression});\n"
     yield "}\n\n} // namespace at::native\n"
 
 
 def write_host_file(promotion: Promotion, style: Style) -> str:
     """The text of `operations/NAME.mm`."""
-    op, stem = promotion.op, promotion.file
+    op, stem = promotion.op, promotion.schema.file
     body = "".join(_launch(promotion, style))
     profiler = "#include <ATen/mps/MPSProfiler.h>\n" if style.profiler else ""
     library = "static auto& lib = MetalShaderLibrary::getBundledLibrary();\n"
@@ -90,14 +89,14 @@ def write_host_file(promotion: Promotion, style: Style) -> str:
     extra = "#include <ATen/ceil_div.h>\n" if "ceil_div" in body else ""
     extra += "" if "div_floor_integer" not in body else "#include <c10/util/generic_math.h>\n"
     casts = "#include <c10/util/TypeCast.h>\n" if "checked_convert" in body else ""
-    outs = ", ".join(f"const Tensor& {name}" for name in promotion.results)
+    outs = ", ".join(f"const Tensor& {name}" for name in promotion.schema.results)
     functions = "#include <ATen/Functions.h>\n" if "at::empty(" in body else ""
     empty = "#include <ATen/ops/empty.h>\n" if functions else ""
     return (
         f"#define TORCH_ASSERT_ONLY_METHOD_OPERATORS\n{extra}{profiler}#include <ATen/native/mps/OperationUtils.h>\n"
         f"{casts}\n#ifndef AT_PER_OPERATOR_HEADERS\n{functions}#include <ATen/NativeFunctions.h>\n#else\n{empty}"
         f"#include <ATen/ops/{op}_native.h>\n#endif\n\nnamespace at::native {{\n\nusing namespace mps;\n\n{library}\n"
-        f"{helper}TORCH_IMPL_FUNC({op}_out_mps)\n({_parameters(promotion.parameters)}, {outs}) {{\n{body}}}\n\n"
+        f"{helper}TORCH_IMPL_FUNC({op}_out_mps)\n({_parameters(promotion)}, {outs}) {{\n{body}}}\n\n"
         "} // namespace at::native\n"
     )
 
@@ -136,7 +135,7 @@ def _launch(promotion: Promotion, style: Style) -> Iterator[str]:
 
 def _printer(promotion: Promotion) -> Printer:
     """A printer that knows the script's own names for what it computes."""
-    taken = {each.name for each in promotion.parameters} | set(promotion.results) | _RESERVED
+    taken = {each.name for each in promotion.schema.arguments} | set(promotion.schema.results) | _RESERVED
     names: dict[Node, str] = {}
     for name, node in promotion.program.launch.names:
         if isinstance(node, (Constant, Input, Argument)) or node in names:
@@ -197,8 +196,8 @@ def _bind(promotion: Promotion, printer: Printer, binding: Binding) -> tuple[str
 def _output_names(promotion: Promotion) -> list[str]:
     """What host code calls each output of the kernel: a result, or a tensor of its own."""
     returned = promotion.program.launch.returned
-    given = {at: promotion.results[number] for number, at in enumerate(returned)}
-    taken = {each.name for each in promotion.parameters} | set(promotion.results) | _RESERVED
+    given = {at: promotion.schema.results[number] for number, at in enumerate(returned)}
+    taken = {each.name for each in promotion.schema.arguments} | set(promotion.schema.results) | _RESERVED
     own = (f"{name}_" if name in taken else name for name in promotion.kernel.outputs)
     return [given.get(at, name) for at, name in enumerate(own)]
 
@@ -280,8 +279,8 @@ def _kernel_name(promotion: Promotion, printer: Printer) -> str:
     return f"{quote(promotion.op + '_')} + " + ' + "_" + '.join(parts)
 
 
-def _parameters(parameters: tuple[Parameter, ...]) -> str:
-    return ", ".join(f"{_CPP[each.type]} {each.name}" for each in parameters)
+def _parameters(promotion: Promotion) -> str:
+    return ", ".join(argument.declaration for argument in promotion.schema.arguments)
 
 
 def _same_types(promotion: Promotion) -> list[str]:
@@ -323,4 +322,4 @@ def _options(promotion: Promotion, dtype: str) -> str:
     """The options of an output: `dtype` is the name of a tensor whose type it has, or a torch name."""
     if dtype in promotion.dtypes:
         return f"{dtype}.options()"
-    return f"{promotion.tensors[0]}.options().dtype({_ATEN[dtype]})"
+    return f"{promotion.schema.tensors[0].name}.options().dtype({_ATEN[dtype]})"

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from porter.core.errors import Place
+from porter.plan.new_operator.schema import Schema
+from porter.plan.new_operator.tests import Sample
 from porter.plan.promotion.program import Program
 
 
 @dataclass(frozen=True)
-class Wish:
+class ScriptWish:
     """What to promote: the operator's name ("" for that of the stage), the stage if there are several, and its tier.
 
     `instantiate` has values of template parameters that depend on the call.
@@ -22,19 +24,6 @@ class Wish:
     simple: bool = False
     schema: str | None = None
     instantiate: tuple[tuple[str, tuple[int, ...]], ...] = ()
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """An argument of the operator: `Tensor`, `float`, `int` or `bool`, and its default in a schema's words."""
-
-    name: str
-    type: str
-    default: str | None = None
-
-    @property
-    def is_tensor(self) -> bool:
-        return self.type == "Tensor"
 
 
 class Content(Enum):
@@ -96,40 +85,26 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """A call that the tests make: Python expressions of the arguments, with `make_arg` and `dtype`.
-
-    `before` are statements that set the names in these expressions.
-    """
-
-    arguments: tuple[str, ...]
-    before: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class TestTexts:
-    """What the operator's tests need: calls, and the source of a torch function that computes the same.
+    """What the operator's tests need: calls, and the source of `reference_OP`, which computes the same in torch.
 
     `tolerance` is relative, then absolute; None is the usual one for a result's type.
     """
 
     samples: tuple[Sample, ...]
     reference: str
-    reference_name: str
     tolerance: tuple[float | None, float | None] = (None, None)
 
 
 @dataclass(frozen=True)
 class Promotion:
-    """A kernel of a script as the operator `op`. `dtypes` has the element types of each tensor, case by case.
+    """A kernel of a script as an operator. `dtypes` has the element types of each tensor, case by case.
 
     `cpu` is the reference as C++ for each result, if it could be written so, which needs the headers of `cpu_headers`.
     `empty` are the kernel's inputs that may be empty when it is launched.
     """
 
-    op: str
-    parameters: tuple[Parameter, ...]
-    results: tuple[str, ...]
+    schema: Schema
     program: Program
     kernel: KernelText
     dtypes: Mapping[str, tuple[str, ...]]
@@ -140,16 +115,11 @@ class Promotion:
     decisions: tuple[Decision, ...] = ()
 
     @property
-    def tensors(self) -> tuple[str, ...]:
-        """The names of the tensor arguments."""
-        return tuple(each.name for each in self.parameters if each.is_tensor)
+    def op(self) -> str:
+        """The operator's name."""
+        return self.schema.name
 
     @property
     def has_opinfo(self) -> bool:
         """Whether OpInfo's tests can call it: they compare with the CPU, and vary the first argument, a tensor."""
-        return bool(self.cpu) and self.parameters[0].is_tensor
-
-    @property
-    def file(self) -> str:
-        """The stem of the operator's files, as the fork's own are named."""
-        return "".join(part.capitalize() for part in self.op.split("_"))
+        return bool(self.cpu) and self.schema.arguments[0].is_tensor

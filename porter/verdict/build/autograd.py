@@ -7,22 +7,11 @@ formulas in derivatives.yaml as they stand.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from porter.plan.new_operator.schema import Argument
 
 _CAPABILITIES = ("AVX2", "AVX512")
 _SAVED = {"double": "toDouble", "int64_t": "toInt", "bool": "toBool"}
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of an operator: its C++ type (`const Tensor&`, `double`) and its name."""
-
-    type: str
-    name: str
-
-    @property
-    def is_tensor(self) -> bool:
-        return "Tensor" in self.type
 
 
 def write_cpu_dispatch(stub: str, kernel: str, path: str) -> str:
@@ -36,14 +25,14 @@ def write_cpu_dispatch(stub: str, kernel: str, path: str) -> str:
     )
 
 
-def write_autograd(op: str, parameters: Sequence[Parameter], formulas: Mapping[str, str]) -> str:
+def write_autograd(op: str, parameters: Sequence[Argument], formulas: Mapping[str, str]) -> str:
     """The source of an autograd function with these formulas."""
     return "".join(_write_autograd(op, parameters, formulas))
 
 
-def _write_autograd(op: str, parameters: Sequence[Parameter], formulas: Mapping[str, str]) -> Iterator[str]:
-    types, names = ", ".join(each.type for each in parameters), ", ".join(each.name for each in parameters)
-    declared = ", ".join(f"{each.type} {each.name}" for each in parameters)
+def _write_autograd(op: str, parameters: Sequence[Argument], formulas: Mapping[str, str]) -> Iterator[str]:
+    types, names = ", ".join(each.cpp for each in parameters), ", ".join(each.name for each in parameters)
+    declared = ", ".join(f"{each.cpp} {each.name}" for each in parameters)
     tensors = [each.name for each in parameters if each.is_tensor]
     numbers = [each for each in parameters if not each.is_tensor]
     headers = ("ATen/ATen.h", "ATen/core/dispatch/Dispatcher.h", "torch/csrc/autograd/custom_function.h")
@@ -63,7 +52,7 @@ def _write_autograd(op: str, parameters: Sequence[Parameter], formulas: Mapping[
     yield "    const auto saved = ctx->get_saved_variables();\n    const Tensor& grad = grads[0];\n"
     yield from (f"    const Tensor& {name} = saved[{at}];\n" for at, name in enumerate(tensors))
     for each in numbers:
-        yield f'    const {each.type} {each.name} = ctx->saved_data["{each.name}"].{_SAVED[each.type]}();\n'
+        yield f'    const {each.cpp} {each.name} = ctx->saved_data["{each.name}"].{_SAVED[each.cpp]}();\n'
     results = [f"reduce({formulas[e.name]}, {e.name})" if e.name in formulas else "Tensor()" for e in parameters]
     yield f"    return {{{', '.join(results)}}};\n  }}\n}};\n\n"
     yield f"Tensor differentiable({declared}) {{\n  return Node::apply({names});\n}}\n\n}} // namespace\n\n"

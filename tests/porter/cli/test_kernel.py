@@ -11,7 +11,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.cli import main
-from porter.plan.promotion.promotion import Wish
+from porter.plan.promotion.promotion import ScriptWish
 from porter.workflows import promote
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -211,11 +211,11 @@ def test_an_export_for_aten_takes_values_of_template_parameters(
 ) -> None:
     wishes = []
 
-    def record(checkout: object, file: Path, wish: Wish, folder: Path) -> list[Path]:
+    def record(checkout: object, file: Path, wish: ScriptWish, folder: Path) -> list[Path]:
         wishes.append(wish)
         return [folder / "Rows.metal"]
 
     monkeypatch.setattr(promote, "export_operator", record)
     assert main(["kernel", "export", "rows.py", "--to", "aten", "--op", "rows", "--instantiate", "D=64,128"]) == 0
-    assert wishes == [Wish("rows", None, instantiate=(("D", (64, 128)),))]
+    assert wishes == [ScriptWish("rows", None, instantiate=(("D", (64, 128)),))]
     assert capsys.readouterr().out == "Rows.metal\n"

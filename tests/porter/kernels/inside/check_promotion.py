@@ -12,9 +12,10 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.kernels.loading import load
-from porter.kernels.promotion.reading import find_subject, read_promotion
+from porter.kernels.promotion.reading import read_promotion
+from porter.kernels.promotion.subject import find_subject
 from porter.plan.promotion.planner import PromotionPlan, plan_promotion
-from porter.plan.promotion.promotion import Wish
+from porter.plan.promotion.promotion import ScriptWish
 
 ROOT = Path(__file__).resolve().parents[4]
 HEAD = """
@@ -45,7 +46,7 @@ SCRIPT = Script(
 
 
 def plan(path: Path, op: str, stage: str | None = None, **wish: Any) -> PromotionPlan:
-    asked = Wish(op, stage, **wish)
+    asked = ScriptWish(op, stage, **wish)
     return plan_promotion(Checkout(EMBEDDED_FORK, "embedded"), read_promotion(find_subject(path, asked), asked))
 
 
@@ -83,7 +84,7 @@ REFUSED = {"grid_sample backward": "PTR244", "transformer eager": "PTR245", "tra
 def test_which_stages_of_templates_are_operators(template: str) -> None:
     path = ROOT / "templates" / f"{template}.py"
     for stage in load(path).stages:
-        wish = Wish("my_op", stage.name, instantiate=tuple(VALUES.get(f"{template} {stage.name}", {}).items()))
+        wish = ScriptWish("my_op", stage.name, instantiate=tuple(VALUES.get(f"{template} {stage.name}", {}).items()))
         code = REFUSED.get(f"{template} {stage.name}")
         try:
             read_promotion(find_subject(path, wish), wish)
@@ -97,7 +98,7 @@ def test_which_stages_of_templates_are_operators(template: str) -> None:
     ("template", "hint"), [("attention", "Those are D."), ("silu", "Leave --instantiate out: there are none.")]
 )
 def test_values_of_a_parameter_that_there_is_not(template: str, hint: str) -> None:
-    path, wish = ROOT / "templates" / f"{template}.py", Wish("my_op", instantiate=(("Q", (3,)),))
+    path, wish = ROOT / "templates" / f"{template}.py", ScriptWish("my_op", instantiate=(("Q", (3,)),))
     with pytest.raises(PorterError) as caught:
         read_promotion(find_subject(path, wish), wish)
     error = caught.value

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from expecttest import assert_expected_inline
 
-from porter.kernels.promotion.reading import find_subject, read_promotion
+from porter.kernels.promotion.reading import read_promotion
+from porter.kernels.promotion.subject import find_subject
 from porter.plan.promotion.cpp import Printer
-from porter.plan.promotion.promotion import Promotion, Wish
+from porter.plan.promotion.promotion import Promotion, ScriptWish
 
 HEAD = """
 import torch
@@ -71,7 +72,7 @@ SCRIPT = Script(
 def read(folder: Path, body: str, **instantiate: tuple[int, ...]) -> Promotion:
     path = folder / "script.py"
     path.write_text(HEAD + body + TAIL)
-    wish = Wish("my_op", instantiate=tuple(instantiate.items()))
+    wish = ScriptWish("my_op", instantiate=tuple(instantiate.items()))
     return read_promotion(find_subject(path, wish), wish)
 
 

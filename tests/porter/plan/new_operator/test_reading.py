@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from porter.core.errors import PorterError
 from porter.plan.new_operator.derivative import derive
+from porter.plan.new_operator.elementwise import ExpressionWish, read_operator
 from porter.plan.new_operator.expression import parse_expression, write_cpp, write_formula, write_python
 from porter.plan.new_operator.functions import FUNCTIONS
 from porter.plan.new_operator.functor import read_expression
-from porter.plan.new_operator.operator import Wish, read_operator
 from porter.plan.new_operator.schema import parse_schema, write_arguments
 
 SCHEMA = "my_op(Tensor self, Tensor other, int n=2, *, float alpha=1, bool up=True) -> Tensor"
@@ -96,7 +96,7 @@ def test_an_expression_that_cannot_be_used_is_refused(expression: str, code: str
 
 def test_a_tensor_that_the_expression_does_not_use_is_refused() -> None:
     with pytest.raises(PorterError, match="does not use other"):
-        read_operator(Wish("my_op(Tensor self, Tensor other) -> Tensor", "self * 2"))
+        read_operator(ExpressionWish("my_op(Tensor self, Tensor other) -> Tensor", "self * 2"))
 
 
 def expressions() -> st.SearchStrategy[str]:
@@ -210,4 +210,4 @@ def test_a_functor_that_does_not_fit_is_refused(functor: str, what: str) -> None
 
 @pytest.mark.parametrize("operation", ["self ** ", "self * ", "self + "])
 def test_an_expression_as_deep_as_any_is_derived(operation: str) -> None:
-    assert read_operator(Wish("my_op(Tensor self) -> Tensor", operation * 57 + "self"))
+    assert read_operator(ExpressionWish("my_op(Tensor self) -> Tensor", operation * 57 + "self"))
