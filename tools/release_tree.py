@@ -20,7 +20,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from aten_overlay import toolchain
-from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunctions
 from porter.core.checkout import Checkout
 from porter.core.errors import Place
@@ -39,7 +38,7 @@ from porter.core.layout import (
     VERSION,
 )
 from porter.languages.lexer import TokenKind
-from porter.languages.source import Source
+from porter.languages.source import Source, parse_source
 from shared.arguments import parser
 
 INSTALLED = "installed"

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from porter.core.checkout import Checkout
 from porter.core.layout import OPERATIONS, spell_include
-from porter.languages.source import Source
+from porter.languages.directives import read_includes
+from porter.languages.identifiers import list_words
+from porter.languages.source import parse_source
 
-_INCLUDE = re.compile(rf"^#include <{spell_include(OPERATIONS)}/(\w+)\.h>", re.M)
-_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
-
-
-_MOST_FILES = 256
-_latest: dict[str, Source] = {}  # the text of a file that was lexed last: the next is mostly an edit of it
-
-
-@lru_cache(maxsize=_MOST_FILES)
-def parse_source(path: str, text: str) -> Source:
-    """Lexes a file. The same text is only lexed once, and of another version only what differs."""
-    before = _latest.pop(path, None)
-    _latest[path] = found = before.edit(text) if before else Source.parse(path, text)
-    if len(_latest) > _MOST_FILES:
-        del _latest[next(iter(_latest))]
-    return found
+_FOLDER = f"{spell_include(OPERATIONS)}/"
 
 
 def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
@@ -34,7 +20,7 @@ def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[st
     while pending:
         file, body = pending.pop()
         yield body
-        words = _list_words(body)
+        words = list_words(body)
         if file not in places:
             places[file] = _find_reachable_files(checkout, file)
         for reachable in places[file]:
@@ -46,16 +32,11 @@ def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[st
                     pending.append((reachable, file_text[function.start : function.end]))
 
 
-@lru_cache(maxsize=4096)
-def _list_words(text: str) -> frozenset[str]:
-    """The identifiers of a function, which many operators may call."""
-    return frozenset(_WORD.findall(text))
-
-
-@lru_cache(maxsize=_MOST_FILES)
+@lru_cache(maxsize=256)
 def _find_included(text: str) -> tuple[str, ...]:
     """The names of the operator headers that a text includes."""
-    return tuple(_INCLUDE.findall(text))
+    paths = (include.path for include in read_includes(text) if include.path.endswith(".h"))
+    return tuple(path[len(_FOLDER) : -len(".h")] for path in paths if path.startswith(_FOLDER))
 
 
 def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from porter.aten.call_graph import parse_source, read_reachable_text
+from porter.aten.call_graph import read_reachable_text
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import OPERATIONS
 from porter.languages.directives import Macro
 from porter.languages.identifiers import contains_identifier
 from porter.languages.preprocessor import expand
-from porter.languages.source import Function, MacroUse, Source
+from porter.languages.source import Function, MacroUse, Source, parse_source
 
 
 class Language(Enum):

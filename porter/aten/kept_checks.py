@@ -13,7 +13,6 @@ from pathlib import Path
 
 import yaml
 
-from porter.aten.call_graph import parse_source
 from porter.aten.declarations import MPS_KEY
 from porter.aten.device_rows import OwnBody
 from porter.aten.implementations import Implementation
@@ -24,7 +23,7 @@ from porter.core.dtypes import ALL
 from porter.core.yaml_text import choose_loader
 from porter.languages.brackets import split_at_commas
 from porter.languages.definitions import split_parameters
-from porter.languages.source import Function
+from porter.languages.source import Function, parse_source
 from porter.languages.statements import read_statements
 
 _TABLE = Path(__file__).with_name("graph_draws.yaml")

@@ -22,6 +22,7 @@ from porter.languages import cpp
 from porter.languages.definitions import Definition, find_definitions, parse_definition, split_parameters
 from porter.languages.depth import bounded
 
+_ATEN = re.compile(r"\b(?:at|c10)::")
 _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
 _SIGNATURE = re.compile(r"void\s*\(\s*\*\s*\)\s*\((.*)\)\Z", re.S)
@@ -52,6 +53,11 @@ class Stub:
     signature: tuple[tuple[str, str], ...]
     header: str
     place: Place
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of its parameters, without the namespaces at and c10."""
+        return tuple(_ATEN.sub("", type_) for type_, _ in self.signature)
 
 
 @dataclass(frozen=True)

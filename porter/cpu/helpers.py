@@ -18,11 +18,10 @@ from porter.languages import cpp
 from porter.languages.brackets import has_outside
 from porter.languages.cpp_parser import parse_expression
 from porter.languages.definitions import Definition, find_definitions, parse_definition
+from porter.languages.directives import read_includes
 from porter.mpsgraph.operations import find_called_helpers, find_written_form, helpers
 
-_INCLUDE = re.compile(
-    r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.(?:cu)?h)>", re.M
-)
+_WITH_FUNCTIONS = ("ATen/native/", "ATen/NumericUtils", "c10/util/")
 # Headers that the vector headers include for every kernel file.
 _EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
 _PREFIX = "calc_"
@@ -197,9 +196,11 @@ def find_headers(checkout: Checkout, path: str) -> list[str]:
 @lru_cache(maxsize=256)
 def _list_included(text: str) -> tuple[str, ...]:
     """Where the checkout has the headers that a kernel file includes."""
+    included = (include.path for include in read_includes(text) if include.path.endswith((".h", ".cuh")))
+    names = (*(path for path in included if path.startswith(_WITH_FUNCTIONS)), *_EVERYWHERE)
     return tuple(
         root + name[len(prefix) :]
-        for name in (*_INCLUDE.findall(text), *_EVERYWHERE)
+        for name in names
         for prefix, root in INCLUDE_ROOTS.items()
         if name.startswith(prefix)
     )

@@ -176,21 +176,25 @@ def collect_lambdas(
     )
 
 
+def find_registered_name(text: str, stub: str) -> str:
+    """The function that a text registers for a stub; empty if there is none."""
+    match = re.search(_REGISTER.format(stub=re.escape(stub)), text)
+    return match[1] if match else ""
+
+
 def find_registered_kernel(checkout: Checkout, stub: str) -> tuple[Definition, str]:
     """Returns the definition and name of the function registered for a stub. Raises PTR077 if there is none."""
     base = stub.removesuffix("_stub")
     word = re.escape(stub)
     for path in checkout.folder(CPU_KERNELS, ".cpp").files_containing(stub, rf"DISPATCH\(\s*{word}\b", whole=True):
-        match = re.search(_REGISTER.format(stub=word), checkout.read(path))
-        if match:
-            return _find_definition(checkout, path, match.group(1))
+        if name := find_registered_name(checkout.read(path), stub):
+            return _find_definition(checkout, path, name)
     for path in checkout.folder(CPU_KERNELS, ".cpp").files_containing(f"({base})", rf"^[A-Z_]\w*\({re.escape(base)}\)"):
         text = checkout.read(path)
         for macro, arguments, _ in find_macro_uses(path, text):
             made = expand_use(text, macro, arguments) if base in arguments else ""
-            match = re.search(_REGISTER.format(stub=word), made)
-            if match:
-                return _find_definition(checkout, path, match.group(1))
+            if name := find_registered_name(made, stub):
+                return _find_definition(checkout, path, name)
     raise PorterError(
         "PTR077",
         f"no CPU kernel is registered for {stub}",

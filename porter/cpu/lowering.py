@@ -35,6 +35,7 @@ from porter.cpu.scalar_body import (
 from porter.cpu.translator import OPMATH, Translator, TypedText
 from porter.languages import cpp
 from porter.languages.definitions import Definition, find_definitions, find_macros, parse_definition
+from porter.languages.identifiers import contains_identifier
 
 _IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
 _ITERATORS = frozenset(("iter", "iterator", "it"))
@@ -101,7 +102,7 @@ def lower(
         raise _refuse(state, f"it never calls {loops.main}", 0)
     lines = prune_locals(lines, translator.written)
     text = "\n".join(lines)
-    scalars = tuple((n, *state.scalars[n]) for n in state.scalars if re.search(rf"\b{n}\b", text))
+    scalars = tuple((n, *state.scalars[n]) for n in state.scalars if contains_identifier(text, n))
     return LoweredKernel(
         tuple(lines),
         state.params,

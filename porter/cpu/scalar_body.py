@@ -10,6 +10,7 @@ from porter.core.dtypes import Kind
 from porter.cpu.translator import ARRAY, Translator, TypedText, is_number
 from porter.languages import cpp
 from porter.languages.brackets import strip_parentheses
+from porter.languages.identifiers import contains_identifier, list_words
 
 CHECKS = frozenset(("TORCH_CHECK",))
 _STEPS = frozenset(("++", "--"))
@@ -185,12 +186,12 @@ def prune_locals(lines: list[str], written: Set[str] = frozenset()) -> list[str]
 def _find_unused(lines: list[str], written: Set[str]) -> int | None:
     for index, line in enumerate(lines):
         match = re.match(r"\s*[\w:<>]+ (\w+)(?: = (.*))?;$", line)
-        if match and written & set(re.findall(r"\w+", match.group(2) or "")):
+        if match and written & list_words(match.group(2) or ""):
             continue
         if match and match.group(1) and not line.lstrip().startswith("return "):
             name = re.escape(match.group(1))
             again = re.compile(rf"\s*[\w:<>]+ {name} = (?!.*\b{name}\b).*;$")  # in the other branch of an #if
             rest = "\n".join(line for line in lines[:index] + lines[index + 1 :] if not again.match(line))
-            if not re.search(rf"\b{name}\b", rest):
+            if not contains_identifier(rest, match.group(1)):
                 return index
     return None

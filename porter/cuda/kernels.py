@@ -12,13 +12,12 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CUDA_KERNELS
-from porter.cpu.kernels import CpuKernel, collect_lambdas, same_type
+from porter.cpu.kernels import CpuKernel, collect_lambdas, find_registered_name, same_type
 from porter.cpu.lowered import LoweredKernel
 from porter.cpu.lowering import lower
 from porter.cuda.loops import DeviceFiles
 from porter.languages.definitions import Definition, find_definitions
 
-_REGISTER = r"REGISTER\w*_DISPATCH\(\s*{stub}\s*,\s*&?\s*([\w:]+)\s*\)"
 # The jiterator's strings are what a build with CUDA runs; where they cannot be read, the lambdas beside them can.
 _COMPILATIONS = (True, False)
 
@@ -51,9 +50,8 @@ def find_registered_kernel(checkout: Checkout, stub: str) -> tuple[str, str]:
     """Returns the file and name of the function registered for a stub. Raises PTR335 if there is none."""
     word = re.escape(stub)
     for path in checkout.folder(CUDA_KERNELS, ".cu").files_containing(stub, rf"DISPATCH\(\s*{word}\b", whole=True):
-        match = re.search(_REGISTER.format(stub=word), checkout.read(path))
-        if match:
-            return path, match.group(1).rpartition("::")[2]
+        if name := find_registered_name(checkout.read(path), stub):
+            return path, name.rpartition("::")[2]
     raise PorterError(
         "PTR335",
         f"no CUDA kernel is registered for {stub}",

@@ -14,6 +14,7 @@ from functools import lru_cache
 from porter.languages import cpp
 from porter.languages.brackets import find_closing_end
 from porter.languages.cpp_parser import parse_expression
+from porter.languages.directives import parse_condition
 from porter.languages.lexer import Token, directives
 
 JITERATOR = "AT_USE_JITERATOR"
@@ -99,10 +100,10 @@ def _keep(text: str, opened: list[_Branch]) -> str:
 
 def _follow(token: Token, opened: list[_Branch], defined: Mapping[str, int]) -> bool:
     """Follows a directive; whether it is one of a condition."""
-    match = re.match(r"#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)", token.text, re.S)
-    if match is None:
+    condition = parse_condition(token)
+    if condition is None:
         return False
-    word, rest = match[1], re.sub(r"//.*|/\*.*?\*/|\\\n", " ", match[2]).strip()
+    word, rest = condition[0], re.sub(r"//.*|/\*.*?\*/|\\\n", " ", condition[1]).strip()
     if word in ("if", "ifdef", "ifndef"):
         holds = evaluate(rest, defined) if word == "if" else (rest in defined) == (word == "ifdef")
         opened.append(_Branch(holds, holds))

@@ -16,6 +16,7 @@ _HIDING = tuple(
     re.compile(each)
     for each in (r"/\*(?!.*\*/)", r"\*/[\s\ufeff]*#", r'R"', r"\\\r?\n[\s\ufeff]*#", r"[^\S \t\n][\s\ufeff]*#")
 )
+_CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.S)
 _CONTINUATION = re.compile(r"\\\r?\n")
 
 
@@ -47,6 +48,12 @@ def parse_macro(directive: Token) -> Macro | None:
     listed = None if match[2] is None else _CONTINUATION.sub(" ", match[2]).split(",")
     params = None if listed is None else tuple(p.strip() for p in listed if p.strip())
     return Macro(match[1], params, _CONTINUATION.sub("\n", match[3]).strip(), directive.start, directive.end)
+
+
+def parse_condition(directive: Token) -> tuple[str, str] | None:
+    """The word of a directive that chooses what is compiled (`if`, `else`), and what follows it; None of another."""
+    match = _CONDITION.match(directive.text)
+    return (match[1], match[2]) if match else None
 
 
 @lru_cache(maxsize=64)

@@ -4,15 +4,12 @@ lines.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-from porter.languages.directives import Macro
+from porter.languages.directives import Macro, parse_condition
 from porter.languages.lexer import Token, TokenKind, lex
 from porter.languages.preprocessor import expand_uses
 from porter.languages.source import Source
-
-_CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.S)
 
 
 def flatten(source: Source, text: str) -> str:
@@ -32,15 +29,15 @@ def _keep_first_branches(text: str) -> str:
     out: list[str] = []
     taking = [True]
     for token in lex(text):
-        match = _CONDITION.match(token.text) if token.kind is TokenKind.DIRECTIVE else None
-        if match is None:
+        condition = parse_condition(token) if token.kind is TokenKind.DIRECTIVE else None
+        if condition is None:
             out.append(token.text if all(taking) else _blank(token))
             continue
-        if match[1] in ("if", "ifdef", "ifndef"):
-            taking.append(match[1] != "ifndef")
-        elif match[1] in ("else", "elif") and len(taking) > 1:
-            taking[-1] = not taking[-1] and match[1] == "else"
-        elif match[1] == "endif" and len(taking) > 1:
+        if condition[0] in ("if", "ifdef", "ifndef"):
+            taking.append(condition[0] != "ifndef")
+        elif condition[0] in ("else", "elif") and len(taking) > 1:
+            taking[-1] = not taking[-1] and condition[0] == "else"
+        elif condition[0] == "endif" and len(taking) > 1:
             taking.pop()
         out.append(_blank(token))
     return "".join(out)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
+_SHORT = 4000  # characters: to search a text that is no longer takes less time than to keep what was asked of it
 _FEW = 6  # searches of a text that take less time than collecting its words
 _WORD = re.compile(r"\w+", re.A)
+_RENAMED = re.compile(r"(?<!\.)\b[A-Za-z_]\w*\b")
 _SPACED = bytes(each if _WORD.match(chr(each)) else ord(" ") for each in range(256))
 
 
 def contains_identifier(text: str, name: str) -> bool:
     """Whether an identifier stands in a text as a whole word; one that is empty stands nowhere."""
+    if len(text) <= _SHORT:
+        return _contains(text, name)
     answers = _answers(text)
     if name not in answers:
         known = len(answers) >= _FEW and text.isascii() and _WORD.fullmatch(name)
-        answers[name] = name in _list_words(text) if known else _contains(text, name)
+        answers[name] = name in list_words(text) if known else _contains(text, name)
     return answers[name]
 
 
@@ -25,9 +30,11 @@ def _answers(_text: str) -> dict[str, bool]:
     return {}
 
 
-@lru_cache(maxsize=256)
-def _list_words(text: str) -> frozenset[str]:
-    """The words of a text that is all ASCII."""
+@lru_cache(maxsize=4096)
+def list_words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    if not text.isascii():
+        return frozenset(re.findall(r"\w+", text))
     return frozenset(text.encode().translate(_SPACED).decode().split())
 
 
@@ -41,6 +48,11 @@ def _contains(text: str, name: str) -> bool:
             return True
         at = text.find(name, end)
     return False
+
+
+def rename_identifiers(text: str, names: Mapping[str, str]) -> str:
+    """The text with other texts in the place of identifiers, but of no member (`x.name`)."""
+    return _RENAMED.sub(lambda word: names.get(word[0], word[0]), text)
 
 
 def in_word(character: str) -> bool:

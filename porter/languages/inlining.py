@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from porter.languages.brackets import split_at_commas
 from porter.languages.folding import FALSE, TRUE, fold
-from porter.languages.lexer import TokenKind
+from porter.languages.identifiers import contains_identifier
+from porter.languages.lexer import TokenKind, strip_comments
 from porter.languages.liveness import list_declared
 from porter.languages.source import Function, Source
 from porter.languages.statements import Statement, name_tokens, read_statements
@@ -16,7 +17,6 @@ from porter.languages.views import Owned, own_viewed
 
 _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
 _CONST_CAST = re.compile(r"(?:const_cast<[^<>]*>|\(Tensor&\))\s*\(?(\w+)\)?$")
-_COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
 _CHARACTERS = re.compile(r'("[^"\n]*")\.c_str\(\)')  # of a literal, which has them itself
 _DECLARED = re.compile(r"(?:const\s+)?([\w:]+(?:<[^;=]*>)?)[&*]?\s+(\w+)\s*[=({;]")
@@ -40,7 +40,7 @@ class Parameter:
 
 def read_parameters(function: Function) -> tuple[Parameter, ...]:
     """The parameters of a function, in order; the name of one that has none is empty."""
-    parts = split_at_commas(_COMMENTS.sub("", function.params), "<>()[]{}")
+    parts = split_at_commas(strip_comments(function.params), "<>()[]{}")
     return tuple(_read_parameter(*part.partition("=")[::2]) for part in parts if part)
 
 
@@ -92,7 +92,7 @@ def complete_call(site: CallSite, parameters: Sequence[Parameter]) -> CallSite |
 
 def _strip(argument: str) -> str:
     """An argument without comments and without a cast that only takes `const` away."""
-    plain = _COMMENTS.sub("", argument).strip()
+    plain = strip_comments(argument).strip()
     match = _CONST_CAST.match(plain)
     return match[1] if match else plain
 
@@ -114,7 +114,7 @@ def inline_call(
     """
     behind = text[site.statement.end :].strip()
     follows = re.fullmatch(r"(return\b[^;]*;)?", behind)
-    falls_through = follows is None and not site.is_returned and not re.search(r"\breturn\b", body)
+    falls_through = follows is None and not site.is_returned and not contains_identifier(body, "return")
     if (follows is None and not falls_through) or len(site.arguments) != len(parameters):
         return None
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
@@ -151,7 +151,7 @@ def _bind(arguments: Sequence[Owned], parameters: Sequence[Parameter], body: str
             continue
         if _SIMPLE.match(argument.value) and (not is_assigned or argument.value == _EMPTY):
             known[parameter.name] = argument.value
-        elif re.search(rf"\b{parameter.name}\b", body):
+        elif contains_identifier(body, parameter.name):
             declarations += f"{argument.type} {parameter.name} = {argument.value};\n  "
     return known, declarations
 

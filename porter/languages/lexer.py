@@ -108,6 +108,17 @@ def lex(text: str, directives: bool = True, at: int = 0) -> Iterator[Token]:
                 line_start = False
 
 
+def strip_comments(text: str) -> str:
+    """The text without its comments."""
+    parts = []
+    for token in lex(text):
+        if token.kind is TokenKind.DIRECTIVE:
+            parts.append(f"#{strip_comments(token.text[1:])}")
+        elif token.kind is not TokenKind.COMMENT:
+            parts.append(token.text)
+    return "".join(parts)
+
+
 def directives(text: str) -> Iterator[Token]:
     """Returns the directives of a text, without lexing the text between them."""
     at = 0

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import itemgetter
 
 from porter.core.errors import Place, PorterError
@@ -98,6 +98,15 @@ class Source:
         return tuple([token for token in self.tokens if token[0] not in _NO_CODE])
 
     @cached_property
+    def is_readable(self) -> bool:
+        """Whether functions and macro uses can be listed: brackets pair, and nest no deeper than is read."""
+        try:
+            self.functions()
+        except PorterError:
+            return False
+        return True
+
+    @cached_property
     def partners(self) -> dict[int, int]:
         """For each bracket of `code`, the index of its partner. Raises PTR030 where brackets do not pair."""
         return self._paired[0]
@@ -171,6 +180,12 @@ class Source:
         for function in self.functions():
             found.setdefault(function.name, []).append(function)
         return {name: tuple(functions) for name, functions in found.items()}
+
+    def find_again(self, function: Function) -> Function | None:
+        """A function of an earlier text of this file, which edits may have moved; that of a macro by its name alone."""
+        functions = self.functions_by_name.get(function.name, ())
+        named = (other for other in functions if other.wrapper)
+        return next(named, None) or next((other for other in functions if other.signature == function.signature), None)
 
     def macro_uses(self, name: str | None = None) -> tuple[MacroUse, ...]:
         """Returns the macro uses at file and namespace scope: a name in capitals with arguments and no body."""
@@ -351,3 +366,17 @@ class Source:
                     start = token.start + match.start()
                     found[match[0]].append(Token(_IDENTIFIER, match[0], start, start + len(match[0])))
         return {name: tuple(tokens) for name, tokens in found.items()}
+
+
+_MOST_FILES = 256
+_latest: dict[str, Source] = {}  # the text of a file that was lexed last: the next is mostly an edit of it
+
+
+@lru_cache(maxsize=_MOST_FILES)
+def parse_source(path: str, text: str) -> Source:
+    """Reads a file. The same text is only lexed once, and of another version only what differs."""
+    before = _latest.pop(path, None)
+    _latest[path] = found = before.edit(text) if before else Source.parse(path, text)
+    if len(_latest) > _MOST_FILES:
+        del _latest[next(iter(_latest))]
+    return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
-from porter.languages.brackets import find_closing_end
+from porter.languages.brackets import find_closing_end, is_balanced
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, UnknownValue
 
 _ATOM = re.compile(r"[\w:.]+(?:<[\w:<>]+>)?(\(.*\)|\[.*\])?\Z", re.S)
@@ -133,3 +133,9 @@ def _outside_brackets(text: str) -> str:
 
 def _snake(op: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", op).lower()
+
+
+def uncast_return(line: str, type_: str) -> str:
+    """A statement that returns without the cast to a type of what it returns, if it has one."""
+    match = re.fullmatch(rf"(\s*)return static_cast<{type_}>\((.*)\);", line, re.S)
+    return f"{match[1]}return {match[2]};" if match and is_balanced(match[2]) else line

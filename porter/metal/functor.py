@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from porter.core.dtypes import Kind
+from porter.languages.identifiers import rename_identifiers
 
 # The trait of numbers that are no vectors; complex numbers are vectors in Metal.
 SCALAR_TRAIT = "is_scalar_floating_point_v"
@@ -138,7 +139,7 @@ def _operator(overload: Overload, functor: Functor, style: FunctorStyle) -> str:
         head = "  template <typename A>\n" if functor.scalars else ""
         params = ", ".join(_params(functor, "bool"))
         result = "bool" if overload.body.result == "T" else overload.body.result
-        text = re.sub(r"\bT\b", "bool", statements)
+        text = rename_identifiers(statements, {"T": "bool"})
         return f"{head}  inline {result} operator()({params}) {{\n{text}\n  }}\n"
     constraint = _constraint(overload.kinds, served, style)
     names = "typename T, typename A" if functor.scalars else "typename T"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from porter.core import dtypes
 from porter.core.dtypes import Kind
 from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
 from porter.cpu.translator import OPMATH
 from porter.languages.brackets import is_balanced
+from porter.languages.identifiers import contains_identifier, rename_identifiers
+from porter.metal.expression import uncast_return
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.params import PARAMETER
@@ -47,7 +49,7 @@ def translate_lambda(
     names = dict(zip(found.params, spec.params, strict=True))
     names |= {p: _make_free_name(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
     names |= {each.name: _find_scalar(spec, each, rounds, kernel) for each in found.scalars if spec.scalars}
-    lines = tuple(_rename(line, names) for line in found.body.split("\n"))
+    lines = tuple(rename_identifiers(line, names) for line in found.body.split("\n"))
     if not found.is_block:
         lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
     if in_float:
@@ -72,26 +74,21 @@ def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool, kernel
     return f"static_cast<T>({given})" if rounds and wider and scalar.type == "T" else given
 
 
-def _rename(line: str, names: Mapping[str, str]) -> str:
-    """Renames variables in a line, but not members."""
-    return re.sub(r"(?<!\.)\b[A-Za-z_]\w*\b", lambda m: names.get(m[0], m[0]), line)
-
-
 def _compute_in(lines: tuple[str, ...], spec: FunctorSpec, wider: str, cast: Callable[[str], str]) -> tuple[str, ...]:
     """Rewrites statements over T to compute in a wider type: casts the parameters to it, and the result back."""
     text = "\n".join(lines)
     text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if is_balanced(m[1]) else m[0], text)
-    text = _plain_numbers(re.sub(r"\bT\b", wider, text))
+    text = _plain_numbers(rename_identifiers(text, {"T": wider}))
     single = len(lines) == 1
     params = spec.params if spec.struct or wider != "float" else spec.arguments
     if single:
-        text = _rename(text, {name: cast(name) for name in params})
+        text = rename_identifiers(text, {name: cast(name) for name in params})
         text = text.replace(f"static_cast<{OPMATH.replace('T', 'float')}>", "static_cast<float>")
         for each in map(cast, params):
             text = text.replace(f"static_cast<float>({each})", each).replace(f"float({each})", each)
     else:
         locals_ = {name: _make_free_name(f"{name}_", text) for name in params}
-        text = _rename(text, locals_)
+        text = rename_identifiers(text, locals_)
         for local in locals_.values():
             text = text.replace(f"{wider}({local})", local)
         text = "\n".join([*(f"const {wider} {new} = {cast(old)};" for old, new in locals_.items()), text])
@@ -115,7 +112,7 @@ def _plain_numbers(text: str) -> str:
 
 def _make_free_name(name: str, text: str) -> str:
     """Returns the name, lengthened until it does not occur in the text."""
-    while re.search(rf"\b{name}\b", text):
+    while contains_identifier(text, name):
         name += "f"
     return name
 
@@ -130,13 +127,8 @@ def promote_body(floating: Body, spec: FunctorSpec) -> Body:
         scalars = (PARAMETER,) if spec.struct else spec.scalars
         called = f"return operator()({', '.join((*casts.values(), *scalars))});"
         return Body((called,), "float", floating.origin, floating.helpers, floating.headers)
-    lines = tuple(_strip_cast(line) for line in floating.statements)
+    lines = tuple(uncast_return(line, "T") for line in floating.statements)
     if not any(cast in line for cast in casts.values() for line in lines):
-        lines = tuple(_rename(line, casts) for line in lines)
-    lines = tuple(_plain_numbers(re.sub(r"\bT\b", "float", line)) for line in lines)
+        lines = tuple(rename_identifiers(line, casts) for line in lines)
+    lines = tuple(_plain_numbers(rename_identifiers(line, {"T": "float"})) for line in lines)
     return Body(lines, "float", floating.origin, floating.helpers, floating.headers)
-
-
-def _strip_cast(line: str) -> str:
-    match = re.fullmatch(r"(\s*)return static_cast<T>\((.*)\);", line, re.S)
-    return f"{match[1]}return {match[2]};" if match and is_balanced(match[2]) else line

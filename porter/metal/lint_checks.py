@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from porter.languages.directives import parse_condition
+from porter.languages.identifiers import contains_identifier
 from porter.languages.lexer import Token, TokenKind
 from porter.languages.source import Function, Source
 
@@ -43,7 +45,6 @@ class Unit:
 
 Objection = Iterator[tuple[Token, str]]
 
-_CONDITION = re.compile(r"#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)", re.S)
 _SPACES = frozenset(
     ("device", "constant", "thread", "threadgroup", "threadgroup_imageblock", "ray_data", "object_data")
 )
@@ -76,9 +77,8 @@ def metal_code(source: Source) -> Iterator[Token]:
     active: list[bool | None] = []
     for token in source.tokens:
         if token.kind is TokenKind.DIRECTIVE:
-            match = _CONDITION.match(token.text)
-            if match:
-                _step(active, match[1], match[2].strip())
+            if condition := parse_condition(token):
+                _step(active, condition[0], condition[1].strip())
         elif token.kind not in (TokenKind.SPACE, TokenKind.COMMENT) and False not in active:
             yield token
 
@@ -220,7 +220,7 @@ def _parameters(unit: Unit, function: Function) -> list[_Parameter]:
 
 
 def _is_kernel(function: Function) -> bool:
-    return re.search(r"\bkernel\b", function.signature[: function.signature.find("(") + 1]) is not None or (
+    return contains_identifier(function.signature[: function.signature.find("(") + 1], "kernel") or (
         "[[kernel]]" in function.signature
     )
 
@@ -238,7 +238,7 @@ def address_spaces(unit: Unit) -> Objection:
 
 def kernel_parameters(unit: Unit) -> Objection:
     for function in filter(_is_kernel, unit.functions):
-        if not re.search(r"\bvoid\b", function.signature):
+        if not contains_identifier(function.signature, "void"):
             token = unit.within(function.start, function.end)[0]
             yield token, f"kernel `{function.name}` must return void"
         for parameter in _parameters(unit, function):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from porter.aten.call_graph import parse_source
 from porter.aten.meta import Promotion, TypeRule
 from porter.aten.metal_functions import Library
 from porter.core import dtypes
@@ -15,6 +14,7 @@ from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, KERNELS
 from porter.cpu.translator import OPMATH
 from porter.cuda.own import OwnKernel
+from porter.languages.source import parse_source
 from porter.metal.functor import Body, Functor, FunctorStyle, functor_text, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.lambda_body import find_lambda, translate_lambda

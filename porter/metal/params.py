@@ -5,7 +5,6 @@ Host code fills it, a registration names an instance of it as the type of alpha 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -92,7 +91,7 @@ def read_fields(call: StubCall, names: Sequence[str], cpu: Sequence[str]) -> tup
 
     Raises PTR018 for one that is not a number.
     """
-    types = [re.sub(r"\b(?:at|c10)::", "", type_) for type_, _ in call.stub.signature[1:]]
+    types = call.stub.types[1:]
     found = []
     for type_, given, theirs in zip(types, call.arguments[-len(types) :], cpu, strict=True):
         if type_ not in _NUMBERS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.cpu.kernels import CpuKernel
 from porter.cpu.results import read_result_kernels
+from porter.languages.identifiers import rename_identifiers
 from porter.metal.kernel import KernelResult
 from porter.metal.launchers import SPLIT
 
@@ -46,5 +46,5 @@ def _promote(cpu: CpuKernel, call: StubCall) -> Promotion:
 
 def write_results(bodies: Sequence[str]) -> str:
     """Returns the statements of a host function that launches the kernel of each result, given those of `iter`."""
-    launches = (re.sub(r"\biter\b", f"results[{at}]", body) for at, body in enumerate(bodies))
+    launches = (rename_identifiers(body, {"iter": f"results[{at}]"}) for at, body in enumerate(bodies))
     return "\n".join((f"auto results = {SPLIT}(iter);", *launches))

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from porter.core.dtypes import Kind
-from porter.languages.brackets import is_balanced
+from porter.languages.identifiers import rename_identifiers
+from porter.metal.expression import uncast_return
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
 
@@ -38,10 +39,5 @@ def _plain(body: Body, spec: FunctorSpec) -> tuple[str, ...]:
         text = text.replace(spec.as_float(name), name).replace(f"static_cast<T>({name})", name)
         local = re.search(rf"const float (\w+) = {name};\n", text)
         if local:
-            text = re.sub(rf"(?<![.\w]){local[1]}\b", name, text.replace(local[0], "", 1))
-    return tuple(_strip_cast(line) for line in text.split("\n"))
-
-
-def _strip_cast(line: str) -> str:
-    match = re.fullmatch(r"(\s*return )static_cast<T>\((.*)\);", line)
-    return f"{match[1]}{match[2]};" if match and is_balanced(match[2]) else line
+            text = rename_identifiers(text.replace(local[0], "", 1), {local[1]: name})
+    return tuple(uncast_return(line, "T") for line in text.split("\n"))

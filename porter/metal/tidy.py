@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from porter.core.dtypes import Kind
 from porter.cpu.translator import OPMATH
 from porter.languages.brackets import ALL, ROUND, find_closing_end, has_outside, is_balanced
+from porter.languages.identifiers import contains_identifier, rename_identifiers
+from porter.metal.expression import uncast_return
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.params import PARAMETER
@@ -63,7 +65,7 @@ def specialize_helpers(bodies: Mapping[Kind, Body]) -> dict[Kind, Body]:
 def _computes_in_float(body: Body) -> bool:
     """Whether a body names the element's type only to cast its result to it, or calls another overload."""
     text = re.sub(r"return static_cast<T>\(", "", "\n".join(body.statements))
-    return body.result in ("T", "float") and re.search(r"\bT\b", text) is None and "float" in text
+    return body.result in ("T", "float") and not contains_identifier(text, "T") and "float" in text
 
 
 def tidy_float(lines: list[str], arguments: Arguments) -> list[str]:
@@ -85,20 +87,14 @@ def specialize_helper(text: str) -> str:
     if match is None or not set(re.findall(r"([\w:<>]+) \w+(?:,|$)", match[3])) <= {"T", OPMATH, "float"}:
         return text
     names = re.findall(r"(\w+)(?:,|$)", match[3])
-    body = re.sub(r"\bT\b", "float", rest.replace(OPMATH, "float")).removesuffix("\n}").split("\n")
+    body = rename_identifiers(rest.replace(OPMATH, "float"), {"T": "float"}).removesuffix("\n}").split("\n")
     body = tidy_float(body, Arguments((), frozenset(names), "static_cast<float>({})".format))
     body, names = _drop_copies(body, names)
     result = "float" if match[1] in ("T", OPMATH) else match[1]
     if result == "float":
-        body = [_return_plainly(line) for line in body]
+        body = [uncast_return(line, "float") for line in body]
     inside = "\n".join(_strip_all(_name_repeated(body, frozenset(names))))
     return f"inline {result} {match[2]}({', '.join(f'float {each}' for each in names)}) {brace}{inside}\n}}"
-
-
-def _return_plainly(line: str) -> str:
-    """Returns the line without the cast to float of what a function of floats returns."""
-    match = re.fullmatch(r"(\s*)return static_cast<float>\((.*)\);", line)
-    return f"{match[1]}return {match[2]};" if match and is_balanced(match[2]) else line
 
 
 def _drop_copies(lines: list[str], names: list[str]) -> tuple[list[str], list[str]]:
@@ -163,7 +159,7 @@ def _name_casts(lines: list[str], arguments: Arguments) -> list[str]:
 
 
 def _rename(name: str, text: str, lines: list[str]) -> list[str]:
-    return [re.sub(rf"(?<![.\w]){name}\b", lambda _: text, line) for line in lines]
+    return [rename_identifiers(line, {name: text}) for line in lines]
 
 
 def _is_assigned(name: str, lines: list[str]) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 
 from porter.languages.brackets import ALL, ROUND, find_closing_end, has_outside, is_balanced
+from porter.languages.identifiers import contains_identifier, rename_identifiers
 
 _WIDE = re.compile(r"(?<![\w<:])float2\(")
 
@@ -13,21 +14,21 @@ _WIDE = re.compile(r"(?<![\w<:])float2\(")
 def tidy_complex(lines: list[str], params: Collection[str], result: str) -> list[str]:
     """Returns the lines with each element cast at most once."""
     text = "\n".join(lines)
-    if result == "T" and re.search(r"(?<![\w<:])float2\((?:T\(|-)", text) and re.search(r"\bA\b", text) is None:
+    if result == "T" and re.search(r"(?<![\w<:])float2\((?:T\(|-)", text) and not contains_identifier(text, "A"):
         return _compute_wide(text, params)
     for name in params:
         cast = f"float2({name})"
         if text.count(cast) > 1:
-            local = "z" if len(params) == 1 and re.search(r"\bz\b", text) is None else f"{name}_"
+            local = "z" if len(params) == 1 and not contains_identifier(text, "z") else f"{name}_"
             text = f"const float2 {local} = {cast};\n{text.replace(cast, local)}"
     return text.split("\n")
 
 
 def _compute_wide(text: str, params: Collection[str]) -> list[str]:
     """Returns the statements computed in float2, and their result cast back."""
-    text = re.sub(r"\bT\b", "float2", text)
+    text = rename_identifiers(text, {"T": "float2"})
     for name in params:
-        text = re.sub(rf"(?<![.\w]){name}\b", f"{name}_", text)
+        text = rename_identifiers(text, {name: f"{name}_"})
     lines = [_return_element(_drop_wide(line)) for line in text.split("\n")]
     return [*(f"const float2 {name}_ = float2({name});" for name in params), *lines]
 

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from porter.core.dtypes import FLOAT, FLOAT2, Kind
+from porter.languages.identifiers import contains_identifier
 
 _FOLDER = Path(__file__).with_name("operations")
 _HELPERS = "helpers"
@@ -174,7 +175,7 @@ def _read_written_forms(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kin
     ):
         if column in row:
             text = str(row[column])
-            used = tuple(name for name in names if re.search(rf"\b{name}\b", text))
+            used = tuple(name for name in names if contains_identifier(text, name))
             yield kind, WrittenForm(path, text, type_, used)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from porter.aten.call_graph import parse_source
 from porter.aten.declarations import MPS_KEY
 from porter.aten.implementations import list_host_sources
 from porter.aten.native_functions import NativeFunction, NativeFunctions
@@ -16,7 +15,7 @@ from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.languages.identifiers import contains_identifier
-from porter.languages.source import Source
+from porter.languages.source import Source, parse_source
 from porter.metal.insertion import insert_includes
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from porter.aten.call_graph import parse_source
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.languages.lexer import lex
+from porter.languages.source import parse_source
 
 _EMPTY_NAMESPACE = re.compile(r"(?:inline )?namespace (?:\w+ (?::: \w+ )*)?\{ \} ?")
 

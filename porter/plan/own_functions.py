@@ -6,13 +6,12 @@ import re
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
-from porter.aten.call_graph import parse_source
 from porter.aten.operator import Migration
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.formatting import format_block
 from porter.languages.definitions import split_parameters
-from porter.languages.source import Function
+from porter.languages.source import Function, parse_source
 from porter.metal.insertion import insert_includes
 from porter.metal.kernel import Kernel
 from porter.metal.kernel_files import find_library
@@ -32,7 +31,8 @@ def rewrite_functions(
         found = each.served.implementation
         if each.body is None or found is None or found.function is None:
             continue
-        function = _find_again(fork, found.file, found.function)
+        function = parse_source(found.file, fork.read(found.file)).find_again(found.function)
+        assert function is not None
         launch = launches.get(each.body.call.stub.name, "") if each.body.call else ""
         body = each.body.write(tuple(_read_names(function)), launch)
         text = format_block(fork, found.file, f"{function.signature} {body}\n")
@@ -49,7 +49,9 @@ def define_what_bodies_use(
         found = each.served.implementation
         if each.body is None or not each.body.loops or each.body.call is None or found is None or not found.function:
             continue
-        kernel, function = by_name[each.body.call.stub.name], _find_again(fork, found.file, found.function)
+        kernel = by_name[each.body.call.stub.name]
+        function = parse_source(found.file, fork.read(found.file)).find_again(found.function)
+        assert function is not None
         first, blocks = needed.setdefault(found.file, (function, {}))
         needed[found.file] = (min(first, function, key=lambda one: one.start), blocks)
         helpers = (textwrap.dedent(text) for text in each.body.helpers)
@@ -86,12 +88,6 @@ def _list_headers(migration: Migration, launchers: Collection[str]) -> Iterator[
         yield from LAUNCHER_HEADERS
     if body.loops:
         yield from (f"ATen/ops/{name}.h" for name in _OPERATOR.findall(body.text))
-
-
-def _find_again(fork: Checkout, file: str, function: Function) -> Function:
-    """The function as it stands in the draft, where edits of other steps may have moved it."""
-    found = parse_source(file, fork.read(file)).functions_by_name[function.name]
-    return next(each for each in found if each.signature == function.signature)
 
 
 def _read_names(function: Function) -> Iterator[str]:

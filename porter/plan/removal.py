@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from porter.aten.call_graph import parse_source
 from porter.aten.implementations import Implementation, find_macro_expansions
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.identifiers import contains_identifier
-from porter.languages.source import Function, Source
+from porter.languages.source import Function, Source, parse_source
 from porter.plan.empty_namespaces import remove_empty_namespaces
 
 # A type of graphs, defined at the start of a line: none within a function.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from porter.aten.call_graph import parse_source, read_reachable_text
+from porter.aten.call_graph import read_reachable_text
 from porter.aten.implementations import (
     Implementation,
     Language,
@@ -18,6 +18,7 @@ from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, find_shared_stubs, find_stubs_behind
 from porter.core.checkout import Checkout
 from porter.core.layout import INDEXING, KERNELS
+from porter.languages.source import parse_source
 from porter.metal.insertion import find_registrations
 from porter.metal.macros import MacroBook
 from porter.verdict.errors import NoKernelNamed, NotNative

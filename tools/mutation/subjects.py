@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from mutation.slips import Slips, slip_in_host_code, slip_in_metal, slip_in_registrations, slip_in_rows
-from porter.aten.call_graph import parse_source
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import INDEXING, KERNELS, METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.languages.brackets import find_closing_end
+from porter.languages.source import parse_source
 from porter.metal.insertion import find_registrations
 from porter.metal.macros import MacroBook
 from porter.plan.planner import plan_operator

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from porter.aten.call_graph import parse_source
 from porter.aten.meta import Promotion
 from porter.aten.metal_functions import Library
 from porter.aten.native_functions import NativeFunction
@@ -22,6 +21,8 @@ from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
 from porter.languages.directives import read_macros
+from porter.languages.identifiers import contains_identifier
+from porter.languages.source import parse_source
 from porter.metal.candidates import build_functor, note_other_sources
 from porter.metal.distributions import draws_numbers
 from porter.metal.functor import Functor, functor_text
@@ -255,7 +256,7 @@ def _read_parameters(
 def _sort_scalar_names(names: Sequence[str], call: StubCall) -> list[str]:
     """Sorts the arguments that are not elements: those passed to the stub come first."""
     given = " ".join(call.arguments)
-    return sorted(names, key=lambda name: re.search(rf"\b{name}\b", given) is None)
+    return sorted(names, key=lambda name: not contains_identifier(given, name))
 
 
 def _read_struct(spec: KernelSpec, functor: str, scalars: Sequence[str]) -> ParamsStruct | None:
@@ -339,7 +340,7 @@ def _host_edits(
     text = fork.read(file)
     style = read_host_style(fork, file)
     names = ("iter", *scalars)
-    types = [re.sub(r"\b(?:at|c10)::", "", type_) for type_, _ in stub.signature]
+    types = stub.types
     params = list(zip(types, names, strict=False))
     at = find_function_anchor(text)
     function = write_kernel_function(style.function(name), params, body)

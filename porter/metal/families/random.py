@@ -106,7 +106,7 @@ def _register(name: str, row: Distribution, dtype: DType) -> Line:
 
 def _name_params(call: StubCall, row: Distribution) -> list[tuple[str, str]]:
     """The types and names of the host function's parameters."""
-    types = [re.sub(r"\b(?:at|c10)::", "", type_) for type_, _ in call.stub.signature]
+    types = call.stub.types
     first = "iter" if "TensorIterator" in types[0] else "self"
     return list(zip(types, (first, *_names(row), "generator"), strict=True))
 

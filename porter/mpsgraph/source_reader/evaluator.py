@@ -12,7 +12,6 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from porter.aten.call_graph import parse_source
 from porter.aten.declarations import Argument as SchemaArgument
 from porter.aten.implementations import Implementation, expand_implementation, list_host_sources
 from porter.aten.native_functions import NativeFunction
@@ -26,7 +25,7 @@ from porter.languages.depth import too_deep
 from porter.languages.flatten import flatten
 from porter.languages.identifiers import contains_identifier
 from porter.languages.objcpp_parser import Boxed, Break, Label, ObjCParser, Send, Switch
-from porter.languages.source import Source
+from porter.languages.source import Source, parse_source
 from porter.mpsgraph.graph import RESULTS, Call, Expr, Input
 from porter.mpsgraph.source_reader import leaves, messages, operators
 from porter.mpsgraph.source_reader.functions import CALLS

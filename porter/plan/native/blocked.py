@@ -8,13 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
-from porter.aten.call_graph import parse_source
 from porter.aten.operator import Blocked, Operator
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import Parameter, read_parameters
-from porter.languages.source import Source
+from porter.languages.source import Source, parse_source
 from porter.plan.draft import Draft
 from porter.plan.native.kernel_names import check_names
 from porter.plan.native.planner import port_rows

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from porter.aten.call_graph import parse_source
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.languages.identifiers import contains_identifier
@@ -21,7 +20,7 @@ from porter.languages.inlining import (
     read_parameters,
     rename,
 )  # fmt: skip
-from porter.languages.source import Source
+from porter.languages.source import Source, parse_source
 from porter.languages.statements import Statement, read_statements
 from porter.loops.program import Programs
 from porter.metal.native.host_values import Names

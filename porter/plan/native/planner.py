@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from porter.aten.call_graph import parse_source
 from porter.aten.library_calls import LibraryCall
 from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import Blocked, Operator, ServedFunction
@@ -17,6 +16,7 @@ from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
+from porter.languages.source import parse_source
 from porter.loops.coordinates import CoordinateMap
 from porter.loops.optional import allow_unasked, name_flags
 from porter.loops.program import NotLooped, Programs, ResultBuffer, SymbolicNest, SymbolicProgram

@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
+from porter.languages.source import parse_source
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.files import edit_kernel_file, find_kernel_file
 from porter.plan.native.target import Target

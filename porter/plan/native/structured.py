@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import re
 
-from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.inlining import read_parameters
+from porter.languages.source import parse_source
 from porter.loops.concatenation import Concatenation
 from porter.loops.program import Programs, list_read
 from porter.loops.windows import Window
 from porter.plan.native.direct_results import with_direct_results
 from porter.plan.native.scratch import without_scratch
-from porter.plan.native.target import RUN, Target, find_again, find_target, with_fed, with_returned
+from porter.plan.native.target import RUN, Target, find_target, with_fed, with_returned
 
 _PRECOMPUTED = re.compile(r"^ +- (\w+) -> (.+)$", re.M)
 
@@ -47,7 +47,7 @@ def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target
     if found is None or found.function is None or not row.structured:
         return None
     source = parse_source(found.file, checkout.read(found.file))
-    function = find_again(source, found.function)
+    function = source.find_again(found.function)
     if function is None or function.wrapper is None:
         return None
     parameters = [each.name for each in read_parameters(function)]

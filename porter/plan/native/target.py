@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from porter.aten.call_graph import parse_source
 from porter.aten.declarations import MPS_KEY
 from porter.aten.implementations import Implementation, list_host_sources
 from porter.aten.native_functions import NativeFunction, NativeFunctions
@@ -28,7 +27,7 @@ from porter.languages.inlining import (
     list_given,
     read_parameters,
 )
-from porter.languages.source import Function, Source
+from porter.languages.source import Function, Source, parse_source
 from porter.languages.statements import read_statements
 from porter.plan.native.body_text import list_enumerators, read_borrowed, read_converted, read_returned
 
@@ -156,7 +155,7 @@ def _list_runners(checkout: Checkout, served: ServedFunction) -> list[str]:
     if implementation is None or implementation.function is None:
         return []
     source = parse_source(implementation.file, checkout.read(implementation.file))
-    called = [each] if (each := find_again(source, implementation.function)) else []
+    called = [each] if (each := source.find_again(implementation.function)) else []
     names: list[str] = []
     while len(called) == 1 and len(names) < _MAX_CALLS:
         [function] = called
@@ -198,7 +197,7 @@ class _Link:
 def _follow(source: Source, implementation: Implementation, served: ServedFunction) -> Iterator[_Link]:
     """The functions from a row's own to the one that runs the graph."""
     assert implementation.function is not None
-    function = find_again(source, implementation.function)
+    function = source.find_again(implementation.function)
     seen: set[int] = set()
     while function is not None and function.start not in seen:
         seen.add(function.start)
@@ -215,13 +214,6 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
     raise _refuse(served, "no function of its file runs its graph")
 
 
-def find_again(source: Source, function: Function) -> Function | None:
-    """A function in a file that other rows were ported in since it was read; that of a macro, not a helper so named."""
-    found = [each for each in source.functions() if each.signature == function.signature]
-    wrapped = [each for each in source.functions() if each.name == function.name and each.wrapper]
-    return next(iter(wrapped or found), None)
-
-
 def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) -> bool:
     """Whether a row's function runs no graph by itself, and leaves that to one of some functions of its file.
 
@@ -231,7 +223,7 @@ def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) 
     if found is None or found.function is None:
         return False
     source = parse_source(found.file, checkout.read(found.file))
-    function = find_again(source, found.function)
+    function = source.find_again(found.function)
     if function is None or reaches_graph(source, function):
         return False
     return _leads_to(source, function, frozenset(names), _MAX_CALLS)

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from porter.languages.brackets import find_closing_end
+from porter.languages.identifiers import contains_identifier
+from porter.languages.lexer import strip_comments
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import VerifyTarget
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _FUNCTION = re.compile(r"\b(?!(?:if|for|while|switch|return)\b)(\w+(?:##\w+)*)\s*\(")
 _OPENED = re.compile(r"\s*(?:const\s*)?\{")
 _HELPER = re.compile(
@@ -25,7 +26,7 @@ _FLOAT = re.compile(r"\batomic(?:_float\b|\s*<\s*(?!(?:int|uint|long|ulong|bool)
 
 def find_adding_kernels(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
     """The kernels of a target whose functions add to floating-point numbers atomically, or call one that does."""
-    texts = [_COMMENT.sub("", tree.read(path)) for path in tree.kernel_files()]
+    texts = [strip_comments(tree.read(path)) for path in tree.kernel_files()]
     found = [(text, _find_adding(dict(_list_functions(text)))) for text in texts if "atomic" in text]
     return tuple(name for name in target.kernels if any(_names(name, adding, text) for text, adding in found))
 
@@ -33,7 +34,7 @@ def find_adding_kernels(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
 def _names(kernel: str, adding: frozenset[str], text: str) -> bool:
     """Whether a kernel is among functions that add, or is one that a macro of the text may make of such a function."""
     is_pasted = any("##" in name for name in adding)
-    return kernel in adding or (is_pasted and re.search(rf"\b{re.escape(kernel)}\b", text) is not None)
+    return kernel in adding or (is_pasted and contains_identifier(text, kernel))
 
 
 def _find_adding(bodies: Mapping[str, str]) -> frozenset[str]:

@@ -7,7 +7,6 @@ file that the library does without is a finding.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from aten_overlay.errors import refuse_full_disk
 from porter.core.cache import digest, get, put, put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, NATIVE_FUNCTIONS, OPERATIONS
+from porter.languages.identifiers import list_words
 from porter.verdict.build import objects, registration, sources, unnamed
 from porter.verdict.build.bystanders import find_bystanders, find_gone
 from porter.verdict.build.companions import list_companions
@@ -156,7 +156,7 @@ def _check_bystanders(
         _library([path for path, _ in compiled.values()], recipe, cache)
     except Undefined as missing:
         gone = find_gone(tree)
-        lost = [symbol.name for symbol in missing.symbols if not gone.isdisjoint(re.findall(r"\w+", symbol.name))]
+        lost = [symbol.name for symbol in missing.symbols if not gone.isdisjoint(list_words(symbol.name))]
         if lost:
             raise _break_error(f"nothing defines {'; '.join(lost[:5])}", None) from missing
     return broken

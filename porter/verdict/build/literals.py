@@ -12,6 +12,7 @@ from porter.cpu.helpers import find_headers
 from porter.cpu.kernels import find_registered_kernel
 from porter.languages.brackets import find_closing_end
 from porter.languages.definitions import find_definitions
+from porter.languages.lexer import strip_comments
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import VerifyTarget
 
@@ -30,7 +31,6 @@ _CALL = re.compile(r"\b(?!operator\b)(\w+)(?:<[\w:, ]+>)?\(")
 # The name that a loop's counter is compared with.
 _LOOP = re.compile(r"\bfor \([^;]*;[^;]*?\w <=? (\w+)\b[^;]*;")
 _DEPTH = 3
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 # Gives the text of a function, `""` for one that is not among the sources.
 _Find = Callable[[str], str]
@@ -62,7 +62,7 @@ def _functors(text: str, kernels: Sequence[str]) -> Iterator[str]:
         start = f"struct {name}_functor"
         body = start in text and re.search(rf"^{re.escape(start)}\b.*?^\}};", text, re.M | re.S)
         if body:
-            yield _COMMENT.sub("", body[0])
+            yield strip_comments(body[0])
 
 
 def _compared(text: str) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _define(name: str, sources: Iterator[tuple[str, str]]) -> str:
         if f"{name}(" in text and re.search(rf"(?<!return) (?<!= ){re.escape(name)}\(", text):
             found = find_definitions(path, text, rf"\b{re.escape(name)}")
             if found:
-                return _COMMENT.sub("", "\n".join(each.text for each in found))
+                return strip_comments("\n".join(each.text for each in found))
     return ""
 
 
@@ -106,7 +106,7 @@ def _cpu_kernels(tree: Tree, stub: str) -> Iterator[str]:
         headers = find_headers(checkout, kernel.path)
     except PorterError:
         return
-    text = _COMMENT.sub("", kernel.text)
+    text = strip_comments(kernel.text)
     yield text
     paths = (kernel.path, *headers)
     yield from _reach(text, lambda name: _define(name, ((path, checkout.read(path)) for path in paths)))

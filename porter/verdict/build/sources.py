@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from porter.aten.names import parse_base_name
 from porter.core.errors import Place, PorterError
 from porter.core.layout import MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.languages.directives import read_includes
+from porter.languages.identifiers import contains_identifier, list_words
+from porter.languages.source import Function, Source, parse_source
 from porter.verdict.build.registration import Kernel, packaged_yaml, rows
 from porter.verdict.build.tree import Tree
 
 _SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
-_NATIVE_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_native\.h>")
-_DISPATCH_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_mps_dispatch\.h>")
+_HEADERS = "ATen/ops/"
 _FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
 _CALL = re.compile(r"\b(\w+)\(")
-# A function begins at the margin; what it is called stands before the first bracket of its line.
-_DEFINED = re.compile(r"^(?![ \t/#])[^\n(]*?\b(\w+)\([^;{}]*\)[^;{}()]*\{", re.M)
-# What is defined at the margin: a function, or what a macro is given first, as TORCH_IMPL_FUNC is.
-_AT_MARGIN = re.compile(r"^[A-Z][A-Z0-9_]+\(\s*(\w+)|^(?![ \t/#])[^\n(;]*?\b(\w+)\((?:[^;{}]*\)[^;{}()]*\{)", re.M)
 _DISPATCHED = re.compile(r"^ +[\w, ]*\bMPS\b[\w, ]*: (\w+)", re.M)
-_WORD = re.compile(r"\w+")
 _EXEC = re.compile(r'\bexec_\w+\([^,()]+,\s*"(\w+)"')
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
 
@@ -48,11 +45,22 @@ def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str])
 
 def find_registering(tree: Tree, stubs: Iterable[str]) -> tuple[str, ...]:
     """The operation files that register one of the stubs: no linker notices if one of them is left out."""
-    words = sorted({word for stub in stubs for word in (stub, stub.removesuffix("_stub"))})
-    if not words:
-        return ()
-    registered = re.compile(rf"^[ \t]*REGISTER\w*\([^;\n]*\b(?:{'|'.join(map(re.escape, words))})\b", re.M)
-    return tuple(path for path in tree.files(OPERATIONS, ".mm", ".cpp") if registered.search(tree.read(path)))
+    words = {word for stub in stubs for word in (stub, stub.removesuffix("_stub"))}
+    return tuple(path for path in tree.files(OPERATIONS, ".mm", ".cpp") if _registers(path, tree.read(path), words))
+
+
+def _registers(path: str, text: str, words: Collection[str]) -> bool:
+    """Whether one of these words is in a use of a `REGISTER` macro."""
+    if not any(contains_identifier(text, word) for word in words):
+        return False
+    uses = (use for use in _read(path, text).macro_uses() if use.name.startswith("REGISTER"))
+    return any(contains_identifier(argument, word) for use in uses for argument in use.arguments for word in words)
+
+
+def _read(path: str, text: str) -> Source:
+    """A host file. One whose brackets do not pair defines and uses nothing: what compiles it says why."""
+    source = parse_source(path, text)
+    return source if source.is_readable else Source.parse(path, "")
 
 
 def find_mentioning(tree: Tree, files: Iterable[str], symbols: Iterable[str], defined: bool) -> tuple[str, ...]:
@@ -62,40 +70,53 @@ def find_mentioning(tree: Tree, files: Iterable[str], symbols: Iterable[str], de
     return tuple(path for path in files if not names.isdisjoint(list_names(path, tree.read(path))))
 
 
-def _list_words(_path: str, text: str) -> list[str]:
-    return _WORD.findall(text)
+def _list_words(_path: str, text: str) -> Collection[str]:
+    return list_words(text)
 
 
 def _list_symbol_names(symbol: str) -> Iterator[str]:
     """The name of a function or a variable, and for a member that of its class, as kernels with a structure have it."""
-    *_, owner, name = ("", *_WORD.findall(symbol.partition("(")[0]))
+    *_, owner, name = ("", *re.findall(r"\w+", symbol.partition("(")[0]))
     yield name
     if name == "impl":
         yield owner.removeprefix("structured_")
 
 
-def list_defined(path: str, text: str) -> Iterator[str]:
-    """The functions that a text of the fork defines at the margin, or dispatches to if it is the rows'."""
+def list_defined(path: str, text: str) -> Collection[str]:
+    """The functions that a text of the fork defines, or names first in a macro, or dispatches to if it is the rows'.
+
+    All words of a file whose brackets do not pair: which of them it defines nothing tells.
+    """
     if path == NATIVE_FUNCTIONS:
-        yield from _DISPATCHED.findall(text)
-    elif path.startswith(f"{MPS}/") and path.endswith((".mm", ".cpp", ".h")):
-        yield from (named or function for named, function in _AT_MARGIN.findall(text))
+        return _DISPATCHED.findall(text)
+    if not path.startswith(f"{MPS}/") or not path.endswith((".mm", ".cpp", ".h")):
+        return ()
+    source = parse_source(path, text)
+    if not source.is_readable:
+        return list_words(text)
+    return {*source.functions_by_name, *(use.arguments[0] for use in source.macro_uses() if use.arguments)}
 
 
 def find_definitions(tree: Tree, name: str, before: bool = False) -> list[tuple[str, int, str]]:
-    """The host functions of this name that begin at the margin: the file, the line, and the text to the closing brace.
+    """The host functions of this name: the file, the line, and the text.
 
     As they were `before` the plan, if asked.
     """
-    if not name:
-        return []
-    start = re.compile(rf"^(?![ \t/#])[^\n(;]*\b{re.escape(name)}\([^;{{}}]*\)[^;{{}}]*\{{.*?^\}}", re.M | re.S)
     definitions = []
     for path in (*tree.files(MPS, ".mm", ".cpp"), *tree.files(OPERATIONS, ".mm", ".cpp")):
         if not before or tree.in_checkout(path):
             text = tree.before(path) if before else tree.read(path)
-            definitions += [(path, text.count("\n", 0, match.start()) + 1, match[0]) for match in start.finditer(text)]
+            for function in _find_functions(path, text, {name}):
+                line = text.count("\n", 0, function.start) + 1
+                definitions.append((path, line, text[function.start : function.end]))
     return definitions
+
+
+def _find_functions(path: str, text: str, names: Iterable[str]) -> list[Function]:
+    """The functions of these names that a host file defines. A plain search is many times faster than lexing it."""
+    sought = [name for name in names if contains_identifier(text, name)]
+    functions = _read(path, text).functions_by_name if sought else {}
+    return [function for name in sought for function in functions.get(name, ())]
 
 
 def library_files(tree: Tree) -> tuple[str, ...]:
@@ -113,8 +134,7 @@ def add_called_files(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
     defined = {
         name: path
         for path in tree.files(OPERATIONS, ".mm", ".cpp")
-        for name in _DEFINED.findall(tree.read(path))
-        if name in declared
+        for name in _read(path, tree.read(path)).functions_by_name.keys() & declared
     }
     found = list(dict.fromkeys(files))
     for path in found:  # grows while iterating
@@ -126,11 +146,9 @@ def add_called_files(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
 def find_defining_files(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
     """The operation files that define functions of these demangled C++ names."""
     names = {m[1] for symbol in symbols if (m := re.search(r"(\w+)(?:\[abi:\w+\])?\(", symbol))}
-    if not names:
-        return ()
-    any_of = "|".join(map(re.escape, sorted(names)))
-    pattern = re.compile(rf"^(?![ \t/#]).*\b(?:{any_of})\)?\([^;{{}}]*\)[^;{{}}]*\{{", re.M)
-    return tuple(path for path in tree.files(OPERATIONS, ".mm", ".cpp") if pattern.search(tree.read(path)))
+    return tuple(
+        path for path in tree.files(OPERATIONS, ".mm", ".cpp") if _find_functions(path, tree.read(path), names)
+    )
 
 
 def native_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
@@ -140,12 +158,18 @@ def native_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
 
 def native_headers_in(text: str) -> frozenset[str]:
     """The names of the `<op>_native.h` headers that one source includes."""
-    return frozenset(m["name"] for m in _NATIVE_HEADER.finditer(text))
+    return frozenset(_list_headers(text, "_native.h"))
+
+
+def _list_headers(text: str, ending: str) -> Iterator[str]:
+    for include in read_includes(text):
+        if include.path.startswith(_HEADERS) and include.path.endswith(ending):
+            yield include.path[len(_HEADERS) : -len(ending)]
 
 
 def dispatch_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
     """The names of the `<op>_mps_dispatch.h` headers that host files include."""
-    return frozenset(m["name"] for path in files for m in _DISPATCH_HEADER.finditer(tree.read(path)))
+    return frozenset(name for path in files for name in _list_headers(tree.read(path), "_mps_dispatch.h"))
 
 
 def functors(tree: Tree) -> tuple[str, ...]:
@@ -165,13 +189,13 @@ def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:
     """
     for path in _find_mentions(tree, {stub}):
         text = tree.read(path)
-        match = re.search(rf"REGISTER_DISPATCH\(\s*{stub}\s*,\s*&?(?P<function>\w+)\s*\)", text)
-        if match is None:
+        uses = (use for use in _read(path, text).macro_uses("REGISTER_DISPATCH") if use.arguments[:1] == (stub,))
+        use = next(uses, None)
+        if use is None:
             return  # defined by a macro, which only running it could show
-        body = re.search(rf"\b{match['function']}\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
-        called = _EXEC.findall(body["body"] if body else "")
+        called = _list_launched(path, text, use.arguments[-1].lstrip("& "))
         if called and not set(called) & set(kernels):
-            place = Place(path, text.count("\n", 0, match.start()) + 1)
+            place = Place(path, text.count("\n", 0, use.start) + 1)
             what = f"{stub} runs the kernel {', '.join(called)}, not {', '.join(kernels)}"
             raise PorterError("PTR174", what, place, "Name the ported functor in the exec_* call.")
         return
@@ -187,27 +211,28 @@ def check_kernel(tree: Tree, kernel: Kernel, functors: Sequence[str]) -> None:
     if name in _wheel_kernels(kernel.row):
         return
     for path in _find_mentions(tree, {name}):
-        text = tree.read(path)
-        match = re.search(rf"\b{name}\)?\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
-        if match and set(_EXEC.findall(match["body"])) & set(functors):
+        if set(_list_launched(path, tree.read(path), name)) & set(functors):
             return
     what = f"{kernel.row} still dispatches MPS to {name}, which does not run {', '.join(functors)}"
     raise PorterError("PTR174", what, kernel.place, "Point the row's MPS key at the kernel that calls the stub.")
 
 
-def _find_mentions(tree: Tree, words: set[str]) -> list[str]:
+def _list_launched(path: str, text: str, name: str) -> list[str]:
+    """The kernels that the first function of a name launches."""
+    functions = _find_functions(path, text, {name})
+    return _EXEC.findall(text[functions[0].body_start : functions[0].body_end]) if functions else []
+
+
+def _find_mentions(tree: Tree, words: Collection[str]) -> list[str]:
     """The operation files that use one of the words outside a comment, or a stub's stem in a `REGISTER` macro."""
-    if not words:
-        return []
     stems = {w.removesuffix("_stub") for w in words if w.endswith("_stub")}
-    whole = re.compile(rf"^(?!\s*//).*\b(?:{'|'.join(map(re.escape, sorted(words)))})\b", re.M)
-    pasted = re.compile(rf"^[ \t]*REGISTER\w*\([^;\n]*\b(?:{'|'.join(map(re.escape, sorted(stems)))})\b", re.M)
-    found = []
-    for path in tree.files(OPERATIONS, ".mm", ".cpp"):
-        text = tree.read(path)
-        if whole.search(text) or (stems and pasted.search(text)):
-            found.append(path)
-    return found
+    texts = {path: tree.read(path) for path in tree.files(OPERATIONS, ".mm", ".cpp")}
+    return [
+        path
+        for path, text in texts.items()
+        if any(contains_identifier(text, word) and parse_source(path, text).references(word) for word in words)
+        or _registers(path, text, stems)
+    ]
 
 
 def _wheel_kernels(row: str) -> frozenset[str]:

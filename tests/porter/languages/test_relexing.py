@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from porter.aten.call_graph import parse_source
 from porter.languages.lexer import lex
 from porter.languages.relexing import relex
-from porter.languages.source import Source
+from porter.languages.source import Source, parse_source
 
 # What decides how far a token goes: quotes, comments, raw strings, directives and lines that go on.
 FRAGMENTS = (

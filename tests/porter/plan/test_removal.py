@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.aten.call_graph import parse_source
 from porter.aten.implementations import Implementation
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.core.errors import Place
 from porter.core.layout import OPERATIONS
+from porter.languages.source import parse_source
 from porter.plan.removal import find_removals
 
 FILE = f"{OPERATIONS}/Compare.mm"

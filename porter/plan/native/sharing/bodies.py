@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from porter.aten.call_graph import parse_source
 from porter.aten.implementations import list_host_sources
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.formatting import format_block
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import Parameter
-from porter.languages.source import Function, Source
+from porter.languages.source import Function, Source, parse_source
 from porter.plan.native.sharing.checks import level_checks
 from porter.plan.native.sharing.literals import OneBody, merge_bodies
 from porter.plan.native.sharing.members import Kind, Member, list_launching, list_members, read_kind, read_scope

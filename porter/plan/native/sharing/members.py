@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from porter.aten.call_graph import parse_source
 from porter.core.checkout import Checkout
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import Parameter, list_call_sites, read_parameters
 from porter.languages.lexer import TokenKind
-from porter.languages.source import Function, Source
+from porter.languages.source import Function, Source, parse_source
 from porter.languages.statements import read_statements
 from porter.plan.native.sharing.checks import without_checks
 from porter.plan.native.sharing.literals import fill_body, is_string_parameter, list_plain, read_shape
