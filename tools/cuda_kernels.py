@@ -51,7 +51,7 @@ def is_elementwise(path: str, text: str, function: str) -> bool:
     """Whether a function calls a loop over elements, itself or through functions of its file."""
     pending, seen = [function], {function}
     while pending:
-        for found in find_definitions(path, text, rf"\b{re.escape(pending.pop())}"):
+        for found in find_definitions(path, text, pending.pop()):
             if _LOOP.search(found.text):
                 return True
             called = set(_CALLED.findall(found.text)) - seen

@@ -111,7 +111,7 @@ def _find_helpers(checkout: Checkout, found: Definition, text: str) -> Iterator[
     """Yields the functions of the same file, and of no other, that a text calls."""
     source = checkout.read(found.path)
     for name in dict.fromkeys(_CALLED.findall(text)):
-        for each in find_definitions(found.path, source, rf"\b{name}"):
+        for each in find_definitions(found.path, source, name):
             if each.text.startswith("static"):
                 yield each.text
 

@@ -106,14 +106,14 @@ def read_type_rules(checkout: Checkout, operator: str, native_function: str | No
 
 def find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
     """The meta function of an operator, named as its functional variant; None if it has none."""
-    base, _, overload = map(re.escape, operator.partition("."))
-    wrappers = [rf"TORCH_META_FUNC2\(\s*{base}\s*,\s*{overload}\s*\)"] if overload else []
-    wrappers.append(rf"TORCH_META_FUNC\(\s*{base}{'_' + overload if overload else ''}\s*\)")
+    base, _, overload = operator.partition(".")
+    wrapped = [(f"{base}, {overload}", "TORCH_META_FUNC2")] if overload else []
+    wrapped.append((f"{base}_{overload}" if overload else base, "TORCH_META_FUNC"))
     folder = checkout.folder(NATIVE, ".cpp")
     for name, use in ((base, rf"[A-Z_]\w*\(\s*{base}\b"), (f"{base}_{overload}", rf"\({base}_{overload}\)")):
         for path in folder.files_containing(name, use, whole=True):
-            for wrapper in wrappers:
-                found = find_definitions(path, checkout.read(path), wrapper)
+            for meta, wrapper in wrapped:
+                found = find_definitions(path, checkout.read(path), meta, wrapper)
                 if found:
                     return found[0]
     return None
@@ -187,7 +187,7 @@ def _follow_check(checkout: Checkout, found: Definition, call: cpp.Call, facts: 
     for path in (found.path, header):
         if not checkout.exists(path):
             continue
-        for one in find_definitions(path, checkout.read(path), rf"\b{re.escape(call.function.last)}"):
+        for one in find_definitions(path, checkout.read(path), call.function.last):
             function = parse_definition(one)
             tensors = all(p.type != "Scalar&" for p in function.parameters)
             if tensors and len(function.parameters) == len(call.arguments):

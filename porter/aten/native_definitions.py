@@ -28,8 +28,7 @@ def find_native_definitions(checkout: Checkout, native_function: str) -> list[De
 
 def _find_in(checkout: Checkout, native_function: str, ending: str) -> list[Definition]:
     """The definitions in files with this ending."""
-    name = re.escape(native_function)
-    pattern = rf"\b{name}\s*[(),]"
+    pattern = rf"\b{re.escape(native_function)}\s*[(),]"
     folder = checkout.folder(NATIVE, ending)
     paths = folder.files_containing(native_function, pattern, whole=True)
     if paths == folder.unread:
@@ -38,9 +37,11 @@ def _find_in(checkout: Checkout, native_function: str, ending: str) -> list[Defi
             path for path in pasting if path in folder.unread or _may_paste(checkout.read(path), native_function)
         )
     unread = [path for path in paths if path in folder.unread]
-    for wanted in (rf"TORCH_IMPL_FUNC\(\s*{name}\s*\)", rf"\b{name}"):
+    for wrapper in ("TORCH_IMPL_FUNC", ""):
         readable = (path for path in paths if path not in unread)
-        found = [one for path in readable for one in find_definitions(path, checkout.read(path), wanted)]
+        found = [
+            one for path in readable for one in find_definitions(path, checkout.read(path), native_function, wrapper)
+        ]
         if found:
             return found
     for path in unread:

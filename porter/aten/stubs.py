@@ -290,8 +290,8 @@ def _may_dispatch(file: _File, name: str) -> bool:
 
 def _find_callees(file: _File, name: str, scope: str) -> tuple[Definition, ...]:
     path, text = file
-    wrapped = find_definitions(path, text, rf"TORCH_IMPL_FUNC\(\s*{re.escape(name)}\s*\)") if scope else ()
-    return wrapped or find_definitions(path, text, rf"\b{re.escape(name)}")
+    wrapped = find_definitions(path, text, name, "TORCH_IMPL_FUNC") if scope else ()
+    return wrapped or find_definitions(path, text, name)
 
 
 def _is_pack(parameter: cpp.Parameter) -> bool:

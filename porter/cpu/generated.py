@@ -30,7 +30,7 @@ def read_generated_kernel(
     """
     name = stub.removesuffix("_stub")
     path = f"{NATIVE}/ufunc/{name}.h"
-    found = find_definitions(path, checkout.read(path), rf"\b{name}") if checkout.exists(path) else ()
+    found = find_definitions(path, checkout.read(path), name) if checkout.exists(path) else ()
     element = next((each for each in found if "Vectorized" not in each.text[: each.text.index("{")]), None)
     if element is None:
         raise PorterError("PTR077", f"no file defines the element of {stub}", Place(path), "Write the functor by hand.")

@@ -109,7 +109,7 @@ class Helpers:
         named = (each for each in call.arguments if isinstance(each, cpp.Name) and each.arguments)
         for name in named:
             for path in (self.path, *find_headers(self.checkout, self.path)):
-                for found in find_definitions(path, self.checkout.read(path), rf"\b{re.escape(name.last)}"):
+                for found in find_definitions(path, self.checkout.read(path), name.last):
                     if "Vectorized" not in found.text[: found.text.index("{")]:
                         return _make_scalar_function(found, name, (self.checkout, path))
         return None
@@ -128,8 +128,7 @@ class Helpers:
 
     def _find_definition(self, name: str, given: Sequence[DType], dtype: DType) -> Definition | None:
         for path in (self.path, *find_headers(self.checkout, self.path)):
-            specialised = r"(?:\s*<[^;{}()]*>)?"
-            found = find_definitions(path, self.checkout.read(path), rf"\b{re.escape(name)}{specialised}")
+            found = find_definitions(path, self.checkout.read(path), f"{name}<")
             fitting = [one for one in found if _fits(one, len(given), dtype)]
             if fitting:
                 return min(fitting, key=lambda one: (_count_conversions(one, given), _rank_overload(one, dtype)))

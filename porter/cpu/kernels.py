@@ -205,7 +205,7 @@ def find_registered_kernel(checkout: Checkout, stub: str) -> tuple[Definition, s
 
 def _find_definition(checkout: Checkout, path: str, name: str) -> tuple[Definition, str]:
     bare = name.rpartition("::")[2]
-    found = find_definitions(path, checkout.read(path), rf"\b{re.escape(bare)}")
+    found = find_definitions(path, checkout.read(path), bare)
     if not found:
         raise PorterError(
             "PTR077", f"the CPU kernel {name} is not defined here", Place(path), "Write the functor by hand."

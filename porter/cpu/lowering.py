@@ -320,7 +320,7 @@ def _dispatch(state: _State, call: cpp.Call, cases: tuple[DispatchCase, ...]) ->
 def _other_kernel(state: _State, call: cpp.Call, function: cpp.Name) -> list[str]:
     """Lowers the call of another kernel in the same file."""
     path = state.found.path
-    found = find_definitions(path, state.helpers.checkout.read(path), rf"\b{re.escape(function.last)}")
+    found = find_definitions(path, state.helpers.checkout.read(path), function.last)
     if not found or state.depth >= _DEPTH or not call.arguments or show(call.arguments[0]) not in _ITERATORS:
         raise _refuse(state, f"the call to {function.path}", call.start)
     before, state.found, state.depth = state.found, found[0], state.depth + 1

@@ -64,6 +64,6 @@ def _compile(checkout: Checkout, path: str, name: str) -> Iterator[tuple[DeviceF
     """Yields the compilations of a file, and the definition of a function in each."""
     for jiterator in _COMPILATIONS:
         files = DeviceFiles.read(checkout, path, jiterator)
-        found = find_definitions(path, files.checkout.read(path), rf"\b{re.escape(name)}")
+        found = find_definitions(path, files.checkout.read(path), name)
         if found:
             yield files, found[0]

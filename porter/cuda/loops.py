@@ -96,7 +96,7 @@ class DeviceFiles:
         text = source.strings[string]
         for before in source.before.get(string, ()):
             text = _overlay(text, source.strings.get(before, ""))
-        found = find_definitions(path, text, rf"\b{re.escape(name)}")
+        found = find_definitions(path, text, name)
         return (path, text, found[0]) if found else None
 
 

@@ -57,7 +57,7 @@ class OwnKernel:
 def read_own_kernel(checkout: Checkout, path: str, name: str) -> OwnKernel:
     """Reads a kernel of a file. Raises PTR337 (no kernel of a known form), PTR079 or PTR080 (no Metal equivalent)."""
     files = DeviceFiles.read(checkout, path, jiterator=False)
-    found = find_definitions(path, files.checkout.read(path), rf"\b{re.escape(name)}")
+    found = find_definitions(path, files.checkout.read(path), name)
     if not found:
         raise refuse(f"this file defines no function {name}", Place(path))
     function = parse_definition(found[0])

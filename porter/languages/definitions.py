@@ -1,12 +1,9 @@
-"""Finds definitions in ATen's sources by text search, without lexing whole files.
-
-Definitions that file-local macros expand to are found as well.
-"""
+"""Finds definitions in ATen's sources, those that file-local macros expand to as well."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,24 +14,18 @@ from porter.languages.cpp import Function, ParseError, TooDeep
 from porter.languages.cpp_parser import parse_function
 from porter.languages.depth import too_deep
 from porter.languages.directives import Macro, parse_macro
+from porter.languages.flatten import keep_first_branches
 from porter.languages.identifiers import in_word
 from porter.languages.lexer import directives
 from porter.languages.preprocessor import expand, expand_uses
+from porter.languages.source import Function as Located
+from porter.languages.source import Source, parse_source
 
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
-_LEADING = re.compile(r"(?:\s+|//[^\n]*|#(?:[^\n\\]|\\\r?\n|\\.)*)*")
-# Heads as most are asked for: found without a pattern of their own.
-_PLAIN_HEAD = re.compile(r"\\b(\w+)\\s\*\\\(")
-_WRAPPED_HEAD = re.compile(r"TORCH_IMPL_FUNC\\\(\\s\*(\w+)\\s\*\\\)\\s\*\\\(")
-_WRAPPED = re.compile(r"TORCH_IMPL_FUNC\(\s*(\w+)\s*\)\s*\(")
-_OPENER = re.compile(r"\s*\(")
-_CALLS = bytes(each if re.match(r"[\w(]", chr(each), re.A) else ord(" ") for each in range(256))
-_FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
-# What ends the declaration before.
-_ENDINGS = (";", "}", "{", "\n\n", "\n\r\n", "*/", ")\n", ")\r\n")
-_CONTINUED = re.compile(r"\\\r?\n")
+_TYPE_ENDS = ("*", "&", ">", "]", ")", "/")  # of attributes and comments too
+_NEAR = 200  # characters
 _TEMPLATE = re.compile(r"template\s*<")
-_WRAPPERS = ("TORCH_IMPL_FUNC", "TORCH_META_FUNC")
+_BEHIND = re.compile(r"(?:\s|__\w+|noexcept|const|//[^\n]*)*")  # what may stand between parameters and body
 
 
 @dataclass(frozen=True)
@@ -87,125 +78,82 @@ def _find_macro_uses(path: str, text: str) -> Iterator[tuple[Macro, list[str], P
 
 
 @lru_cache(maxsize=32768)
-def find_definitions(path: str, text: str, pattern: str) -> tuple[Definition, ...]:
-    """Returns the functions whose head (name or wrapper macro) matches `pattern`, including expanded macros."""
-    head = rf"{pattern}\s*\("
-    found = list(_find_stretches(path, text, head))
+def find_definitions(path: str, text: str, name: str, wrapper: str = "") -> tuple[Definition, ...]:
+    """Returns the functions of a name that a file defines, expanded macros included.
+
+    With a wrapper macro (`TORCH_IMPL_FUNC`), those that it is around; its arguments are the name. A name that ends with
+    `<` is that of specializations too.
+    """
+    found = list(_find_in(path, text, parse_source, name, wrapper))
     for macro, arguments, place in find_macro_uses(path, text):
-        if any(argument and argument in pattern for argument in arguments):
-            made = _find_stretches(path, expand_use(text, macro, arguments), head)
+        if any(argument and argument in name for argument in arguments):
+            made = _find_in(path, expand_use(text, macro, arguments), Source.parse, name, wrapper)
             found += [Definition(path, f.text, place, f.templates, expanded=True) for f in made]
     return tuple(found)
 
 
-def _find_stretches(path: str, text: str, head: str) -> Iterator[Definition]:
-    for at, behind in _find_heads(text, head):
-        outline = _find_declaration(text, at)
-        end = _find_definition_end(text, behind - 1) if outline else None
-        if outline and end is not None:
-            start, templates = outline
-            yield Definition(path, text[start:end], Place(path, line_of(text, start)), templates)
-
-
-def _find_heads(text: str, head: str) -> Iterator[tuple[int, int]]:
-    """Yields the spans of the matches of a pattern."""
-    if plain := _PLAIN_HEAD.fullmatch(head):
-        return _find_openers(text, plain[1])
-    if wrapped := _WRAPPED_HEAD.fullmatch(head):
-        return iter(_find_wrapped(text).get(wrapped[1], ()))
-    return (match.span() for match in _find_matches(text, head))
-
-
-def _find_openers(text: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yields the spans of an identifier and the round bracket behind it."""
-    called = _list_called(text)
-    at = text.find(name) if called is None or name in called else -1
-    while at >= 0:
-        end = at + len(name)
-        following = text[end : end + 1]
-        if following == "(" or following.isspace():  # most are parts of other words, or not called
-            bracket = _OPENER.match(text, end)
-            if bracket and not (at and in_word(text[at - 1])):
-                end = bracket.end()
-                yield at, end
-        at = text.find(name, end)
-
-
-@lru_cache(maxsize=256)
-def _list_called(text: str) -> frozenset[str] | None:
-    """The last word before each round bracket; None for a text that is not all ASCII, of whose words `re` has more."""
-    if not text.isascii():
-        return None
-    words = (part.rsplit(None, 1) for part in text.encode().translate(_CALLS).split(b"(")[:-1])
-    return frozenset(each[-1].decode() for each in words if each)
-
-
-@lru_cache(maxsize=256)
-def _find_wrapped(text: str) -> Mapping[str, Sequence[tuple[int, int]]]:
-    """The spans of the heads with TORCH_IMPL_FUNC, by name."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for match in _WRAPPED.finditer(text):
-        found.setdefault(match[1], []).append(match.span())
-    return found
-
-
-def _find_matches(text: str, head: str) -> Iterator[re.Match[str]]:
-    """Yields the matches of a pattern. Its first word is found by plain search, for speed: most texts lack it."""
-    word = _FIRST_WORD.match(head)
-    if word is None or "|" in head:
-        yield from re.finditer(head, text)
+def _find_in(
+    path: str, text: str, parse: Callable[[str, str], Source], name: str, wrapper: str
+) -> Iterator[Definition]:
+    """The definitions in a text as it stands. A plain search is many times faster than to lex what has none."""
+    bare = name.removesuffix("<")
+    if not _may_define(text, bare, wrapper):
         return
-    at = text.find(word[1])
-    pattern = _compile(head) if at >= 0 else None
-    while pattern and at >= 0:
-        match = pattern.match(text, at)
-        if match:
-            yield match
-        at = text.find(word[1], match.end() if match else at + len(word[1]))
+    source = _read(path, text, parse)
+    for function in source.functions_by_name.get(bare, ()) if name == bare else source.functions():
+        named = function.name == bare or function.name.startswith(name)
+        if named and (function.wrapper or "") == wrapper and _is_plain(source, function):
+            yield _cut(source, function)
 
 
-@lru_cache(maxsize=8192)
-def _compile(pattern: str) -> re.Pattern[str]:
-    """As `re.compile`, whose own cache is too small for the names of a fork."""
-    return re.compile(pattern)
+def _may_define(text: str, name: str, wrapper: str) -> bool:
+    """Whether a name stands where a function is declared: between a word and a bracket, or in the brackets of a macro.
 
-
-def _find_declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
-    """Returns the start and template parameters of the declaration whose name is at `at`.
-
-    Returns None for a use, a comment or a macro's body.
+    What is in a comment may be taken for one. A file is lexed in vain then.
     """
-    line = text.rfind("\n", 0, at) + 1
-    if "//" in text[line:at] or _CONTINUED.search(text[line : at + 200].split("{")[0]):
-        return None
-    begin = 0
-    for mark in _ENDINGS:  # only one behind those that are found moves it
-        place = text.rfind(mark, max(begin - len(mark) + 1, 0), at)
-        begin = place + len(mark) if place >= 0 else begin
-    before = _LEADING.match(text, begin, at)
-    start = before.end() if before else begin
+    first = name.partition(",")[0]
+    at = text.find(first) if first and wrapper in text else -1
+    while at >= 0:
+        end, before = at + len(first), text[max(at - _NEAR, 0) : at]
+        last = before.rstrip()
+        if wrapper:
+            may = last.endswith("(") and last[:-1].rstrip().endswith(wrapper)
+        else:
+            is_word = last != before and in_word(last[-1:] or " ") and not last.endswith("return")
+            is_called = text[end : end + _NEAR].lstrip()[:1] in ("(", "<")
+            may = (is_word or last.endswith(_TYPE_ENDS)) and is_called and "//" not in before.rpartition("\n")[2]
+        if may:
+            return True
+        at = text.find(first, end)
+    return False
+
+
+def _read(path: str, text: str, parse: Callable[[str, str], Source]) -> Source:
+    """A file, with the first branch of every condition where only that makes its brackets pair; else nothing."""
+    source = parse(path, text)
+    if not source.is_readable:
+        source = Source.parse(path, keep_first_branches(text))
+    return source if source.is_readable else Source.parse(path, "")
+
+
+def _is_plain(source: Source, function: Located) -> bool:
+    """Whether a function is no member that is defined outside of its class, and has neither initializers nor `->`."""
+    before = source.text[function.start : function.name_start].rstrip()
+    behind = source.text[function.params_end : function.body_start]
+    return (
+        (function.wrapper is not None or bool(before)) and not before.endswith("::") and bool(_BEHIND.fullmatch(behind))
+    )
+
+
+def _cut(source: Source, function: Located) -> Definition:
+    text, start = source.text, function.start
     templates: tuple[str, ...] = ()
     if _TEMPLATE.match(text, start):
-        behind = brackets.find_closing_end(text, text.index("<", start), brackets.ANGLES)
-        templates = tuple(p for p in split_parameters(text[text.index("<", start) + 1 : behind - 1]) if p) or ("",)
-        start = behind + len(text[behind:at]) - len(text[behind:at].lstrip())
-    outline = text[start:at]
-    if "#" in outline or re.search(r"[=(,.!|]\s*$|\breturn\b|->\s*$|::\s*$", outline.rstrip("&* \n")):
-        return None
-    if not text.startswith(_WRAPPERS, at) and not re.search(r"\w", outline):
-        return None
-    return start, templates
-
-
-def _find_definition_end(text: str, opener: int) -> int | None:
-    """Returns the end of the body after the parameter list (or lists) at `opener`; None if there is no body."""
-    at = opener
-    while at < len(text) and text[at] == "(":
-        at = brackets.find_closing_end(text, at)
-        while at < len(text) and text[at].isspace():
-            at += 1
-    brace = re.compile(r"(?:\s|__\w+|noexcept|const|//[^\n]*)*\{").match(text, at)
-    return brackets.find_closing_end(text, brace.end() - 1) if brace else None
+        opener = text.index("<", start)
+        behind = brackets.find_closing_end(text, opener, brackets.ANGLES)
+        templates = tuple(filter(None, split_parameters(text[opener + 1 : behind - 1]))) or ("",)
+        start = source.code[source.index_of(behind)].start
+    return Definition(source.path, text[start : function.end], Place(source.path, line_of(text, start)), templates)
 
 
 def split_parameters(parameters: str) -> list[str]:

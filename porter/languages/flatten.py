@@ -19,10 +19,10 @@ def flatten(source: Source, text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _flatten(text: str, defined: tuple[Macro, ...]) -> str:
-    return expand_uses(_keep_first_branches(text), {macro.name: macro for macro in defined}, keep_lines=True)
+    return expand_uses(keep_first_branches(text), {macro.name: macro for macro in defined}, keep_lines=True)
 
 
-def _keep_first_branches(text: str) -> str:
+def keep_first_branches(text: str) -> str:
     """Keeps the first branch of every `#if` and the second of `#ifndef`: SDK guards have the newest one first."""
     if "#" not in text:
         return text

@@ -6,7 +6,7 @@ General C++ grammars fail on over half of an Objective-C++ file, so this relies 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -38,7 +38,9 @@ class MacroUse:
 class Function:
     """A function definition. `wrapper` is the macro around its name (`TORCH_IMPL_FUNC`), or None.
 
-    `start` to `end` is the definition; `leading` is the start of the comment directly above it.
+    The name of a specialization has its template arguments. `start` to `end` is the definition, `name_start` where its
+    name or wrapper begins, `params_end` behind the bracket of its parameters;
+    `leading` is the start of the comment directly above it.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Function:
     leading: int
     start: int
     end: int
+    name_start: int
+    params_end: int
     body_start: int
     body_end: int
     static: bool
@@ -63,6 +67,7 @@ _IDENTIFIER, _PUNCTUATION, _DIRECTIVE = TokenKind.IDENTIFIER, TokenKind.PUNCTUAT
 _NO_CODE = frozenset({TokenKind.SPACE, TokenKind.COMMENT, TokenKind.DIRECTIVE})
 _NOT_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch", "return", "sizeof", "alignas", "decltype"})
 _START = itemgetter(2)  # of a token
+_ANGLES = {"<": 1, "<<": 2, ">": -1, ">>": -2}
 _SCOPES = frozenset({"namespace", "extern"})
 _TYPES = frozenset({"struct", "class", "enum", "union", "@interface", "@implementation"})
 
@@ -287,7 +292,7 @@ class Source:
 
     def _params(self, first: int, brace: int) -> int | None:
         """Returns the index of the bracket that opens the parameter list of a definition with its body at `brace`."""
-        at, found = first, None
+        at, found = self._behind_templates(first, brace), None
         while at < brace:
             token = self.code[at]
             if token.text == "=" and self.code[at - 1].text != "operator":
@@ -295,6 +300,9 @@ class Source:
             if token.text == "(":
                 before = self.code[at - 1]
                 named = before.kind is TokenKind.IDENTIFIER or before.text in (")", ">", "==", "]") or at - 2 >= first
+                if self._is_attribute(at, brace):
+                    at = self.partners[at] + 1
+                    continue
                 if at > first and named and before.text not in _NOT_FUNCTIONS and before.text != "__attribute__":
                     found = at
                     if self._is_name(first, at) or before.text == ")":
@@ -306,6 +314,24 @@ class Source:
                 at += 1
         return found
 
+    def _behind_templates(self, at: int, brace: int) -> int:
+        """Skips the parameters of templates, which may have default values."""
+        while at + 1 < brace and self.code[at].text == "template" and self.code[at + 1].text == "<":
+            at, depth = at + 2, 1
+            while at < brace and depth > 0:
+                depth += _ANGLES.get(self.code[at].text, 0)
+                at = self.partners.get(at, at) + 1
+        return at
+
+    def _is_attribute(self, bracket: int, brace: int) -> bool:
+        """Whether a macro that says how a function is compiled stands before it: `C10_LAUNCH_BOUNDS_1(256)`."""
+        before, after = self.code[bracket - 1], self.partners[bracket] + 1
+        is_macro = before.kind is _IDENTIFIER and _MACRO_NAME.fullmatch(before.text) is not None
+        return is_macro and after < brace and self.code[after].kind is _IDENTIFIER and "(" in self._texts(after, brace)
+
+    def _texts(self, at: int, stop: int) -> list[str]:
+        return [token.text for token in self.code[at:stop]]
+
     def _is_name(self, first: int, bracket: int) -> bool:
         return bracket > first and self.code[bracket - 1].kind is TokenKind.IDENTIFIER
 
@@ -315,11 +341,14 @@ class Source:
         return after if after < brace and self.code[after].text == "(" else bracket
 
     def _function(self, first: int, params: int, brace: int, end: int) -> Function:
-        wrapper, name = None, self.code[params - 1].text
-        if self.code[params - 1].text == ")":
+        wrapper, name, named = None, self.code[params - 1].text, params - 1
+        if name == ")":
             opening = self.partners[params - 1]
-            wrapper = self.code[opening - 1].text
-            name = self.text[self.code[opening].end : self.code[params - 1].start].strip()
+            wrapper, named = self.code[opening - 1].text, opening - 1
+            name = " ".join(self.text[self.code[opening].end : self.code[params - 1].start].split())
+        elif name in (">", ">>"):
+            named = self._open_angles(first, params - 1) - 1
+            name = "".join(self._texts(named, params))
         start = self.code[first].start
         return Function(
             name=name,
@@ -329,10 +358,26 @@ class Source:
             leading=self._leading(start),
             start=start,
             end=self.code[end].end,
+            name_start=self.code[named].start,
+            params_end=self.code[self.partners[params]].end,
             body_start=self.code[brace].start,
             body_end=self.code[end].end,
             static=any(token.text == "static" for token in self.code[first:params]),
         )
+
+    def _open_angles(self, first: int, at: int) -> int:
+        """The index of the angle bracket that opens what one at `at` closes."""
+        depth = 0
+        while at > first:
+            depth += _ANGLES.get(self.code[at].text, 0)
+            if depth >= 0:
+                break
+            at -= 1
+        return at
+
+    def index_of(self, offset: int) -> int:
+        """The index of the first token of `code` from an offset on."""
+        return bisect_left(self.code, offset, key=_START)
 
     def _leading(self, start: int) -> int:
         """Returns the start of the comment lines directly above `start`, without a blank line in between."""

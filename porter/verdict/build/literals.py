@@ -92,7 +92,7 @@ def _define(name: str, sources: Iterator[tuple[str, str]]) -> str:
     for path, text in sources:
         # A plain search is many times faster, and in most sources finds nothing.
         if f"{name}(" in text and re.search(rf"(?<!return) (?<!= ){re.escape(name)}\(", text):
-            found = find_definitions(path, text, rf"\b{re.escape(name)}")
+            found = find_definitions(path, text, name)
             if found:
                 return strip_comments("\n".join(each.text for each in found))
     return ""

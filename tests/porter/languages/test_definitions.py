@@ -6,7 +6,7 @@ import pytest
 
 from porter.core.errors import Place, PorterError
 from porter.languages import cpp, cpp_parser, definitions
-from porter.languages.definitions import Definition, parse_definition
+from porter.languages.definitions import Definition, find_definitions, parse_definition
 
 
 def test_a_damaged_definition_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,3 +23,61 @@ def test_a_damaged_definition_is_parsed_once(monkeypatch: pytest.MonkeyPatch) ->
             parse_definition(damaged)
         assert (refused.value.code, refused.value.place) == ("PTR070", Place("Twice.cpp", 7))
     assert len(parsed) == 1
+
+
+SOURCE = """\
+// twice(int x) { return 2 * x; }
+template <typename T, bool exact = false>
+inline T twice(T x) {
+  return x + x;
+}
+template <>
+inline std::pair<int, std::vector<int>> twice <std::pair<int, std::vector<int>>> (int x) {
+  return {};
+}
+int Holder::twice(int x) {
+  return x;
+}
+template <typename scalar_t>
+C10_LAUNCH_BOUNDS_1(256)
+__global__ void launched(scalar_t* out, int n) {
+  out[0] = twice(n);
+}
+TORCH_META_FUNC2(pow,  Scalar) (const Tensor& base) {
+  twice(1);
+}
+TORCH_IMPL_FUNC( twice )(const Tensor& x) {}
+#define MAKE(name) int name##_made(int x) { return x; }
+MAKE(macro)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "wrapper", "expected"),
+    [
+        ("twice", "", [(3, "inline T twice(T x)", ("typename T", "bool exact = false"))]),
+        ("twice<", "", [(3, "inline T twice(T x)", ("typename T", "bool exact = false")),
+                        (7, "inline std::pair<int, std::vector<int>> twice <std::pair<int, std::vector<int>>> (int x)",
+                         ("",))]),
+        ("launched", "", [(14, "C10_LAUNCH_BOUNDS_1(256)\n__global__ void launched(scalar_t* out, int n)",
+                           ("typename scalar_t",))]),
+        ("pow, Scalar", "TORCH_META_FUNC2", [(18, "TORCH_META_FUNC2(pow,  Scalar) (const Tensor& base)", ())]),
+        ("twice", "TORCH_IMPL_FUNC", [(21, "TORCH_IMPL_FUNC( twice )(const Tensor& x)", ())]),
+        ("macro_made", "", [(23, "int macro_made(int x)", ())]),
+        ("return", "", []),
+        ("", "", []),
+    ],
+)  # fmt: skip
+def test_functions_are_found_by_name(name: str, wrapper: str, expected: list[tuple[int, str, tuple[str, ...]]]) -> None:
+    found = find_definitions("Twice.cpp", SOURCE, name, wrapper)
+    heads = [each.text[: each.text.index("{")].rstrip() for each in found]
+    assert (
+        list(zip([each.place.line for each in found], heads, [each.templates for each in found], strict=True))
+        == expected
+    )
+
+
+def test_a_function_of_a_file_with_a_bracket_in_each_branch_is_found() -> None:
+    text = "#ifdef A\nint twice(int x) {\n#else\nint twice(long x) {\n#endif\n  return x;\n}\nint once(int x) { return x; }\n"
+    assert [each.place.line for each in find_definitions("Twice.cpp", text, "once")] == [8]
+    assert find_definitions("Twice.cpp", "int once(int x) { return (x; }\n", "once") == ()
