@@ -421,7 +421,7 @@ _latest: dict[str, Source] = {}  # the text of a file that was lexed last: the n
 def parse_source(path: str, text: str) -> Source:
     """Reads a file. The same text is only lexed once, and of another version only what differs."""
     before = _latest.pop(path, None)
-    _latest[path] = found = before.edit(text) if before else Source.parse(path, text)
+    _latest[path] = source = before.edit(text) if before else Source.parse(path, text)
     if len(_latest) > _MOST_FILES:
         del _latest[next(iter(_latest))]
-    return found
+    return source

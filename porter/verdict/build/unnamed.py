@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from porter.aten.call_graph import parse_source
 from porter.core.cache import digest, put_if_changed
 from porter.core.errors import Place
 from porter.core.layout import NATIVE_FUNCTIONS
+from porter.languages.source import parse_source
 from porter.verdict.build.registration import MetaClass, find_meta_class
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import ForkFinding

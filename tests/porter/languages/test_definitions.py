@@ -69,12 +69,10 @@ MAKE(macro)
     ],
 )  # fmt: skip
 def test_functions_are_found_by_name(name: str, wrapper: str, expected: list[tuple[int, str, tuple[str, ...]]]) -> None:
-    found = find_definitions("Twice.cpp", SOURCE, name, wrapper)
-    heads = [each.text[: each.text.index("{")].rstrip() for each in found]
-    assert (
-        list(zip([each.place.line for each in found], heads, [each.templates for each in found], strict=True))
-        == expected
-    )
+    definitions = find_definitions("Twice.cpp", SOURCE, name, wrapper)
+    heads = [each.text[: each.text.index("{")].rstrip() for each in definitions]
+    lines, templates = [each.place.line for each in definitions], [each.templates for each in definitions]
+    assert list(zip(lines, heads, templates, strict=True)) == expected
 
 
 def test_a_function_of_a_file_with_a_bracket_in_each_branch_is_found() -> None:
