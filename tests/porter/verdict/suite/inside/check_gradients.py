@@ -12,7 +12,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 import aten_overlay
 from porter.verdict.suite import counters, results
 from porter.verdict.suite.consistency import Accepted
-from porter.verdict.suite.gradients import Gradients
+from porter.verdict.suite.gradients import Gradients, make_seeds
 
 device = aten_overlay.start()
 
@@ -140,3 +140,46 @@ def test_a_result_of_another_shape_is_one_finding_about_host_code() -> None:
     findings = results.get_record("test_results").findings
     assert [each.is_type for each in findings] == [True], findings
     findings.clear()
+
+
+class NotModeled(torch.autograd.Function):
+    """Twice a tensor, with a gradient that the stand-in for Apple cannot run on the device."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, slope: torch.Tensor) -> torch.Tensor:
+        if slope.device.type == "mps":
+            raise RuntimeError("PTR134 a placeholder of the graph is not fed")
+        return slope * 2
+
+
+@pytest.mark.parametrize("calls", [0, 1])
+def test_an_old_gradient_that_does_not_run_is_a_finding_about_the_fork_unless_kernels_under_test_ran(
+    calls: int,
+) -> None:
+    class Counting(Suite):
+        opinfos: Any = SimpleNamespace(
+            tolerances=Suite.opinfos.tolerances,
+            context=SimpleNamespace(count_ported=lambda _: calls, has_before=False),
+        )
+
+    suite = Counting("test_results")  # type: ignore[no-untyped-call]
+    op: Any = type("Op", (), {"__call__": lambda _, x: NotModeled.apply(x), "name": "twice"})()  # type: ignore[no-untyped-call]
+    with suite.asking():
+        suite.match_slopes(op, torch.float32, SampleInput(torch.ones(2, requires_grad=True)), "mps")
+    record = results.get_record("test_results")
+    assert ["does not run" in each.what for each in record.fork_findings] == [True] * (not calls)
+    assert ["PTR134" in each.what for each in record.findings] == [True] * calls
+    record.findings.clear()
+    record.fork_findings.clear()
+
+
+def test_gradients_of_a_sample_are_the_same_ones_in_each_run() -> None:
+    images = [torch.ones(1, 2, 3, 3).contiguous(memory_format=torch.channels_last), torch.ones(3, dtype=torch.bfloat16)]
+    once = make_seeds(images)
+    torch.rand(7)
+    assert all(map(torch.equal, once, make_seeds(images)))
+    assert once[0].is_contiguous(memory_format=torch.channels_last) and once[1].dtype is torch.bfloat16
