@@ -77,6 +77,8 @@ def make_subject(source: random.Random) -> Subject:
         before = {name: source.randbytes(source.randrange(40)) for name in NAMES if source.random() < 0.6}
         after = {name: source.randbytes(source.randrange(40)) for name in NAMES if source.random() < 0.6}
         after |= {name: before[name] for name in before if source.random() < 0.3}
+        # A change set deletes a file that it leaves empty.
+        after = {name: data for name, data in after.items() if data or data == before.get(name)}
         if any(name in after and after[name] != before[name] for name in before):
             return Subject(before, after)
 

@@ -160,7 +160,7 @@ def is_redispatched(call: StubCall) -> bool:
 
 
 def find_stubs_behind(checkout: Checkout, served: ServedFunction) -> tuple[str, ...]:
-    """The stubs behind a function whose entry MPS shares; none of one whose code is unknown."""
+    """Returns the stubs that a shared dispatch entry calls; none if the code of the entry could not be read."""
     return find_shared_stubs(checkout, served.entry) if is_shared(served.entry) and served.error is None else ()
 
 

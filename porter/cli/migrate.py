@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from porter.verdict.result import Verdict
     from porter.workflows.shards import Shard
 
-_ALONE = "`porter migrate OP` shows its failures; with `--write`, it is written all the same."
+_ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --write` to write it anyway."
 
 
 @command(
@@ -142,7 +142,7 @@ def migrate(
 
 def _refuse_names(ops: tuple[str, ...], every: bool) -> None:
     if ops and every:
-        raise click.UsageError(f"--all ports every operator; {ops[0]} is named beside it.")
+        raise click.UsageError(f"--all cannot be combined with operators (got {ops[0]}).")
 
 
 def _note_verdict(output: Output, verdict: Verdict) -> None:

@@ -132,7 +132,7 @@ def proof(function: Decorated) -> Decorated:
             help="Also run the variations of samples that take longer. Default: only where one operator is written.",
         ),
         click.option("--strict", is_flag=True, help="Also fail for faults of the fork that the port does not touch."),
-        click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
+        click.option("--large", is_flag=True, help="Also test offsets beyond 32 bits, on sparse memory."),
         sanitize,
         shuffle,
         family,
@@ -265,7 +265,7 @@ sanitize = click.option(
     callback=_choose_checks,
     expose_value=False,
     shell_complete=_complete_checks,
-    help="What to watch kernels for, as $PORTER_SANITIZE: races, bounds, all or none.",
+    help="Checks to run, as $PORTER_SANITIZE: races, bounds, all or none.",
 )
 device = click.option(
     "--device",

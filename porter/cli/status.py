@@ -20,7 +20,7 @@ from porter.cli.output import DONE, Output
 @click.argument("patterns", metavar="[PATTERN...]", nargs=-1, shell_complete=complete_operator)
 @click.option("--portable", is_flag=True, help="Only operators with a row on MPSGraph that porter would port.")
 @click.option("--blocked", is_flag=True, help="Only operators with a row on MPSGraph that stays.")
-@click.option("--missing", is_flag=True, help="The operators that MPS lacks instead, and what each would take.")
+@click.option("--missing", is_flag=True, help="List the operators that MPS lacks instead, and the work each needs.")
 @click.option("--coverage", is_flag=True, help="Print the elementwise rows and what came of them, in Markdown.")
 @click.option(
     "--results",

@@ -69,7 +69,7 @@ def verify(
         return run_scheduled(output, scheduler, results, insecure)
     proof = Proof(expr, backend, arithmetic, large, thorough, strict)
     if ops and every:
-        raise click.UsageError(f"--all verifies every operator; {ops[0]} is named beside it.")
+        raise click.UsageError(f"--all cannot be combined with operators (got {ops[0]}).")
     if every and baseline:
         raise click.UsageError("--baseline goes with operators that are named, not with --all.")
     if every:

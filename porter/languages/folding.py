@@ -125,7 +125,7 @@ def _find_stop(code: Sequence[Token], partners: dict[int, int], at: int) -> int:
 
 
 def _fold_branches(text: str, distinct: Collection[str]) -> str:
-    """The first `if` whose condition is known or shorter than it was, without what is not taken."""
+    """Folds the first `if` whose condition simplifies, and drops the branch that is not taken."""
     for outer in read_statements(text):
         for each in outer.walk():
             if each.keyword == "switch" and (made := _fold_switch(text, each, distinct)) is not None:

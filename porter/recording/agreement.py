@@ -1,4 +1,7 @@
-"""Whether something that was found of calls computes them all: what was recorded, or what the CPU computes instead."""
+"""Checks that a candidate form reproduces every recorded call.
+
+Where the old code failed, the CPU's result stands in for what was recorded.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,12 @@ def test_a_write_that_is_ended_or_fails_anywhere_leaves_all_or_nothing() -> None
     assert {"nothing to do", "finished", "rolled back", "edited: nothing to do", "edited: PTR059"} == set(
         result.outcomes
     )
+
+
+def test_no_change_leaves_a_file_empty() -> None:
+    """A change set deletes such a file: the tree after it is another."""
+    subjects = [kill_writes.make_subject(random.Random(seed)) for seed in range(300)]
+    assert all(data or data == each.before.get(name) for each in subjects for name, data in each.after.items())
 
 
 def in_place(root: Path, path: str, token: str, data: bytes, mode: int | None) -> None:

@@ -64,7 +64,7 @@ def write_form_launch(found: Found, kernel: MapKernel, names: Names, views: Mapp
 
 
 def list_walked(found: Found) -> tuple[str, ...]:
-    """The tensors beside the result whose number of elements is that of the threads."""
+    """Returns the tensors, besides the result, with one element for each thread."""
     match found:
         case CoordinateMap() if found.way is not Way.READ:
             return (found.index or found.source,)

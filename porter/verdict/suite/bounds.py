@@ -54,8 +54,9 @@ def is_as_near(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> bool:
-    """Whether the CPU's results are themselves off by more than a tolerance, and that of the device matches the CPU's
-    or is within its bound in every element, or is what double precision rounds to where that is out of range.
+    """Returns true if the CPU itself misses the tolerance and every element of the device is near enough.
+
+    Near enough is what matches the CPU, is within the CPU's own error bound, or overflows where double precision does.
 
     `known` are the CPU's results and those in double precision: first for the same operands, then for others beside
     them, which tell how far off the CPU may be.

@@ -85,8 +85,8 @@ def sums_rows(sample: SampleInput) -> bool:
 def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """The sample with its first or its last element infinite or NaN, which it is of its row over any dimensions.
 
-    And with NaN at both ends, of which a position is the first one's, and with infinite elements alone, than which what
-    an extreme value starts from may be no further out.
+    Also NaN at both ends, because a position is the first one's. Also all elements infinite, because the initial value
+    of a minimum or maximum must not be more extreme.
     """
     if not sample.input.is_floating_point() or not sample.input.numel():
         return

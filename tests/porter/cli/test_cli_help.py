@@ -121,10 +121,10 @@ Options:
                               $PORTER_FAMILY: apple7, apple8 or apple9.
   --shuffle SEED              On an NVIDIA GPU, run threadgroups in orders
                               made of SEED, as $PORTER_SHUFFLE.  [x>=0]
-  --sanitize CHECKS           What to watch kernels for, as $PORTER_SANITIZE:
-                              races, bounds, all or none.
-  --large                     Also test tensors whose offsets pass 32 bits,
-                              without the memory.
+  --sanitize CHECKS           Checks to run, as $PORTER_SANITIZE: races,
+                              bounds, all or none.
+  --large                     Also test offsets beyond 32 bits, on sparse
+                              memory.
   --strict                    Also fail for faults of the fork that the port
                               does not touch.
   --thorough / --no-thorough  Also run the variations of samples that take
@@ -171,8 +171,8 @@ Options:
   --portable      Only operators with a row on MPSGraph that porter would
                   port.
   --blocked       Only operators with a row on MPSGraph that stays.
-  --missing       The operators that MPS lacks instead, and what each would
-                  take.
+  --missing       List the operators that MPS lacks instead, and the work each
+                  needs.
   --coverage      Print the elementwise rows and what came of them, in
                   Markdown.
   --results FILE  Results for --coverage.

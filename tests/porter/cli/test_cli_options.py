@@ -153,7 +153,7 @@ def test_a_misspelled_operator_is_refused_before_the_verdicts_on_others(
 
 @pytest.mark.parametrize("command", ["migrate", "verify"])
 def test_an_operator_beside_all_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "atan2 is named beside it" in refused(capsys, command, "--all", "atan2")
+    assert "cannot be combined with operators (got atan2)" in refused(capsys, command, "--all", "atan2")
 
 
 def test_the_exit_code_counts_what_could_not_be_planned(fork: Path, capsys: pytest.CaptureFixture[str]) -> None:

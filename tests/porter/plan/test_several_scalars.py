@@ -268,4 +268,7 @@ def test_it_is_right_on_the_device(fork: Checkout) -> None:
     text = plan.changes.apply()
     metal = f"{KERNELS}/UnaryKernel.metal"
     swapped = {**text, metal: text[metal].replace("params.threshold", "params.beta")}
-    assert swapped != text and not verify(fork.root, swapped, target_of(plan, "softplus")).ok
+    assert (
+        swapped != text
+        and not verify(fork.root, swapped, target_of(plan, "softplus"), "test_edge_values or test_output_match").ok
+    )
