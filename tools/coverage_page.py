@@ -50,10 +50,10 @@ def main() -> int:
     options.add_argument("results", type=Path, nargs="+", help="files of results")
     chosen = options.parse_args()
     try:
-        found = find_coverage(Checkout(chosen.tree, "named"), read_results(chosen.results))
+        coverage = find_coverage(Checkout(chosen.tree, "named"), read_results(chosen.results))
     except PorterError as error:
         sys.exit(f"{error.place or ''} {error.code} {error.what}")
-    text = coverage_text(found, "python tools/coverage_page.py PAGE TITLE TREE RESULTS")
+    text = coverage_text(coverage, "python tools/coverage_page.py PAGE TITLE TREE RESULTS")
     chosen.page.write_text(put_section(chosen.page.read_text(), chosen.title, text))
     return 0
 

@@ -162,15 +162,15 @@ def decide(found: SkipList, entry: Entry, ported: Collection[str], failing: Coll
     return Decision(found, entry.name, change, gone, f"{', '.join(gone)}: native now")
 
 
-def _decide_refused(found: SkipList, entry: Entry, ported: Collection[str], failing: Collection[str]) -> Decision:
+def _decide_refused(skip_list: SkipList, entry: Entry, ported: Collection[str], failing: Collection[str]) -> Decision:
     """Decides on an entry without types, which stands for all complex ones: it goes whole or stays."""
     complex_types = [dtype.torch for dtype in ALL if dtype.kind is Kind.COMPLEX]
     still = [dtype for dtype in complex_types if any(_names_test(entry, each, dtype) for each in failing)]
     if still:
-        return Decision(found, entry.name, Change.KEPT, (), f"{', '.join(still)}: its test fails still")
+        return Decision(skip_list, entry.name, Change.KEPT, (), f"{', '.join(still)}: its test fails still")
     if FLOAT2.torch not in ported:
-        return Decision(found, entry.name, Change.KEPT, (), f"{FLOAT2.torch}: not part of the port")
-    return Decision(found, entry.name, Change.REMOVED, None, "complex types are native now")
+        return Decision(skip_list, entry.name, Change.KEPT, (), f"{FLOAT2.torch}: not part of the port")
+    return Decision(skip_list, entry.name, Change.REMOVED, None, "complex types are native now")
 
 
 def _names_test(entry: Entry, test: str, dtype: str = "") -> bool:

@@ -328,11 +328,14 @@ def _find_row(tree: Tree, target: VerifyTarget) -> str:
 
 
 def _selects_any(context: Context, expr: str) -> bool:
-    """Returns true for an expression that is none too: whoever runs the tests says what is wrong with it."""
+    """Returns true if a run with bounds checks has tests that `expr` selects, some of which only such a run has.
+
+    An expression that is none counts too: whoever runs the tests says what is wrong with it.
+    """
     from porter.verdict.suite import runner
 
     try:
-        return bool(runner.select(context, expr))
+        return bool(runner.select(replace(context, checks_memory=True), expr))
     except ValueError:
         return True
 

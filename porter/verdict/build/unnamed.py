@@ -93,8 +93,8 @@ def write_declarations(kernels: Iterable[UnnamedKernel]) -> str:
 
 def find_dead_kernels(tree: Tree, files: Iterable[str]) -> tuple[ForkFinding, ...]:
     """A finding for each host file with kernels that no row names."""
-    found = ((path, list_unnamed(tree, path)) for path in files)
-    return tuple(_describe(kernels) for _, kernels in found if kernels)
+    by_file = ((path, list_unnamed(tree, path)) for path in files)
+    return tuple(_describe(kernels) for _, kernels in by_file if kernels)
 
 
 def _describe(kernels: tuple[UnnamedKernel, ...]) -> ForkFinding:

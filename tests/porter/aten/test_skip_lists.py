@@ -229,10 +229,10 @@ def test_operators_whose_complex_tests_are_expected_to_fail_leave_their_list_and
     lists = read_lists(fork(tmp_path, UNSUPPORTED))
     assert [found.kind for found in lists] == [ListKind.REFUSE]
     failing = ["TestConsistencyMPS.test_output_match_ormqr_mps_complex64"]
-    made = decide_all(lists, {"addr", "ormqr", "acosh"}, {"float32", "complex64"}, failing=failing)
-    made += decide_all(lists, {"asinh"}, {"float32"})
+    decisions = decide_all(lists, {"addr", "ormqr", "acosh"}, {"float32", "complex64"}, failing=failing)
+    decisions += decide_all(lists, {"asinh"}, {"float32"})
     assert_expected_inline(
-        "\n".join(f"{d.name}: {d.change.value}, {d.why}" for d in made),
+        "\n".join(f"{d.name}: {d.change.value}, {d.why}" for d in decisions),
         """\
 addr: removed, complex types are native now
 ormqr: kept, complex64: its test fails still
