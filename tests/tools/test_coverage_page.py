@@ -17,7 +17,7 @@ OTHER = "# Coverage\n\nFrom two.\n\n## What is left\n\n| row |\n"
 
 def test_the_section_of_another_tree_is_the_last_and_named_at_the_top() -> None:
     assert_expected_inline(
-        put_section(PAGE, "Current tree (2.15)", OTHER),
+        put_section(PAGE, "Current tree (2.15)", OTHER, "Made of two."),
         """\
 # Coverage
 
@@ -30,6 +30,8 @@ From one.
 Nothing.
 
 ## Current tree (2.15)
+
+Made of two.
 
 From two.
 
