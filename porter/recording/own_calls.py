@@ -141,7 +141,7 @@ def _pick_samples(
     for sample in _list_other_flags(op, kept):
         if not any(calls) or any(True for _ in capture(op, base, sample, differentiable)):
             kept.append(sample)
-    return _put_ranks_first(kept), SeenValues.of(call for made in calls for call in made)
+    return _put_new_first(kept), SeenValues.of(call for made in calls for call in made)
 
 
 def _take_until(until: int, samples: Iterable[Any]) -> Iterator[Any]:
@@ -156,6 +156,20 @@ def _put_ranks_first(samples: Sequence[Any]) -> list[Any]:
         firsts.setdefault(Template.of(sample).rank, sample)
     chosen = [id(each) for each in firsts.values()]
     return [*firsts.values(), *(each for each in samples if id(each) not in chosen)]
+
+
+def _put_new_first(samples: Sequence[Any]) -> list[Any]:
+    """The samples with the first of each rank before the others, and of these first what none before it has: norm's
+    power of zero is a case of its own.
+    """
+    seen: set[tuple[int, Any]] = set()
+    new: list[Any] = []
+    others: list[Any] = []
+    for sample in _put_ranks_first(samples):
+        kinds = _list_kinds(sample)
+        (others if seen.issuperset(kinds) else new).append(sample)
+        seen.update(kinds)
+    return [*new, *others]
 
 
 def _list_other_flags(op: Any, samples: Sequence[Any]) -> Iterator[Any]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 _PROC = Path("/proc")
-_STATE, _USER, _SYSTEM = 0, 11, 12  # fields of `stat` behind the name
+# Fields of `stat` behind the name; the last two are of children that have ended.
+_STATE, _USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM = 0, 11, 12, 13, 14
 # So many times its limit has passed on the clock when a process is ended that has had less of a processor.
 PATIENCE = 4.0
 
@@ -38,16 +40,30 @@ class Turn:
 
 
 def _read_seconds(process: int) -> float:
-    """The seconds of a processor that a process has had, in all of its threads."""
-    fields = _read_stat(_PROC / str(process) / "stat")
-    ticks = sum(int(fields[at]) for at in (_USER, _SYSTEM)) if fields else 0
+    """The seconds of a processor that a process has had, in all of its threads, with its children that have ended and
+    with those that have not: a compiler works for the test that waits for it.
+    """
+    ticks = 0
+    for member in _list_family(process):
+        fields = _read_stat(_PROC / str(member) / "stat")
+        ticks += sum(int(fields[at]) for at in (_USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM)) if fields else 0
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _is_running(process: int) -> bool:
-    """Whether a thread of a process has a processor, or waits for one alone."""
-    threads = (_PROC / str(process) / "task").glob("*/stat")
+    """Whether a thread of a process, or of a child of it, has a processor, or waits for one alone."""
+    threads = (path for member in _list_family(process) for path in (_PROC / str(member) / "task").glob("*/stat"))
     return any(fields and fields[_STATE] == "R" for fields in map(_read_stat, threads))
+
+
+def _list_family(process: int) -> list[int]:
+    """A process and its children, their children, and so on; the process alone where the system does not tell."""
+    family = [process]
+    for member in family:
+        for path in (_PROC / str(member) / "task").glob("*/children"):
+            with suppress(OSError):  # the thread has ended
+                family += map(int, path.read_text().split())
+    return family
 
 
 def _read_stat(path: Path) -> list[str]:

@@ -13,7 +13,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 from porter.core.dtypes import FLOAT
 from porter.recording import own_calls
 from porter.recording.calls import OpCall, capture_calls_in_place
-from porter.recording.own_calls import STEPS, _pick_samples, capture_own_calls
+from porter.recording.own_calls import STEPS, _pick_samples, _put_new_first, capture_own_calls
 from porter.recording.seen_values import SeenValues
 from porter.recording.templates import Template
 from porter.verdict.suite.made_opinfos import make_opinfo
@@ -71,6 +71,17 @@ class Listed:
 
     def __call__(self, sample: torch.Tensor, *args: int, **_flags: bool) -> torch.Tensor:
         return torch.add(sample, sum(args))
+
+
+def test_a_number_that_few_samples_have_comes_before_samples_that_bring_nothing_new() -> None:
+    """Steps end before all samples have had their sizes: norm's power of zero came after twelve others."""
+    powers = [SampleInput(torch.rand(2, 3), args=(power,)) for power in (3.0, 4.0, 5.0, -2.0, 0.0, 6.0)]
+    columns = [SampleInput(torch.rand(2), args=(power,)) for power in (3.0, 7.0)]
+    picked = _put_new_first([*powers, *columns])
+    assert [(each.input.ndim, each.args[0]) for each in picked] == [
+        *((2, 3.0), (1, 3.0), (2, -2.0), (2, 0.0)),
+        *((2, 4.0), (2, 5.0), (2, 6.0), (1, 7.0)),
+    ]
 
 
 def test_a_rank_that_few_samples_have_is_among_the_first() -> None:

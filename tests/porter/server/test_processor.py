@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,19 @@ def test_one_that_is_gone_has_those_of_the_clock() -> None:
     with forked(sleep) as child:
         pass
     assert begun(child, 90).seconds_left(60) < 0 < begun(child, 30).seconds_left(60)
+
+
+@pytest.mark.skipif(not [*Path("/proc/self/task").glob("*/children")], reason="the system does not tell")
+def test_one_that_waits_for_a_child_that_computes_has_the_seconds_of_a_processor() -> None:
+    def wait() -> None:
+        with forked(compute):
+            sleep()
+
+    with forked(wait) as child:
+        while not Path(f"/proc/{child}/task/{child}/children").read_text():
+            time.sleep(0.01)
+        [grandchild] = map(int, Path(f"/proc/{child}/task/{child}/children").read_text().split())
+        try:
+            assert begun(child, 90).seconds_left(60) > 0
+        finally:
+            os.kill(grandchild, signal.SIGKILL)
