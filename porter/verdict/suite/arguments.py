@@ -13,7 +13,8 @@ import hashlib
 import inspect
 import os
 import unittest
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from porter.verdict.suite import cpu_memory, samples
 from porter.verdict.suite.context import aten_names
 
 _FAR = 1 << 32  # what nothing is left of in 32 bits
+_INEXACT = (1 << 53) + 1  # what no double is
 _RESULT_TYPE = "dtype"
 _REFUSED, _COMPUTED, _UNWRITTEN = 0, 1, 2
 _FILLINGS = (0x00, 0xA5)  # bytes of memory that nothing has written to
@@ -120,6 +122,38 @@ def shift_integers(op: OpInfo, sample: SampleInput, by: int) -> Iterator[Varied]
         if _shapes(op, varied) == expected:
             which = "all integers" if shifted is places else f"argument {shifted[0]}"
             yield f"{which} larger by {by}", varied
+
+
+def shift_numbers(op: OpInfo, sample: SampleInput, by: int) -> Iterator[Varied]:
+    """Yields a call of whole numbers alone with some of them larger by that, if its results are larger by just that.
+
+    None where the CPU itself computes in floats, as `linspace` does: then results do not follow numbers that no double
+    has.
+    """
+    expected, numbers = _shapes(op, sample), (sample.input, *sample.args)
+    subsets = (chosen for count in range(len(numbers)) for chosen in combinations(range(len(numbers)), count + 1))
+    for chosen in subsets if expected is not None else ():
+        far, exact = (_add_to_numbers(sample, chosen, amount) for amount in (by, _INEXACT))
+        if _shapes(op, far) == expected == _shapes(op, exact) and _follows(op, sample, exact):
+            yield f"numbers {', '.join(map(str, chosen))} larger by {by}", far
+
+
+def _add_to_numbers(sample: SampleInput, chosen: Collection[int], amount: int) -> SampleInput:
+    """A call of numbers with those at some places, the input's first, larger by an amount."""
+    first, *rest = [value + amount if at in chosen else value for at, value in enumerate((sample.input, *sample.args))]
+    return SampleInput(first, args=tuple(rest), kwargs=sample.kwargs)
+
+
+def _follows(op: OpInfo, sample: SampleInput, larger: SampleInput) -> bool:
+    """Whether all elements of the CPU's result are larger by `_INEXACT` for the second sample, and there are several.
+
+    One may be a number of the call itself.
+    """
+    try:
+        result, other = (op(each.input, *each.args, **each.kwargs) for each in (sample, larger))
+    except Exception:  # of any kind: the operator need not take such numbers
+        return False
+    return isinstance(result, torch.Tensor) and result.numel() > 1 and torch.equal(result + _INEXACT, other)
 
 
 def _is_integer(value: Any, dtype: torch.dtype) -> bool:

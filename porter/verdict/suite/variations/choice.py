@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import torch
@@ -89,6 +90,22 @@ def choose_samples(
         last = turn_to_last(op, alike[-1])
         chosen += [alike[0], *([last] if len(alike) > 1 or last is not alike[-1] else [])]
     return chosen[:most]
+
+
+def choose_factories(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, most: int) -> list[SampleInput]:
+    """At most so many samples that make a tensor of this type of several whole numbers, and of nothing else.
+
+    Flags count for none.
+    """
+    if op.full_name not in _list_plain(opinfos):
+        return []
+    several = (sample for sample in opinfos.samples(op, dtype) if sample.kwargs.get("dtype") == dtype)
+    numbered = (
+        sample
+        for sample in several
+        if sample.args and all(type(value) is int for value in (sample.input, *sample.args))
+    )
+    return list(islice(numbered, most))
 
 
 def _describe(sample: SampleInput) -> str:

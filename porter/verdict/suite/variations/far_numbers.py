@@ -19,13 +19,14 @@ from porter.verdict.suite.arguments import (
     keep_computed,
     replace_argument,
     shift_integers,
+    shift_numbers,
     vary_far_numbers,
 )
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.samples import with_edge_values
-from porter.verdict.suite.variations.choice import choose_samples
+from porter.verdict.suite.variations.choice import choose_factories, choose_samples
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 SHIFTS = (2**24, 2**24 + 1, 2**53, 2**53 + 1)  # of two that are one apart, one is odd wherever it is added
@@ -36,11 +37,16 @@ _INDICES = (torch.int64, torch.int32)
 
 
 def list_far_numbers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Samples with a number far from what is in their index tensors, and in int64 with larger elements and numbers."""
+    """Samples with a number far from what is in their index tensors, and in int64 with larger elements and numbers.
+
+    Those that make a tensor of numbers alone are among the latter.
+    """
     chosen = choose_samples(opinfos, op, dtype, SAMPLES)
     varied = [each for sample in chosen for each in vary_far_numbers(op, sample, list_present(sample))]
     if dtype == torch.int64:
         varied += [each for sample in chosen for by in SHIFTS for each in shift_integers(op, sample, by)]
+        factories = choose_factories(opinfos, op, dtype, SAMPLES)
+        varied += [each for sample in factories for by in SHIFTS for each in shift_numbers(op, sample, by)]
     yield from keep_computed(stay_inside(op), varied)
 
 

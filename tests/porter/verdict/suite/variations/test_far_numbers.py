@@ -10,7 +10,7 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.variations.far_numbers import FAR_NUMBERS, FAR_SCALARS, list_present
-from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given
+from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
 
 Call = Callable[..., Any]
 
@@ -41,6 +41,14 @@ def search(boundaries: torch.Tensor, values: Any, **named: Any) -> torch.Tensor:
     return torch.searchsorted(boundaries.double(), values.double(), **named)
 
 
+def count(*numbers: Any, **named: Any) -> torch.Tensor:
+    counted = torch.arange(*numbers, **named)
+    if len(numbers) < 2 or any(type(number) is not int for number in numbers):
+        return counted
+    far: torch.Tensor = counted - numbers[0] + float(numbers[0])
+    return far.to(counted.dtype)
+
+
 def fill_index(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
     return torch.index_fill(x, dim, index, int(float(value)))
 
@@ -54,6 +62,7 @@ def fill_index(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> to
         ("masked_fill", torch.int64, fill),
         ("searchsorted", torch.int64, search),
         ("index_fill", torch.int64, fill_index),
+        ("arange", torch.int64, count),
     ],
 )
 def test_a_whole_number_that_is_another_in_32_bits_or_as_a_float(name: str, dtype: torch.dtype, wrong: Call) -> None:
@@ -85,6 +94,12 @@ def test_a_number_of_an_elementwise_operator_that_is_another_as_a_float(name: st
     op = find_op(name)
     assert not is_shown_as_given(op, wrong, torch.int64)
     assert is_shown(FAR_SCALARS, op, wrong, torch.int64)
+
+
+def test_what_the_cpu_counts_in_floats_is_called_with_no_far_numbers() -> None:
+    assert not list_samples(FAR_NUMBERS, find_op("linspace"), torch.int64)
+    labels = [label for label, _ in list_samples(FAR_NUMBERS, find_op("arange"), torch.int64)]
+    assert f"numbers 0, 1 larger by {2**53 + 1}" in labels
 
 
 def test_numbers_are_far_from_those_that_are_there() -> None:
