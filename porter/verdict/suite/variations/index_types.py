@@ -101,5 +101,5 @@ def _cast_integers(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 INDEX_TYPES = Variation("index_types", list_cast, dtypes=None)
 SLOPES_BY_INDEX_TYPES = Variation(
-    "slopes_by_index_types", partial(list_cast, slopes=True), expectation=Expectation.GRADIENTS
+    "slopes_by_index_types", partial(list_cast, slopes=True), expectation=Expectation.GRADIENTS, dtypes=None
 )

@@ -9,7 +9,12 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.variations.index_types import cast_places, list_cast, list_places
+from porter.verdict.suite.variations.index_types import (
+    SLOPES_BY_INDEX_TYPES,
+    cast_places,
+    list_cast,
+    list_places,
+)
 from tests.porter.verdict.suite.variations.planted import find_op, list_different
 
 
@@ -34,10 +39,12 @@ def test_a_kernel_that_is_not_registered_for_32_bits_is_missed(base: str, at: in
     assert list_different(lookup, op, list_cast(opinfos, op, dtype))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("base", ["gather", "index_select", "embedding"])
-def test_gradients_have_indices_of_32_bits(base: str) -> None:
+def test_gradients_have_indices_of_32_bits(base: str, dtype: torch.dtype) -> None:
     opinfos, op = find_op(base)
-    labels = [label for label, _ in list_cast(opinfos, op, torch.float32, slopes=True)]
+    assert dtype in (SLOPES_BY_INDEX_TYPES.dtypes or opinfos.grad_dtypes)
+    labels = [label for label, _ in SLOPES_BY_INDEX_TYPES.list_samples(opinfos, op, dtype)]
     assert labels and all(label.endswith("in int32") for label in labels)
 
 
