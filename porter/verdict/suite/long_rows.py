@@ -6,19 +6,84 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import torch
-from torch.testing._internal.opinfo.core import SampleInput
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.verdict.suite.arguments import turn_flags
+from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.refusals import REFUSALS
 
 LONG, COLUMNS = 100_003, (3_001, 33)
 SEVERAL = (2_500, (2_500, 3))  # more than two threadgroups have threads, for rows that stay as long
 MOST_REPEATED = 1 << 20  # elements
 SHORT = (101, (67, 3))  # of the same shapes, to tell whether an operator reduces
+DTYPES = [torch.float32, torch.float16, torch.int64, torch.bool]  # other types have one sample's long rows
+KEPT = 2
+
+
+def list_long(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]]:
+    """The samples of long rows that an operator reduces, which the CPU says of short ones, those of its own rows that
+    end in an element that is not finite, and samples of rows that it keeps, as a scan or a sort does.
+    """
+    few = take_spread(opinfos.samples(op, dtype))
+    if dtype not in DTYPES:
+        # A kernel that merges what others sorted is launched for long rows alone, and registered for each type.
+        yield from islice((varied for sample in few for varied in _list_reduced(op, sample)), 1)
+        yield from next((several for sample in few if (several := _list_kept(op, sample))), [])
+        return
+    kept = KEPT
+    for sample in few:
+        long = _list_reduced(op, sample)
+        yield from long
+        many = zip(repeat_rows(sample), repeat_rows(sample, SHORT[0]), strict=False)
+        yield from (each for each, (_, few_rows) in many if reduces(_compute(op, few_rows), few_rows))
+        if long:
+            yield from put_nan_last(long[:1])
+            ends = (each for each in put_ends(sample) if ignores_order(op, each[1]))
+            yield from (each for each in ends if not makes_nan(op, each[1]))
+        elif kept and (several := _list_kept(op, sample)):
+            kept -= 1
+            yield from several
+
+
+def _list_reduced(op: OpInfo, sample: SampleInput) -> list[tuple[str, SampleInput]]:
+    """The sample with rows of several parts, where results have one element for each row."""
+    varied = _lengthen_alike(sample, LONG, COLUMNS)
+    return [long for long, short in varied if reduces(_compute(op, short), short)]
+
+
+def _list_kept(op: OpInfo, sample: SampleInput) -> list[tuple[str, SampleInput]]:
+    """The sample with rows of several threadgroups, where results are as long; one of them with flags turned over."""
+    varied = _lengthen_alike(sample, *SEVERAL)
+    kept = [long for long, short in varied if keeps(_compute(op, short), short)]
+    turned = ((f"{label}, {flag}", each) for label, long in kept[-1:] for flag, each in turn_flags(op, long))
+    return [*kept, *turned]
+
+
+def _lengthen_alike(
+    sample: SampleInput, long: int, columns: tuple[int, int]
+) -> list[tuple[tuple[str, SampleInput], SampleInput]]:
+    """The sample with long rows, each beside one of the same shape with short ones.
+
+    None of a type whose elements the CPU cannot put into long rows.
+    """
+    try:
+        varied = zip(lengthen(sample, long, columns), lengthen(sample, *SHORT), strict=True)
+        return [(labeled, short) for labeled, (_, short) in varied]
+    except NotImplementedError:
+        return []
+
+
+def _compute(op: OpInfo, sample: SampleInput) -> Any:
+    """The CPU's results, or None where it refuses the sample, as it may of sizes that are not the OpInfo's."""
+    try:
+        return op(sample.input, *sample.args, **sample.kwargs)
+    except REFUSALS:
+        return None
 
 
 def reduces(result: Any, sample: SampleInput) -> bool:

@@ -1,16 +1,19 @@
 """Samples with long rows: their shapes, and which operators they are for."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
+from porter.verdict.suite.context import Context
 from porter.verdict.suite.long_rows import (
     SHORT,
     ignores_order,
     keeps,
     lengthen,
+    list_long,
     makes_nan,
     put_ends,
     put_nan_last,
@@ -18,6 +21,8 @@ from porter.verdict.suite.long_rows import (
     repeat_rows,
     sums_rows,
 )
+from porter.verdict.suite.opinfos import OpInfos
+from tests.porter.verdict.suite.variations.shown import find_op, shows
 
 
 def test_each_end_of_a_long_row_has_elements_of_the_sample() -> None:
@@ -129,3 +134,16 @@ def test_nan_of_infinite_elements_alone_may_be_of_their_order() -> None:
 def test_a_number_has_one_row() -> None:
     assert reduces(torch.zeros(1), SampleInput(torch.tensor(2.0)))
     assert not reduces(torch.zeros(7), SampleInput(torch.tensor(2.0)))
+
+
+@pytest.mark.parametrize("name", ["sort", "cumsum"])
+def test_rows_of_every_type_are_longer_than_a_threadgroup(name: str) -> None:
+    """A kernel that joins parts of a row, which is registered for most types alone."""
+
+    def forget_merge(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+        return op(x if x.numel() < 2_000 else x[..., :1].expand_as(x), *args, **named)
+
+    op = find_op(name)
+    for dtype in (torch.int32, torch.int16, torch.bfloat16):
+        varied = list_long(OpInfos(Context(bases=(name,))), op, dtype)
+        assert any(shows(op, forget_merge, sample) for _, sample in varied)
