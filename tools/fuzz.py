@@ -22,10 +22,10 @@ from pathlib import Path
 from types import FrameType
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.declarations import parse
-from aten_overlay.metal.generate import generate
-from aten_overlay.metal.lexer import read
-from aten_overlay.metal.targets import host
+from aten_overlay.metal.source.declarations import parse
+from aten_overlay.metal.source.generate import generate
+from aten_overlay.metal.source.lexer import read
+from aten_overlay.metal.source.targets import host
 from porter.core.cache import digest
 from porter.core.checkout import EMBEDDED_FORK, Checkout, Disk, Folder
 from porter.core.errors import PorterError

@@ -21,7 +21,7 @@ from aten_overlay.metal.build import Options, function_constants, host_names
 from aten_overlay.metal.cuda.compile import compile_ptx
 from aten_overlay.metal.cuda.libdevice import find_assembler
 from aten_overlay.metal.cuda.target import FORMS, CudaOptions
-from aten_overlay.metal.table import Value
+from aten_overlay.metal.source.table import Value
 
 
 @dataclass(frozen=True)

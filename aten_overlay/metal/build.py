@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,30 +17,32 @@ from pathlib import Path
 from aten_overlay import cache
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
-from aten_overlay.metal.arguments import Argument
-from aten_overlay.metal.bound_variables import pass_bound_variables
-from aten_overlay.metal.choices import AMBIGUOUS, convert_sides, wrap_literals
-from aten_overlay.metal.completion import complete_module
-from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
 from aten_overlay.metal.family import naming, select, write_flags
-from aten_overlay.metal.generate import generate
-from aten_overlay.metal.inlining import inline_all, relax_inlining
-from aten_overlay.metal.lexer import read
-from aten_overlay.metal.reach import find_reached, shares_state
-from aten_overlay.metal.refusals import refuse
+from aten_overlay.metal.headers import INCLUDE
+from aten_overlay.metal.passes.lines import FLAGS
+from aten_overlay.metal.passes.wide import CALLED
+from aten_overlay.metal.pipeline import Kind, Stage, run_passes
 from aten_overlay.metal.sanitizer.checks import mask
-from aten_overlay.metal.sanitizer.copies import ALIASING, copy_values
-from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
-from aten_overlay.metal.sanitizer.marks import FOR_PRIVATE, mark_undefined
-from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuffles, watches_accesses
-from aten_overlay.metal.sanitizer.places import without_places
-from aten_overlay.metal.sanitizer.private import watch_undefined
-from aten_overlay.metal.table import Value
-from aten_overlay.metal.targets import HOST_FLAGS, host
-from aten_overlay.metal.tracing import FLAGS, mark_lines
-from aten_overlay.metal.undefined import defined
-from aten_overlay.metal.updates import ask_for_lock, tell_of_updates
-from aten_overlay.metal.wide import CALLED, offer_wide_functions
+from aten_overlay.metal.sanitizer.copies import ALIASING
+from aten_overlay.metal.sanitizer.marks import FOR_PRIVATE
+from aten_overlay.metal.sanitizer.meetings import SHUFFLED, shuffles, watches_accesses
+from aten_overlay.metal.source.arguments import Argument
+from aten_overlay.metal.source.bound_variables import pass_bound_variables
+from aten_overlay.metal.source.choices import AMBIGUOUS, convert_sides, wrap_literals
+from aten_overlay.metal.source.declarations import (
+    FunctionConstant,
+    Instance,
+    Unit,
+    find_definition,
+    kernel_arguments,
+    parse,
+)
+from aten_overlay.metal.source.generate import generate
+from aten_overlay.metal.source.lexer import read
+from aten_overlay.metal.source.reach import find_reached, shares_state
+from aten_overlay.metal.source.refusals import refuse
+from aten_overlay.metal.source.table import Value
+from aten_overlay.metal.source.targets import HOST_FLAGS, host
 
 __all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names"]
 
@@ -89,7 +90,6 @@ _HALF_WAY = (
 _SECOND_STEP = ("-mllvm", "-disable-x86-domain-reassignment") if os.uname().machine == "x86_64" else ()
 # Soon compiled rather than fast: a threadgroup's threads run one by one only, and the second step makes machine code.
 QUICK = "-O1"
-_UNROLLED = re.compile(r'"llvm\.loop\.unroll\.(enable|full)"')
 # What simplifies functions, without what prepares their loops for the machine.
 _SIMPLIFIED = ("-flto=thin",)
 # Passes over machine code that pay in loops that run for long.
@@ -190,7 +190,7 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
 
 def has_tensors(text: str) -> bool:
     """Whether preprocessed source includes <metal_tensor>."""
-    return f'"{compiler.INCLUDE / _TENSORS}"' in text
+    return f'"{INCLUDE / _TENSORS}"' in text
 
 
 def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> str:
@@ -221,13 +221,9 @@ def _lower(key: str, code: str, wanted: Sequence[str], options: Options, shared:
     header = ["-include-pch", str(_precompiled_header(options))]
     with naming(wanted):
         lowered = compiler.run([*_flags(options), *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
-    lowered = _mark(lowered, options)
-    if _is_quick(options):
-        lowered = relax_inlining(_UNROLLED.sub('"llvm.loop.unroll.disable"', lowered))
     module = compiler.cache_root() / f"{key}.ll"
-    made = tell_of_updates(offer_wide_functions(defined(lowered)))
-    made = made if shared or not _is_fast(options) else ask_for_lock(made)
-    cache.write(module, made.encode(errors="surrogateescape"))
+    rewritten = run_passes(lowered, Stage.LOWERED, _classify(options, shared))
+    cache.write(module, rewritten.encode(errors="surrogateescape"))
     return module
 
 
@@ -235,10 +231,10 @@ def _complete(key: str, module: Path, options: Options) -> Path:
     """The file with what `completion` makes of a module."""
     simplified = _SIMPLIFIED if _is_quick(options) else ()
     flags = [*_flags_for_module(options), *_HALF_WAY, *simplified]
-    half = _watch(compiler.run([*flags, "-o", "-", str(module)]), options)
-    made = ask_for_lock(complete_module(half, True)) if _is_fast(options) else complete_module(half, False)
+    simplified_module = compiler.run([*flags, "-o", "-", str(module)])
+    rewritten = run_passes(simplified_module, Stage.SIMPLIFIED, _classify(options, shared=True))
     completed = compiler.cache_root() / f"{key}.complete.ll"
-    cache.write(completed, made.encode(errors="surrogateescape"))
+    cache.write(completed, rewritten.encode(errors="surrogateescape"))
     return completed
 
 
@@ -265,19 +261,15 @@ def _flags_for_second_step(options: Options) -> list[str]:
     return ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction, *passes]
 
 
-def _mark(module: str, options: Options) -> str:
-    """What the steps after this one have to know of the source."""
-    if watches_accesses(options.sanitize):
-        return defer_to_sanitizer(mark_undefined(inline_all(copy_values(module))))
-    return mark_lines(module) if options.traced and not options.sanitize else module
-
-
-def _watch(module: str, options: Options) -> str:
-    """Code that tells the sanitizer what it watches for."""
-    if not options.sanitize:
-        return module
-    marked = mark_meetings(module)
-    return watch_accesses(watch_undefined(marked)) if watches_accesses(options.sanitize) else without_places(marked)
+def _classify(options: Options, shared: bool) -> Kind:
+    return Kind(
+        sanitized=bool(options.sanitize),
+        watched=watches_accesses(options.sanitize),
+        traced=options.traced,
+        quick=_is_quick(options),
+        fast=_is_fast(options),
+        shared=shared,
+    )
 
 
 def _flags_for_module(options: Options) -> list[str]:
@@ -293,7 +285,7 @@ def _flags_for_module(options: Options) -> list[str]:
 
 def preprocess(source: Path | str, options: Options) -> str:
     """The text of `source`, a file or the text itself, with its headers and without macros."""
-    include = [f"-I{path}" for path in (compiler.INCLUDE, *options.include)]
+    include = [f"-I{path}" for path in (INCLUDE, *options.include)]
     flags = [*HOST_FLAGS, f"-std={options.standard}", *write_definitions(options), *include, "-DPM_FRONT_END", "-E"]
     if isinstance(source, Path):
         return compiler.run([*flags, str(source)])
@@ -339,7 +331,7 @@ def _precompiled_header(options: Options) -> Path:
     flags = [f for f in _flags(options) if f not in ("c++",)]
     flags[flags.index("-x") + 1 : flags.index("-x") + 1] = ["c++-header"]
     flags += compiler.TIMELESS
-    header = compiler.INCLUDE / (_LIBRARY if options.standard == _STANDARD else _TENSORS)
+    header = INCLUDE / (_LIBRARY if options.standard == _STANDARD else _TENSORS)
     # A precompiled header names the files it was made of by their paths.
     key = cache.digest(
         "header", *flags, str(header), compiler.library_digest(), compiler.version(compiler.find_clang()),

@@ -17,10 +17,9 @@ from aten_overlay import cache
 from aten_overlay.compile_errors import NO_LIMIT, describe_errors
 from aten_overlay.errors import OverlayError, Place, refuse_full_disk
 from aten_overlay.metal import zig
-from aten_overlay.metal.arguments import GPU_ONLY
-from aten_overlay.metal.headers import find_include_folder
+from aten_overlay.metal.headers import INCLUDE, find_include_folder
+from aten_overlay.metal.source.arguments import GPU_ONLY
 
-INCLUDE = Path(__file__).resolve().parent / "include"
 RUNTIME = Path(__file__).resolve().parent / "runtime"
 # A precompiled header stays good when a file that it read is touched, as by a checkout, and says the same.
 BY_CONTENT = "-fpch-validate-input-files-content"

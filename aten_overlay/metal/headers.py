@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-_OWN = Path(__file__).resolve().parent / "include"  # Metal's own headers
+INCLUDE = Path(__file__).resolve().parent / "include"  # Metal's own headers
 _INCLUDED = re.compile(r'^[ \t]*#[ \t]*(?:include|import)[ \t]*[<"]([^>"\n]+)[>"]', re.M)
 _LEVELS = 4  # of folders above a file in which others are looked through
 _MOST_FOLDERS = 100  # in one: a project has fewer
@@ -33,7 +33,7 @@ def find_include_folders(source: Path) -> tuple[Path, ...]:
 
 def find_include_folder(file: Path, header: str) -> Path | None:
     """The folder that holds `header` nearest above `file` or within two folders of one above; None for Metal's own."""
-    if (_OWN / header).is_file():
+    if (INCLUDE / header).is_file():
         return None
     for level, above in enumerate(file.resolve().parents):
         places = _list_folders(above) if level < _LEVELS else iter((above,))

@@ -21,7 +21,7 @@ from pathlib import Path
 from aten_overlay.apple.compiler import find_names
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, find_instance, preprocess, read_unit
-from aten_overlay.metal.declarations import find_definition, kernel_arguments
+from aten_overlay.metal.source.declarations import find_definition, kernel_arguments
 from porter.core.errors import Place
 from porter.core.layout import KERNELS, METAL_HEADERS, OPERATIONS
 from porter.verdict.build.sources import find_definitions

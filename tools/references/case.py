@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from aten_overlay.metal.table import Value
+from aten_overlay.metal.source.table import Value
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]

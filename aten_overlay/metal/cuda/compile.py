@@ -13,7 +13,8 @@ from aten_overlay.metal.build import Options
 from aten_overlay.metal.cuda.libdevice import find_libdevice, libdevice_digest
 from aten_overlay.metal.cuda.module import PtxModule, read_module
 from aten_overlay.metal.cuda.target import DEFAULT, FORMS, CudaOptions, make_target
-from aten_overlay.metal.generate import generate
+from aten_overlay.metal.headers import INCLUDE
+from aten_overlay.metal.source.generate import generate
 
 OLDEST = 80  # what has cvt of bfloat, and redux
 _CODE = (
@@ -65,7 +66,7 @@ def write_flags(options: Options, cuda: CudaOptions) -> list[str]:
         *(("-DPM_SCHEDULED",) if cuda.scheduled else ()),
         *(("-DPM_TENSOR_CORES",) if cuda.tensor_cores else ()), *(("-gline-directives-only",) if cuda.lines else ()),
         "-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(find_libdevice()),
-        "-include", str(compiler.INCLUDE / "metal_stdlib"), "-S",
+        "-include", str(INCLUDE / "metal_stdlib"), "-S",
     ]  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, find_instance
 from aten_overlay.metal.cuda.target import INFO, CudaOptions, name_symbols
-from aten_overlay.metal.declarations import Unit
-from aten_overlay.metal.table import Row, make_row
+from aten_overlay.metal.source.declarations import Unit
+from aten_overlay.metal.source.table import Row, make_row
 
 STATIC_LIMIT = 48 * 1024  # of shared memory that a module may declare
 NARROW = 256  # threads of a threadgroup up to which a kernel that needs many registers has an entry with more of them

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.arguments import Argument
-from aten_overlay.metal.declarations import Unit
-from aten_overlay.metal.table import ABSENT, UNGROUPED, Row, Value, clean
-from aten_overlay.metal.targets import COMMON_FLAGS, Target
+from aten_overlay.metal.source.arguments import Argument
+from aten_overlay.metal.source.declarations import Unit
+from aten_overlay.metal.source.table import ABSENT, UNGROUPED, Row, Value, clean
+from aten_overlay.metal.source.targets import COMMON_FLAGS, Target
 
 GRID, FLAT, SEVERAL = "grid", "flat", "several"
 FORMS = (GRID, FLAT, SEVERAL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aten_overlay.metal.ir import LOCAL, NotUnderstood, functions
+from aten_overlay.metal.passes.ir import LOCAL, NotUnderstood, functions
 from aten_overlay.metal.sanitizer.layouts import Layouts
 from aten_overlay.metal.sanitizer.objects import Object, Objects
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, functions
+from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, NotUnderstood, functions
 from aten_overlay.metal.sanitizer.bit_fields import ACCESS, find_bit_fields, mark_kept
 from aten_overlay.metal.sanitizer.layouts import OPEN, PADDING, Layouts, Scalar
 from aten_overlay.metal.sanitizer.objects import Objects

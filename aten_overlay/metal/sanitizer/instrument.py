@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, first_type, functions
-from aten_overlay.metal.lockstep import SOURCE
+from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, NotUnderstood, first_type, functions
+from aten_overlay.metal.passes.lockstep import SOURCE
 from aten_overlay.metal.sanitizer.copies import find_copied
 from aten_overlay.metal.sanitizer.places import Place, Places, without_places
 from aten_overlay.metal.sanitizer.roots import Kind, Root, Roots

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from aten_overlay.metal.ir import LOCAL, NotUnderstood, first_type
+from aten_overlay.metal.passes.ir import LOCAL, NotUnderstood, first_type
 
 _DEFINED = re.compile(rf"^({LOCAL.pattern}) = type (.*)$", re.M)
 SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}

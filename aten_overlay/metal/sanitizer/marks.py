@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from aten_overlay.metal.ir import LOCAL, NotUnderstood
+from aten_overlay.metal.passes.ir import LOCAL, NotUnderstood
 from aten_overlay.metal.sanitizer.layouts import PADDING, Layouts, Scalar
 
 FOR_PRIVATE = "-ftrivial-auto-var-init=pattern"

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from aten_overlay.metal.ir import functions
-from aten_overlay.metal.regions import BARRIER, BEGIN
+from aten_overlay.metal.passes.ir import functions
+from aten_overlay.metal.passes.regions import BARRIER, BEGIN
 from aten_overlay.metal.sanitizer.places import Places
 from aten_overlay.metal.sanitizer.turns import Turns
 

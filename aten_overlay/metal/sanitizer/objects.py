@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from aten_overlay.metal.ir import LOCAL, NotUnderstood, first_type
+from aten_overlay.metal.passes.ir import LOCAL, NotUnderstood, first_type
 from aten_overlay.metal.sanitizer.layouts import Layouts, split_types
 
 _ALLOCATED = re.compile(rf"^  ({LOCAL.pattern}) = alloca (.*), align \d+", re.M)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aten_overlay.metal import compiler
+from aten_overlay.metal.headers import INCLUDE
 
 _NODE = re.compile(
     r"^!(\d+) = (?:distinct )?!DI(?:Location|Subprogram|LexicalBlock|LexicalBlockFile|File)\((.*)\)$", re.M
@@ -57,7 +57,7 @@ class Places:
         """The name of a file that is not of the standard library, else nothing."""
         if number not in self._own:
             found = _FILE.search(self.nodes.get(number, ""))
-            ours = found is None or Path(found[2], found[1]).resolve().is_relative_to(compiler.INCLUDE)
+            ours = found is None or Path(found[2], found[1]).resolve().is_relative_to(INCLUDE)
             self._own[number] = "" if ours or found is None else found[1]
         return self._own[number]
 

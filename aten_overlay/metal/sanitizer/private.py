@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from aten_overlay.metal.ir import GLOBAL, LOCAL, NotUnderstood, functions
+from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, NotUnderstood, functions
 from aten_overlay.metal.sanitizer.marks import SCALAR, UNDEFINED
 from aten_overlay.metal.sanitizer.places import Place, Places
 from aten_overlay.metal.sanitizer.roots import Kind, Roots

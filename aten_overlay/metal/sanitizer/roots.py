@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 
-from aten_overlay.metal.ir import GLOBAL, LOCAL, first_type
+from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, first_type
 
 _NAME = rf"(?:{LOCAL.pattern}|{GLOBAL.pattern})"
 _RESULT = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail |musttail |notail )?(.*)$", re.M)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from aten_overlay.metal.ir import LOCAL, NotUnderstood, first_type
+from aten_overlay.metal.passes.ir import LOCAL, NotUnderstood, first_type
 from aten_overlay.metal.sanitizer.layouts import SIZES
 
 _PHI = re.compile(r"\[ (.+?), (%(?:\"[^\"]*\"|[-\w.$]+)) \]")

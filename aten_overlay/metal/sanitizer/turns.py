@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from aten_overlay.metal.control import find_loops, find_successors
-from aten_overlay.metal.ir import NotUnderstood, read_function
-from aten_overlay.metal.regions import BARRIER, BEGIN
+from aten_overlay.metal.passes.control import find_loops, find_successors
+from aten_overlay.metal.passes.ir import NotUnderstood, read_function
+from aten_overlay.metal.passes.regions import BARRIER, BEGIN
 
 _FACTOR = 0x01000193  # odd and large: turns of nested loops make different numbers
 

@@ -26,7 +26,8 @@ from aten_overlay.metal.cuda.compile import compile_ptx
 from aten_overlay.metal.cuda.launching import Launch, plan_launch
 from aten_overlay.metal.cuda.module import Entry, PtxModule
 from aten_overlay.metal.cuda.target import DEFAULT, make_target
-from aten_overlay.metal.generate import generate
+from aten_overlay.metal.headers import INCLUDE
+from aten_overlay.metal.source.generate import generate
 from tests.aten_overlay.cuda import planted
 from tests.aten_overlay.cuda.cases import Case, all_cases, find_difference
 from tests.aten_overlay.cuda.needs import needs_libdevice
@@ -70,7 +71,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]
         source = folder / f"{file}{len(flags)}.cpp"
         source.write_text(f"{text}\n{calls}")
         made = source.with_suffix(".so")
-        headers = ["-include", str(HERE / "builtins.h"), "-include", str(compiler.INCLUDE / "metal_stdlib")]
+        headers = ["-include", str(HERE / "builtins.h"), "-include", str(INCLUDE / "metal_stdlib")]
         objects = [f"{made}.o", f"{folder}/hardware.o"]
         clang = compiler.find_clang()
         subprocess.run([clang, *FLAGS, *flags, *headers, "-c", "-o", objects[0], str(source)], check=True)

@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 
 from aten_overlay import cache
-from aten_overlay.metal import compiler
+from aten_overlay.metal import build, compiler
 from aten_overlay.metal.build import compile_kernels
+from aten_overlay.metal.headers import INCLUDE
 
 KERNEL = "#include <metal_stdlib>\nkernel void {0}(device float* x [[buffer(0)]]) {{ x[0] = 1; }}\n"
 
 
 def test_a_touched_header_with_the_same_text_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    include = shutil.copytree(compiler.INCLUDE, tmp_path / "include")
+    include = shutil.copytree(INCLUDE, tmp_path / "include")
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(compiler, "INCLUDE", include)
+    for module in (compiler, build):
+        monkeypatch.setattr(module, "INCLUDE", include)
     assert compile_kernels(KERNEL.format("one"), ["one"]).is_file()
     for header in include.rglob("*.h"):
         os.utime(header, (0, 0))

@@ -7,8 +7,8 @@ import pytest
 
 from aten_overlay.errors import OverlayError, Place
 from aten_overlay.metal.build import compile_kernels
-from aten_overlay.metal.choices import convert_sides, wrap_literals
 from aten_overlay.metal.launch import Library
+from aten_overlay.metal.source.choices import convert_sides, wrap_literals
 
 SOURCE = """#include <metal_stdlib>
 template <typename T> T relu(T x) { return x < 0 ? 0 : x; }

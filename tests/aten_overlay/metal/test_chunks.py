@@ -7,7 +7,7 @@ import pytest
 
 from aten_overlay.metal.build import compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.updates import write_update
+from aten_overlay.metal.passes.updates import write_update
 
 MIXED = """#include <metal_stdlib>
 using namespace metal;

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aten_overlay.metal.declarations import parse
-from aten_overlay.metal.expressions import NotConstant, evaluate
-from aten_overlay.metal.lexer import read
+from aten_overlay.metal.source.declarations import parse
+from aten_overlay.metal.source.expressions import NotConstant, evaluate
+from aten_overlay.metal.source.lexer import read
 
 NAMES = {"SIZE": 8, "ZERO": 0}
 CASES = {

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names
-from aten_overlay.metal.declarations import parse
-from aten_overlay.metal.generate import Edit, apply, generate
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.lexer import read
-from aten_overlay.metal.targets import host
+from aten_overlay.metal.source.declarations import parse
+from aten_overlay.metal.source.generate import Edit, apply, generate
+from aten_overlay.metal.source.lexer import read
+from aten_overlay.metal.source.targets import host
 
 FORMS = """#include <metal_stdlib>
 using namespace metal;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aten_overlay.metal.inlining import inline_all, relax_inlining
+from aten_overlay.metal.passes.inlining import inline_all, relax_inlining
 
 MODULE = """\
 define linkonce_odr i32 @_ZN2pm3addIiEET_S1_S1_(i32 %a, i32 %b) #1 comdat {

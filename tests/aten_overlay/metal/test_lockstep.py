@@ -12,9 +12,9 @@ import pytest
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import QUICK, Options, compile_kernels, host_names
-from aten_overlay.metal.ir import NotUnderstood, read_function, result_type
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.regions import form_regions
+from aten_overlay.metal.passes.ir import NotUnderstood, read_function, result_type
+from aten_overlay.metal.passes.regions import form_regions
 
 SOURCE = Path(__file__).with_name("lockstep.metal")
 OTHERS = ("in_two_dimensions", "doubles_and_halves", "indirect")

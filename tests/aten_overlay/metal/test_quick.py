@@ -9,9 +9,9 @@ import pytest
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import QUICK, Options, compile_kernels, preprocess, read_unit
-from aten_overlay.metal.generate import generate
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.targets import host
+from aten_overlay.metal.source.generate import generate
+from aten_overlay.metal.source.targets import host
 
 HOW = Options(optimization=QUICK)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from aten_overlay.metal.build import compile_kernels
-from aten_overlay.metal.declarations import find_definition, kernel_arguments, parse
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.lexer import read
-from aten_overlay.metal.streams import find_streams
+from aten_overlay.metal.source.declarations import find_definition, kernel_arguments, parse
+from aten_overlay.metal.source.lexer import read
+from aten_overlay.metal.source.streams import find_streams
 
 ARGUMENTS = "device const float* x, device const int* at, device float* out, constant uint& n"
 

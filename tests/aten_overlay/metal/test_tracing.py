@@ -9,7 +9,8 @@ import pytest
 
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.tracing import Write, mark_lines, watching
+from aten_overlay.metal.passes.lines import mark_lines
+from aten_overlay.metal.tracing import Write, watching
 
 SOURCE = """
 #include <metal_stdlib>

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.undefined import _range, defined
+from aten_overlay.metal.passes.undefined import _range, defined
 
 SOURCE = Path(__file__).with_name("undefined.metal")
 TYPES: dict[str, type[np.signedinteger[Any]] | type[np.unsignedinteger[Any]]] = {

@@ -10,11 +10,11 @@ import pytest
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
-from aten_overlay.metal.declarations import parse
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.lexer import read
 from aten_overlay.metal.sanitizer.checks import NAMES
-from aten_overlay.metal.unions import find_assignments
+from aten_overlay.metal.source.declarations import parse
+from aten_overlay.metal.source.lexer import read
+from aten_overlay.metal.source.unions import find_assignments
 
 SOURCE = Path(__file__).with_name("unions.metal")
 EXPECTED: dict[str, list[float]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from expecttest import assert_expected_inline
 
-from aten_overlay.metal.updates import ask_for_lock, tell_of_updates
+from aten_overlay.metal.passes.updates import ask_for_lock, tell_of_updates
 
 ADDING = """@pm_updates = weak hidden constant i32 0, align 4
 

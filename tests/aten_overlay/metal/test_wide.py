@@ -7,7 +7,7 @@ import pytest
 
 from aten_overlay.metal.build import compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.wide import offer_wide_functions
+from aten_overlay.metal.passes.wide import offer_wide_functions
 
 MODULE = """define void @f() {
   %x = call float @pm_exp(float 0.0) #2

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from aten_overlay.metal.ir import NotUnderstood
+from aten_overlay.metal.passes.ir import NotUnderstood
 from aten_overlay.metal.sanitizer.copies import copy_values
 from aten_overlay.metal.sanitizer.layouts import Layouts
 from aten_overlay.metal.sanitizer.marks import mark_undefined

@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from aten_overlay.metal import compiler
-from aten_overlay.metal.ir import functions
+from aten_overlay.metal.headers import INCLUDE
+from aten_overlay.metal.passes.ir import functions
 from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
 from aten_overlay.metal.sanitizer.marks import MOST_BYTES, mark_undefined
 from aten_overlay.metal.sanitizer.meetings import mark_meetings, shuffles, watches_accesses
@@ -82,7 +82,7 @@ LOCATED = f"""\
   store i32 0, ptr %p, align 4, !dbg !5
 !llvm.dbg.cu = !{{!9}}
 !1 = !DIFile(filename: "kernel.metal", directory: "/somewhere")
-!2 = !DIFile(filename: "{compiler.INCLUDE}/pm/math.h", directory: "/")
+!2 = !DIFile(filename: "{INCLUDE}/pm/math.h", directory: "/")
 !3 = distinct !DISubprogram(name: "k", scope: !1, file: !1, line: 3)
 !4 = distinct !DISubprogram(name: "max", scope: !2, file: !2, line: 70)
 !5 = !DILocation(line: 71, column: 3, scope: !4, inlinedAt: !6)

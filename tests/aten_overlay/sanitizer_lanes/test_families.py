@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal import compiler
 from aten_overlay.metal.build import compile_kernels
 from aten_overlay.metal.family import FAMILIES, VARIABLE, parse, select
+from aten_overlay.metal.headers import INCLUDE
 from aten_overlay.metal.launch import Library
 
 SOURCE = Path(__file__).parent / "families.metal"
@@ -55,7 +55,7 @@ def test_a_family_is_known_by_its_name() -> None:
 
 
 def test_the_limits_of_the_runtime_are_those_of_the_table() -> None:
-    text = (compiler.INCLUDE / "porter_metal_abi.h").read_text()
+    text = (INCLUDE / "porter_metal_abi.h").read_text()
     defined = {name: int(value) for name, value in re.findall(r"#define (PM_MAX_\w+) (\d+)u", text)}
     for family in FAMILIES:
         assert defined["PM_MAX_THREADGROUP_BYTES"] == family.threadgroup_bytes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from aten_overlay.metal.ir import LOCAL, Instruction
+from aten_overlay.metal.passes.ir import LOCAL, Instruction
 
 _UPDATE = re.compile(r"atomicrmw (?:volatile )?(\w+) ptr ([^,]+), (\w+) (\S+) monotonic(, align \d+)?$")
 _OPERATIONS = frozenset(("add", "sub", "and", "or", "xor", "fadd", "fsub"))

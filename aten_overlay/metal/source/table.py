@@ -6,12 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.arguments import Argument
-from aten_overlay.metal.declarations import Instance, Kernel, Unit, find_definition, kernel_arguments, thread_limit
-from aten_overlay.metal.expressions import NotConstant, evaluate
-from aten_overlay.metal.reach import shares_state, synchronizes
-from aten_overlay.metal.spaces import ERASED
-from aten_overlay.metal.streams import find_streams
+from aten_overlay.metal.source.arguments import Argument
+from aten_overlay.metal.source.declarations import (
+    Instance,
+    Kernel,
+    Unit,
+    find_definition,
+    kernel_arguments,
+    thread_limit,
+)
+from aten_overlay.metal.source.expressions import NotConstant, evaluate
+from aten_overlay.metal.source.reach import shares_state, synchronizes
+from aten_overlay.metal.source.spaces import ERASED
+from aten_overlay.metal.source.streams import find_streams
 
 Value = bool | int | float
 ABSENT = "absent"

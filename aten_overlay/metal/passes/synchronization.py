@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from aten_overlay.metal.control import find_loops, name_latch, order_blocks
-from aten_overlay.metal.ir import Function, NotUnderstood, read_function
-from aten_overlay.metal.regions import BEGIN, WAIT
+from aten_overlay.metal.passes.control import find_loops, name_latch, order_blocks
+from aten_overlay.metal.passes.ir import Function, NotUnderstood, read_function
+from aten_overlay.metal.passes.regions import BEGIN, WAIT
 
 _IN_BLOCK = 1000  # points a block may have
 _LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')

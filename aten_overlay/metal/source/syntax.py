@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.lexer import Source, skip_angles
+from aten_overlay.metal.source.lexer import Source, skip_angles
 
 # Tokens between `<` and `>`, brackets inside counted as one: every `>` that is a comparison is searched from.
 LONGEST_ANGLES = 500

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aten_overlay.metal import compiler
-from aten_overlay.metal.lexer import Source, skip_angles
-from aten_overlay.metal.syntax import Declaration
+from aten_overlay.metal.headers import INCLUDE
+from aten_overlay.metal.source.lexer import Source, skip_angles
+from aten_overlay.metal.source.syntax import Declaration
 
 _KEYS = ("struct", "class", "union")
 _SPECIFIERS = ("alignas", "__attribute__")
@@ -19,7 +19,7 @@ _NAME = "pm_class_"  # of a class without a name, before the number of its first
 # Indices say what is copied: the sanitizer knows a copy by the types of its addresses. As a line of the library's, it
 # has the place of its call.
 _ASSIGNMENT = (
-    f'\n# 1 "{compiler.INCLUDE}/pm/vector.h"\n'
+    f'\n# 1 "{INCLUDE}/pm/vector.h"\n'
     "inline {0}& operator=(const {0}& pm_other) {{ "
     "__builtin_memcpy(&this[0], &(&pm_other)[0], sizeof(*this)); return *this; }}\n"
 )

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.declarations import Entry, FunctionConstant, Instance, Unit, find_name
-from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from aten_overlay.metal.overloads import Overloads, find_renamings
-from aten_overlay.metal.reach import find_needed, find_reached, find_waiting, is_variable
-from aten_overlay.metal.spaces import ERASED, find_duplicates
-from aten_overlay.metal.swizzles import AS_VECTOR, find_deduced, find_nested, find_templates
-from aten_overlay.metal.syntax import Declaration, constructor_qualifiers
-from aten_overlay.metal.table import Row, Value, clean, make_row
-from aten_overlay.metal.targets import Target
-from aten_overlay.metal.unions import find_assignments
+from aten_overlay.metal.source.declarations import Entry, FunctionConstant, Instance, Unit, find_name
+from aten_overlay.metal.source.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.source.overloads import Overloads, find_renamings
+from aten_overlay.metal.source.reach import find_needed, find_reached, find_waiting, is_variable
+from aten_overlay.metal.source.spaces import ERASED, find_duplicates
+from aten_overlay.metal.source.swizzles import AS_VECTOR, find_deduced, find_nested, find_templates
+from aten_overlay.metal.source.syntax import Declaration, constructor_qualifiers
+from aten_overlay.metal.source.table import Row, Value, clean, make_row
+from aten_overlay.metal.source.targets import Target
+from aten_overlay.metal.source.unions import find_assignments
 
 _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorized
 # In Metal these are float. Clang's option for that is lost when a template is instantiated.

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from aten_overlay.metal.inlining import find_references, find_waiting
-from aten_overlay.metal.ir import GLOBAL, NotUnderstood, first_type, functions
-from aten_overlay.metal.lockstep import DECLARATIONS, RESULT, SOURCE, write_lockstep
-from aten_overlay.metal.synchronization import number_synchronization_points
+from aten_overlay.metal.passes.inlining import find_references, find_waiting
+from aten_overlay.metal.passes.ir import GLOBAL, NotUnderstood, first_type, functions
+from aten_overlay.metal.passes.lockstep import DECLARATIONS, RESULT, SOURCE, write_lockstep
+from aten_overlay.metal.passes.synchronization import number_synchronization_points
 
 _VARIABLE = re.compile(rf"^({GLOBAL.pattern}) = [^\n]*?thread_local[^\n]*? global ([^\n]*)$", re.MULTILINE)
 

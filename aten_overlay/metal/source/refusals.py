@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from aten_overlay.compile_errors import describe_errors
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.arguments import attributes, split_parameters
-from aten_overlay.metal.declarations import Kernel, Unit
-from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from aten_overlay.metal.syntax import Declaration, class_key, is_explicit
+from aten_overlay.metal.source.arguments import attributes, split_parameters
+from aten_overlay.metal.source.declarations import Kernel, Unit
+from aten_overlay.metal.source.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.source.syntax import Declaration, class_key, is_explicit
 
 _OF_FUNCTIONS = frozenset(("kernel", "host_name", "max_total_threads_per_threadgroup"))
 # What has as many dimensions in all parameters of a kernel.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from aten_overlay.metal.syntax import Declaration, class_key, head_end, is_explicit, name_start
+from aten_overlay.metal.source.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.source.syntax import Declaration, class_key, head_end, is_explicit, name_start
 
 _NOT_NAMED = frozenset(("template", "operator", "decltype", "static_assert", "alignas"))
 _CLASS_WORDS = frozenset(("class", "struct", "union", "enum", "final", "typename"))

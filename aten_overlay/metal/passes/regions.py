@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from aten_overlay.metal.control import INCOMING, find_successors, order_blocks
-from aten_overlay.metal.ir import CHEAP, Block, Function, Instruction, NotUnderstood, result_type
+from aten_overlay.metal.passes.control import INCOMING, find_successors, order_blocks
+from aten_overlay.metal.passes.ir import CHEAP, Block, Function, Instruction, NotUnderstood, result_type
 
 BARRIER, BEGIN, WAIT = "@pm_threadgroup_barrier", "@pm_simd_begin", "@pm_simd_wait"
 _DROPPED = ("@llvm.lifetime.", "@llvm.assume", "@llvm.experimental.noalias", "@llvm.invariant.", "@pm_lane_ended")

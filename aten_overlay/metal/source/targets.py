@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from aten_overlay.metal.declarations import Unit
-from aten_overlay.metal.table import Row, Value, write_entry, write_prologue, write_table
+from aten_overlay.metal.source.declarations import Unit
+from aten_overlay.metal.source.table import Row, Value, write_entry, write_prologue, write_table
 
 
 @dataclass(frozen=True)

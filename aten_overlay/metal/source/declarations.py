@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.arguments import Argument, Attribute, attributes, parameters, split_parameters
-from aten_overlay.metal.expressions import Lookup, NotConstant, evaluate
-from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from aten_overlay.metal.names import declared_names, references
-from aten_overlay.metal.syntax import (
+from aten_overlay.metal.source.arguments import Argument, Attribute, attributes, parameters, split_parameters
+from aten_overlay.metal.source.expressions import Lookup, NotConstant, evaluate
+from aten_overlay.metal.source.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.source.names import declared_names, references
+from aten_overlay.metal.source.syntax import (
     Declaration,
     class_key,
     declarations,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from aten_overlay.metal.declarations import Unit
-from aten_overlay.metal.lexer import Source, skip_angles
-from aten_overlay.metal.syntax import Declaration, class_key
+from aten_overlay.metal.source.declarations import Unit
+from aten_overlay.metal.source.lexer import Source, skip_angles
+from aten_overlay.metal.source.syntax import Declaration, class_key
 
 # Binds tighter than arithmetic: what stands before it is the swizzle alone.
 AS_VECTOR = " ->* ::pm::as_vector"

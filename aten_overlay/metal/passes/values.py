@@ -6,9 +6,9 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from aten_overlay.metal.ir import CHEAP, PURE, TRAPS, Function, Instruction, NotUnderstood, result_type
-from aten_overlay.metal.regions import Region
-from aten_overlay.metal.wide import WIDE_FUNCTIONS
+from aten_overlay.metal.passes.ir import CHEAP, PURE, TRAPS, Function, Instruction, NotUnderstood, result_type
+from aten_overlay.metal.passes.regions import Region
+from aten_overlay.metal.passes.wide import WIDE_FUNCTIONS
 
 _MOST_INSTRUCTIONS = 3000  # beyond, compiling takes longer than fibers do
 _STEPPABLE = ("i16", "i32", "i64")

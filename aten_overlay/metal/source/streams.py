@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aten_overlay.metal.arguments import Argument
-from aten_overlay.metal.lexer import Source
-from aten_overlay.metal.syntax import Declaration
+from aten_overlay.metal.source.arguments import Argument
+from aten_overlay.metal.source.lexer import Source
+from aten_overlay.metal.source.syntax import Declaration
 
 _POSITION = "thread_position_in_grid"
 

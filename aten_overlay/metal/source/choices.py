@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from aten_overlay.errors import Place
-from aten_overlay.metal.lexer import Source, read
+from aten_overlay.metal.source.lexer import Source, read
 
 AMBIGUOUS = "conditional expression is ambiguous"  # as clang says it
 _INTEGER = re.compile(r"(?:0[xX][\da-fA-F]+|\d+)$")

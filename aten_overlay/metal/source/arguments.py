@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.source.lexer import Source, is_attribute, skip_angles
 
 BOUND = ("buffer", "threadgroup", "texture", "sampler")
 _TEXTURE = re.compile(r"(texture(1d|2d|3d|cube|_buffer)|depth(2d|cube))(_ms)?(_array)?$")

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 
-from aten_overlay.metal.ir import LOCAL, Instruction, NotUnderstood, read_function
-from aten_overlay.metal.lane_loop import NODES, LaneLoop, storage_type
-from aten_overlay.metal.regions import Region, form_regions
-from aten_overlay.metal.updates import is_threadgroups, write_update
-from aten_overlay.metal.values import Facts, Known, Split, Values, is_free, is_plain_load
+from aten_overlay.metal.passes.ir import LOCAL, Instruction, NotUnderstood, read_function
+from aten_overlay.metal.passes.lane_loop import NODES, LaneLoop, storage_type
+from aten_overlay.metal.passes.regions import Region, form_regions
+from aten_overlay.metal.passes.updates import is_threadgroups, write_update
+from aten_overlay.metal.passes.values import Facts, Known, Split, Values, is_free, is_plain_load
 
 SOURCE, RESULT = "@pm_lane_source_", "@pm_lockstep_"
 _ENDED = 1 << 30  # the region of a lane that has ended: as in runtime/lockstep.cpp

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from aten_overlay.metal.ir import Block, Function, Instruction, NotUnderstood, result_type
+from aten_overlay.metal.passes.ir import Block, Function, Instruction, NotUnderstood, result_type
 
 _LABELS = re.compile(r'label %("[^"]*"|[-\w.$]+)')
 INCOMING = re.compile(r'\[ (.+?), %("[^"]*"|[-\w.$]+) \]')

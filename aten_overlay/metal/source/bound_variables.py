@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aten_overlay.metal.arguments import POSITIONS, attributes
-from aten_overlay.metal.declarations import Kernel, Unit
-from aten_overlay.metal.generate import Edit, apply
-from aten_overlay.metal.lexer import Source, is_attribute
-from aten_overlay.metal.syntax import Declaration
+from aten_overlay.metal.source.arguments import POSITIONS, attributes
+from aten_overlay.metal.source.declarations import Kernel, Unit
+from aten_overlay.metal.source.generate import Edit, apply
+from aten_overlay.metal.source.lexer import Source, is_attribute
+from aten_overlay.metal.source.syntax import Declaration
 
 _SPECIFIERS = frozenset(("const", "static", "constant", "thread", "inline"))
 _UNAVAILABLE = '__attribute__((unavailable("the host has no bound variables but in kernels: pass it as an argument"))) '

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.arguments import split_parameters
-from aten_overlay.metal.declarations import Unit, find_name
-from aten_overlay.metal.lexer import Source, skip_angles
-from aten_overlay.metal.syntax import Declaration, head_end
+from aten_overlay.metal.source.arguments import split_parameters
+from aten_overlay.metal.source.declarations import Unit, find_name
+from aten_overlay.metal.source.lexer import Source, skip_angles
+from aten_overlay.metal.source.syntax import Declaration, head_end
 
 SPACES = ("device", "threadgroup", "constant", "thread")
 _ENDS_DECLARATOR = frozenset(("[", "=", ";", ",", ")", "{", ":"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from aten_overlay.metal.declarations import Entry, Instance, Unit, find_definition
-from aten_overlay.metal.lexer import Source
-from aten_overlay.metal.syntax import Declaration
+from aten_overlay.metal.source.declarations import Entry, Instance, Unit, find_definition
+from aten_overlay.metal.source.lexer import Source
+from aten_overlay.metal.source.syntax import Declaration
 
 SYNCHRONIZING = re.compile(
     r"(__metal_)?(threadgroup_barrier|simdgroup_(barrier|load|store|multiply|multiply_accumulate|matrix|float8x8|half8x8|bfloat8x8)|make_filled_simdgroup_matrix"

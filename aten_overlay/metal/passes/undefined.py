@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import count
 
-from aten_overlay.metal.ir import functions
+from aten_overlay.metal.passes.ir import functions
 
 _WORD = "@pm_open_value"
 _END = r"(?:, !.*)?$"  # metadata describes what is replaced

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from aten_overlay.metal.ir import GLOBAL, functions
-from aten_overlay.metal.regions import BARRIER, BEGIN, WAIT
+from aten_overlay.metal.passes.ir import GLOBAL, functions
+from aten_overlay.metal.passes.regions import BARRIER, BEGIN, WAIT
 
 _GROUP = re.compile(r"^attributes #(\d+) = \{[^\n]*\balwaysinline\b[^\n]*\}$", re.M)
 _KEPT_APART = re.compile(r"^(attributes #\d+ = \{(?![^\n]*\boptnone\b)[^\n]*)\bnoinline\b", re.M)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.declarations import Unit
-from aten_overlay.metal.lexer import Source, is_attribute
-from aten_overlay.metal.overloads import Function, Overloads, group, has_name
-from aten_overlay.metal.syntax import Declaration, class_key, constructor_qualifiers, head_end
+from aten_overlay.metal.source.declarations import Unit
+from aten_overlay.metal.source.lexer import Source, is_attribute
+from aten_overlay.metal.source.overloads import Function, Overloads, group, has_name
+from aten_overlay.metal.source.syntax import Declaration, class_key, constructor_qualifiers, head_end
 
 ERASED = frozenset(("device", "thread", "threadgroup", "kernel", "ray_data", "object_data", "threadgroup_imageblock"))
 
