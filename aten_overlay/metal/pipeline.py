@@ -99,7 +99,7 @@ PASSES = (
 
 def run_passes(module: str, stage: Stage, kind: Kind) -> str:
     """A module after the passes of a stage that a library of this kind needs."""
-    for each in PASSES:
-        if each.stage is stage and each.applies(kind):
-            module = each.rewrite(module)
+    for one_pass in PASSES:
+        if one_pass.stage is stage and one_pass.applies(kind):
+            module = one_pass.rewrite(module)
     return module

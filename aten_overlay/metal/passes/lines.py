@@ -21,12 +21,12 @@ def mark_lines(module: str) -> str:
     nodes = {number: (kind, text) for number, kind, text in _NODE.findall(module)}
     files: dict[str, int] = {}
 
-    def mark(found: re.Match[str]) -> str:
-        place = _find_place(nodes, found[3])
-        if place is None or "@llvm." in found[1]:
-            return found[0]
+    def mark(access: re.Match[str]) -> str:
+        place = _find_place(nodes, access[3])
+        if place is None or "@llvm." in access[1]:
+            return access[0]
         number = files.setdefault(place[0], len(files))
-        return f"  call void @pm_trace_line(ptr @pm.trace.{number}, i32 {place[1]})\n{found[0]}"
+        return f"  call void @pm_trace_line(ptr @pm.trace.{number}, i32 {place[1]})\n{access[0]}"
 
     marked = _DEBUG.sub("", _PLACED.sub(mark, module))
     names = [f"@pm.trace.{number} = private constant {_string(file)}" for file, number in files.items()]
