@@ -27,6 +27,9 @@ ROW = (1 << 21) + (1 << 15) + 5  # elements: a thread of 1,024 has 32 of each sl
 THREADS = 1 << 10
 # In the second half of the row, and of the 65 slices, or of 64, that every 1,024 elements are of in turn.
 FIRST = 1596 * THREADS + 500
+# Of an operator that puts its elements in order, which takes many steps an element: 69 blocks of 1,024 are merged.
+SORTED_ROW = 70_001
+_FEW = 33
 SAMPLES = 2
 MOST_WITH_OTHERS = 1  # rows
 IDENTITY_ROW = 70_001
@@ -39,7 +42,8 @@ def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[
         return
     chosen = choose_samples(opinfos, op, dtype, SAMPLES)
     for sample in chosen[:1] if any(map(has_other_tensors, chosen)) else chosen:
-        if resized := lengthen_reduced(op, sample, ROW):
+        length = SORTED_ROW if orders_elements(op, sample) else ROW
+        if resized := lengthen_reduced(op, sample, length):
             rows = make_rows(resized.input).items()
             # A call with weights or statistics takes seconds for such a row.
             for label, row in islice(rows, MOST_WITH_OTHERS) if has_other_tensors(sample) else rows:
@@ -47,7 +51,27 @@ def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[
                 tried = (replace_input(resized, values) for values in (row, scale_row(row, sample.input)))
                 combined = next((each for each in tried if is_finite(op, each)), None)
                 if combined is not None:
-                    yield f"a row of {ROW}, {label}", combined
+                    yield f"a row of {length}, {label}", combined
+
+
+def orders_elements(op: OpInfo, sample: SampleInput) -> bool:
+    """Whether the CPU gives an element of a row that is neither its least nor its largest, as a median is."""
+    short = lengthen_reduced(op, sample, _FEW)
+    if short is None:
+        return False
+    count = short.input.numel()
+    # In no order, and so that neither a sum of them nor a mean is one of them.
+    distinct = torch.randperm(count, generator=torch.Generator().manual_seed(0)).square() + 3
+    row = distinct.to(short.input.dtype).reshape(short.input.shape)
+    try:
+        results = pytree.tree_leaves(op(row, *short.args, **short.kwargs))
+    except REFUSALS:
+        return False
+    first = next((each for each in results if isinstance(each, torch.Tensor) and each.dtype == row.dtype), None)
+    if first is None or first.numel() not in (1, count):
+        return False
+    inner = (first != row.min()) & (first != row.max())
+    return bool(torch.isin(first, row).all() and inner.any())
 
 
 def scale_row(row: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
@@ -92,14 +116,15 @@ def lengthen_reduced(op: OpInfo, sample: SampleInput, long: int) -> SampleInput 
 def make_rows(tensor: torch.Tensor) -> Mapping[str, torch.Tensor]:
     """Elements for a tensor of one long row, by what a message says of them: each slice has some that count."""
     at = torch.arange(tensor.numel())
-    later = at >= FIRST
+    first = FIRST if len(at) >= ROW else FIRST // THREADS * len(at) // ROW * THREADS + 500
+    later = at >= first
     tied = torch.ones(tensor.numel())
-    tied[later & (at % THREADS == FIRST % THREADS)] = 2
-    tied[later & (at % THREADS == FIRST % THREADS + 9)] = 0.25
+    tied[later & (at % THREADS == first % THREADS)] = 2
+    tied[later & (at % THREADS == first % THREADS + 9)] = 0.25
     single = torch.zeros(tensor.numel())
-    single[FIRST], single[FIRST + 7 * THREADS] = 5, -3
+    single[first], single[first + 7 * THREADS] = 5, -3
     least = torch.ones(tensor.numel())
-    least[FIRST] = 0
+    least[first] = 0
     rows = {
         "of ones and equal extremes": tied,
         "of zeros but for two": single,

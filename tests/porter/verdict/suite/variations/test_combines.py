@@ -14,6 +14,7 @@ from porter.verdict.suite.variations.combines import (
     FIRST,
     IDENTITIES,
     ROW,
+    SORTED_ROW,
     THREADS,
     make_rows,
 )
@@ -51,6 +52,16 @@ def find_last(x: torch.Tensor, dim: int | None = None, keepdim: bool = False) ->
         return torch.argmax(x, dim, keepdim)
     last = x.numel() - 1 - torch.argmax(x.flatten().flip(0))
     return last.view(torch.argmax(x, dim, keepdim).shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "orders"),
+    [("median", True), ("kthvalue", True), ("sum", False), ("mean", False), ("amax", False), ("argmax", False)],
+)
+def test_operators_that_put_elements_in_order_have_shorter_rows(name: str, orders: bool) -> None:
+    lengths = [sample.input.numel() for _, sample in list_samples(COMBINES, find_op(name))]
+    least = SORTED_ROW if orders else ROW
+    assert lengths and all(least <= length < 2 * least for length in lengths)
 
 
 @pytest.mark.parametrize(
