@@ -90,8 +90,12 @@ def serve() -> None:
 
 def _run(arguments: Sequence[str], out: str, err: str) -> None:
     """Runs a program with its output in files, as an interpreter of its own does, and ends the process."""
+    import torch
+
     from aten_overlay.__main__ import main
 
+    # Nothing has computed on the device before the fork: torch.manual_seed seeds it here as in a process of its own.
+    torch.mps._is_in_bad_fork = lambda: False
     for stream, path in ((sys.stdout, out), (sys.stderr, err)):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(handle, stream.fileno())
