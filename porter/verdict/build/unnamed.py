@@ -23,7 +23,8 @@ from porter.verdict.result import ForkFinding
 
 WRAPPER = "TORCH_IMPL_FUNC"
 _WRAPPED = re.compile(rf"^{WRAPPER}\(\s*(\w+)\s*\)", re.M)
-_DISPATCHED = re.compile(r"^ +[\w, ]*\bMPS\b[\w, ]*: *(\w+)", re.M)
+# Of any backend: a new operator's own file has its kernel for the CPU too.
+_DISPATCHED = re.compile(r"^ {4,}[\w, ]+: *(\w+)", re.M)
 
 
 @dataclass(frozen=True)

@@ -107,3 +107,8 @@ def test_a_kernel_whose_row_a_plan_moves_is_not_declared(tmp_path: Path) -> None
     """The plan has to remove it."""
     before = ROWS.replace("    CPU, CUDA, MPS: bend_out\n", "    CPU, CUDA: bend_out\n    MPS: bend_out_mps\n")
     assert list_unnamed(make_tree(tmp_path, rows=before, edited={NATIVE_FUNCTIONS: ROWS}), HOST) == ()
+
+
+def test_a_kernel_of_the_cpu_alone_has_a_row_too(tmp_path: Path) -> None:
+    text = "TORCH_IMPL_FUNC(fold_out)(const Tensor& self, IntArrayRef dim, const Tensor& out) {}\n"
+    assert not list_unnamed(make_tree(tmp_path, text), HOST)
