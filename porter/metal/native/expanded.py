@@ -26,11 +26,11 @@ class Expanded:
     body: str
     originals: Mapping[str, str]  # by their expanded ones
 
-    def begin(self, launch: str) -> str:
-        """The launch after what it is of; its messages name the arguments that were given."""
+    def name_arguments(self, launch: str) -> str:
+        """The launch with messages that name the arguments which were given."""
         for made, variable in self.originals.items():
             launch = launch.replace(f'"Expected {made} to', f'"Expected {variable} to')
-        return "\n".join((*self.lines, launch))
+        return launch
 
 
 def write_expanded(programs: Programs, names: Names, body: str) -> Expanded:

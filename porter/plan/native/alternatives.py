@@ -17,7 +17,7 @@ _ASKED = re.compile(r"\bRESULT\b(?!\.(?:numel|dim|sizes|scalar_type)\(\))")  # a
 def refuse_differing(target: Target, needed: Collection[str]) -> None:
     """Raises PTR405 for a helper whose code besides the graph depends on the result that it is called for."""
     bodies = (target.body, *target.alternatives)
-    plain = {_normalize(replace_graph(each, target.place, needed), target) for each in bodies}
+    plain = {_normalize(replace_graph(each, target.place, needed).code, target) for each in bodies}
     if target.alternatives and (len(plain) > 1 or any(map(_ASKED.search, plain))):
         what = f"{target.function.name} calls a helper for each result, which does more than to run a graph"
         raise PorterError("PTR405", what, target.place, "See docs/errors/PTR405.md.")

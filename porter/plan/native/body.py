@@ -10,9 +10,10 @@ from porter.languages.brackets import is_balanced
 from porter.languages.identifiers import contains_identifier
 from porter.languages.liveness import list_declared, prune
 from porter.languages.statements import Statement, read_statements
+from porter.plan.native.host_function import HostFunction, read_function
 from porter.plan.native.target import RUN
 
-LAUNCH = "launch_of_kernels();"
+_LAUNCH = "launch_of_kernels();"  # in the place of the run while what served that is removed: no other code has it
 # What only the building, the caching and the running of graphs use.
 _GRAPH = re.compile(
     r"\bMPSGraph\w*|\w*CachedGraph\b|\bPlaceholder\b|\bMPSShape\b|\bMPSDataType\w*|\bMPSNDArray\w*|\bmpsGraph\w*"
@@ -20,20 +21,22 @@ _GRAPH = re.compile(
     r"|\bget(?:MPS(?:DataType|ScalarType|Shape|TypeString|GraphTensor\w*|Scalar)|TensorsStringKey)\b|\bget_mem_format_string\b"
 )
 _POOL = "autoreleasepool"
-_COMMENT = re.compile(rf"[ \t]*//[^\n]*\b(?:MPS)?graph\b[^\n]*\n(?=\s*{re.escape(LAUNCH)})", re.I)  # on its run
+_COMMENT = re.compile(rf"[ \t]*//[^\n]*\b(?:MPS)?graph\b[^\n]*\n(?=\s*{re.escape(_LAUNCH)})", re.I)  # on its run
 
 
-def replace_graph(body: str, place: Place, needed: Collection[str]) -> str:
-    """A body without its graph, and `LAUNCH` where the graph ran. `needed` are the names that the launch uses.
+def replace_graph(body: str, place: Place, needed: Collection[str]) -> HostFunction:
+    """A body without its graph, and the launch's place where that ran. `needed` are the names that the launch uses.
 
     Raises PTR370 unless it runs one graph.
     """
     runs = [each for outer in read_statements(body) for each in outer.walk() if _runs(each, body)]
     if len(runs) != 1:
         raise PorterError("PTR370", f"the function runs {len(runs)} graphs", place, "See docs/errors/PTR370.md.")
-    marked = body[: runs[0].start] + LAUNCH + body[runs[0].end :]
-    made = _drop_shortcuts(prune(marked, _GRAPH, needed), _list_gone(marked))
-    return _COMMENT.sub("", _unwrap(made))
+    marked = body[: runs[0].start] + _LAUNCH + body[runs[0].end :]
+    pruned = _drop_shortcuts(prune(marked, _GRAPH, needed), _list_gone(marked))
+    code = _COMMENT.sub("", _unwrap(pruned))
+    at = code.index(_LAUNCH)
+    return read_function(f"{code[:at]};{code[at + len(_LAUNCH) :]}", at)
 
 
 def _list_gone(body: str) -> frozenset[str]:
@@ -71,6 +74,6 @@ def _unwrap(body: str) -> str:
     for pool in pools:
         assert pool.inner is not None
         inner = body[slice(*pool.inner)]
-        if LAUNCH in inner:
+        if _LAUNCH in inner:
             return body[: pool.start] + inner.strip() + body[pool.end :]
     return body

@@ -25,7 +25,7 @@ from porter.languages.statements import Statement, read_statements
 from porter.loops.program import Programs
 from porter.metal.native.host_values import Names
 from porter.plan.native.allocations import create_results
-from porter.plan.native.body import LAUNCH, replace_graph
+from porter.plan.native.body import replace_graph
 from porter.plan.native.body_text import list_enumerators
 from porter.plan.native.target import RUN, Target, reaches_graph, read_body
 
@@ -43,8 +43,8 @@ def make_results(checkout: Checkout, target: Target, programs: Programs, names: 
         if found and found[1] in results and _runs_graph(source, found[3]):
             text = _rename_returned(_inline(source, found[2], target), found[1], target.place)
             text = create_results(text, programs, names)
-            text = replace_graph(text, target.place, {*names.variables.values(), found[1]})
-            text = _without_returns(text, found[1], target.place)
+            host = replace_graph(text, target.place, {*names.variables.values(), found[1]})
+            text = _without_returns(host.code[: host.at] + host.behind, found[1], target.place)
             before, behind = body[: each.start], body[each.end :]
             body = before + _rename_locals(text, before + behind, {found[1]}).strip() + behind
     return body
@@ -89,7 +89,6 @@ def _rename_returned(text: str, result: str, place: Place) -> str:
 
 def _without_returns(text: str, result: str, place: Place) -> str:
     """Code that goes on where it returned its result, at its end or for no elements. Raises PTR406."""
-    text = text.replace(LAUNCH, "")
     for each in reversed(read_statements(text)):
         if text[each.start : each.end] == f"return {result};" or _returns_early(text, each, result):
             text = text[: each.start] + text[each.end :]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from porter.aten.library_calls import LibraryCall
@@ -13,46 +14,43 @@ from porter.aten.operator import Blocked, Operator, ServedFunction
 from porter.aten.opinfo import find_opinfos
 from porter.aten.skip_lists import ListKind, find_entries, read_lists
 from porter.core.checkout import Checkout
-from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
-from porter.languages.source import parse_source
 from porter.loops.coordinates import CoordinateMap
 from porter.loops.optional import allow_unasked, name_flags
 from porter.loops.program import NotLooped, Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.native.cases import join_cases
+from porter.metal.native.coordinate_kernel import MapKernel
 from porter.metal.native.elements import Complex
 from porter.metal.native.expanded import write_expanded
 from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.native.launch import write_launch
+from porter.metal.native.launch import Launch, write_launch
 from porter.metal.native.own_forms import OwnForm, name_own, write_own_form
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
 from porter.plan.native.alternatives import refuse_differing
-from porter.plan.native.body import LAUNCH, replace_graph
+from porter.plan.native.body import replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
-from porter.plan.native.early_return import list_counted, return_early
-from porter.plan.native.empty_rows import fill_of_nothing, start_of_nothing
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
     find_kernel_file,
     read_atomic_types,
     read_style,
-    sees_helpers,
 )
+from porter.plan.native.host_function import HostFunction, print_body
 from porter.plan.native.made_results import make_results
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel, also_without_stub
-from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
-from porter.plan.native.result_returns import find_mask, keep_unwritten, may_lack
+from porter.plan.native.refusals import refuse_searches, refuse_tables, refuse_unseen
+from porter.plan.native.returns import find_mask, list_counted, may_lack
 from porter.plan.native.scaffold import write_frame
+from porter.plan.native.stages import Launched, Row, edit_function, make_function
 from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, list_leads
-from porter.plan.native.type_checks import check_complex, check_result_type
-from porter.plan.native.unseen import Edited, check_case_ranks, check_ranks, refuse_unseen_types, refuse_unseen_values
+from porter.plan.native.unseen import check_case_ranks
 
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
 _KERNEL = re.compile(r"\bkernel void (\w+)\(")
@@ -178,34 +176,33 @@ def _port_row(
             break
     refuse_differing(target, set(names.variables.values()))
     body = create_results(make_results(fork, target, programs, names), programs, names)
-    body = replace_graph(body, target.place, set(names.variables.values()))
-    body = check_result_type(fork, row.function, programs, names, body)
-    if style.complex_numbers is not Complex.REFUSES and not any(each.elements.has_complex for each in chain(*cases)):
-        body = check_complex(fork, row.function, programs, names, body)
-    has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
-    refuse_stale(body, target.place, set(names.variables.values()))
-    body = fill_of_nothing(body, programs, names, target.before)
-    expanded = write_expanded(programs, names, body)
-    launched, known = expanded.names, expanded.body
-    launches = [
-        write_launch(program, kernels, [nest.rows for nest in program.nests], launched, known, has_long)
-        for program, kernels in zip(programs.cases, cases, strict=True)
-    ]
-    launches, case_limits = check_case_ranks(programs, launched, launches)
-    kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
-    launch = write_cases(programs, launches, kernel_names, launched, known)
-    refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch}"))
-    refuse_unseen_types(programs, row.function)
-    launch, limits = check_ranks(programs, launched, known, launch)
-    launch = expanded.begin(launch)
-    counted = list_counted(programs)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, counted, names, programs)])
-    headers = frozenset[str]().union(*(each.headers for each in launches))
-    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
+    has_complex = style.complex_numbers is Complex.REFUSES or any(each.elements.has_complex for each in chain(*cases))
+    launch = partial(_write_launches, programs, cases, names)
+    stages = Row(fork, row.function, target, programs, names, list_counted(programs), launch, has_complex)
+    host = make_function(replace_graph(body, target.place, stages.written), stages)
+    draft = port.draft.apply([edit_function(fork, target, host)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
     for kernel in new:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, kernel.source))
-    return replace(port, draft=draft, kernels=(*port.kernels, *new), notes=(*port.notes, *case_limits, *limits))
+    return replace(port, draft=draft, kernels=(*port.kernels, *new), notes=(*port.notes, *host.notes))
+
+
+def _write_launches(
+    programs: Programs, cases: Sequence[Sequence[NativeKernel]], names: Names, host: HostFunction
+) -> Launched:
+    """The launches of all cases, of which each is checked."""
+    expanded = write_expanded(programs, names, print_body(host))
+    has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
+    launches = [
+        write_launch(program, kernels, [nest.rows for nest in program.nests], expanded.names, expanded.body, has_long)
+        for program, kernels in zip(programs.cases, cases, strict=True)
+    ]
+    launches, limits = check_case_ranks(programs, expanded.names, launches)
+    kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
+    text = expanded.name_arguments(write_cases(programs, launches, kernel_names, expanded.names, expanded.body))
+    headers = frozenset[str]().union(*(each.headers for each in launches))
+    return Launched(Launch(text, headers), expanded.names, expanded.body, expanded.lines, limits)
 
 
 def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:
@@ -239,20 +236,22 @@ def _port_form(
         if is_there or not taken or base == bases[-1]:
             break
     views = find_expanded(target, names.variables)
-    needed = {*names.variables.values(), *views.values()}
-    body = replace_graph(target.body, target.place, needed)
-    refuse_stale(body, target.place, needed)
-    launch = write_form_launch(found, kernel, names, views, body)
-    refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{launch.text}"))
-    text, limits = check_ranks(programs, names, body, launch.text)
-    counted = list_walked(found)
-    body = start_of_nothing(body, launch.start, names.variables.get("result0", ""))
-    draft = port.draft.apply([_edit_function(port.draft, target, body, text, counted, names, programs)])
-    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
+    launch = partial(_write_form_launch, found, kernel, names, views)
+    stages = Row(fork, row.function, target, programs, names, list_walked(found), launch, views=views)
+    host = make_function(replace_graph(target.body, target.place, stages.written), stages)
+    draft = port.draft.apply([edit_function(fork, target, host)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
     if not is_there:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, written.source))
     kernels = tuple(dict.fromkeys((*port.kernels, written)))
-    return replace(port, draft=draft, kernels=kernels, notes=(*port.notes, *limits))
+    return replace(port, draft=draft, kernels=kernels, notes=(*port.notes, *host.notes))
+
+
+def _write_form_launch(
+    found: Found, kernel: MapKernel, names: Names, views: Mapping[str, str], host: HostFunction
+) -> Launched:
+    body = print_body(host)
+    return Launched(write_form_launch(found, kernel, names, views, body), names, body)
 
 
 def _port_own(
@@ -264,15 +263,12 @@ def _port_own(
     kernel_file = find_kernel_file(fork, target.file)
     form, source = _find_own_form(fork, kernel_file, found, _list_bases(row)[0])
     written = WrittenKernel(kernel_file, form.name, source, form.elements.instances)
-    needed = set(names.variables.values())
-    body = replace_graph(target.body, target.place, needed)
-    refuse_stale(body, target.place, needed)
-    made = form.launch(names, body)
-    refuse_unseen_values(programs, row.function, names, Edited(target.body, f"{body}{made.text}"))
-    text, limits = check_ranks(programs, names, body, made.text)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, text, form.counted, names, programs)])
-    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, made.headers))
-    port = replace(port, notes=(*port.notes, *limits))
+    launch = partial(_write_own_launch, form, names)
+    stages = Row(fork, row.function, target, programs, names, form.counted, launch)
+    host = make_function(replace_graph(target.body, target.place, stages.written), stages)
+    draft = port.draft.apply([edit_function(fork, target, host)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
+    port = replace(port, notes=(*port.notes, *host.notes))
     if written in port.kernels:
         return replace(port, draft=draft)
     known = fork.read(kernel_file) if fork.exists(kernel_file) else ""
@@ -280,6 +276,11 @@ def _port_own(
     text = "".join(each for each in parts if each not in known)
     draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text)) if text else draft
     return replace(port, draft=draft, kernels=(*port.kernels, written))
+
+
+def _write_own_launch(form: OwnForm, names: Names, host: HostFunction) -> Launched:
+    body = print_body(host)
+    return Launched(form.launch(names, body), names, body)
 
 
 def _find_own_form(fork: Checkout, file: str, found: NotLooped, base: str) -> tuple[OwnForm, str]:
@@ -352,24 +353,3 @@ def _name_kernel(base: str, program: SymbolicProgram, nest: SymbolicNest, output
 def _format(fork: Checkout, file: str, kernel: NativeKernel) -> WrittenKernel:
     source = format_block(fork, file, kernel.source)
     return WrittenKernel(file, kernel.name, source, kernel.elements.instances)
-
-
-def _edit_function(
-    draft: Draft,
-    target: Target,
-    body: str,
-    launch: str,
-    counted: Collection[str],
-    names: Names,
-    programs: Programs,
-) -> Edit:
-    """The edit of the function that ran the graph."""
-    source = parse_source(target.file, draft.fork.read(target.file))
-    function = target.function
-    made = return_early(body, replace(target, variables=names.variables), counted)
-    made = keep_unwritten(made, names, programs).replace(LAUNCH, f"{launch}\n")
-    if not sees_helpers(source, function.start) and not re.search(r"using namespace (?:at::native::)?mps;", made):
-        made = f"\nusing namespace mps;\n{made}"
-    head = source.text[function.start : function.body_start]
-    text = format_block(draft.fork, target.file, f"{head}{{\n{made.strip()}\n}}")
-    return Edit(target.file, function.start, function.end, text)

@@ -10,7 +10,7 @@ from porter.core.errors import Place, PorterError
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
 from porter.loops.optional import is_explained
 from porter.loops.program import Programs, Table, list_loaded
-from porter.plan.native.body import LAUNCH
+from porter.plan.native.host_function import HostFunction
 
 
 def refuse_tables(programs: Programs) -> None:
@@ -62,10 +62,9 @@ def _is_apart(of_turn: Expr, of_result: Expr, turns: frozenset[Loop]) -> bool:
     return bool(of_turn.loops & turns) and bool(of_result.loops) and not of_result.loops & turns
 
 
-def refuse_stale(body: str, place: Place, written: Collection[str]) -> None:
+def refuse_stale(host: HostFunction, place: Place, written: Collection[str]) -> None:
     """Raises PTR359 for a result that is copied from memory which no kernel writes, as the graph did."""
-    behind = body.partition(LAUNCH)[2]
-    for variable, value in re.findall(r"\b(\w+)\.copy_\((\w+)\)", behind):
+    for variable, value in re.findall(r"\b(\w+)\.copy_\((\w+)\)", host.behind):
         if variable in written and value not in written:
             what = f"the function copies to {variable} from {value}, which only its graph wrote"
             raise PorterError("PTR359", what, place, "See docs/errors/PTR359.md.")

@@ -11,8 +11,9 @@ from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.languages.source import parse_source
-from porter.plan.native.body import LAUNCH, replace_graph
+from porter.plan.native.body import replace_graph
 from porter.plan.native.files import edit_kernel_file, find_kernel_file
+from porter.plan.native.host_function import Check, print_body
 from porter.plan.native.target import Target
 
 _WIDTH = 76
@@ -23,13 +24,13 @@ def write_frame(fork: Checkout, function: NativeFunction, target: Target, error:
 
     Raises PTR370 unless the function runs one graph.
     """
-    body = replace_graph(target.body, target.place, set(target.variables.values()))
+    host = replace_graph(target.body, target.place, set(target.variables.values()))
     decision = "\n".join(_comment(f"{error.code}: {error.what}"))
     check = f'TORCH_CHECK_NOT_IMPLEMENTED(false, "{function.name}: its kernel is not written yet");'
-    made = body.replace(LAUNCH, f"{decision}\n{check}\n")
+    body = print_body(host.add(Check(decision), Check(check)))
     source = parse_source(target.file, fork.read(target.file))
     head = source.text[target.function.start : target.function.body_start]
-    text = format_block(fork, target.file, f"{head}{{\n{made.strip()}\n}}")
+    text = format_block(fork, target.file, f"{head}{{\n{body.strip()}\n}}")
     yield Edit(target.file, target.function.start, target.function.end, text)
     kernel_file = find_kernel_file(fork, target.file)
     yield from edit_kernel_file(fork, kernel_file, format_block(fork, kernel_file, _write_kernel(function, decision)))

@@ -98,16 +98,15 @@ def _refuse_lost(name: str, function: NativeFunction, argument: str, known: set[
         raise PorterError("PTR418", what, function.place, "See docs/errors/PTR418.md.")
 
 
-def check_ranks(programs: Programs, names: Names, body: str, launch: str) -> tuple[str, tuple[str, ...]]:
-    """A launch behind checks of the dimensions of tensors, where it holds for those of recorded calls alone; and what
-    that takes away, in words.
+def check_ranks(programs: Programs, names: Names, body: str, launch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Checks of the dimensions of tensors, where a launch holds for those of recorded calls alone; and what they take
+    away, in words.
 
     Nothing is known of other calls, unless the function refuses them itself.
     """
     limits = dict(_find_ranks(programs, names, body, launch))
-    checks = [_write_rank_check(programs, names, tensor, ranks) for tensor, ranks in limits.items()]
-    notes = tuple(_note_ranks(programs, tensor, ranks, "all recorded calls") for tensor, ranks in limits.items())
-    return "\n".join((*checks, launch)), notes
+    checks = tuple(_write_rank_check(programs, names, tensor, ranks) for tensor, ranks in limits.items())
+    return checks, tuple(_note_ranks(programs, tensor, ranks, "all recorded calls") for tensor, ranks in limits.items())
 
 
 def check_case_ranks(

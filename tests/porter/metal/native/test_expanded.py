@@ -37,10 +37,10 @@ def test_what_the_function_does_not_check_is_checked() -> None:
 def test_an_argument_of_the_results_shape_is_expanded_as_it() -> None:
     found = write_expanded(programs((1, 3), (4, 3), (4, 3)), NAMES, "")
     assert found.lines == ("const auto a_expanded = a.expand_as(out);",)
-    begun = found.begin('TORCH_CHECK(x, "Expected a_expanded to have");')
-    assert begun == f'{found.lines[0]}\nTORCH_CHECK(x, "Expected a to have");'
+    begun = found.name_arguments('TORCH_CHECK(x, "Expected a_expanded to have");')
+    assert begun == 'TORCH_CHECK(x, "Expected a to have");'
 
 
 def test_what_no_graph_expands_stays() -> None:
     found = write_expanded(programs(None, (4, 3), (4, 3)), NAMES, "int64_t c = a.size(-1);")
-    assert found.names == NAMES and not found.lines and found.begin("launch") == "launch"
+    assert found.names == NAMES and not found.lines and found.name_arguments("launch") == "launch"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import Programs
-from porter.plan.native.early_return import list_counted
+from porter.plan.native.returns import list_counted
 from tests.porter.plan.native.fork import shares, turned
 
 

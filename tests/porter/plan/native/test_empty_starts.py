@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from porter.plan.native.empty_rows import start_of_nothing
+from porter.metal.native.launch import Launch
+from porter.plan.native.returns import start_of_nothing as start_function
+from tests.porter.plan.native.hosts import read, write
 
 START = "out.copy_(self);"
 RETURN = "if (TEST) {\n  return;\n}\nauto self_ = self.view({1});\n"
+
+
+def start_of_nothing(body: str, start: str, result: str) -> str:
+    host = replace(read(body), launch=Launch(start, frozenset(), start))
+    return write(replace(start_function(host, result), launch=Launch("", frozenset())), body)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import Programs
 from porter.metal.native.host_values import Names
-from porter.plan.native.body import LAUNCH
-from porter.plan.native.result_returns import find_mask, keep_unwritten, may_lack
+from porter.plan.native.returns import find_mask, keep_unwritten, may_lack
+from tests.porter.plan.native.hosts import LAUNCH, read, write
 from tests.porter.plan.native.left_out import centered
 
 VARIABLES = {"self": "input", "mask": "mask", "result0": "slope", "result1": "weights", "result2": "biases"}
@@ -32,7 +32,7 @@ def programs(*shapes: tuple[int, ...], key: str = "self") -> Programs:
 
 
 def widen(body: str, names: Names = MASKED, *shapes: tuple[int, ...]) -> str:
-    return keep_unwritten(body, names, programs(*(shapes or ((6, 7), (7,), (7,)))))
+    return write(keep_unwritten(read(body), names, programs(*(shapes or ((6, 7), (7,), (7,))))), body)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_results_of_as_many_elements_are_one() -> None:
 
 def test_without_a_tensor_that_all_cases_read_only_results_are_asked() -> None:
     body = f"if (values.numel() == 0) {{\n  return {{values, places}};\n}}\n{LAUNCH}"
-    made = keep_unwritten(body, PLAIN, programs((6, 7), (6,), key="other"))
+    made = write(keep_unwritten(read(body), PLAIN, programs((6, 7), (6,), key="other")), body)
     assert made == body.replace("values.numel() == 0", "values.numel() == 0 && places.numel() == 0")
 
 

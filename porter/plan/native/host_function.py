@@ -1,0 +1,194 @@
+"""The function that ran a graph as a value: what stays of its code, and what stands where the graph ran.
+
+The code that stays is read once, into its early returns and the conditions around the launch. Stages change these, and
+add nodes where the graph ran; `print_body` writes the text, once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from porter.languages.brackets import is_balanced, strip_parentheses
+from porter.languages.scopes import bring_declarations
+from porter.languages.statements import DISPATCH, Statement, read_statements
+from porter.metal.native.launch import Launch
+
+_EMPTY = re.compile(r"\(?\s*(\w+)\.numel\(\) == 0\s*\)?")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A statement that refuses calls, or that a launch needs before it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where an early return stands in the code that stays: the statement, its condition, and its last statement."""
+
+    start: int
+    head: tuple[int, int]
+    leave: tuple[int, int]
+    tests: tuple[str, ...]
+    is_braced: bool
+    is_alone: bool  # it only returns
+
+
+@dataclass(frozen=True)
+class Exit:
+    """An early return: where one of the `tests` holds, the port does `lines`, and `leave` is the return.
+
+    One without a place in the code that stays is the port's own, and stands where the graph ran.
+    """
+
+    tests: tuple[str, ...]
+    leave: str
+    lines: tuple[str, ...] = ()
+    kept: Kept | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing is done before it returns."""
+        return not self.lines and (self.kept is None or self.kept.is_alone)
+
+    @property
+    def empty(self) -> frozenset[str]:
+        """The tensors one of which has no elements where it returns; with "" if it asks for more than that."""
+        return frozenset(match[1] if (match := _EMPTY.fullmatch(test)) else "" for test in self.tests)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition around the launch: `head` is its place in the code that stays, in a statement from `start`.
+
+    The port reaches the launch where one of `more` holds, too.
+    """
+
+    test: str
+    start: int
+    head: tuple[int, int]
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class HostFunction:
+    """A function's body. In `code`, the launch has the place of the empty statement `;` at the offset `at`.
+
+    The exits and guards are those of the code that stand before the launch, and around it. `nodes` are the port's own,
+    before the launch and the statements that it needs; `notes` are what the port takes away, in words.
+    """
+
+    code: str
+    at: int
+    exits: tuple[Exit, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    nodes: tuple[Check | Exit, ...] = ()
+    setup: tuple[Check, ...] = ()
+    launch: Launch = field(default_factory=lambda: Launch("", frozenset()))
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.code[self.at : self.at + 1] != ";":  # with a statement there, the code around it can be read alone
+            raise ValueError("no empty statement has the place of the launch")
+
+    def add(self, *nodes: Check | Exit) -> HostFunction:
+        """The function with nodes of the port behind those that it has."""
+        return replace(self, nodes=(*self.nodes, *nodes))
+
+    @property
+    def own_exits(self) -> tuple[Exit, ...]:
+        """The early returns before the launch, in order: those of the code, then those of the port."""
+        return (*self.exits, *(node for node in self.nodes if isinstance(node, Exit)))
+
+    @property
+    def behind(self) -> str:
+        """The code behind the launch."""
+        return self.code[self.at + 1 :]
+
+    @cached_property
+    def leave(self) -> str:
+        """The statement that returns before the launch what the function returns at its end."""
+        last = self.code.rstrip().rpartition("\n")[2].strip()
+        walked = (each for outer in read_statements(self.code) for each in outer.walk())
+        is_dispatched = any(each.keyword == DISPATCH and each.start < self.at < each.end for each in walked)
+        return (
+            last if last.startswith("return") and not is_dispatched else "return;"
+        )  # a dispatch's lambda has no value
+
+    def asks_empty(self, tensor: str, before: str = "") -> bool:
+        """Whether the function, or what is done `before` it, asks for a tensor without elements."""
+        test = f"{tensor}.numel() == 0"
+        added = (test for node in self.nodes if isinstance(node, Exit) for test in node.tests)
+        return test in f"{before}{self.code}" or any(test in other for other in added)
+
+    def bring(self, place: Exit | Guard, names: Collection[str], inside: bool = False) -> list[str] | None:
+        """The declarations that a place lacks to use some names, as `bring_declarations` tells them."""
+        kept = place.kept if isinstance(place, Exit) else None
+        start = place.start if isinstance(place, Guard) else kept.start if kept else self.at
+        return bring_declarations(self.code, kept.leave[0] if kept and inside else start, names)
+
+
+def read_function(code: str, at: int) -> HostFunction:
+    """The value of a body whose launch has the place of the empty statement at an offset."""
+    walked = [each for outer in read_statements(code) for each in outer.walk()]
+    branches = [each for each in walked if each.keyword == "if" and each.head and each.body and not each.otherwise]
+    exits = tuple(_read_exit(code, each) for each in branches if each.end <= at and _returns(code, each))
+    guards = tuple(_read_guard(code, each) for each in branches if each.start < at < each.end)
+    return HostFunction(code, at, exits, guards)
+
+
+def _returns(code: str, statement: Statement) -> bool:
+    return code.startswith("return", statement.body[-1].start)
+
+
+def _read_exit(code: str, statement: Statement) -> Exit:
+    assert statement.head is not None
+    last = statement.body[-1]
+    test = strip_parentheses(code[slice(*statement.head)].strip())
+    parts = test.split("||")
+    tests = tuple(each.strip() for each in (parts if all(map(is_balanced, parts)) else [test]))
+    span, is_alone = (last.start, last.end), len(statement.body) == 1
+    kept = Kept(statement.start, statement.head, span, tests, statement.inner is not None, is_alone)
+    return Exit(tests, code[slice(*span)], (), kept)
+
+
+def _read_guard(code: str, statement: Statement) -> Guard:
+    assert statement.head is not None
+    return Guard(code[slice(*statement.head)].strip(), statement.start, statement.head)
+
+
+def print_body(function: HostFunction) -> str:
+    """The text of a body, with what the port has in the place of the launch."""
+    edits = sorted((*_edit_code(function), (function.at, function.at + 1, _print_launch(function))))
+    parts, last = list[str](), 0
+    for start, end, text in edits:
+        parts += [function.code[last:start], text]
+        last = end
+    return "".join((*parts, function.code[last:]))
+
+
+def _edit_code(function: HostFunction) -> Iterator[tuple[int, int, str]]:
+    """What changes in the code that stays: conditions, and what is done before returns."""
+    for guard in function.guards:
+        if guard.more:
+            yield (*guard.head, " || ".join((guard.test, *guard.more)))
+    for exit_ in function.exits:
+        assert exit_.kept is not None
+        if exit_.tests != exit_.kept.tests:
+            yield (*exit_.kept.head, " || ".join(exit_.tests))
+        if exit_.lines:
+            text = "\n".join((*exit_.lines, exit_.leave))
+            yield (*exit_.kept.leave, text if exit_.kept.is_braced else f"{{\n{text}\n}}")
+
+
+def _print_launch(function: HostFunction) -> str:
+    nodes = (node.text if isinstance(node, Check) else _print_exit(node) for node in function.nodes)
+    return "\n".join((*nodes, *(each.text for each in function.setup), f"{function.launch.text}\n"))
+
+
+def _print_exit(node: Exit) -> str:
+    return "\n".join((f"if ({' || '.join(node.tests)}) {{", *node.lines, node.leave, "}\n"))

@@ -1,0 +1,23 @@
+"""Host functions of made-up bodies, and how they are printed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from porter.metal.native.launch import Launch
+from porter.plan.native.host_function import HostFunction, print_body, read_function
+
+LAUNCH = "launch();"
+
+
+def read(body: str) -> HostFunction:
+    """The function of a body that launches at `LAUNCH`, or else at its end."""
+    before, _, behind = body.partition(LAUNCH)
+    return read_function(f"{before};{behind}", len(before))
+
+
+def write(host: HostFunction, body: str) -> str:
+    """The function as the body that it was read from is written."""
+    if LAUNCH not in body:
+        return print_body(host).removesuffix("\n")
+    return print_body(replace(host, launch=Launch(LAUNCH, frozenset()))).replace(f"{LAUNCH}\n", LAUNCH)
