@@ -34,6 +34,7 @@ from porter.plan.native.allocations import create_results
 from porter.plan.native.alternatives import refuse_differing
 from porter.plan.native.body import replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
+from porter.plan.native.direct_results import resize_outputs
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
@@ -83,12 +84,13 @@ def port_rows(
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = find_own_target(port.draft.fork, lead, found, None if apart else symbols)
+            resized = replace(port, draft=port.draft.apply(resize_outputs(port.draft.fork, lead.implementation)))
+            target = find_own_target(resized.draft.fork, lead, found, None if apart else symbols)
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):
                     raise found
-                port = _port_row(port, operator, lead, target, found)
+                port = _port_row(resized, operator, lead, target, found)
                 done[key] = target.function.name
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:

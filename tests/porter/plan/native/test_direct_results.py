@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from porter.aten.implementations import Implementation
+from porter.core.checkout import Checkout
+from porter.core.change_set import ChangeSet
 from porter.languages.source import Source
-from porter.plan.native.direct_results import with_direct_results
+from porter.plan.native.direct_results import resize_outputs, with_direct_results
 from porter.plan.native.target import Target
 
 BODY = """
@@ -32,3 +39,39 @@ def test_a_copy_under_another_condition_stays() -> None:
 
 def test_a_copy_to_what_is_no_result_stays() -> None:
     assert "output.copy_(output_);" in change(result="scratch")
+
+
+def replace_outputs(folder: Path, parameter: str, written: str) -> str:
+    text = (
+        f"Tensor& act(const Tensor& self, {parameter}) {{\n  if (keepdim) {{\n    {written}\n  }}\n  return out;\n}}\n"
+    )
+    (folder / "Act.mm").write_text(text)
+    function = Source.parse("Act.mm", text).functions()[0]
+    act = Implementation("Act.mm", "act", function.start, function.end, Source.parse("Act.mm", text).place(0), function)
+    return ChangeSet({"Act.mm": text}, tuple(resize_outputs(Checkout(folder, "test"), act))).apply().get("Act.mm", text)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "written", "resized"),
+    [
+        ("Tensor& out", "out = at::empty(IntArrayRef(shape), dtype);", "resize_output(out, IntArrayRef(shape));"),
+        ("at::Tensor &out", "out = at::zeros({2, n}, dtype);", "resize_output(out, {2, n}); out.zero_();"),
+    ],
+)
+def test_an_output_of_the_caller_is_resized(tmp_path: Path, parameter: str, written: str, resized: str) -> None:
+    text = replace_outputs(tmp_path, parameter, written)
+    assert f"if (keepdim) {{\n    at::native::{resized}\n  }}" in text
+    assert "#include <ATen/native/Resize.h>" in text and written not in text
+
+
+@pytest.mark.parametrize(
+    ("parameter", "written"),
+    [
+        ("Tensor out", "out = at::empty(IntArrayRef(shape), dtype);"),
+        ("const Tensor& out", "auto out = at::empty(IntArrayRef(shape), dtype);"),
+        ("Tensor& out", "out = self.contiguous();"),
+    ],
+)
+def test_what_is_no_output_of_the_caller_or_no_new_tensor_stays(tmp_path: Path, parameter: str, written: str) -> None:
+    text = replace_outputs(tmp_path, parameter, written)
+    assert written in text and "Resize" not in text
