@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import importlib
 import json
 import os
@@ -21,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # What pytest tells of itself, which no program reads.
 _OF_PYTEST = ("PYTEST_",)
+# Seconds after which a program is stuck: less than a test has (`faulthandler_timeout` in pyproject.toml).
+_STUCK = 600
 # What nearly every suite under the plugin imports.
 _PRELOADED = ("pytest", "torch", "torch.testing._internal.common_methods_invocations", "tests.conftest")
 
@@ -101,6 +104,7 @@ def _run(arguments: Sequence[str], out: str, err: str) -> None:
         os.dup2(handle, stream.fileno())
         os.close(handle)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    faulthandler.dump_traceback_later(_STUCK, exit=True)
     code: object = 1
     try:
         code = main(arguments)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from porter.aten.implementations import Implementation
-from porter.core.checkout import Checkout
 from porter.core.change_set import ChangeSet
+from porter.core.checkout import Checkout
 from porter.languages.source import Source
 from porter.plan.native.direct_results import resize_outputs, with_direct_results
 from porter.plan.native.target import Target
