@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from porter.languages.statements import name_tokens
 from porter.loops.host_values import Number
+from porter.metal.native.host_code import Line, Node, change_text
 
 _LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto|bool)\s+(\w+)\s*=\s*([^;]+);", re.M)
-_SET_TO_CALL = re.compile(r"const int64_t (\w+) = ([\w:.]+\([\w:., ]*\));")
+_CALL = re.compile(r"[\w:.]+\([\w:., ]*\)")
 _CONTIGUOUS = re.compile(r"=\s*(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
 
 
@@ -39,15 +41,12 @@ def find_locals(body: str, value: str) -> Iterator[tuple[str, Number | None]]:
             yield name, float(found[1]) if found[1] else None
 
 
-def use_variables(lines: Iterable[str]) -> list[str]:
-    """Statements with the variables that earlier ones, outside of blocks, set to what a call returns, for that call."""
-    made, depth = list[str](), 0
-    known: dict[str, str] = {}
-    for line in lines:
-        for call, name in known.items():
-            line = re.sub(rf"(?<![\w:.]){re.escape(call)}", name, line)
-        made.append(line)
-        depth += line.count("{") - line.count("}")
-        if depth == 0 and (found := _SET_TO_CALL.fullmatch(line)):
-            known[found[2]] = found[1]
-    return made
+def use_variables(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes with the sizes that earlier ones set to what a call returns, for that call."""
+    calls: dict[str, str] = {}
+    for node in nodes:
+        for call, name in calls.items():
+            node = change_text(node, partial(re.sub, rf"(?<![\w:.]){re.escape(call)}", name))
+        yield node
+        if isinstance(node, Line) and node.text.startswith("const int64_t ") and _CALL.fullmatch(node.value):
+            calls[node.value] = node.declares

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from porter.languages.statements import name_tokens
 from porter.loops.expanded import count_own_dims
 from porter.loops.program import Programs
+from porter.metal.native.host_code import Node, change_text
 from porter.metal.native.host_values import Names
 
 _RESULT = "result0"
@@ -26,11 +27,14 @@ class Expanded:
     body: str
     originals: Mapping[str, str]  # by their expanded ones
 
-    def name_arguments(self, launch: str) -> str:
-        """The launch with messages that name the arguments which were given."""
+    def name_arguments(self, nodes: Iterable[Node]) -> list[Node]:
+        """What launches, with messages that name the arguments which were given."""
+        return [change_text(node, self._name_arguments) for node in nodes]
+
+    def _name_arguments(self, text: str) -> str:
         for made, variable in self.originals.items():
-            launch = launch.replace(f'"Expected {made} to', f'"Expected {variable} to')
-        return launch
+            text = text.replace(f'"Expected {made} to', f'"Expected {variable} to')
+        return text
 
 
 def write_expanded(programs: Programs, names: Names, body: str) -> Expanded:

@@ -17,6 +17,7 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, Sym
 from porter.metal.expression import parenthesize
 from porter.metal.native.body_locals import find_locals, is_contiguous, list_locals, use_variables
 from porter.metal.native.given_results import find_given, write_aliases, write_type_check
+from porter.metal.native.host_code import Block, CaseLaunch, Encode, Line, Node, declare
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.index_type import list_chosen, write_fits
 from porter.metal.native.kernel import NativeKernel
@@ -68,7 +69,7 @@ def write_launch(
     names: Names,
     body: str,
     has_long: bool,
-) -> Launch:
+) -> CaseLaunch:
     """Launches the kernels of a program, in order; `body` is the rest of the function. Raises PTR371 and PTR372.
 
     With `has_long`, a case of the function has 64-bit integers.
@@ -84,16 +85,16 @@ def write_launch(
     strides = find_strided(program)
     if strides:
         writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
-    lines = [*writer.required(), *writer.flags(kernels), *writer.tensors(kernels), *writer.strides()]
+    nodes = [*writer.required(), *writer.flags(kernels), *writer.tensors(kernels), *writer.strides()]
     counts = [list(writer.numbers(kernels)), list(writer.threads(kernels, rows))]
     for each in reversed(counts) if strides else counts:  # the length of a row is among the strides, or the numbers
-        lines += each
-    lines = use_variables([*lines, *writer.encode(kernels, rows), *writer.copy_back(kernels)])
+        nodes += each
+    nodes += [*writer.encode(kernels, rows), *writer.copy_back(kernels)]
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
     headers |= {DIMS, REDUCE_UTILS} if strides or is_uniform(program) else set()
     headers |= {ACCUMULATE_TYPE} if any(each.scalars.is_wide and each.scalars.numbers for each in kernels) else set()
     headers |= set(SLICE_HEADERS) if any(each.partials for each in kernels) else set()
-    return Launch("\n".join(lines), frozenset(headers.union(*(list_headers(each) for each in rows))))
+    return CaseLaunch(tuple(use_variables(nodes)), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
 
 @dataclass(frozen=True)
@@ -107,18 +108,18 @@ class _Writer:
     stored: Mapping[str, str] = field(default_factory=dict)  # the types of results that may be given in others
     chosen: frozenset[str] = frozenset()  # those of them whose type depends on the one that is given
 
-    def required(self) -> Iterator[str]:
+    def required(self) -> Iterator[Node]:
         """Checks of optional tensors that kernels read in every call."""
-        yield from write_required_checks(self.program, self.names, self.body, self._value)
+        yield from map(Line, write_required_checks(self.program, self.names, self.body, self._value))
 
-    def flags(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
+    def flags(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         """Variables for whether tensors are given, and results asked for."""
         tensors = [*self._read(kernels), *self._written(kernels)]
         found = [each for tensor in tensors if (each := find_flag_of(self.program, tensor))]
         for flag in dict.fromkeys(found):
             name, value = self._number(flag), self._value(flag.value)
             if name != value:
-                yield f"const bool {name} = {value};"
+                yield declare(name, value, "bool")
 
     def _flag(self, tensor: str) -> str:
         """The variable that says whether a tensor is given; nothing for one that always is."""
@@ -176,7 +177,7 @@ class _Writer:
         made = re.findall(rf"\b{variable}\b\s*=(?!=)[^;]*;", self.body)
         return declared is None or not made or not all(map(is_contiguous, made))
 
-    def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
+    def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         strided = find_strided(self.program)
         for tensor in sorted(self._read(kernels), key=lambda each: bool(self._flag(each))):
             if self._is_converted(tensor):
@@ -187,56 +188,55 @@ class _Writer:
                     member += f"{write_conversion_of(self.program, tensor, self.names)}."
                 flag = self._flag(tensor)
                 value = f"{flag} ? {member}contiguous() : {self._spare()}" if flag else f"{member}contiguous()"
-                yield f"const auto {self._plain(tensor)} = {value};"
+                yield declare(self._plain(tensor), value)
         converted = self.conversion.tensor if self.conversion else ""
         yield from write_type_checks(self.program, kernels, self.names, self.body, self._given, self._flag, converted)
         given = set(find_given(self.program, kernels, self.names)) if self.conversion is None else set()
         for result in self._written(kernels):
             if result in given:
-                yield write_type_check(self.program, result, self.names)
+                yield Line(write_type_check(self.program, result, self.names))
             if self._may_differ(result):
                 variable, flag = self._variable(result), self._flag(result)
                 test = f"!{flag} ? {self._spare()} : " if flag else ""
                 type_ = self.stored.get(result, "")
                 if result in self.chosen:
-                    yield f"const auto {type_} = {variable}.scalar_type() == kBool ? kLong : {variable}.scalar_type();"
+                    yield declare(type_, f"{variable}.scalar_type() == kBool ? kLong : {variable}.scalar_type()")
                 fresh = f"at::empty({variable}.sizes(), {variable}.options(){f'.dtype({type_})' if type_ else ''})"
                 alone = write_aliases(self.program, kernels, result, self.names, self._given) if result in given else ""
                 alike = f" && {variable}.scalar_type() == {type_}" if type_ else ""
                 whole = f"{variable}.is_contiguous(){alike}{alone}"
-                yield f"const auto {self._plain(result)} = {test}{whole} ? {variable} : {fresh};"
+                yield declare(self._plain(result), f"{test}{whole} ? {variable} : {fresh}")
         for buffer in dict.fromkeys(buffer for kernel in kernels for buffer in kernel.buffers):
             role = self.program.roles[buffer]
             if isinstance(role, Temporary):
                 like = self._variable(self.program.key)
                 type_ = f"ScalarType::{role.dtype.aten}"
                 size = write_value(role.size, self.names)
-                yield f"const auto partial{buffer.node} = at::empty({{{size}}}, {like}.options().dtype({type_}));"
+                yield declare(f"partial{buffer.node}", f"at::empty({{{size}}}, {like}.options().dtype({type_}))")
 
     def _is_converted(self, tensor: str) -> bool:
         return self.conversion is not None and self.conversion.tensor == tensor
 
-    def _convert(self) -> Iterator[str]:
+    def _convert(self) -> Iterator[Node]:
         """A variable for the tensor that becomes of the result's type."""
         assert self.conversion is not None
         tensor, result = self._variable(self.conversion.tensor), self._variable(self.conversion.result)
         yield from write_conversion(self.conversion, self._tensor(self.conversion.tensor), tensor, result, self.body)
 
-    def strides(self) -> Iterator[str]:
+    def strides(self) -> Iterator[Node]:
         """Variables for the dimensions of a tensor that is read by its strides, kept and reduced; or of the result."""
         if is_uniform(self.program):
-            yield from write_dims(self._tensor("result0"))
+            yield write_dims(self._tensor("result0"))
         if role := find_strided(self.program):
             yield from write_strides(role, self._tensor(role.name), self.names, self.body)
 
-    def numbers(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
+    def numbers(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         """Variables for the numbers that kernels take and that the function has no variable for."""
         typed = frozenset[Named]().union(*(kernel.scalars.numbers for kernel in kernels))
         for number in (each for each in self.taken if not isinstance(each.value, Given) and each not in typed):
             name, value = self._number(number), self._value(number.value)
             if name != value:
-                type_ = "float" if isinstance(number.example, float) else "int64_t"
-                yield f"const {type_} {name} = {value};"
+                yield declare(name, value, "float" if isinstance(number.example, float) else "int64_t")
 
     def _pass_numbers(self, kernel: NativeKernel) -> list[str]:
         """The numbers that a kernel takes, in the types that it takes them in."""
@@ -270,7 +270,7 @@ class _Writer:
                 text = text.replace(write_value(each, self.names), name) if is_same else text
         return text
 
-    def threads(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
+    def threads(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[Node]:
         """Variables for the threads of rows that slices are taken of."""
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
             if kernel.partials:
@@ -288,22 +288,17 @@ class _Writer:
         spare = f"({result})" if " ? " in result else result
         return SlicedRows(kernel, prefix, self._value(rows), length, adjacent, spare, types)
 
-    def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
+    def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[Node]:
         if self._is_free("stream"):
-            yield "MPSStream* stream = getCurrentMPSStream();"
-        yield f'const std::string index_type = {self._all_fit(kernels)} ? "int" : "long";'
-        yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"
-        yield "@autoreleasepool {"
-        yield "auto computeEncoder = stream->commandEncoder();"
+            yield Line("MPSStream* stream = getCurrentMPSStream();", "stream")
+        yield declare("index_type", f'{self._all_fit(kernels)} ? "int" : "long"', "std::string")
+        encoded = list[Node]()
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
-            guards = self._guards(i)
-            if guards:
-                yield f"if ({guards}) {{"
-            yield from self._encode_one(kernel, count, "PSO" if len(kernels) == 1 else f"{_camel(kernel.name)}PSO", i)
-            if guards:
-                yield "}"
-        yield "}"
-        yield "});"
+            pso, guards = "PSO" if len(kernels) == 1 else f"{_camel(kernel.name)}PSO", self._guards(i)
+            nodes = tuple(self._encode_one(kernel, count, pso, i))
+            encoded += (Block(f"if ({guards}) {{", nodes),) if guards else nodes
+        pool = Block("@autoreleasepool {", (Line("auto computeEncoder = stream->commandEncoder();"), *encoded))
+        yield Block("dispatch_sync_with_rethrow(stream->queue(), ^() {", (pool,), "});")
 
     def _guards(self, at: int) -> str:
         """The condition under which a kernel has anything to store; nothing of one that always has."""
@@ -346,15 +341,9 @@ class _Writer:
         """A tensor of the type that a kernel is instantiated for."""
         return self._plain(tensor) if tensor in self.chosen else self._tensor(tensor)
 
-    def _encode_one(self, kernel: NativeKernel, rows: HostValue, pso: str, at: int) -> Iterator[str]:
-        types = [f"scalarToMetalTypeString({self._typed(each.tensor)})" for each in kernel.elements.parameters]
-        name = f'"{kernel.name}_" + ' + ' + "_" + '.join([*types, "index_type"])
-        inputs = ", ".join(self._given(each) for each in self._read([kernel]))
-        yield f"auto {pso} = lib.getPipelineStateForFunc({name});"
-        if at == 0:
-            yield "// this function call is a no-op if MPS Profiler is not enabled"
-        yield f'getMPSProfiler().beginProfileKernel({pso}, "{kernel.name}", {{{inputs}}});'
-        yield f"[computeEncoder setComputePipelineState:{pso}];"
+    def _encode_one(self, kernel: NativeKernel, rows: HostValue, pso: str, at: int) -> Iterator[Node]:
+        types = (f"scalarToMetalTypeString({self._typed(each.tensor)})" for each in kernel.elements.parameters)
+        inputs = tuple(self._given(each) for each in self._read([kernel]))
         strides = STRIDES if find_strided(self.program) else PASSED if is_uniform(self.program) else ()
         arguments = [*map(self._buffer, kernel.buffers), *strides, *self._pass_numbers(kernel)]
         sliced = self._slice(kernel, rows, pso == "PSO") if kernel.combination else None
@@ -362,17 +351,17 @@ class _Writer:
             count = len(kernel.combination.buffers)
             arguments[count:count] = sliced.partials
             arguments.append(f"{sliced.threads}.slices")
-        yield f"mtl_setArgs(computeEncoder, {', '.join(arguments)});"
         if kernel.is_map:
-            yield f"mtl_dispatch1DJob(computeEncoder, {pso}, {self._value(rows)});"
+            dispatch = [f"mtl_dispatch1DJob(computeEncoder, {pso}, {self._value(rows)});"]
         elif sliced:
-            yield write_dispatch(sliced, pso)
+            dispatch = [write_dispatch(sliced, pso)]
         else:
-            yield from self._dispatch_rows(kernel, self._value(rows), pso)
-        yield f"getMPSProfiler().endProfileKernel({pso});"
+            dispatch = list(self._dispatch_rows(kernel, self._value(rows), pso))
+        lines, names = tuple(map(Line, dispatch)), (*types, "index_type")
+        yield Encode(kernel.name, names, pso, inputs, tuple(arguments), lines, is_first=at == 0)
         if sliced and kernel.combination:
             written = [self._buffer(each) for each in kernel.combination.buffers]
-            yield from write_combination(sliced, written, self._pass_numbers(kernel.combination))
+            yield write_combination(sliced, written, self._pass_numbers(kernel.combination))
 
     def _dispatch_rows(self, kernel: NativeKernel, count: str, pso: str) -> Iterator[str]:
         group = "simdgroup_size" if not kernel.uses_reductions else "group_size"
@@ -412,21 +401,20 @@ class _Writer:
                 return f"{flag} ? {variable} : {self._spare()}" if flag else variable
         return f"partial{buffer.node}"
 
-    def copy_back(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
+    def copy_back(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         for result in self._written(kernels):
             if self._may_differ(result):
-                yield from self._copy(result)
+                yield self._copy(result)
         changed = {store.buffer for nest in self.program.nests for store in nest.nest.stores}
         for tensor in self._read(kernels):
             if any(self.program.roles[each] == ArgumentBuffer(tensor) for each in changed):
-                yield from self._copy(tensor)
+                yield self._copy(tensor)
 
-    def _copy(self, tensor: str) -> Iterator[str]:
+    def _copy(self, tensor: str) -> Block:
         """Copies what kernels wrote to a tensor that they did not write to itself."""
         given = f"{flag} && " if (flag := self._flag(tensor)) else ""
-        yield f"if ({given}!{self._plain(tensor)}.is_same({self._tensor(tensor)})) {{"
-        yield f"{self.names.member(tensor)}copy_({self._plain(tensor)});"
-        yield "}"
+        head = f"if ({given}!{self._plain(tensor)}.is_same({self._tensor(tensor)})) {{"
+        return Block(head, (Line(f"{self.names.member(tensor)}copy_({self._plain(tensor)});"),))
 
 
 def _camel(name: str) -> str:

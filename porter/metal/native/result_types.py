@@ -13,6 +13,7 @@ from porter.core.dtypes import BOOL, BY_METAL, LONG, DType, Kind
 from porter.loops.fusion import Shape
 from porter.loops.program import ResultBuffer, SymbolicProgram
 from porter.metal.native.elements import KEY, Elements
+from porter.metal.native.host_code import Block, Line, Node, declare
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import NativeKernel
 
@@ -89,30 +90,28 @@ def _list_pairs(elements: Elements, type_: str) -> list[tuple[DType, DType]]:
     return [] if at is None else [(each[names.index(KEY)], each[at]) for each in elements.instances]
 
 
-def write_conversion(conversion: Conversion, name: str, tensor: str, result: str, body: str) -> Iterator[str]:
+def write_conversion(conversion: Conversion, name: str, tensor: str, result: str, body: str) -> Iterator[Node]:
     """A variable called `name` for the variable of a tensor, in the type of that of a result.
 
     Integral results of kernels that make none are refused, unless the function's `body` has what to return of integers.
     """
     if conversion.is_bool:
-        yield f"const auto {name} = {tensor}.to(kBool);"
+        yield declare(name, f"{tensor}.to(kBool)")
         return
     given, made = f"{tensor}.scalar_type()", f"{result}.scalar_type()"
     if conversion.is_floating:
         is_integral = f"isIntegralType({made}, /*includeBool=*/true)"
         if returned := _find_integral_return(body, tensor):
             returned = re.sub(rf"\b{tensor}\b", f"{tensor}.to({made})", returned)
-            yield f"if ({is_integral}) {{"
-            yield f"return {returned};"
-            yield "}"
+            yield Block(f"if ({is_integral}) {{", (Line(f"return {returned};"),))
         else:
             words = f'"result type ", {given}, " can\'t be cast to the desired output type ", {made}'
-            yield f"TORCH_CHECK(!{is_integral}, {words});"
+            yield Line(f"TORCH_CHECK(!{is_integral}, {words});")
     converted = f"{tensor}.to({made})"
     if conversion.as_long:
         is_wide = f"{made} == kLong && isIntegralType({given}, /*includeBool=*/true)"
         converted = f"{is_wide} ? {tensor} : {converted}"
-    yield f"const auto {name} = {converted};"
+    yield declare(name, converted)
 
 
 def _find_integral_return(body: str, tensor: str) -> str:

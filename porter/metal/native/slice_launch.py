@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from porter.core import dtypes
 from porter.metal.native.elements import COMBINED
+from porter.metal.native.host_code import Block, Encode, Line, declare
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.moments import TYPE as MOMENTS
 from porter.metal.native.slices import name_buffers
@@ -79,16 +80,16 @@ class SlicedRows:
         return [f"{self.prefix}{buffer}" for buffer in name_buffers(self.kernel.partials).values()]
 
 
-def write_threads(sliced: SlicedRows) -> Iterator[str]:
+def write_threads(sliced: SlicedRows) -> Iterator[Line]:
     """Variables for the threads of rows, and for what is stored of slices."""
     adjacent = f", /*are_adjacent=*/{sliced.adjacent}" if sliced.adjacent else ""
-    yield f"const auto {sliced.threads} = share_rows({sliced.rows}, {sliced.length}{adjacent});"
+    yield declare(sliced.threads, f"share_rows({sliced.rows}, {sliced.length}{adjacent})")
     slices = f"{sliced.threads}.slices"
     for name, partial in zip(sliced.partials, sliced.kernel.partials, strict=True):
         options = f"{sliced.spare}.options().dtype({_find_type(partial.type, sliced.types)})"
         sizes = [slices] if sliced.rows == "1" else [sliced.rows, slices]
         sizes += [_PARTS] if partial.moments else []
-        yield f"const auto {name} = {slices} > 1 ? at::empty({{{', '.join(sizes)}}}, {options}) : {sliced.spare};"
+        yield declare(name, f"{slices} > 1 ? at::empty({{{', '.join(sizes)}}}, {options}) : {sliced.spare}")
 
 
 def _find_type(metal: str, types: Mapping[str, str]) -> str:
@@ -108,19 +109,21 @@ def write_dispatch(sliced: SlicedRows, pso: str) -> str:
     return f"dispatch_rows(computeEncoder, {pso}, {sliced.rows}, {sliced.threads});"
 
 
-def write_combination(sliced: SlicedRows, written: Sequence[str], numbers: Sequence[str]) -> Iterator[str]:
+def write_combination(sliced: SlicedRows, written: Sequence[str], numbers: Sequence[str]) -> Block:
     """The launch that combines slices, where there are several; `written` and `numbers` are other arguments."""
     combination, slices = sliced.kernel.combination, f"{sliced.threads}.slices"
     assert combination is not None
-    pso = f"{sliced.prefix}combinePSO"
-    types = [f"scalarToMetalTypeString({sliced.types[each.name]})" for each in combination.elements.parameters]
-    name = ' + "_" + '.join([f'"{combination.name}_" + {types[0]}', *types[1:]]) if types else f'"{combination.name}"'
-    yield f"if ({slices} > 1) {{"
-    yield f"auto {pso} = lib.getPipelineStateForFunc({name});"
-    yield f'getMPSProfiler().beginProfileKernel({pso}, "{combination.name}", {{{", ".join(sliced.partials)}}});'
-    yield f"[computeEncoder setComputePipelineState:{pso}];"
-    yield f"mtl_setArgs(computeEncoder, {', '.join((*written, *sliced.partials, *numbers, slices))});"
-    yield f"[computeEncoder dispatchThreadgroups:MTLSizeMake({sliced.rows}, 1, 1)"
-    yield "threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];"
-    yield f"getMPSProfiler().endProfileKernel({pso});"
-    yield "}"
+    dispatch = (
+        Line(f"[computeEncoder dispatchThreadgroups:MTLSizeMake({sliced.rows}, 1, 1)"),
+        Line("threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];"),
+    )
+    encode = Encode(
+        sliced.kernel.name,
+        tuple(f"scalarToMetalTypeString({sliced.types[each.name]})" for each in combination.elements.parameters),
+        f"{sliced.prefix}combinePSO",
+        tuple(sliced.partials),
+        (*written, *sliced.partials, *numbers, slices),
+        dispatch,
+        combination.name.removeprefix(sliced.kernel.name),
+    )
+    return Block(f"if ({slices} > 1) {{", (encode,))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from porter.metal.native.host_code import Line, declare
 from porter.metal.native.host_values import Names
 from porter.metal.native.reduced import StridedArgument
 
@@ -14,16 +15,16 @@ PASSED = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "ndi
 REDUCED = "reduced_size"  # how many elements the rows of the tensor have
 
 
-def write_strides(role: StridedArgument, tensor: str, names: Names, body: str) -> Iterator[str]:
+def write_strides(role: StridedArgument, tensor: str, names: Names, body: str) -> Iterator[Line]:
     """Variables for the dimensions of a tensor, which is in the variable `tensor`; `body` is the function's."""
-    mask = f"const auto mask = make_dim_mask({_write_dims(role.dims, names)}, {names.member(role.name)}dim());"
-    if mask not in body:  # the function may have it, to resize its result
+    mask = declare("mask", f"make_dim_mask({_write_dims(role.dims, names)}, {names.member(role.name)}dim())")
+    if mask.text not in body:  # the function may have it, to resize its result
         yield mask
-    yield f"const auto kept = merge_dims({tensor}, ~mask);"
-    yield f"const auto reduced = merge_dims({tensor}, mask);"
+    yield declare("kept", f"merge_dims({tensor}, ~mask)")
+    yield declare("reduced", f"merge_dims({tensor}, mask)")
     counts = ", ".join(f"static_cast<uint32_t>({each}.sizes.size())" for each in ("kept", "reduced"))
-    yield f"const std::array<uint32_t, 2> ndim = {{{counts}}};"
-    yield f"const int64_t {REDUCED} = c10::multiply_integers(reduced.sizes);"
+    yield declare("ndim", f"{{{counts}}}", "std::array<uint32_t, 2>")
+    yield declare(REDUCED, "c10::multiply_integers(reduced.sizes)", "int64_t")
 
 
 def _write_dims(argument: str, names: Names) -> str:

@@ -13,6 +13,7 @@ from porter.core import dtypes
 from porter.core.dtypes import LONG, DType, Kind
 from porter.loops.program import ArgumentBuffer, SymbolicProgram
 from porter.metal.native.elements import KEY
+from porter.metal.native.host_code import Block, Line, Node
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import find_strided
@@ -30,7 +31,7 @@ def write_type_checks(
     name_form: Callable[[str], str],
     find_flag: Callable[[str], str],
     converted: str = "",
-) -> Iterator[str]:
+) -> Iterator[Node]:
     """The checks of a launch; `name_form` gives the variable that kernels read a tensor from, and `find_flag` the one
     that says whether it is given: nothing if it always is. What stands for it may have the type of the first.
 
@@ -38,7 +39,7 @@ def write_type_checks(
     """
     for tensor in list_converted(program, kernels):
         if not _compares(body, names.variable(tensor), _name_conversion(program, tensor, names)):
-            yield _check_converted(names, tensor, program.conversions[tensor], find_flag(tensor))
+            yield Line(_check_converted(names, tensor, program.conversions[tensor], find_flag(tensor)))
     if _SAME_TYPES.search(body):
         return
     for expected, tensors in _group(program, kernels, names, converted).items():
@@ -47,11 +48,10 @@ def write_type_checks(
         alone = [each for each in unchecked if len(unchecked) == 1 or (expected != own and find_flag(each))]
         for each in alone:
             flag = find_flag(each) if expected != own else ""
-            yield _check(name_form(each), names.variable(each), expected, f"!{flag} || " if flag else "")
+            yield Line(_check(name_form(each), names.variable(each), expected, f"!{flag} || " if flag else ""))
         if together := [each for each in unchecked if each not in alone]:
-            yield f"for (const auto& each : {{{', '.join(map(name_form, together))}}}) {{"
-            yield _check("each", "all tensors", expected)
-            yield "}"
+            head = f"for (const auto& each : {{{', '.join(map(name_form, together))}}}) {{"
+            yield Block(head, (Line(_check("each", "all tensors", expected)),))
 
 
 def list_converted(program: SymbolicProgram, kernels: Sequence[NativeKernel]) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from porter.loops.expressions import Buffer, find_buffers
 from porter.loops.fusion import Shape
 from porter.loops.program import Programs, ResultBuffer, SymbolicProgram
+from porter.metal.native.host_code import Line, declare
 
 # The sizes and strides of the dimensions of a result, and how many there are.
 ARGUMENTS = ("constant long* sizes", "constant long* strides", "constant uint& ndim")
@@ -45,6 +45,6 @@ def place_uniform(_buffer: Buffer, index: str) -> str:
     return f"strided_offset({index}, sizes, strides, ndim)"
 
 
-def write_dims(tensor: str) -> Iterator[str]:
+def write_dims(tensor: str) -> Line:
     """A variable for the dimensions of a result, of which those that one stride goes over are one."""
-    yield f"const auto dims = merge_dims({tensor}, DimMask().set());"
+    return declare("dims", f"merge_dims({tensor}, DimMask().set())")

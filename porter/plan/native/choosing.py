@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from itertools import groupby
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import BY_METAL, INT, Kind
@@ -16,11 +15,10 @@ from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.native.body_locals import find_locals
 from porter.metal.native.cases import UNKNOWN_CONDITION
 from porter.metal.native.elements import NARROW
+from porter.metal.native.host_code import KERNEL, Branches, CaseLaunch, Node, declare, hoist
 from porter.metal.native.host_values import Names, write_given, write_value
-from porter.metal.native.launch import Launch
 from porter.metal.native.result_types import chooses_type, takes_bools_alone
 from porter.mpsgraph.conditions import holds
-from porter.plan.native.hoisting import hoist
 
 _GIVEN = ".has_value()"
 _COMPARED = re.compile(r"(?P<name>\w+) (?P<sign>==|<|>) (?P<number>\S+)")
@@ -67,51 +65,30 @@ def _name_condition(case: SymbolicProgram) -> str:
     return _NUMBERS.get(value["number"]) or re.sub(r"\.0$", "", f"{value['name']}_{value['number']}")
 
 
-def write_cases(
-    programs: Programs, launches: Sequence[Launch], kernels: Sequence[Sequence[str]], names: Names, body: str
-) -> str:
+def write_cases(programs: Programs, launches: Sequence[CaseLaunch], names: Names, body: str) -> tuple[Node, ...]:
     """The launches of all cases, each where its condition holds; one of the kernel's name if only that differs.
 
-    `kernels` are the names of those of each case, and `body` is the rest of the function. Raises PTR376.
+    What all have is outside of the branches. `body` is the rest of the function. Raises PTR376.
     """
-    tests = [_write_test(programs, i, names, body) for i, _ in enumerate(launches[:-1])]
-    branches = list(_group_alike(launches, kernels, tests))
-    return "\n".join(_join_branches(branches))
+    tests = [*(_write_test(programs, i, names, body) for i, _ in enumerate(launches[:-1])), ""]
+    grouped = groupby(zip(launches, tests, strict=True), key=lambda case: case[0].with_variable().nodes)
+    chosen, bodies = zip(*(_write_group(alike, list(group)) for alike, group in grouped), strict=True)
+    if len(bodies) == 1:
+        return tuple(bodies[0])
+    hoisted = hoist(bodies)
+    return (*hoisted.before, Branches(chosen, hoisted.branches), *hoisted.behind)
 
 
-@dataclass(frozen=True)
-class _Branch:
-    """A launch, and the tests of cases that have it; none of the last one. `chosen` is the line that names a kernel."""
-
-    tests: tuple[str, ...]
-    lines: tuple[str, ...]
-    chosen: tuple[str, ...] = ()
-
-
-def _group_alike(
-    launches: Sequence[Launch], kernels: Sequence[Sequence[str]], tests: Sequence[str]
-) -> Iterator[_Branch]:
-    """The launches of cases; one of those that follow each other and differ in the name of their kernel."""
-    cases = [
-        (_with_name(launch.text, names[0]) if len(names) == 1 else launch.text, launch.text, names[0], test)
-        for launch, names, test in zip_longest(launches, kernels, tests)
-    ]
-    for alike, found in groupby(cases, key=lambda each: each[0]):
-        group = list(found)
-        chosen = [test for *_, test in group if test is not None]
-        is_last = len(chosen) < len(group)
-        if len(group) == 1:
-            yield _Branch(tuple(chosen), tuple(group[0][1].splitlines()))
-            continue
-        named = "".join(f'{test} ? "{kernel}" : ' for _, _, kernel, test in group[:-1])
-        line = f'const std::string kernel = {named}"{group[-1][2]}";'
-        yield _Branch(() if is_last else tuple(chosen), tuple(alike.splitlines()), (line,))
-
-
-def _with_name(launch: str, kernel: str) -> str:
-    """A launch of the kernel that a variable names."""
-    plain = launch.replace(f'"{kernel}_" + ', 'kernel + "_" + ').replace(f', "{kernel}", ', ", kernel, ")
-    return re.sub(rf'"{kernel}(_combine_?)"', r'kernel + "\1"', plain)
+def _write_group(alike: tuple[Node, ...], cases: Sequence[tuple[CaseLaunch, str]]) -> tuple[str, tuple[Node, ...]]:
+    """The test and the nodes of cases that follow each other and differ in the name of their kernel alone."""
+    if len(cases) == 1:
+        [(launch, test)] = cases
+        return test, launch.nodes
+    tests = [test for _, test in cases]
+    *others, last = (launch.kernels[0] for launch, _ in cases)
+    chosen = "".join(f'{test} ? "{kernel}" : ' for kernel, test in zip(others, tests, strict=False))
+    joined = " || ".join(f"({test})" if " && " in test else test for test in tests) if all(tests) else ""
+    return joined, (declare(KERNEL, f'{chosen}"{last}"', "std::string"), *alike)
 
 
 def _write_test(programs: Programs, at: int, names: Names, body: str) -> str:
@@ -136,26 +113,6 @@ def _is_excluded(condition: Condition, programs: Programs, at: int, names: Names
 
 def _refuse(what: str) -> PorterError:
     return PorterError("PTR376", what, hint="See docs/errors/PTR376.md.")
-
-
-def _join_branches(branches: Sequence[_Branch]) -> Iterator[str]:
-    """Launches, each under its condition but the last; what all have is outside of these."""
-    if len(branches) == 1:
-        yield from (*branches[0].chosen, *branches[0].lines)
-        return
-    hoisted = hoist([branch.lines for branch in branches])
-    yield from hoisted.before
-    for i, (branch, lines) in enumerate(zip(branches, hoisted.branches, strict=True)):
-        tests = branch.tests if len(branch.tests) == 1 else map(_parenthesize, branch.tests)
-        head = f"if ({' || '.join(tests)}) {{" if branch.tests else "{"
-        yield f"{'} else ' if i else ''}{head}"
-        yield from (*branch.chosen, *lines)
-    yield "}"
-    yield from hoisted.behind
-
-
-def _parenthesize(test: str) -> str:
-    return f"({test})" if " && " in test else test
 
 
 def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:

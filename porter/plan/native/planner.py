@@ -24,6 +24,7 @@ from porter.metal.native.coordinate_kernel import MapKernel
 from porter.metal.native.elements import Complex
 from porter.metal.native.expanded import write_expanded
 from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
+from porter.metal.native.host_code import print_nodes
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import Launch, write_launch
@@ -201,10 +202,10 @@ def _write_launches(
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
     launches, limits = check_case_ranks(programs, expanded.names, launches)
-    kernel_names = [[kernel.name for kernel in kernels] for kernels in cases]
-    text = expanded.name_arguments(write_cases(programs, launches, kernel_names, expanded.names, expanded.body))
+    nodes = expanded.name_arguments(write_cases(programs, launches, expanded.names, expanded.body))
     headers = frozenset[str]().union(*(each.headers for each in launches))
-    return Launched(Launch(text, headers), expanded.names, expanded.body, expanded.lines, limits)
+    launch = Launch("\n".join(print_nodes(nodes)), headers)
+    return Launched(launch, expanded.names, expanded.body, expanded.lines, limits)
 
 
 def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:

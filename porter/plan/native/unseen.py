@@ -15,8 +15,8 @@ from porter.loops.orders import RowOrder
 from porter.loops.places import NonzeroPlaces
 from porter.loops.program import LostCall, Programs, SymbolicProgram, list_named
 from porter.loops.windows import Window
+from porter.metal.native.host_code import CaseLaunch, Line
 from porter.metal.native.host_values import Names
-from porter.metal.native.launch import Launch
 from porter.mpsgraph.conditions import Undecided, holds
 
 _FLAGS = ("bool", "bool?", "str", "str?")
@@ -110,8 +110,8 @@ def check_ranks(programs: Programs, names: Names, body: str, launch: str) -> tup
 
 
 def check_case_ranks(
-    programs: Programs, names: Names, launches: Sequence[Launch]
-) -> tuple[list[Launch], tuple[str, ...]]:
+    programs: Programs, names: Names, launches: Sequence[CaseLaunch]
+) -> tuple[list[CaseLaunch], tuple[str, ...]]:
     """The launches of cases, each behind checks of the dimensions of tensors whose sizes it takes by their places,
     where calls of that case all have as many of them and others do not; and what that takes away, in words.
     """
@@ -121,7 +121,7 @@ def check_case_ranks(
         checks = [_write_rank_check(programs, names, tensor, (rank,)) for tensor, rank in limits.items()]
         recorded = "all recorded calls of a case"
         notes += [_note_ranks(programs, tensor, (rank,), recorded) for tensor, rank in limits.items()]
-        checked.append(replace(launch, text="\n".join((*checks, launch.text))))
+        checked.append(replace(launch, nodes=(*map(Line, checks), *launch.nodes)))
     return checked, tuple(dict.fromkeys(notes))
 
 

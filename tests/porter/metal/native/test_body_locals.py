@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from porter.metal.native.body_locals import use_variables
+from porter.metal.native.host_code import Block, Line, declare
+
+ROWS = declare("rows", "input.numel()", "int64_t")
 
 
 def test_a_call_is_made_once() -> None:
-    lines = [
-        "const int64_t rows = input.numel();",
-        "const int64_t width = ensure_nonempty_size(input, dim);",
-        "launch(input.numel() / ensure_nonempty_size(input, dim));",
-        "launch(my_input.numel(), width_of::ensure_nonempty_size(input, dim));",
-    ]
-    assert use_variables(lines) == [*lines[:2], "launch(rows / width);", lines[3]]
+    width = declare("width", "ensure_nonempty_size(input, dim)", "int64_t")
+    launch = Line("launch(input.numel() / ensure_nonempty_size(input, dim));")
+    other = Line("launch(my_input.numel(), width_of::ensure_nonempty_size(input, dim));")
+    assert list(use_variables([ROWS, width, launch, other])) == [ROWS, width, Line("launch(rows / width);"), other]
 
 
 def test_what_is_no_call_alone_stays() -> None:
-    lines = ["const int64_t rows = input.numel() + 1;", "launch(2 * input.numel() + 1);"]
-    assert use_variables(lines) == lines
+    nodes = [declare("rows", "input.numel() + 1", "int64_t"), Line("launch(2 * input.numel() + 1);")]
+    assert list(use_variables(nodes)) == nodes
 
 
 def test_what_a_block_declares_is_not_there_after_it() -> None:
-    lines = ["if (given) {", "const int64_t rows = input.numel();", "}", "launch(input.numel());"]
-    assert use_variables(lines) == lines
+    nodes = [Block("if (given) {", (ROWS,)), Line("launch(input.numel());")]
+    assert list(use_variables(nodes)) == nodes

@@ -6,6 +6,7 @@ from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import Programs
 from porter.metal.native.expanded import write_expanded
+from porter.metal.native.host_code import Line
 from porter.metal.native.host_values import Names
 
 NAMES = Names({"x1": "a", "result0": "out"}, {"x1": "Tensor"})
@@ -37,10 +38,10 @@ def test_what_the_function_does_not_check_is_checked() -> None:
 def test_an_argument_of_the_results_shape_is_expanded_as_it() -> None:
     found = write_expanded(programs((1, 3), (4, 3), (4, 3)), NAMES, "")
     assert found.lines == ("const auto a_expanded = a.expand_as(out);",)
-    begun = found.name_arguments('TORCH_CHECK(x, "Expected a_expanded to have");')
-    assert begun == 'TORCH_CHECK(x, "Expected a to have");'
+    nodes = found.name_arguments([Line('TORCH_CHECK(x, "Expected a_expanded to have");')])
+    assert nodes == [Line('TORCH_CHECK(x, "Expected a to have");')]
 
 
 def test_what_no_graph_expands_stays() -> None:
     found = write_expanded(programs(None, (4, 3), (4, 3)), NAMES, "int64_t c = a.size(-1);")
-    assert found.names == NAMES and not found.lines and found.name_arguments("launch") == "launch"
+    assert found.names == NAMES and not found.lines and found.name_arguments([Line("launch();")]) == [Line("launch();")]

@@ -9,6 +9,7 @@ import pytest
 from porter.core.dtypes import BOOL, FLOAT, HALF, INT, LONG, DType
 from porter.loops.program import Programs, ResultBuffer, SymbolicProgram
 from porter.metal.native.elements import TypeParameter
+from porter.metal.native.host_code import print_nodes
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
@@ -89,7 +90,7 @@ def test_kernels_of_bools_serve_a_bool_result_of_any_tensor() -> None:
     launches = [write_launch(each, [COUNTING], [each.nests[0].rows], CHOSEN, "", False) for each in programs.cases]
     assert "const auto self_cast = self.to(kBool);" in launches[0].text
     assert "to(kBool)" not in launches[1].text
-    text = write_cases(programs, launches, [["turned_of_bool"], ["turned"]], CHOSEN, "")
+    text = "\n".join(print_nodes(write_cases(programs, launches, CHOSEN, "")))
     assert "\nif (self.scalar_type() == kBool || out.scalar_type() == kBool) {\n" in text
 
 

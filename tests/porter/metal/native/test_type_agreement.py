@@ -10,6 +10,7 @@ from porter.core.dtypes import BFLOAT, CHAR, FLOAT, HALF, INT, SHORT, UCHAR, DTy
 from porter.loops.expressions import Buffer
 from porter.loops.program import ArgumentBuffer
 from porter.metal.native.elements import TypeParameter
+from porter.metal.native.host_code import print_nodes
 from porter.metal.native.host_values import Names
 from porter.metal.native.reduced import StridedArgument
 from porter.metal.native.type_agreement import write_agreement, write_conversion_of, write_type_checks
@@ -40,7 +41,8 @@ def check(
     def find_flag(tensor: str) -> str:
         return f"has_{tensor}" if tensor == left_out else ""
 
-    return "\n".join(write_type_checks(program, [kernel], names, body, "{}_".format, find_flag, converted))
+    nodes = write_type_checks(program, [kernel], names, body, "{}_".format, find_flag, converted)
+    return "\n".join(print_nodes(nodes))
 
 
 def test_one_tensor() -> None:

@@ -8,8 +8,8 @@ from expecttest import assert_expected_inline
 
 from porter.aten.condition import Condition
 from porter.loops.program import Programs
+from porter.metal.native.host_code import CaseLaunch, Line, print_nodes
 from porter.metal.native.host_values import Names
-from porter.metal.native.launch import Launch
 from porter.plan.native.choosing import write_cases
 from tests.porter.plan.native import fork
 
@@ -21,8 +21,8 @@ def write(*cases: tuple[str, ...]) -> str:
     """The branches of cases, each with its conditions; those that begin with `!` do not hold."""
     when = [tuple(Condition(text.removeprefix("!"), not text.startswith("!")) for text in case) for case in cases]
     programs = Programs("turned", tuple(replace(CASE, when=each) for each in when))
-    launches = [Launch(f"launch_{i}();\n", frozenset()) for i, _ in enumerate(cases)]
-    return write_cases(programs, launches, [[f"turned_{i}"] for i, _ in enumerate(cases)], NAMES, "")
+    launches = [CaseLaunch((Line(f"launch_{i}();"),)) for i, _ in enumerate(cases)]
+    return "\n".join(print_nodes(write_cases(programs, launches, NAMES, "")))
 
 
 def test_numbers_are_compared_as_a_person_would() -> None:

@@ -1,0 +1,210 @@
+"""Host code as nodes: statements, blocks, branches and encoded kernels, compared as values and printed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from porter.languages.identifiers import contains_identifier
+
+KERNEL = "kernel"  # the variable for the name of a kernel, where only that differs
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement, or a comment; `declares` is the variable that it makes, if any, and `value` what that is set to."""
+
+    text: str
+    declares: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Statements between a head, which ends with a brace, and the end of that."""
+
+    head: str
+    body: tuple[Node, ...]
+    end: str = "}"
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Statements under tests, each where those before do not hold; the last test may be empty."""
+
+    tests: tuple[str, ...]
+    bodies: tuple[tuple[Node, ...], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.tests) != len(self.bodies) or not all(self.tests[:-1]):  # nothing is reached behind an `else`
+            raise ValueError(f"{len(self.bodies)} branches under {self.tests}")
+
+
+@dataclass(frozen=True)
+class Encode:
+    """Encodes a kernel: `types` end its name, `arguments` are bound, and `dispatch` launches it.
+
+    `pso` is the variable for its pipeline state, and `ending` distinguishes a kernel that goes with another.
+    """
+
+    kernel: str
+    types: tuple[str, ...]
+    pso: str
+    inputs: tuple[str, ...]
+    arguments: tuple[str, ...]
+    dispatch: tuple[Line, ...]
+    ending: str = ""
+    is_first: bool = False
+
+    def _write_name(self, ending: str) -> str:
+        if self.kernel != KERNEL:
+            return f'"{self.kernel}{ending}"'
+        return f'{KERNEL} + "{ending}"' if ending else KERNEL
+
+    def write(self) -> Iterator[str]:
+        """Yields the lines."""
+        name = self._write_name(self.ending)
+        types = ' + "_" + '.join(self.types)
+        instance = f"{self._write_name(f'{self.ending}_')} + {types}" if types else name
+        yield f"auto {self.pso} = lib.getPipelineStateForFunc({instance});"
+        if self.is_first:
+            yield "// this function call is a no-op if MPS Profiler is not enabled"
+        yield f"getMPSProfiler().beginProfileKernel({self.pso}, {name}, {{{', '.join(self.inputs)}}});"
+        yield f"[computeEncoder setComputePipelineState:{self.pso}];"
+        yield f"mtl_setArgs(computeEncoder, {', '.join(self.arguments)});"
+        yield from (line.text for line in self.dispatch)
+        yield f"getMPSProfiler().endProfileKernel({self.pso});"
+
+
+Node = Line | Block | Branches | Encode
+
+
+@dataclass(frozen=True)
+class CaseLaunch:
+    """What launches the kernels of a case, and the headers that it needs beside OperationUtils.h."""
+
+    nodes: tuple[Node, ...]
+    headers: frozenset[str] = frozenset()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(print_nodes(self.nodes))
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels that are encoded, without those that go with another."""
+        return tuple(node.kernel for node in walk(self.nodes) if isinstance(node, Encode) and not node.ending)
+
+    def with_variable(self) -> CaseLaunch:
+        """The launch of the kernel that a variable names; of several kernels, as it is."""
+        if len(self.kernels) != 1:
+            return self
+        return replace(self, nodes=tuple(map(_name_by_variable, self.nodes)))
+
+
+def _name_by_variable(node: Node) -> Node:
+    match node:
+        case Block():
+            return replace(node, body=tuple(map(_name_by_variable, node.body)))
+        case Encode():
+            return replace(node, kernel=KERNEL)
+    return node
+
+
+def declare(name: str, value: str, type_: str = "auto") -> Line:
+    """A constant of the host code."""
+    return Line(f"const {type_} {name} = {value};", name, value)
+
+
+def walk(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yields nodes, each before those within it."""
+    for node in nodes:
+        yield node
+        if isinstance(node, Block):
+            yield from walk(node.body)
+        elif isinstance(node, Branches):
+            yield from (inner for body in node.bodies for inner in walk(body))
+
+
+def uses(node: Node, names: Iterable[str]) -> bool:
+    """Whether a node names one of some variables."""
+    text = "\n".join(print_nodes((node,)))
+    return any(contains_identifier(text, name) for name in names)
+
+
+def change_text(node: Node, change: Callable[[str], str]) -> Node:
+    """A node with all its text changed, but for names of kernels."""
+    match node:
+        case Line():
+            return replace(node, text=change(node.text), value=change(node.value))
+        case Block():
+            return replace(node, head=change(node.head), body=tuple(change_text(each, change) for each in node.body))
+        case Branches():
+            bodies = tuple(tuple(change_text(each, change) for each in body) for body in node.bodies)
+            return Branches(tuple(map(change, node.tests)), bodies)
+    dispatch = tuple(replace(each, text=change(each.text)) for each in node.dispatch)
+    types, inputs, arguments = (tuple(map(change, each)) for each in (node.types, node.inputs, node.arguments))
+    return replace(node, types=types, inputs=inputs, arguments=arguments, dispatch=dispatch)
+
+
+def print_nodes(nodes: Iterable[Node]) -> Iterator[str]:
+    """Yields the lines of nodes."""
+    for node in nodes:
+        match node:
+            case Line(text):
+                yield text
+            case Block(head, body, end):
+                yield from (head, *print_nodes(body), end)
+            case Branches(tests, bodies):
+                for at, (test, body) in enumerate(zip(tests, bodies, strict=True)):
+                    yield f"{'} else ' if at else ''}{f'if ({test}) {{' if test else '{'}"
+                    yield from print_nodes(body)
+                yield "}"
+            case Encode():
+                yield from node.write()
+
+
+@dataclass(frozen=True)
+class Hoisted:
+    """The nodes before all branches, those of each, and those behind them."""
+
+    before: tuple[Node, ...]
+    branches: tuple[tuple[Node, ...], ...]
+    behind: tuple[Node, ...]
+
+
+def hoist(branches: Sequence[Sequence[Node]]) -> Hoisted:
+    """Moves the nodes that all branches have out of them, if they need nothing of what stays there.
+
+    Only statements move before the branches, of those that a branch has before its first block, which may return; only
+    blocks move behind them, of those that it has after the block of its launch.
+    """
+    heads = [_take_while(branch, Line) for branch in branches]
+    before = _keep_independent(heads)
+    tails = [_take_while(branch[::-1], Block)[::-1][1:] for branch in branches]
+    inside = [[node for node in branch if node not in before] for branch in branches]
+    declared = _list_declared(inside)
+    shared = (node for node in tails[0] if all(node in tail for tail in tails[1:]))
+    behind = [node for node in shared if not uses(node, declared)]
+    staying = tuple(tuple(node for node in branch if node not in behind) for branch in inside)
+    return Hoisted(tuple(before), staying, tuple(behind))
+
+
+def _take_while(nodes: Sequence[Node], kind: type[Node]) -> list[Node]:
+    end = next((at for at, node in enumerate(nodes) if not isinstance(node, kind)), len(nodes))
+    return list(nodes[:end])
+
+
+def _list_declared(bodies: Iterable[Iterable[Node]]) -> set[str]:
+    return {node.declares for body in bodies for node in body if isinstance(node, Line) and node.declares}
+
+
+def _keep_independent(heads: Sequence[Sequence[Node]]) -> list[Node]:
+    """The nodes that are in all heads and use no variable that another of a head declares."""
+    shared = [node for node in heads[0] if all(node in head for head in heads[1:])]
+    while True:
+        others = _list_declared([node for node in head if node not in shared] for head in heads)
+        kept = [node for node in shared if not uses(node, others)]
+        if kept == shared:
+            return kept
+        shared = kept
