@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from porter.metal.native.body_locals import use_variables
-from porter.metal.native.host_code import Block, Line, declare
+from porter.metal.native.host_code import Block, Line, Node, declare
 
 ROWS = declare("rows", "input.numel()", "int64_t")
 
@@ -21,5 +21,5 @@ def test_what_is_no_call_alone_stays() -> None:
 
 
 def test_what_a_block_declares_is_not_there_after_it() -> None:
-    nodes = [Block("if (given) {", (ROWS,)), Line("launch(input.numel());")]
+    nodes: list[Node] = [Block("if (given) {", (ROWS,)), Line("launch(input.numel());")]
     assert list(use_variables(nodes)) == nodes
