@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.layout import (
@@ -31,8 +30,8 @@ from shared.arguments import parser
 
 FOLDERS = ("aten", "c10", "test", "torch/testing", "torchgen")
 LIBRARY = f"{MPS}/MetalShaderLibrary.mm"
-# What the embedded fork leaves out for its size: kernels that get a struct.
-WITH_PARAMS = Path(__file__).parent / "dialect" / "with_params.patch"
+# Traces of an older tree know no stream.
+_TRACED_STREAM = re.compile(r"(ProfileKernel\([^;]*), stream\);")
 # The old tree's own kernels in the files that are replaced, in the dialect: what was native stays native.
 NATIVES = Path(__file__).parent / "dialect" / "natives.patch"
 # Has an older form of what one of the kernel files defines.
@@ -83,14 +82,11 @@ def _require(old: Path, headers: Path) -> None:
 
 
 def read_library() -> dict[str, str]:
-    """The embedded fork's `MetalShaderLibrary`, header and code by path, with launchers for structs."""
-    with TemporaryDirectory() as folder:
-        for path in (KERNEL_LIBRARY, LIBRARY):
-            target = Path(folder, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(EMBEDDED_FORK / path, target)
-        subprocess.run(["git", "apply", str(WITH_PARAMS)], cwd=folder, check=True)
-        return {path: Path(folder, path).read_text() for path in (KERNEL_LIBRARY, LIBRARY)}
+    """The embedded fork's `MetalShaderLibrary`, header and code by path."""
+    texts = {path: (EMBEDDED_FORK / path).read_text() for path in (KERNEL_LIBRARY, LIBRARY)}
+    code, traces = _TRACED_STREAM.subn(r"\1);", texts[LIBRARY])
+    assert traces
+    return {**texts, LIBRARY: code}
 
 
 def with_dialect(header: str, ours: str) -> str:

@@ -32,7 +32,8 @@ _VERSIONS = (
     ("PORTER_GUARD_POOL", "MPSGuardImpl.h", "getStreamFromPool"),
     ("PORTER_DATA_STREAMS", "MPSGuardImpl.h", "recordDataPtrOnStream"),
     ("PORTER_HOOKS", "MPSHooks.h", "getMaxBufferLength"),
-    ("PORTER_PROFILER_STREAMS", "MPSProfiler.h", "beginProfileGPUInterval(const void* handle, MPSStream* stream)"),
+    ("PORTER_PROFILER_STREAMS", "MPSProfiler.h", "MPSStream* stream,"),
+    ("PORTER_PROFILER_TRACES", "MPSProfiler.h", "struct CopyInfo"),
 )
 # The same for ATen/native/mps.
 _NATIVE_VERSIONS = (

@@ -18,7 +18,7 @@ from porter.cli.output import DONE, Output
 )
 @click.argument("op", metavar="OP", shell_complete=complete_operator)
 @click.option("--no-record", is_flag=True, help="Only read the source; run nothing.")
-@click.option("--macos", default="", metavar="VERSION", help="Run the old code as on this macOS version, such as 14.4.")
+@click.option("--macos", default="", metavar="VERSION", help="Run the old code as on this macOS version, such as 15.0.")
 @click.option("--cost", is_flag=True, help="Count the bytes that the fused kernels read and write.")
 def explain(output: Output, op: str, no_record: bool, macos: str, cost: bool) -> int:
     """Show each stage of the port of one operator, and its source."""

@@ -5,10 +5,27 @@
 namespace at::mps {
 namespace Profiler {
 
+#ifdef PORTER_PROFILER_TRACES
 MPSProfiler::MPSProfiler() : m_os_log_events(nullptr), m_os_log_intervals(nullptr) {}
+#else
+MPSProfiler::MPSProfiler() = default;
+#endif
 
 MPSProfiler::~MPSProfiler() = default;
 
+#ifdef PORTER_PROFILER_STREAMS
+uint64_t MPSProfiler::beginProfileKernel(const void*, const std::string&, bool, MPSStream*) {
+  return 0;
+}
+
+uint64_t MPSProfiler::beginProfileKernel(const void*, const std::string&, const TensorList&, MPSStream*) {
+  return 0;
+}
+
+void MPSProfiler::endProfileKernel(const void*, MPSStream*, SyncType) {}
+#endif
+
+#ifdef PORTER_PROFILER_TRACES
 namespace {
 
 // The times that were measured, in milliseconds: none where they are 0.
@@ -82,14 +99,6 @@ uint64_t MPSProfiler::beginProfileCPUFallback(const std::string&, const TensorLi
 }
 
 #ifdef PORTER_PROFILER_STREAMS
-uint64_t MPSProfiler::beginProfileKernel(const void*, const std::string&, bool, MPSStream*) {
-  return 0;
-}
-
-uint64_t MPSProfiler::beginProfileKernel(const void*, const std::string&, const TensorList&, MPSStream*) {
-  return 0;
-}
-
 uint64_t MPSProfiler::beginProfileCopy(
     const void*, const void*, const OptionalTensorRef, const OptionalTensorRef, size_t, MPSStream*, bool, bool) {
   return 0;
@@ -97,7 +106,6 @@ uint64_t MPSProfiler::beginProfileCopy(
 
 void MPSProfiler::beginProfileGPUInterval(const void*, MPSStream*) {}
 void MPSProfiler::endProfileCopy(uint64_t, SyncType, MPSStream*) {}
-void MPSProfiler::endProfileKernel(const void*, MPSStream*, SyncType) {}
 #endif
 
 void MPSProfiler::StartTrace(const std::string& modes, bool wait) {
@@ -123,6 +131,7 @@ bool MPSProfiler::isCapturing() const {
 
 void MPSProfiler::startCapture(const std::string&, MPSStream*) {}
 void MPSProfiler::stopCapture(MPSStream*) {}
+#endif
 
 }  // namespace Profiler
 

@@ -88,7 +88,7 @@ def test_every_idiom_occurs() -> None:
         r"CREATE_MPS_STRUCTURED_BOOLEAN_OP_FUNC\(\w+, \w+, Scalar\)",
         r"dataType\] == MPSDataTypeInt64",
         r'op_name == "\w+"',
-        r"is_macos_13_or_newer\(",
+        r"is_macos_at_least\(",
         r"eps\.has_value\(\)",
         r"\^BinaryOpFn\(",
         r"alphaTensor = ",
@@ -140,5 +140,5 @@ def test_files_have_the_format_of_the_fork(path: Path) -> None:
 
 def test_the_fork_is_small_and_holds_only_source_files() -> None:
     files = [p for p in FORK.rglob("*") if p.is_file() and "__pycache__" not in p.parts and ".porter" not in p.parts]
-    assert sum(len(p.read_text().splitlines()) for p in files) < 4000
+    assert sum(len(p.read_text().splitlines()) for p in files) < 4800
     assert not [p for p in files if p.suffix not in {".h", ".cpp", ".mm", ".metal", ".py", ".yaml", ".txt", ""}]

@@ -8,47 +8,28 @@ from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import INDEXING, KERNEL_LIBRARY, KERNELS, MPS, OPERATIONS
+from porter.core.layout import KERNELS, OPERATIONS
 from porter.plan.planner import plan_operator
 from porter.verdict.prove import target_of
 from porter.verdict.verify import verify
+from tests.porter.plan.older import remove_castout, remove_result_type
 
 HOST = f"{OPERATIONS}/BinaryKernel.mm"
-PARAMETER = "const std::optional<{}ScalarType> natural_output_dtype"
-
-
-def remove(root: Path, path: str, *texts: str, instead: str = "") -> None:
-    text = (root / path).read_text()
-    for each in texts:
-        assert each in text
-        text = text.replace(each, instead)
-    (root / path).write_text(text)
 
 
 @pytest.fixture
-def older(tmp_path: Path) -> Path:
-    """A fork whose binary launcher is not given the type of results, with no kernels that cast them."""
+def fork(tmp_path: Path) -> Path:
+    """A fork whose binary launcher is not given the type of results, with a kernel that casts them."""
     shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
-    library = f"{MPS}/MetalShaderLibrary.mm"
-    remove(tmp_path, KERNEL_LIBRARY, f"      {PARAMETER.format('c10::')} = std::nullopt,\n")
-    remove(tmp_path, library, f"                                            {PARAMETER.format('')},\n")
-    remove(
-        tmp_path,
-        library,
-        "scalar_arg_type, natural, ",
-        "scalar_arg_type, natural_output_dtype, ",
-        instead="scalar_arg_type, ",
-    )
-    remove(tmp_path, library, "natural_output_dtype.value_or(common)", instead="common")
+    remove_result_type(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def fork(older: Path) -> Path:
-    """The same with a kernel that casts results."""
-    indexing = older / INDEXING
-    indexing.write_text(indexing.read_text() + Path(__file__).with_name("castout.h").read_text())
-    return older
+def older(fork: Path) -> Path:
+    """The same without that kernel."""
+    remove_castout(fork)
+    return fork
 
 
 def test_a_fork_without_kernels_that_cast_results_is_refused_with_the_parameter_to_add(older: Path) -> None:

@@ -21,6 +21,7 @@ from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.planner import plan_operator
 from porter.verdict.prove import target_of
 from porter.verdict.verify import verify
+from tests.porter.plan.older import remove_launchers
 from tests.porter.plan.test_several_scalars import add_operator
 
 LIBRARY = f"{MPS}/MetalShaderLibrary.mm"
@@ -30,6 +31,7 @@ LIBRARY = f"{MPS}/MetalShaderLibrary.mm"
 def fork(tmp_path: Path) -> Checkout:
     """A fork without launchers for structs, and an operator that needs one."""
     shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
+    remove_launchers(tmp_path)
     return add_operator(tmp_path)
 
 
@@ -138,6 +140,7 @@ def test_the_function_is_right_on_the_device(fork: Checkout) -> None:
 def without_alpha(tmp_path: Path) -> Checkout:
     """A fork whose `exec_binary_kernel` takes no alpha, and that has no launchers for structs."""
     shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
+    remove_launchers(tmp_path)
     header = tmp_path / KERNEL_LIBRARY
     before, binary, after = header.read_text().partition("void exec_binary_kernel(")
     assert " alpha = " in after

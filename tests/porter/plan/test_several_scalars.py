@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -92,13 +91,9 @@ TORCH_IMPL_FUNC(softplus_out_mps)(const Tensor& self, const Scalar& beta, const 
 """
 
 
-WITH_PARAMS = Path(__file__).parents[3] / "tools" / "dialect" / "with_params.patch"
-
-
 @pytest.fixture
 def fork(tmp_path: Path) -> Checkout:
     shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
-    subprocess.run(["git", "apply", str(WITH_PARAMS)], cwd=tmp_path, check=True)
     return add_operator(tmp_path)
 
 

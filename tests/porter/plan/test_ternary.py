@@ -7,23 +7,12 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.layout import INDEXING, KERNEL_LIBRARY, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import plan_operator
 from porter.verdict.prove import target_of
 from porter.verdict.verify import verify
+from tests.porter.plan.older import remove_launchers, remove_ternary_kernels
 
-DECLARED = """  void exec_ternary_kernel(
-      TensorIteratorBase& iter,
-      const std::string& name,
-      const std::optional<c10::Scalar> alpha = std::nullopt,
-      const std::optional<c10::ScalarType> scalar_arg_type = std::nullopt);
-
-"""
-MACRO = """
-#define REGISTER_TERNARY_OP(NAME, DTYPEI, DTYPEO)                            \\
-  template [[host_name(#NAME "_dense_" #DTYPEO "_" #DTYPEI)]] kernel void :: \\
-      c10::metal::ternary_dense<DTYPEI, NAME##_functor>(uint index);
-"""
 META = """TORCH_META_FUNC(lerp_Tensor)(const Tensor& self, const Tensor& end, const Tensor& weight) {
   build_ternary_op(maybe_get_output(), self, end, weight);
 }
@@ -104,28 +93,31 @@ def add_operator(root: Path) -> None:
     replaced(root, f"{OPERATIONS}/BinaryOps.mm", "TORCH_IMPL_FUNC(lerp_Scalar_mps)", OLD)
     (root / KERNELS / "Pointwise.metal").write_text(METAL)
     (root / OPERATIONS / "Pointwise.mm").write_text(HOST)
-    indexing = root / INDEXING
-    indexing.write_text(indexing.read_text() + MACRO)
+
+
+def remove_files(root: Path) -> None:
+    """Leaves no file for kernels of three elements."""
+    for path in (f"{KERNELS}/Pointwise.metal", f"{OPERATIONS}/Pointwise.mm"):
+        (root / path).unlink()
 
 
 def test_a_ternary_operator_is_ported_to_the_ternary_files(root: Path) -> None:
-    replaced(
-        root, KERNEL_LIBRARY, " protected:\n  virtual MTLLibrary_t", f"{DECLARED} protected:\n  virtual MTLLibrary_t"
-    )
     plan = plan_operator(Checkout(root, "test"), "lerp")
     assert plan.complete
     assert [entry.name for entry in plan.entries] == ["lerp.Scalar_out", "lerp.Tensor_out"]
     after = plan.changes.apply()
     metal, host = after[f"{KERNELS}/Pointwise.metal"], after[f"{OPERATIONS}/Pointwise.mm"]
-    assert [f"REGISTER_TERNARY_OP(lerp_tensor_weight, {t}, {t});" in metal for t in ("float", "half", "bfloat")] == [
-        True
-    ] * 3
+    assert [
+        f"REGISTER_OPMATH_TERNARY_OP(lerp_tensor_weight, {t}, {t});" in metal for t in ("float", "half", "bfloat")
+    ] == [True] * 3
     assert "operator()(const T a, const T b, const T c)" in " ".join(metal[metal.index("lerp_tensor") :].split())
     assert 'lib.exec_ternary_kernel(iter, "lerp_tensor_weight");' in host
     assert "REGISTER_DISPATCH(lerp_kernel_tensor_weight, &lerp_tensor_weight_mps_kernel)" in host
 
 
 def test_a_fork_without_ternary_kernels_keeps_the_row(root: Path) -> None:
+    remove_launchers(root)
+    remove_ternary_kernels(root)
     plan = plan_operator(Checkout(root, "test"), "lerp")
     assert [entry.name for entry in plan.entries] == ["lerp.Scalar_out"]
     assert [left.code for left in plan.unported] == ["PTR091"]
@@ -134,11 +126,8 @@ def test_a_fork_without_ternary_kernels_keeps_the_row(root: Path) -> None:
 @pytest.fixture
 def newer(root: Path) -> Path:
     """The fork with every ternary kernel in its header, but no file for them and no function that launches them."""
-    for path in (f"{KERNELS}/Pointwise.metal", f"{OPERATIONS}/Pointwise.mm"):
-        (root / path).unlink()
-    indexing = root / INDEXING
-    kernels = Path(__file__).with_name("ternary.h").read_text()
-    indexing.write_text(indexing.read_text().removesuffix(MACRO) + kernels)
+    remove_files(root)
+    remove_launchers(root)
     return root
 
 
@@ -164,9 +153,9 @@ struct lerp_tensor_weight_functor {
   }
 };
 
-REGISTER_TERNARY_OP(lerp_tensor_weight, float, float);
-REGISTER_TERNARY_OP(lerp_tensor_weight, half, half);
-REGISTER_TERNARY_OP(lerp_tensor_weight, bfloat, bfloat);
+REGISTER_OPMATH_TERNARY_OP(lerp_tensor_weight, float, float);
+REGISTER_OPMATH_TERNARY_OP(lerp_tensor_weight, half, half);
+REGISTER_OPMATH_TERNARY_OP(lerp_tensor_weight, bfloat, bfloat);
 """,
     )
     host = after[f"{OPERATIONS}/TernaryKernel.mm"]

@@ -99,8 +99,8 @@ no program of hypot
 
 
 def test_an_older_macos_takes_its_own_branch() -> None:
-    """rsqrt sends another message before macOS 15."""
-    older, newest = (get_recordings(FORK, "rsqrt", macos) or () for macos in ("14.4", ""))
+    """rsqrt sends another message before macOS 15.2."""
+    older, newest = (get_recordings(FORK, "rsqrt", macos) or () for macos in ("15.0", ""))
     sent = [next(graph_lines(each[0].graph)).split(": ")[1] for each in (older, newest)]
     assert sent == ["reverseSquareRoot(self)", "reciprocalSquareRoot(self)"]
 

@@ -129,7 +129,7 @@ def test_host_code_that_does_not_compile(atan2: Port) -> None:
     wrong = atan2.edited(LIBRARY, "const auto* start =", "const auto* begin =")
     verdict = wrong.verdict("test_output_match and float32")
     assert "PTR166" in reasons(verdict)
-    assert f"{LIBRARY}:68" in reasons(verdict)
+    assert f"{LIBRARY}:72" in reasons(verdict)
 
 
 def test_a_kernel_that_never_ends(trace: Port, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,12 @@
 //
 // dense       operands that fill one run of memory, in the registered types
 // strided     operands of any strides
-// *_cast      (binary) inputs of any types, read as the registered one
-// *_castout   (unary) an output of any type, written from the registered one
+// *_cast      inputs of any types, read as the registered one (ternary: an
+//             output of any type too, so that no name has it)
+// *_castout   an output of any type, written from the registered one
+//
+// dense_ilp, dense_scalar, dense_broadcast and inner_contiguous, which only
+// make large tensors faster, are launched where a header has them.
 //
 // Strides and offsets are in bytes.
 #pragma once
@@ -20,7 +24,8 @@ namespace c10 {
 namespace metal {
 
 // The position of an element: the first dimension comes from the grid's x,
-// the others from its y (2D) or, together with the first, from one index (1D).
+// the others from its y (2D), y and z (3D) or, together with the first, from
+// one index (1D).
 template <typename T>
 inline void pos_from_thread_index(
     T index,
@@ -44,6 +49,19 @@ inline void pos_from_thread_index(
   for (uint i = 1; i < ndim; ++i) {
     pos[i] = rest % T(sizes[i]);
     rest /= T(sizes[i]);
+  }
+}
+
+template <typename T>
+inline void pos_from_thread_index(
+    uint3 index,
+    thread T pos[max_ndim],
+    constant long* sizes,
+    uint ndim) {
+  T rest = static_cast<T>(index.z);
+  for (uint i = 0; i < ndim; ++i) {
+    pos[i] = i == 0 ? T(index.x) : i == 1 ? T(index.y) : rest % T(sizes[i]);
+    rest = i < 2 ? rest : rest / T(sizes[i]);
   }
 }
 
@@ -80,6 +98,11 @@ inline T val_at_offs(constant void* base, long offset, ScalarType type) {
     C10_METAL_ALL_TYPES_FUNCTOR(CASE_OF_TYPE)
 #undef CASE_OF_TYPE
   }
+}
+
+template <typename T>
+inline T cast_val(constant void* base, long offset, uint type) {
+  return val_at_offs<T>(base, offset, static_cast<ScalarType>(type));
 }
 
 // Writes an element of a type known only when the kernel runs.
@@ -290,6 +313,32 @@ kernel void binary_strided_cast(
       static_cast<result_of<F, T, T>>(f(a, b));
 }
 
+// The same, and writes the output in the last type of `ndim_types`.
+template <typename T, typename F, typename OM>
+kernel void binary_strided_castout(
+    device void* output [[buffer(0)]],
+    constant void* input [[buffer(1)]],
+    constant void* other [[buffer(2)]],
+    constant long* sizes [[buffer(3)]],
+    constant long* output_strides [[buffer(4)]],
+    constant long* input_strides [[buffer(5)]],
+    constant long* other_strides [[buffer(6)]],
+    constant uint4& ndim_types [[buffer(7)]],
+    uint index [[thread_position_in_grid]]) {
+  F f;
+  int pos[max_ndim];
+  pos_from_thread_index(int(index), pos, sizes, ndim_types.x);
+  const auto a = cast_val<OM>(
+      input, offset_from_coord(pos, input_strides, ndim_types.x), ndim_types.y);
+  const auto b = cast_val<OM>(
+      other, offset_from_coord(pos, other_strides, ndim_types.x), ndim_types.z);
+  store_at_offs<result_of<F, T, T>>(
+      output,
+      offset_from_coord(pos, output_strides, ndim_types.x),
+      static_cast<ScalarType>(ndim_types.w),
+      f(a, b));
+}
+
 template <typename T, typename A, typename F>
 kernel void binary_alpha_dense(
     device result_of<F, T, T, A>* output [[buffer(0)]],
@@ -327,6 +376,197 @@ kernel void binary_alpha_strided_cast(
   ref_at_offs<result_of<F, T, T, A>>(
       output, offset_from_coord(pos, output_strides, ndim_types.x)) =
       f(a, b, alpha);
+}
+
+// Three operands: the grid has their first two dimensions, and the others in
+// its z. `types` and `sizes` have those of the inputs, then the output's.
+template <typename T, typename F, typename OM>
+kernel void ternary_dense(
+    device result_of<F, T, T, T>* output [[buffer(0)]],
+    constant T* first [[buffer(1)]],
+    constant T* second [[buffer(2)]],
+    constant T* third [[buffer(3)]],
+    uint index [[thread_position_in_grid]]) {
+  F f;
+  output[index] = static_cast<result_of<F, T, T, T>>(
+      f(static_cast<OM>(first[index]),
+        static_cast<OM>(second[index]),
+        static_cast<OM>(third[index])));
+}
+
+template <typename T, typename F, typename OM>
+kernel void ternary_dense_cast(
+    device void* output [[buffer(0)]],
+    constant void* first [[buffer(1)]],
+    constant void* second [[buffer(2)]],
+    constant void* third [[buffer(3)]],
+    constant uint4& sizes [[buffer(4)]],
+    constant uint4& types [[buffer(5)]],
+    uint index [[thread_position_in_grid]]) {
+  F f;
+  const auto a = cast_val<OM>(first, long(index) * sizes.x, types.x);
+  const auto b = cast_val<OM>(second, long(index) * sizes.y, types.y);
+  const auto c = cast_val<OM>(third, long(index) * sizes.z, types.z);
+  store_at_offs<result_of<F, T, T, T>>(
+      output,
+      long(index) * sizes.w,
+      static_cast<ScalarType>(types.w),
+      static_cast<result_of<F, T, T, T>>(f(a, b, c)));
+}
+
+template <typename T, typename F, typename OM>
+kernel void ternary_strided(
+    device void* output [[buffer(0)]],
+    constant void* first [[buffer(1)]],
+    constant void* second [[buffer(2)]],
+    constant void* third [[buffer(3)]],
+    constant long* sizes [[buffer(4)]],
+    constant long* output_strides [[buffer(5)]],
+    constant long* first_strides [[buffer(6)]],
+    constant long* second_strides [[buffer(7)]],
+    constant long* third_strides [[buffer(8)]],
+    constant uint& ndim [[buffer(9)]],
+    uint3 index [[thread_position_in_grid]]) {
+  F f;
+  int pos[max_ndim];
+  pos_from_thread_index(index, pos, sizes, ndim);
+  const auto a =
+      val_at_offs<T>(first, offset_from_coord(pos, first_strides, ndim));
+  const auto b =
+      val_at_offs<T>(second, offset_from_coord(pos, second_strides, ndim));
+  const auto c =
+      val_at_offs<T>(third, offset_from_coord(pos, third_strides, ndim));
+  ref_at_offs<result_of<F, T, T, T>>(
+      output, offset_from_coord(pos, output_strides, ndim)) =
+      static_cast<result_of<F, T, T, T>>(
+          f(static_cast<OM>(a), static_cast<OM>(b), static_cast<OM>(c)));
+}
+
+template <typename T, typename F, typename OM>
+kernel void ternary_strided_cast(
+    device void* output [[buffer(0)]],
+    constant void* first [[buffer(1)]],
+    constant void* second [[buffer(2)]],
+    constant void* third [[buffer(3)]],
+    constant long* sizes [[buffer(4)]],
+    constant long* output_strides [[buffer(5)]],
+    constant long* first_strides [[buffer(6)]],
+    constant long* second_strides [[buffer(7)]],
+    constant long* third_strides [[buffer(8)]],
+    constant uint& ndim [[buffer(9)]],
+    constant uint4& types [[buffer(10)]],
+    uint3 index [[thread_position_in_grid]]) {
+  F f;
+  int pos[max_ndim];
+  pos_from_thread_index(index, pos, sizes, ndim);
+  const auto a =
+      cast_val<OM>(first, offset_from_coord(pos, first_strides, ndim), types.x);
+  const auto b = cast_val<OM>(
+      second, offset_from_coord(pos, second_strides, ndim), types.y);
+  const auto c =
+      cast_val<OM>(third, offset_from_coord(pos, third_strides, ndim), types.z);
+  store_at_offs<result_of<F, T, T, T>>(
+      output,
+      offset_from_coord(pos, output_strides, ndim),
+      static_cast<ScalarType>(types.w),
+      static_cast<result_of<F, T, T, T>>(f(a, b, c)));
+}
+
+template <typename T, typename A, typename F, typename OM>
+kernel void ternary_alpha_dense(
+    device result_of<F, T, T, T, A>* output [[buffer(0)]],
+    constant T* first [[buffer(1)]],
+    constant T* second [[buffer(2)]],
+    constant T* third [[buffer(3)]],
+    constant A& alpha [[buffer(4)]],
+    uint index [[thread_position_in_grid]]) {
+  F f;
+  output[index] = static_cast<result_of<F, T, T, T, A>>(
+      f(static_cast<OM>(first[index]),
+        static_cast<OM>(second[index]),
+        static_cast<OM>(third[index]),
+        alpha));
+}
+
+template <typename T, typename A, typename F, typename OM>
+kernel void ternary_alpha_dense_cast(
+    device void* output [[buffer(0)]],
+    constant void* first [[buffer(1)]],
+    constant void* second [[buffer(2)]],
+    constant void* third [[buffer(3)]],
+    constant A& alpha [[buffer(4)]],
+    constant uint4& sizes [[buffer(5)]],
+    constant uint4& types [[buffer(6)]],
+    uint index [[thread_position_in_grid]]) {
+  F f;
+  const auto a = cast_val<OM>(first, long(index) * sizes.x, types.x);
+  const auto b = cast_val<OM>(second, long(index) * sizes.y, types.y);
+  const auto c = cast_val<OM>(third, long(index) * sizes.z, types.z);
+  store_at_offs<result_of<F, T, T, T, A>>(
+      output,
+      long(index) * sizes.w,
+      static_cast<ScalarType>(types.w),
+      static_cast<result_of<F, T, T, T, A>>(f(a, b, c, alpha)));
+}
+
+template <typename T, typename A, typename F, typename OM>
+kernel void ternary_alpha_strided(
+    device void* output [[buffer(0)]],
+    constant void* first [[buffer(1)]],
+    constant void* second [[buffer(2)]],
+    constant void* third [[buffer(3)]],
+    constant A& alpha [[buffer(4)]],
+    constant long* sizes [[buffer(5)]],
+    constant long* output_strides [[buffer(6)]],
+    constant long* first_strides [[buffer(7)]],
+    constant long* second_strides [[buffer(8)]],
+    constant long* third_strides [[buffer(9)]],
+    constant uint& ndim [[buffer(10)]],
+    uint3 index [[thread_position_in_grid]]) {
+  F f;
+  int pos[max_ndim];
+  pos_from_thread_index(index, pos, sizes, ndim);
+  const auto a =
+      val_at_offs<T>(first, offset_from_coord(pos, first_strides, ndim));
+  const auto b =
+      val_at_offs<T>(second, offset_from_coord(pos, second_strides, ndim));
+  const auto c =
+      val_at_offs<T>(third, offset_from_coord(pos, third_strides, ndim));
+  ref_at_offs<result_of<F, T, T, T, A>>(
+      output, offset_from_coord(pos, output_strides, ndim)) =
+      static_cast<result_of<F, T, T, T, A>>(
+          f(static_cast<OM>(a), static_cast<OM>(b), static_cast<OM>(c), alpha));
+}
+
+template <typename T, typename A, typename F, typename OM>
+kernel void ternary_alpha_strided_cast(
+    device void* output [[buffer(0)]],
+    constant void* first [[buffer(1)]],
+    constant void* second [[buffer(2)]],
+    constant void* third [[buffer(3)]],
+    constant A& alpha [[buffer(4)]],
+    constant long* sizes [[buffer(5)]],
+    constant long* output_strides [[buffer(6)]],
+    constant long* first_strides [[buffer(7)]],
+    constant long* second_strides [[buffer(8)]],
+    constant long* third_strides [[buffer(9)]],
+    constant uint& ndim [[buffer(10)]],
+    constant uint4& types [[buffer(11)]],
+    uint3 index [[thread_position_in_grid]]) {
+  F f;
+  int pos[max_ndim];
+  pos_from_thread_index(index, pos, sizes, ndim);
+  const auto a =
+      cast_val<OM>(first, offset_from_coord(pos, first_strides, ndim), types.x);
+  const auto b = cast_val<OM>(
+      second, offset_from_coord(pos, second_strides, ndim), types.y);
+  const auto c =
+      cast_val<OM>(third, offset_from_coord(pos, third_strides, ndim), types.z);
+  store_at_offs<result_of<F, T, T, T, A>>(
+      output,
+      offset_from_coord(pos, output_strides, ndim),
+      static_cast<ScalarType>(types.w),
+      static_cast<result_of<F, T, T, T, A>>(f(a, b, c, alpha)));
 }
 
 #define C10_METAL_CHECK_RESULT(NAME, DTYPEO, ...)                \
@@ -472,6 +712,139 @@ kernel void binary_alpha_strided_cast(
           constant long* other_strides,                                        \
           constant uint4& ndim_types,                                          \
           uint index)
+
+// For outputs of another type than the functor's, beside the line that
+// registers it.
+#define REGISTER_BINARY_CASTOUT_OP(NAME, DTYPEI, DTYPEO)                \
+  template [[host_name(#NAME "_strided_castout_" #DTYPEO "_" #DTYPEI)]] \
+  kernel void ::c10::metal::                                            \
+      binary_strided_castout<DTYPEI, NAME##_functor, DTYPEI>(           \
+          device void* output,                                          \
+          constant void* input,                                         \
+          constant void* other,                                         \
+          constant long* sizes,                                         \
+          constant long* output_strides,                                \
+          constant long* input_strides,                                 \
+          constant long* other_strides,                                 \
+          constant uint4& ndim_types,                                   \
+          uint index)
+
+#define REGISTER_TERNARY_OP_(NAME, DTYPEI, DTYPEO, OMT)                        \
+  C10_METAL_CHECK_RESULT(NAME, DTYPEO, DTYPEI, DTYPEI, DTYPEI);                \
+  template [[host_name(#NAME "_dense_" #DTYPEO "_" #DTYPEI)]] kernel void ::   \
+      c10::metal::ternary_dense<DTYPEI, NAME##_functor, OMT>(                  \
+          device::c10::metal::                                                 \
+                  result_of<NAME##_functor, DTYPEI, DTYPEI, DTYPEI> *          \
+              output,                                                          \
+          constant DTYPEI * first,                                             \
+          constant DTYPEI * second,                                            \
+          constant DTYPEI * third,                                             \
+          uint index);                                                         \
+  template [[host_name(#NAME "_dense_cast_" #DTYPEI)]] kernel void ::c10::     \
+      metal::ternary_dense_cast<DTYPEI, NAME##_functor, OMT>(                  \
+          device void* output,                                                 \
+          constant void* first,                                                \
+          constant void* second,                                               \
+          constant void* third,                                                \
+          constant uint4& sizes,                                               \
+          constant uint4& types,                                               \
+          uint index);                                                         \
+  template [[host_name(#NAME "_strided_" #DTYPEO "_" #DTYPEI)]] kernel void :: \
+      c10::metal::ternary_strided<DTYPEI, NAME##_functor, OMT>(                \
+          device void* output,                                                 \
+          constant void* first,                                                \
+          constant void* second,                                               \
+          constant void* third,                                                \
+          constant long* sizes,                                                \
+          constant long* output_strides,                                       \
+          constant long* first_strides,                                        \
+          constant long* second_strides,                                       \
+          constant long* third_strides,                                        \
+          constant uint& ndim,                                                 \
+          uint3 index);                                                        \
+  template [[host_name(#NAME "_strided_cast_" #DTYPEI)]] kernel void ::c10::   \
+      metal::ternary_strided_cast<DTYPEI, NAME##_functor, OMT>(                \
+          device void* output,                                                 \
+          constant void* first,                                                \
+          constant void* second,                                               \
+          constant void* third,                                                \
+          constant long* sizes,                                                \
+          constant long* output_strides,                                       \
+          constant long* first_strides,                                        \
+          constant long* second_strides,                                       \
+          constant long* third_strides,                                        \
+          constant uint& ndim,                                                 \
+          constant uint4& types,                                               \
+          uint3 index)
+
+#define REGISTER_TERNARY_OP(NAME, DTYPEI, DTYPEO) \
+  REGISTER_TERNARY_OP_(NAME, DTYPEI, DTYPEO, DTYPEI)
+
+#define REGISTER_OPMATH_TERNARY_OP(NAME, DTYPEI, DTYPEO) \
+  REGISTER_TERNARY_OP_(NAME, DTYPEI, DTYPEO, ::c10::metal::opmath_t<DTYPEI>)
+
+#define REGISTER_TERNARY_ALPHA_OP_(NAME, DTYPEI, DTYPEA, DTYPEO, OMT)          \
+  C10_METAL_CHECK_RESULT(NAME, DTYPEO, DTYPEI, DTYPEI, DTYPEI, DTYPEA);        \
+  template [[host_name(                                                        \
+      #NAME "_dense_" #DTYPEO "_" #DTYPEI "_" #DTYPEA)]] kernel void ::c10::   \
+      metal::ternary_alpha_dense<DTYPEI, DTYPEA, NAME##_functor, OMT>(         \
+          device::c10::metal::                                                 \
+                  result_of<NAME##_functor, DTYPEI, DTYPEI, DTYPEI, DTYPEA> *  \
+              output,                                                          \
+          constant DTYPEI * first,                                             \
+          constant DTYPEI * second,                                            \
+          constant DTYPEI * third,                                             \
+          constant DTYPEA & alpha,                                             \
+          uint index);                                                         \
+  template [[host_name(                                                        \
+      #NAME "_dense_cast_" #DTYPEI "_" #DTYPEA)]] kernel void ::c10::metal::   \
+      ternary_alpha_dense_cast<DTYPEI, DTYPEA, NAME##_functor, OMT>(           \
+          device void* output,                                                 \
+          constant void* first,                                                \
+          constant void* second,                                               \
+          constant void* third,                                                \
+          constant DTYPEA& alpha,                                              \
+          constant uint4& sizes,                                               \
+          constant uint4& types,                                               \
+          uint index);                                                         \
+  template [[host_name(                                                        \
+      #NAME "_strided_" #DTYPEO "_" #DTYPEI "_" #DTYPEA)]] kernel void ::c10:: \
+      metal::ternary_alpha_strided<DTYPEI, DTYPEA, NAME##_functor, OMT>(       \
+          device void* output,                                                 \
+          constant void* first,                                                \
+          constant void* second,                                               \
+          constant void* third,                                                \
+          constant DTYPEA& alpha,                                              \
+          constant long* sizes,                                                \
+          constant long* output_strides,                                       \
+          constant long* first_strides,                                        \
+          constant long* second_strides,                                       \
+          constant long* third_strides,                                        \
+          constant uint& ndim,                                                 \
+          uint3 index);                                                        \
+  template [[host_name(                                                        \
+      #NAME "_strided_cast_" #DTYPEI "_" #DTYPEA)]] kernel void ::c10::metal:: \
+      ternary_alpha_strided_cast<DTYPEI, DTYPEA, NAME##_functor, OMT>(         \
+          device void* output,                                                 \
+          constant void* first,                                                \
+          constant void* second,                                               \
+          constant void* third,                                                \
+          constant DTYPEA& alpha,                                              \
+          constant long* sizes,                                                \
+          constant long* output_strides,                                       \
+          constant long* first_strides,                                        \
+          constant long* second_strides,                                       \
+          constant long* third_strides,                                        \
+          constant uint& ndim,                                                 \
+          constant uint4& types,                                               \
+          uint3 index)
+
+#define REGISTER_TERNARY_ALPHA_OP(NAME, DTYPEI, DTYPEA, DTYPEO) \
+  REGISTER_TERNARY_ALPHA_OP_(NAME, DTYPEI, DTYPEA, DTYPEO, DTYPEI)
+
+#define REGISTER_OPMATH_TERNARY_ALPHA_OP(NAME, DTYPEI, DTYPEA, DTYPEO) \
+  REGISTER_TERNARY_ALPHA_OP_(                                          \
+      NAME, DTYPEI, DTYPEA, DTYPEO, ::c10::metal::opmath_t<DTYPEI>)
 
 } // namespace metal
 } // namespace c10

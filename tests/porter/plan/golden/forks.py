@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.layout import CPU_KERNELS, CUDA_KERNELS, INDEXING, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import CPU_KERNELS, CUDA_KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from tests.porter.plan import lacking, test_several_scalars, test_ternary
+from tests.porter.plan.older import remove_launchers
 
 _STRUCTURED = "  structured: True\n  structured_inherits: TensorIteratorBase\n"
 
@@ -188,22 +188,17 @@ def with_split_row(root: Path) -> Checkout:
 
 
 def with_struct(root: Path) -> Checkout:
-    """A fork whose launchers take a struct, and an operator of two scalars."""
+    """A fork with an operator of two scalars."""
     own = test_several_scalars
-    fork = _with_operator(root, "Activation", own.ROWS, own.HEADER, own.SHARED, own.CPU, own.OLD)
-    subprocess.run(["git", "apply", str(own.WITH_PARAMS)], cwd=root, check=True)
-    return fork
+    return _with_operator(root, "Activation", own.ROWS, own.HEADER, own.SHARED, own.CPU, own.OLD)
 
 
 def with_ternary(root: Path) -> Checkout:
     """A fork with every ternary kernel in its header, but no file for them and no function that launches them."""
     fork = copy_embedded(root)
     test_ternary.add_operator(root)
-    for path in (f"{KERNELS}/Pointwise.metal", f"{OPERATIONS}/Pointwise.mm"):
-        (root / path).unlink()
-    kernels = Path(test_ternary.__file__).with_name("ternary.h").read_text()
-    indexing = root / INDEXING
-    indexing.write_text(indexing.read_text().removesuffix(test_ternary.MACRO) + kernels)
+    test_ternary.remove_files(root)
+    remove_launchers(root)
     return fork
 
 

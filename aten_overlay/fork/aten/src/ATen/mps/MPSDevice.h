@@ -1,4 +1,5 @@
-// The one MPS device, and the versions of macOS that operators ask about.
+// The one MPS device, and what operators ask about: the version of macOS, the
+// family of the GPU.
 #pragma once
 #ifdef __OBJC__
 #include <Metal/Metal.h>
@@ -12,9 +13,16 @@ typedef void* MTLDevice_t;
 namespace at::mps {
 
 enum class MacOSVersion : uint32_t {
-  MACOS_VER_14_4_PLUS = 0,
-  MACOS_VER_15_0_PLUS,
-  MACOS_VER_26_0_PLUS
+  MACOS_15_0 = 0,
+  MACOS_15_2,
+  MACOS_26_0,
+  MACOS_26_4
+};
+
+// As Metal numbers them.
+enum class AppleGPUFamily : uint32_t {
+  APPLE_7_PLUS = 1007,
+  APPLE_9_PLUS = 1009
 };
 
 class MPSDevice {
@@ -33,7 +41,8 @@ class MPSDevice {
 };
 
 bool is_available();
-bool is_macos_13_or_newer(MacOSVersion version);
+bool is_macos_at_least(MacOSVersion version);
+bool is_apple_family_or_newer(AppleGPUFamily family);
 at::Allocator* GetMPSAllocator();
 
 } // namespace at::mps

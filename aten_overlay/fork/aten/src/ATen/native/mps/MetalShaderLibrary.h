@@ -67,6 +67,37 @@ class MetalShaderLibrary {
       const std::optional<c10::ScalarType> natural_output_dtype = std::nullopt,
       const std::optional<uint32_t> ilp_threshold = std::nullopt);
 
+  // Runs a kernel registered with REGISTER_TERNARY_OP or
+  // REGISTER_OPMATH_TERNARY_OP or, when `alpha` is given, with the macros of
+  // their names that have ALPHA in them.
+  void exec_ternary_kernel(
+      TensorIteratorBase& iter,
+      const std::string& name,
+      const std::optional<c10::Scalar> alpha = std::nullopt,
+      const std::optional<c10::ScalarType> scalar_arg_type = std::nullopt);
+
+  // The same for kernels whose alpha is a struct, of which `params_type_name`
+  // is the type they were registered with.
+  template <typename T>
+  void exec_unary_kernel_with_params(
+      TensorIteratorBase& iter,
+      const std::string& name,
+      T params,
+      const std::string& params_type_name,
+      const std::optional<uint32_t> ilp_threshold = std::nullopt) {
+    const Params bytes{&params, sizeof(T), params_type_name};
+    exec_unary_kernel(iter, name, &bytes, ilp_threshold);
+  }
+  template <typename T>
+  void exec_binary_kernel_with_params(
+      TensorIteratorBase& iter,
+      const std::string& name,
+      T params,
+      const std::string& params_type_name) {
+    const Params bytes{&params, sizeof(T), params_type_name};
+    exec_binary_kernel(iter, name, &bytes);
+  }
+
  protected:
   virtual MTLLibrary_t getLibrary();
   MTLLibrary_t library = nullptr;
@@ -83,6 +114,24 @@ class MetalShaderLibrary {
       cplMap;
   std::unordered_set<std::string> functionNames;
   bool functionNamesPopulated = false;
+
+  // What a kernel gets beside its operands, and the name of its type in Metal.
+  struct Params {
+    const void* bytes;
+    size_t size;
+    std::string type_name;
+  };
+  void exec_unary_kernel(
+      TensorIteratorBase& iter,
+      const std::string& name,
+      const Params* params,
+      const std::optional<uint32_t> ilp_threshold = std::nullopt);
+  void exec_binary_kernel(
+      TensorIteratorBase& iter,
+      const std::string& name,
+      const Params* params,
+      const std::optional<c10::ScalarType> natural_output_dtype = std::nullopt,
+      const std::optional<uint32_t> ilp_threshold = std::nullopt);
 };
 
 } // namespace at::native::mps

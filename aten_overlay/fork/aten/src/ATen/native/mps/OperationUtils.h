@@ -4,11 +4,14 @@
 #include <ATen/Tensor.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/mps/MPSStream.h>
+#include <ATen/native/CanUse32BitIndexMath.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <type_traits>
 
 using namespace at::mps;
 
@@ -146,18 +149,61 @@ inline void mtl_setBytes(id<MTLComputeCommandEncoder> encoder, const MPSScalar& 
   [encoder setBytes:&s.value length:s.size atIndex:idx];
 }
 
-// Binds each argument to the next index: tensors as buffers, anything else by value.
+namespace detail {
+
+template <typename T>
+inline void mtl_setArg(id<MTLComputeCommandEncoder> encoder, const T& arg, unsigned idx) {
+  if constexpr (std::is_base_of_v<TensorBase, T>) {
+    mtl_setBuffer(encoder, arg, idx);
+  } else if constexpr (std::is_same_v<T, double>) {
+    mtl_setBytes(encoder, static_cast<float>(arg), idx);
+  } else {
+    mtl_setBytes(encoder, arg, idx);
+  }
+}
+
+// Such as the buffer that a stream's kernels report errors in.
+inline void mtl_setArg(id<MTLComputeCommandEncoder> encoder, id<MTLBuffer> buffer, unsigned idx) {
+  [encoder setBuffer:buffer offset:0 atIndex:idx];
+}
+
+// A tensor that is not there unbinds what a launch before this one bound.
+inline void mtl_setArg(id<MTLComputeCommandEncoder> encoder, const std::optional<Tensor>& t, unsigned idx) {
+  if (t.has_value()) {
+    mtl_setBuffer(encoder, *t, idx);
+  } else {
+    [encoder setBuffer:nil offset:0 atIndex:idx];
+  }
+}
+
+} // namespace detail
+
+// Binds each argument to the next index: tensors as buffers, anything else by value, a double as a float.
 template <unsigned idx = 0, typename... Args>
 inline void mtl_setArgs(id<MTLComputeCommandEncoder> encoder, const Args&... args) {
   unsigned next = idx;
-  const auto bind = [&](const auto& arg) {
-    if constexpr (std::is_base_of_v<TensorBase, std::decay_t<decltype(arg)>>) {
-      mtl_setBuffer(encoder, arg, next++);
-    } else {
-      mtl_setBytes(encoder, arg, next++);
-    }
-  };
-  (bind(args), ...);
+  (detail::mtl_setArg(encoder, args, next++), ...);
+}
+
+// Whether every element of these tensors is at an index that a 32-bit type holds.
+template <typename Index, typename... Tensors>
+inline bool offsetsFitIn(const Tensors&... tensors) {
+  return (canUse32BitIndexMath(tensors, std::numeric_limits<Index>::max()) && ...);
+}
+
+// How the names of kernels end that are registered for indices of either width.
+inline std::string_view mtlIdxSuffix(bool use32) {
+  return use32 ? "_u32" : "_u64";
+}
+
+// Calls `fn` with the index type to launch with, in a std::type_identity.
+template <typename Narrow, typename Wide, typename Fn>
+inline void mtlDispatchByIndexWidth(bool use32, Fn&& fn) {
+  if (use32) {
+    fn(std::type_identity<Narrow>{});
+    return;
+  }
+  fn(std::type_identity<Wide>{});
 }
 
 inline void mtl_dispatch1DJob(id<MTLComputeCommandEncoder> encoder,

@@ -89,7 +89,7 @@ TORCH_IMPL_FUNC(log1p_out_mps)(const Tensor& self, const Tensor& output) {
 
 TORCH_IMPL_FUNC(rsqrt_out_mps)(const Tensor& self, const Tensor& output) {
   mps::unary_op(self, output, "rsqrt_out_mps", ^MPSGraphTensor*(MPSGraph* mpsGraph, MPSGraphTensor* inputTensor) {
-    if (is_macos_13_or_newer(MacOSVersion::MACOS_VER_15_0_PLUS)) {
+    if (is_macos_at_least(MacOSVersion::MACOS_15_2)) {
       return [mpsGraph reciprocalSquareRootWithTensor:inputTensor name:nil];
     }
     return [mpsGraph reverseSquareRootWithTensor:inputTensor name:nil];

@@ -1,0 +1,36 @@
+// What is told of each kernel before and after it runs, for traces of a stream.
+#pragma once
+#include <ATen/Tensor.h>
+#include <ATen/mps/MPSStream.h>
+#include <string>
+
+namespace at::mps {
+namespace Profiler {
+
+class MPSProfiler {
+ public:
+  MPSProfiler();
+  ~MPSProfiler();
+
+  // `handle` is the graph, or the pipeline state of a kernel.
+  uint64_t beginProfileKernel(
+      const void* handle,
+      const std::string& key,
+      bool isGraph,
+      MPSStream* stream);
+  uint64_t beginProfileKernel(
+      const void* handle,
+      const std::string& kernelName,
+      const TensorList& tensors,
+      MPSStream* stream);
+  void endProfileKernel(
+      const void* handle,
+      MPSStream* stream,
+      SyncType syncType = SyncType::NONE);
+};
+
+} // namespace Profiler
+
+Profiler::MPSProfiler& getMPSProfiler();
+
+} // namespace at::mps

@@ -1,0 +1,55 @@
+"""Takes from a copy of the embedded fork what forks older than its dialect lack."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from porter.core.layout import INDEXING, KERNEL_LIBRARY, MPS
+
+LIBRARY = f"{MPS}/MetalShaderLibrary.mm"
+_CASTOUT_KERNEL = r"// The same, and writes the output in the last type of.*?\n\}\n\n"
+_CASTOUT_MACRO = r"// For outputs of another type than the functor's.*?(?=#define REGISTER_TERNARY_OP_)"
+_TERNARY_KERNELS = r"// Three operands: .*?(?=#define C10_METAL_CHECK_RESULT)"
+_TERNARY_MACROS = r"#define REGISTER_TERNARY_OP_\(.*?(?=\} // namespace metal\n)"
+
+
+def remove_launchers(root: Path) -> None:
+    """Leaves a library of kernels that launches none of three elements, and none with a struct."""
+    _cut(root, KERNEL_LIBRARY, r"\n  // Runs a kernel registered with REGISTER_TERNARY_OP.*?(?=\n protected:)")
+    _cut(root, LIBRARY, r"\nvoid MetalShaderLibrary::exec_ternary_kernel\(.*?\n\}\n")
+
+
+def remove_castout(root: Path) -> None:
+    """Leaves headers without the binary kernel that casts its results."""
+    _cut(root, INDEXING, _CASTOUT_KERNEL)
+    _cut(root, INDEXING, _CASTOUT_MACRO)
+
+
+def remove_ternary_kernels(root: Path) -> None:
+    """Leaves headers without kernels of three elements."""
+    _cut(root, INDEXING, _TERNARY_KERNELS)
+    _cut(root, INDEXING, _TERNARY_MACROS)
+
+
+def remove_result_type(root: Path) -> None:
+    """Leaves a library whose launcher of binary kernels is not given the type of results."""
+    _cut(root, KERNEL_LIBRARY, r"      const std::optional<c10::ScalarType> natural_output_dtype = std::nullopt,\n", 2)
+    _cut(root, LIBRARY, r" +const std::optional<ScalarType> natural_output_dtype,\n", 2)
+    text = (root / LIBRARY).read_text()
+    for passed, now in (
+        ("params, natural_output_dtype, ", "params, "),
+        ("params, natural, ", "params, "),
+        ("none, natural_output_dtype, ", "none, "),
+        ("natural_output_dtype.value_or(common)", "common"),
+    ):
+        assert passed in text
+        text = text.replace(passed, now)
+    assert "natural_output_dtype" not in text
+    (root / LIBRARY).write_text(text)
+
+
+def _cut(root: Path, path: str, pattern: str, count: int = 1) -> None:
+    text, cuts = re.subn(pattern, "", (root / path).read_text(), flags=re.S)
+    assert cuts == count, (path, pattern, cuts)
+    (root / path).write_text(text)
