@@ -196,6 +196,9 @@ def locked(path: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        # A process that another thread forked meanwhile has the handle too: closing it here alone would leave the lock
+        # to that process for as long as it lives.
+        fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import subprocess
 import sys
@@ -182,3 +183,21 @@ def test_what_was_damaged_is_built_again(project: Path, suffix: str, damage: byt
     cache._checked.clear()  # as another process sees it
     again = build(project)
     assert again.read_bytes() == before and answer(again) == 1
+
+
+def test_a_lock_ends_though_a_process_that_was_forked_meanwhile_lives_on(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    with toolchain.locked(tmp_path / "library.so"):
+        child = os.fork()
+        if child == 0:
+            os.close(write)
+            os.read(read, 1)
+            os._exit(0)
+    handle = os.open(tmp_path / "library.lock", os.O_RDWR)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(handle)
+        os.close(write)
+        os.close(read)
+        os.waitpid(child, 0)
