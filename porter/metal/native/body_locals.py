@@ -6,29 +6,37 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from porter.languages.assignments import read_assignments
 from porter.languages.statements import name_tokens
 from porter.loops.host_values import Number
 from porter.metal.native.host_code import Line, Node, change_text
 
-_LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto|bool)\s+(\w+)\s*=\s*([^;]+);", re.M)
+_TYPES = ("int64_t", "auto", "bool")
+_TENSORS = ("auto", "Tensor")
 _CALL = re.compile(r"[\w:.]+\([\w:., ]*\)")
-_CONTIGUOUS = re.compile(r"=\s*(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
+_CONTIGUOUS = re.compile(r"\A(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
 
 
-def is_contiguous(assignment: str) -> bool:
-    """Whether a tensor is allocated without strides of another's."""
-    formats = re.findall(r"\b(?:\w*[fF]ormat\w*(?:::\w+)*)(?=\s*[,)])", assignment)
+def is_allocated(body: str, tensor: str) -> bool:
+    """Whether a body declares a tensor, and whatever it is set to is allocated without strides of another's."""
+    assignments = [each for each in read_assignments(body) if each.name == tensor]
+    values = [each.value for each in assignments if each.value]
+    return bool(values) and any(each.type in _TENSORS for each in assignments) and all(map(_is_contiguous, values))
+
+
+def _is_contiguous(value: str) -> bool:
+    formats = re.findall(r"\b(?:\w*[fF]ormat\w*(?:::\w+)*)(?=\s*[,)])", value)
     others = [each for each in formats if not each.endswith("::Contiguous")]
-    return _CONTIGUOUS.search(assignment) is not None and not others
+    return _CONTIGUOUS.search(value) is not None and not others
 
 
 def list_locals(body: str) -> Iterator[tuple[str, str]]:
     """The variables of a body and what they are set to, without those that a resized tensor makes wrong."""
-    for match in _LOCAL.finditer(body):
-        resized = re.findall(r"\b(\w+)\.resize_\w*\(|\bresize_\w+\(\s*(\w+)\b", body[match.end() :])
-        used = {token.text for token in name_tokens(match[2])}
+    for local in (each for each in read_assignments(body) if each.value and each.type in _TYPES):
+        resized = re.findall(r"\b(\w+)\.resize_\w*\(|\bresize_\w+\(\s*(\w+)\b", body[local.statement.end :])
+        used = {token.text for token in name_tokens(local.value)}
         if used.isdisjoint(name for each in resized for name in each):
-            yield match[1], match[2]
+            yield local.name, local.value
 
 
 def find_locals(body: str, value: str) -> Iterator[tuple[str, Number | None]]:

@@ -15,7 +15,7 @@ from porter.loops.host_values import Given, HostValue, Named, Scalar, list_scala
 from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram, Temporary
 from porter.metal.expression import parenthesize
-from porter.metal.native.body_locals import find_locals, is_contiguous, list_locals, use_variables
+from porter.metal.native.body_locals import find_locals, is_allocated, list_locals, use_variables
 from porter.metal.native.given_results import find_given, write_aliases, write_type_check
 from porter.metal.native.host_code import Block, CaseLaunch, Encode, Line, Node, declare
 from porter.metal.native.host_values import Names, list_headers, write_value
@@ -172,10 +172,7 @@ class _Writer:
         """
         if result in self.stored or is_uniform(self.program):
             return not is_uniform(self.program)
-        variable = self._variable(result)
-        declared = re.search(rf"\b(?:auto|Tensor) {variable}\b\s*[=;]", self.body)
-        made = re.findall(rf"\b{variable}\b\s*=(?!=)[^;]*;", self.body)
-        return declared is None or not made or not all(map(is_contiguous, made))
+        return not is_allocated(self.body, self._variable(result))
 
     def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         strided = find_strided(self.program)

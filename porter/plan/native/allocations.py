@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from porter.languages.assignments import read_assignments
 from porter.languages.brackets import split_at_commas
 from porter.loops.program import Programs, ResultBuffer
 from porter.metal.native.host_values import Names
@@ -33,11 +34,12 @@ def create_results(body: str, programs: Programs, names: Names) -> str:
 
 
 def _create(body: str, variable: str, given: str) -> str:
-    for match in re.finditer(rf"\bTensor {variable} = at::empty\(([^;]*)\);", body):
-        dtypes = list(_find_dtypes(match[1]))
+    for each in read_assignments(body):
+        is_allocated = each.name == variable and each.type == "Tensor" and each.value.startswith("at::empty(")
+        dtypes = list(_find_dtypes(each.value[len("at::empty(") : -1])) if is_allocated else []
         if len(dtypes) == 1:
-            made = f"Tensor {variable} = create_reduction_result({given}, {dtypes[0]});"
-            return body[: match.start()] + made + body[match.end() :]
+            start, end = each.statement.start, each.statement.end
+            return f"{body[:start]}Tensor {variable} = create_reduction_result({given}, {dtypes[0]});{body[end:]}"
     return body
 
 

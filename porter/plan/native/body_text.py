@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from porter.languages.assignments import list_values, read_assignments
 from porter.languages.brackets import split_at_commas
 
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
@@ -12,6 +13,7 @@ _LISTED = re.compile(r"(?:std::(?:make_tuple|forward_as_tuple|tie)|std::tuple\s*
 # A tensor, that converted, or with a dimension where it has none; and a dimension that may be counted from the end.
 _CONVERTED = re.compile(r"(\w+)(?:\.to\([\w.:()]+\)|\.view\(\{?1\}?\))?")
 _WRAPPED = re.compile(r"(?:at::|c10::)?maybe_wrap_dim\((\w+), [^;]*\)")
+_BORROWED = re.compile(r"(?:at::)?borrow_from_optional_tensor\((\w+)\)")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
 
 
@@ -28,9 +30,11 @@ def _list_own_enumerators(text: str) -> Iterator[str]:
 
 def read_borrowed(body: str) -> dict[str, str]:
     """The references to tensors that optional ones hold, by these."""
-    owned = dict(re.findall(r"\bMaybeOwned<Tensor> (\w+)\s*=\s*(?:at::)?borrow_from_optional_tensor\((\w+)\);", body))
-    references = re.findall(r"\bconst Tensor& (\w+)\s*=\s*\*(\w+);", body)
-    return {name: owned[holder] for name, holder in references if holder in owned}
+    assignments = read_assignments(body)
+    owned = {each.name: each.value for each in assignments if each.type.endswith("MaybeOwned<Tensor>")}
+    references = {each.name: each.value.removeprefix("*") for each in assignments if each.type == "Tensor&"}
+    borrowed = {name: _BORROWED.fullmatch(owned.get(holder, "")) for name, holder in references.items()}
+    return {name: match[1] for name, match in borrowed.items() if match}
 
 
 def read_converted(body: str, names: Iterable[str]) -> dict[str, str]:
@@ -40,8 +44,8 @@ def read_converted(body: str, names: Iterable[str]) -> dict[str, str]:
     functions of 2.14 do before they call the helper that runs the graph (SoftMax.mm).
     """
     converted = {}
-    for name in (name for name in names if re.fullmatch(r"\w+", name)):
-        values = [value.strip() for value in re.findall(rf"\b{name} = ([^;]*);", body)]
+    for name in names:
+        values = list_values(body, name)
         matches = [_CONVERTED.fullmatch(value) for value in values]
         sources = {match[1] if match else "" for match in matches}
         if len(values) > 1 and len(sources) == 1 and "" not in sources:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.languages.assignments import read_assignments
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import (
     complete_call,
@@ -26,10 +27,9 @@ from porter.loops.program import Programs
 from porter.metal.native.host_values import Names
 from porter.plan.native.allocations import create_results
 from porter.plan.native.body import replace_graph
-from porter.plan.native.body_text import list_enumerators
+from porter.plan.native.body_text import list_enumerators, read_returned
 from porter.plan.native.target import RUN, Target, reaches_graph, read_body
 
-_MADE = re.compile(r"(?:const\s+)?(?:auto|Tensor)\s+(\w+)\s*=\s*((?:\w+::)*(\w+)\(.*\));", re.S)
 _NO_ELEMENTS = re.compile(r"\s*\w+\.numel\(\) == 0(?:\s*\|\|\s*\w+\.numel\(\) == 0)*\s*")
 
 
@@ -38,15 +38,15 @@ def make_results(checkout: Checkout, target: Target, programs: Programs, names: 
     source = parse_source(target.file, checkout.read(target.file))
     results = {variable for name, variable in names.variables.items() if re.fullmatch(r"result\d+", name)}
     body = target.body
-    for each in reversed(read_statements(body)):
-        found = _MADE.fullmatch(body[each.start : each.end])
-        if found and found[1] in results and _runs_graph(source, found[3]):
-            text = _rename_returned(_inline(source, found[2], target), found[1], target.place)
+    for each in reversed(read_assignments(body)):
+        called = each.value.partition("(")[0].rpartition("::")[2]
+        if each.name in results and each.type in ("auto", "Tensor") and _runs_graph(source, called):
+            text = _rename_returned(_inline(source, each.value, target), each.name, target.place)
             text = create_results(text, programs, names)
-            host = replace_graph(text, target.place, {*names.variables.values(), found[1]})
-            text = _without_returns(host.code[: host.at] + host.behind, found[1], target.place)
-            before, behind = body[: each.start], body[each.end :]
-            body = before + _rename_locals(text, before + behind, {found[1]}).strip() + behind
+            host = replace_graph(text, target.place, {*names.variables.values(), each.name})
+            text = _without_returns(host.code[: host.at] + host.behind, each.name, target.place)
+            before, behind = body[: each.statement.start], body[each.statement.end :]
+            body = before + _rename_locals(text, before + behind, {each.name}).strip() + behind
     return body
 
 
@@ -81,10 +81,10 @@ def _inline_one(source: Source, text: str, name: str) -> str | None:
 
 def _rename_returned(text: str, result: str, place: Place) -> str:
     """Code with the variable that it returns at its end called as the result. Raises PTR406."""
-    found = re.search(r"\breturn\s+(\w+);\s*\Z", text)
-    if found is None or result in list_locals(text):
+    returned = read_returned(text)
+    if len(returned) != 1 or result in list_locals(text):
         raise _refuse(result, place)
-    return rename(text, {found[1]: result})
+    return rename(text, {returned[0]: result})
 
 
 def _without_returns(text: str, result: str, place: Place) -> str:
@@ -92,7 +92,7 @@ def _without_returns(text: str, result: str, place: Place) -> str:
     for each in reversed(read_statements(text)):
         if text[each.start : each.end] == f"return {result};" or _returns_early(text, each, result):
             text = text[: each.start] + text[each.end :]
-    if re.search(r"\breturn\b", text):
+    if contains_identifier(text, "return"):
         raise _refuse(result, place)
     return text
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from porter.languages.assignments import read_assignments
 from porter.languages.statements import name_tokens
 from porter.loops.empty_rows import compute_of_nothing, compute_without, find_reduced
 from porter.loops.host_values import Number, SizeProduct
@@ -24,6 +25,7 @@ from porter.plan.native.host_function import Exit, Guard, HostFunction
 from porter.plan.native.target import Target
 
 _RESULT = re.compile(r"result(\d+)")
+_TENSORS = ("auto", "Tensor", "at::Tensor")
 
 
 def fill_of_nothing(function: HostFunction, programs: Programs, names: Names, before: str = "") -> HostFunction:
@@ -142,7 +144,8 @@ def find_mask(names: Names) -> str:
 
 def may_lack(body: str, result: str) -> bool:
     """Whether a result may be an undefined tensor: it is not allocated where the body declares it, in any case."""
-    return re.search(rf"\b(?:auto|Tensor)\s+{re.escape(result)}\s*=(?!\s*Tensor\(\))[^;?]*;", body) is None
+    values = [each.value for each in read_assignments(body) if each.name == result and each.type in _TENSORS]
+    return not any(value and "?" not in value and not value.startswith("Tensor()") for value in values)
 
 
 @dataclass(frozen=True)
@@ -219,7 +222,8 @@ class _Returns:
 
     @cached_property
     def _flags(self) -> dict[str, str]:
-        return dict(re.findall(r"\b(?:const\s+)?(?:bool|auto)\s+(\w+)\s*=\s*([^;]+);", self.function.code))
+        assignments = read_assignments(self.function.code)
+        return {each.name: each.value for each in assignments if each.value and each.type in ("bool", "auto")}
 
     @property
     def _mask(self) -> str:

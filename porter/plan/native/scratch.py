@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from porter.languages.assignments import list_values, read_assignments
 from porter.languages.inlining import rename
 from porter.languages.statements import read_statements
 from porter.plan.native.target import Target
 
-_DECLARED = re.compile(r"Tensor (\w+);")
 _CHOSEN = re.compile(r"Tensor (\w+) = [^?;]*\?(?P<one>(?:[^:;]|::)*):(?P<other>(?:[^:;]|::)*);")
 _NEEDED = re.compile(r"if \((?:mps::)?needsGather\((\w+)\)\) \{\s*(\w+) = at::empty_like\(\1\b[^;]*\);\s*\}")
 
@@ -22,8 +22,8 @@ def without_scratch(target: Target) -> Target:
     empty, or the result itself for other results.
     """
     body = target.body
-    for scratch in _DECLARED.findall(body):
-        body = _replace_scratch(body, scratch)
+    for each in read_assignments(body):
+        body = _replace_scratch(body, each.name) if each.type == "Tensor" and not each.value else body
     results = {variable for name, variable in target.variables.items() if re.fullmatch(r"result\d+", name)}
     for chosen in _CHOSEN.finditer(target.body):
         body = _replace_chosen(body, chosen, results)
@@ -37,7 +37,7 @@ def _replace_chosen(body: str, chosen: re.Match[str], results: set[str]) -> str:
         [other] = values - {result} or {""}
         copied = rf"if \([^;]*\) \{{\s*{result}\.copy_\({scratch}\);\s*\}}"
         spans = [*_find_statements(body, (re.escape(chosen[0]), copied))]
-        is_set = re.findall(rf"\b{scratch}\s*=(?!=)", body)
+        is_set = list_values(body, scratch)
         if _is_like(other, result) and len(spans) == 2 and len(is_set) == 1:
             for start, end in reversed(spans):
                 body = body[:start].rstrip(" ") + body[end:].removeprefix("\n")
@@ -52,7 +52,7 @@ def _is_like(value: str, result: str) -> bool:
 
 def _replace_scratch(body: str, scratch: str) -> str:
     found = [each for each in _NEEDED.finditer(body) if each[2] == scratch]
-    is_set = re.findall(rf"\b{scratch}\s*=(?!=)", body)
+    is_set = list_values(body, scratch)
     copied = (
         rf"if \({scratch}\.(?:has_storage|defined)\(\)\) \{{\s*{found[0][1]}\.copy_\({scratch}\);\s*\}}"
         if found

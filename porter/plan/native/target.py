@@ -17,6 +17,7 @@ from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.languages.assignments import list_values, read_assignments
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import (
     CallSite,
@@ -363,7 +364,8 @@ def with_fed(target: Target) -> Target:
     fed = dict.fromkeys(_FED.findall(target.body))
     variables = dict(target.variables)
     for name, variable in target.variables.items():
-        converted = re.findall(rf"\bauto (\w+) = [^;]*\?\s*{variable}\.to\(", target.body)
+        choices = (each for each in read_assignments(target.body) if each.type == "auto")
+        converted = [each.name for each in choices if f"? {variable}.to(" in " ".join(each.value.split())]
         named = [*fed, *(converted if variable not in fed else ())]
         views = [each for each in named if each != variable and _is_view(target.body, each, variable)]
         written = [each for each in fed if re.search(rf"\b{variable}\.copy_\({each}\)", target.body)]
@@ -377,16 +379,17 @@ def with_fed(target: Target) -> Target:
 def find_expanded(target: Target, variables: Mapping[str, str]) -> dict[str, str]:
     """The variables that the graph was fed in the place of arguments which they are expanded from, by these."""
     fed = dict.fromkeys(_FED.findall(target.body))
-    made = {each: re.findall(rf"\b{each}\s*=\s*(\w+)\.expand\(", target.body) for each in fed}
-    return {name: each for name, variable in variables.items() for each, of in made.items() if of == [variable]}
+    expanded = {each: [value for value in list_values(target.body, each) if ".expand(" in value] for each in fed}
+    sources = {each: values[0].partition(".expand(")[0] for each, values in expanded.items() if len(values) == 1}
+    return {name: each for name, variable in variables.items() for each, of in sources.items() if of == variable}
 
 
 def _is_view(body: str, variable: str, argument: str) -> bool:
     """Whether all that a local variable is set to is an argument, or that converted, or with a dimension more."""
-    values = re.findall(rf"\b{variable}\s*=(?!=)\s*([^;]*);", body)
+    values = list_values(body, variable)
     name = re.escape(argument)
     same = re.compile(rf"(?:[\w.()]+\s*\?\s*{name}\.to\([\w.()]+\)\s*:\s*)?{name}(?:\.view\(\{{?1\}}?\))?")
-    return bool(values) and all(same.fullmatch(value.strip()) for value in values)
+    return bool(values) and all(map(same.fullmatch, values))
 
 
 def read_body(source: Source, function: Function) -> str:
