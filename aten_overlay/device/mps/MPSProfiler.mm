@@ -13,6 +13,16 @@ MPSProfiler::MPSProfiler() = default;
 
 MPSProfiler::~MPSProfiler() = default;
 
+uint64_t MPSProfiler::beginProfileKernel(const void*, const std::string&, bool) {
+  return 0;
+}
+
+uint64_t MPSProfiler::beginProfileKernel(const void*, const std::string&, const TensorList&) {
+  return 0;
+}
+
+void MPSProfiler::endProfileKernel(const void*, SyncType) {}
+
 #ifdef PORTER_PROFILER_STREAMS
 uint64_t MPSProfiler::beginProfileKernel(const void*, const std::string&, bool, MPSStream*) {
   return 0;
@@ -81,14 +91,6 @@ std::string CopyInfo::buildTensorString(const void* buffer, const OptionalTensor
   return isStorageOnMPS(buffer, tensor) ? "MPS:buffer" : "CPU:buffer";
 }
 
-uint64_t MPSProfiler::beginProfileKernel(const void*, const std::string&, bool) {
-  return 0;
-}
-
-uint64_t MPSProfiler::beginProfileKernel(const void*, const std::string&, const TensorList&) {
-  return 0;
-}
-
 uint64_t MPSProfiler::beginProfileCopy(
     const void*, const void*, const OptionalTensorRef, const OptionalTensorRef, size_t, bool, bool) {
   return 0;
@@ -118,7 +120,6 @@ void MPSProfiler::StopTrace() {
 
 void MPSProfiler::beginProfileGPUInterval(const void*) {}
 void MPSProfiler::endProfileCopy(uint64_t, SyncType) {}
-void MPSProfiler::endProfileKernel(const void*, SyncType) {}
 void MPSProfiler::endProfileCPUFallback(const std::string&) {}
 
 bool MPSProfiler::isCaptureEnabled() const {

@@ -12,7 +12,8 @@ class MPSProfiler {
   MPSProfiler();
   ~MPSProfiler();
 
-  // `handle` is the graph, or the pipeline state of a kernel.
+  // `handle` is the graph, or the pipeline state of a kernel. Without a stream,
+  // it is the default one.
   uint64_t beginProfileKernel(
       const void* handle,
       const std::string& key,
@@ -20,13 +21,22 @@ class MPSProfiler {
       MPSStream* stream);
   uint64_t beginProfileKernel(
       const void* handle,
+      const std::string& key,
+      bool isGraph);
+  uint64_t beginProfileKernel(
+      const void* handle,
       const std::string& kernelName,
       const TensorList& tensors,
       MPSStream* stream);
+  uint64_t beginProfileKernel(
+      const void* handle,
+      const std::string& kernelName,
+      const TensorList& tensors);
   void endProfileKernel(
       const void* handle,
       MPSStream* stream,
       SyncType syncType = SyncType::NONE);
+  void endProfileKernel(const void* handle, SyncType syncType = SyncType::NONE);
 };
 
 } // namespace Profiler
