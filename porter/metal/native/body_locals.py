@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from porter.languages.assignments import read_assignments
+from porter.languages.brackets import find_closing_end
 from porter.languages.statements import name_tokens
 from porter.loops.host_values import Number
 from porter.metal.native.host_code import Line, Node, change_text
 
 _TYPES = ("int64_t", "auto", "bool")
 _TENSORS = ("auto", "Tensor")
-_CALL = re.compile(r"[\w:.]+\([\w:., ]*\)")
 _CONTIGUOUS = re.compile(r"\A(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
 
 
@@ -56,5 +56,11 @@ def use_variables(nodes: Iterable[Node]) -> Iterator[Node]:
         for call, name in calls.items():
             node = change_text(node, partial(re.sub, rf"(?<![\w:.]){re.escape(call)}", name))
         yield node
-        if isinstance(node, Line) and node.text.startswith("const int64_t ") and _CALL.fullmatch(node.value):
+        if isinstance(node, Line) and node.text.startswith("const int64_t ") and _is_call(node.value):
             calls[node.value] = node.declares
+
+
+def _is_call(value: str) -> bool:
+    """Whether a value is what one call returns."""
+    opener = value.find("(")
+    return opener > 0 and not set(value[:opener]) & set(" ?-") and find_closing_end(value, opener) == len(value)

@@ -75,7 +75,9 @@ def write_launch(
     With `has_long`, a case of the function has 64-bit integers.
     """
     numbers = tuple(dict.fromkeys(number for kernel in kernels for number in kernel.numbers))
-    writer = _Writer(program, names, body, numbers, has_long)
+    prefixes = {kernel.name: _name_prefix(program, at, kernel, names) for at, kernel in enumerate(kernels)}
+    is_sliced_alone = sum(bool(kernel.partials) for kernel in kernels) == 1
+    writer = _Writer(program, names, body, numbers, has_long, prefixes, is_sliced_alone)
     fixed = {result: f"ScalarType::{dtype.aten}" for result, dtype in find_fixed_results(program, kernels, names)}
     chosen = {result: writer.name_type(result) for result in find_long_of_bools(program, kernels, names)}
     writer = replace(writer, stored={**fixed, **chosen}, chosen=frozenset(chosen))
@@ -104,6 +106,8 @@ class _Writer:
     body: str
     taken: tuple[Named, ...]
     has_long: bool
+    prefixes: Mapping[str, str]  # of the variables of kernels, by their names
+    is_sliced_alone: bool  # whether only one kernel has slices of rows
     conversion: Conversion | None = None
     stored: Mapping[str, str] = field(default_factory=dict)  # the types of results that may be given in others
     chosen: frozenset[str] = frozenset()  # those of them whose type depends on the one that is given
@@ -271,18 +275,18 @@ class _Writer:
         """Variables for the threads of rows that slices are taken of."""
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
             if kernel.partials:
-                sliced = self._slice(kernel, count, len(kernels) == 1)
+                sliced = self._slice(kernel, count)
                 if self._may_lack_rows(i):  # threads are shared by rows
                     sliced = replace(sliced, rows=f"std::max<int64_t>({sliced.rows}, 1)")
                 yield from write_threads(sliced)
 
-    def _slice(self, kernel: NativeKernel, rows: HostValue, is_only: bool) -> SlicedRows:
+    def _slice(self, kernel: NativeKernel, rows: HostValue) -> SlicedRows:
         written = [each for each in kernel.buffers if isinstance(self.program.roles[each], ResultBuffer | Temporary)]
         adjacent = "kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]" if find_strided(self.program) else ""
         types = {each.name: self._typed(each.tensor) for each in kernel.elements.parameters}
-        prefix, length = "" if is_only else f"{kernel.name}_", self._product(kernel.length)
-        result = self._buffer(written[0])
+        length, result = self._product(kernel.length), self._buffer(written[0])
         spare = f"({result})" if " ? " in result else result
+        prefix = "" if self.is_sliced_alone and self._is_free("threads") else self.prefixes[kernel.name]
         return SlicedRows(kernel, prefix, self._value(rows), length, adjacent, spare, types)
 
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[Node]:
@@ -291,8 +295,7 @@ class _Writer:
         yield declare("index_type", f'{self._all_fit(kernels)} ? "int" : "long"', "std::string")
         encoded = list[Node]()
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
-            pso, guards = "PSO" if len(kernels) == 1 else f"{_camel(kernel.name)}PSO", self._guards(i)
-            nodes = tuple(self._encode_one(kernel, count, pso, i))
+            nodes, guards = tuple(self._encode_one(kernel, count, i)), self._guards(i)
             encoded += (Block(f"if ({guards}) {{", nodes),) if guards else nodes
         pool = Block("@autoreleasepool {", (Line("auto computeEncoder = stream->commandEncoder();"), *encoded))
         yield Block("dispatch_sync_with_rethrow(stream->queue(), ^() {", (pool,), "});")
@@ -338,12 +341,13 @@ class _Writer:
         """A tensor of the type that a kernel is instantiated for."""
         return self._plain(tensor) if tensor in self.chosen else self._tensor(tensor)
 
-    def _encode_one(self, kernel: NativeKernel, rows: HostValue, pso: str, at: int) -> Iterator[Node]:
+    def _encode_one(self, kernel: NativeKernel, rows: HostValue, at: int) -> Iterator[Node]:
+        pso = _camel(f"{self.prefixes[kernel.name]}PSO")
         types = (f"scalarToMetalTypeString({self._typed(each.tensor)})" for each in kernel.elements.parameters)
         inputs = tuple(self._given(each) for each in self._read([kernel]))
         strides = STRIDES if find_strided(self.program) else PASSED if is_uniform(self.program) else ()
         arguments = [*map(self._buffer, kernel.buffers), *strides, *self._pass_numbers(kernel)]
-        sliced = self._slice(kernel, rows, pso == "PSO") if kernel.combination else None
+        sliced = self._slice(kernel, rows) if kernel.combination else None
         if sliced and kernel.combination:
             count = len(kernel.combination.buffers)
             arguments[count:count] = sliced.partials
@@ -362,13 +366,12 @@ class _Writer:
 
     def _dispatch_rows(self, kernel: NativeKernel, count: str, pso: str) -> Iterator[str]:
         group = "simdgroup_size" if not kernel.uses_reductions else "group_size"
-        name = group if pso == "PSO" else f"{kernel.name}_{group}"
+        name = f"{self.prefixes[kernel.name]}{group}"
         if kernel.uses_reductions:
             length = self._product(kernel.length)
             if not re.fullmatch(r"\w+", length):
-                made = "row_length" if pso == "PSO" else f"{kernel.name}_row_length"
-                yield f"const int64_t {made} = {length};"
-                length = made
+                value, length = length, f"{self.prefixes[kernel.name]}row_length"
+                yield f"const int64_t {length} = {value};"
             most = f"[{pso} maxTotalThreadsPerThreadgroup]"
             if not self.has_long or kernel.is_scan:
                 yield f"const auto {name} = std::min<NSUInteger>({most}, ({length} / 32 + 1) * 32);"
@@ -414,6 +417,16 @@ class _Writer:
         return Block(head, (Line(f"{self.names.member(tensor)}copy_({self._plain(tensor)});"),))
 
 
+def _name_prefix(program: SymbolicProgram, at: int, kernel: NativeKernel, names: Names) -> str:
+    """What the variables of a kernel begin with: nothing for one alone, else what it stores, as its name ends with."""
+    if len(program.nests) == 1:
+        return ""
+    roles = (program.roles[store.buffer] for store in program.nests[at].nest.stores)
+    results = [names.variable(f"result{role.index}") for role in roles if isinstance(role, ResultBuffer)]
+    return "_".join((*(results or [kernel.name.rpartition("_")[2]]), ""))
+
+
 def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(each.title() for each in rest)
+    *words, last = name.split("_")
+    first, *rest = (*words, "")
+    return f"{first}{''.join(word.title() for word in rest)}{last}"

@@ -22,8 +22,8 @@ def without_scratch(target: Target) -> Target:
     empty, or the result itself for other results.
     """
     body = target.body
-    for each in read_assignments(body):
-        body = _replace_scratch(body, each.name) if each.type == "Tensor" and not each.value else body
+    for scratch in [each.name for each in read_assignments(body) if each.type == "Tensor" and not each.value]:
+        body = _replace_scratch(body, scratch)
     results = {variable for name, variable in target.variables.items() if re.fullmatch(r"result\d+", name)}
     for chosen in _CHOSEN.finditer(target.body):
         body = _replace_chosen(body, chosen, results)

@@ -14,7 +14,7 @@ def read(body: str) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("body", "assignments"),
     [
         ("const auto a = b.size(1);", [("a", "auto", "b.size(1)")]),
         ("static const Tensor & a = *b;", [("a", "Tensor&", "*b")]),
@@ -27,8 +27,8 @@ def read(body: str) -> list[tuple[str, str, str]]:
         ('TORCH_CHECK(a == b, "differ") auto c = 2;', [("c", "auto", "2")]),  # mse_loss_backward_out_mps
     ],
 )
-def test_assignments(body: str, found: list[tuple[str, str, str]]) -> None:
-    assert read(body) == found
+def test_assignments(body: str, assignments: list[tuple[str, str, str]]) -> None:
+    assert read(body) == assignments
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,14 @@ def test_a_call_is_made_once() -> None:
     assert list(use_variables([ROWS, width, launch, other])) == [ROWS, width, Line("launch(rows / width);"), other]
 
 
+def test_a_call_of_calls_is_one() -> None:
+    length = declare(
+        "length", "c10::numelements_from_dim(a.dim() - static_cast<int64_t>(b.size()), a.sizes())", "int64_t"
+    )
+    nodes = use_variables([length, Block("if (given) {", (Line(f"launch(1 / {length.value});"),))])
+    assert list(nodes) == [length, Block("if (given) {", (Line("launch(1 / length);"),))]
+
+
 def test_what_is_no_call_alone_stays() -> None:
     nodes = [declare("rows", "input.numel() + 1", "int64_t"), Line("launch(2 * input.numel() + 1);")]
     assert list(use_variables(nodes)) == nodes

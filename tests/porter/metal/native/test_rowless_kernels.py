@@ -20,11 +20,11 @@ ROWS = Size("self", Constant(0))
 STYLE = KernelStyle(threadgroup_reductions=True, guards_bfloat=False)
 
 
-def write(program: SymbolicProgram) -> str:
-    """The launch of a program's kernels."""
+def write(program: SymbolicProgram, body: str = "") -> str:
+    """The launch of a program's kernels, in a function with this body."""
     names = {0: "output", 1: "sums"}
     kernels = [write_kernel(program, nest, f"kernel{i}", names, STYLE) for i, nest in enumerate(program.nests)]
-    return write_launch(program, kernels, [nest.rows for nest in program.nests], NAMES, "", False).text
+    return write_launch(program, kernels, [nest.rows for nest in program.nests], NAMES, body, False).text
 
 
 def split(columns: Size) -> SymbolicProgram:
@@ -41,6 +41,18 @@ def split(columns: Size) -> SymbolicProgram:
 def test_kernels_of_other_rows_are_launched_where_there_are_some() -> None:
     text = write(split(Size("self", Constant(1))))
     assert "if (input.size(0) > 0) {" in text and "if (input.size(1) > 0) {" in text
+
+
+def test_variables_of_a_kernel_are_called_after_what_it_stores() -> None:
+    text = write(split(ROWS))
+    assert 'auto outputPSO = lib.getPipelineStateForFunc("kernel0_"' in text
+    assert 'auto sumsPSO = lib.getPipelineStateForFunc("kernel1_"' in text and "const auto threads = " in text
+    assert "auto PSO = " in write(left_out.whole())
+
+
+def test_slices_of_several_kernels_are_told_apart() -> None:
+    text = write(split(ROWS), "const bool threads = true;")
+    assert "const auto sums_threads = " in text and "threads = share_rows" in text
 
 
 def test_kernels_of_the_same_rows_are_launched_in_any_case() -> None:
