@@ -19,6 +19,9 @@ from porter.mpsgraph.operations import find_headers
 
 # A number that another type has otherwise.
 _LIMIT = re.compile(r"numeric_limits<T>::(?:max|min|lowest|epsilon)\b")
+_CAST_NUMBER = re.compile(r"(?<![\w<:])(?:static_cast<T>|T)\((?P<number>[\d.]+(?:e[+-]?\d+)?)f?\)")
+# The numbers that a half can hold: what lies beyond rounds to zero or to infinity (IEEE 754, round to nearest).
+_HALF_NUMBERS = (2.0**-25, 65520.0)
 
 
 def find_lambda(kernel: CpuKernel, kind: Kind) -> Lambda | None:
@@ -77,6 +80,9 @@ def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool, kernel
 def _compute_in(lines: tuple[str, ...], spec: FunctorSpec, wider: str, cast: Callable[[str], str]) -> tuple[str, ...]:
     """Rewrites statements over T to compute in a wider type: casts the parameters to it, and the result back."""
     text = "\n".join(lines)
+    rounded = _make_free_name("T_", text)
+    if wider == dtypes.FLOAT.metal:
+        text = _CAST_NUMBER.sub(lambda match: _keep_rounding(match, rounded), text)
     text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if is_balanced(m[1]) else m[0], text)
     text = _plain_numbers(rename_identifiers(text, {"T": wider}))
     single = len(lines) == 1
@@ -93,7 +99,17 @@ def _compute_in(lines: tuple[str, ...], spec: FunctorSpec, wider: str, cast: Cal
             text = text.replace(f"{wider}({local})", local)
         text = "\n".join([*(f"const {wider} {new} = {cast(old)};" for old, new in locals_.items()), text])
     text = re.sub(r"return (.*);", lambda m: f"return static_cast<T>({m[1]});", text)
-    return tuple(text.split("\n"))
+    return tuple(rename_identifiers(text, {rounded: "T"}).split("\n"))
+
+
+def _keep_rounding(match: re.Match[str], element: str) -> str:
+    """The cast of a number to the element's type, as a float: kept where a half has zero or infinity for the number.
+
+    BCELoss bounds a divisor by `scalar_t(1e-12)` (aten/src/ATen/native/Loss.cpp), which is no bound in halves.
+    """
+    smallest, largest = _HALF_NUMBERS
+    number = float(match["number"])
+    return match[0] if number == 0 or smallest < number < largest else f"float({element}({match['number']}f))"
 
 
 def _take_real_part(line: str) -> str:

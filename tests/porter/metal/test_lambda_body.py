@@ -56,6 +56,15 @@ def test_numbers_of_the_element_type_are_floats_as_written() -> None:
     assert found.statements == ("return static_cast<T>(1.0f + 0.5f * static_cast<float>(x));",)
 
 
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [("0.5f", "0.5f"), ("1e-12f", "float(T(1e-12f))"), ("1e5f", "float(T(1e5f))"), ("0.0f", "0.0f")],
+)
+def test_a_number_that_a_half_cannot_hold_is_rounded_as_the_lambda_rounds_it(number: str, expected: str) -> None:
+    body = translate_lambda(replace(LAMBDA, body=f"z / T({number})", opmath=True), subject(), Kind.FLOATING, "T")
+    assert body.statements == (f"return static_cast<T>(static_cast<float>(x) / {expected});",)
+
+
 def test_code_of_helpers_alone_is_computed_in_float() -> None:
     found = translate_lambda(replace(LAMBDA, body="side(z)", helpers=("...",)), subject(), Kind.FLOATING, "T")
     assert found.statements == ("return static_cast<T>(side(static_cast<float>(x)));",)
