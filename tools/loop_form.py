@@ -25,6 +25,7 @@ from porter.aten.operator import find_served
 from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.loops.program import Programs
 from porter.server import worker
 from porter.verdict.backends import host
 from porter.verdict.errors import raising_porter_errors
@@ -94,6 +95,8 @@ def _find_programs(base: str, through: Sequence[str]) -> Iterator[Line]:
     from porter.recording.programs import record_programs
 
     for each in record_programs(base, through):
+        if not isinstance(each, Programs):
+            continue
         for program in each.cases:
             yield base, "case", f"{each.name}, {len(program.calls)} calls"
             yield from ((base, "number", str(number)) for number in program.numbers)

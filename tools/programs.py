@@ -24,6 +24,7 @@ from porter.aten.implementations import Language
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator, ServedFunction, find_served
 from porter.core.checkout import Checkout
+from porter.loops.program import Programs
 from porter.recording.row_programs import serves
 from porter.server import worker
 from porter.verdict.backends import host
@@ -91,10 +92,11 @@ def _record(base: str, through: Sequence[str]) -> Iterator[Record]:
 
     begun = process_time()
     for each in record_programs(base, through):
-        numbers = [str(number) for case in each.cases for number in case.numbers]
-        left = [(error.code, error.what) for error in each.left]
+        programs = each if isinstance(each, Programs) else Programs(each.name, ())
+        numbers = [str(number) for case in programs.cases for number in case.numbers]
+        left = [(error.code, error.what) for error in programs.left]
         taken = round(process_time() - begun, 1)
-        cases = len(each.cases) or int(each.map is not None)
+        cases = len(each.cases) if isinstance(each, Programs) else 1
         yield {"name": each.name, "cases": cases, "numbers": numbers, "left": left, "seconds": taken}
 
 

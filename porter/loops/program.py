@@ -7,24 +7,14 @@ attribute of an INTEGER or a NUMBER, or `Loop.number`. Sizes of loops, bounds an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.loops.concatenation import Concatenation
-from porter.loops.coordinates import CoordinateMap
-from porter.loops.distinct import DistinctValues
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments, HostValue, Named, Number, list_names
-from porter.loops.orders import RowOrder
-from porter.loops.places import NonzeroPlaces
-from porter.loops.resampling import Resampling
-from porter.loops.windows import Window
-
-NotLooped = RowOrder | NonzeroPlaces | DistinctValues
-Form = CoordinateMap | Concatenation | Resampling | Window | NotLooped
 
 
 @dataclass(frozen=True)
@@ -103,29 +93,18 @@ class LostCall:
 class Programs:
     """The cases of an overload, the most general first, and why other calls have no program.
 
-    A `map`, an `order`, `places` or `distinct` values, if there are some, compute all recorded calls, which are `seen`.
     Of calls that are `lost` there is one of each kind.
     """
 
     name: str
     cases: tuple[SymbolicProgram, ...]
     left: tuple[PorterError, ...] = ()
-    map: CoordinateMap | Concatenation | Resampling | Window | None = None
-    order: RowOrder | None = None
-    places: NonzeroPlaces | None = None
-    distinct: DistinctValues | None = None
-    seen: tuple[Arguments, ...] = ()
     lost: tuple[LostCall, ...] = ()
-
-    @property
-    def own(self) -> NotLooped | None:
-        """What no loops tell."""
-        return self.order or self.places or self.distinct
 
     @property
     def calls(self) -> tuple[Arguments, ...]:
         """The recorded calls that are computed."""
-        return (*self.seen, *(call for case in self.cases for call in case.calls))
+        return tuple(call for case in self.cases for call in case.calls)
 
 
 def list_loaded(program: SymbolicProgram) -> frozenset[str]:
@@ -135,17 +114,7 @@ def list_loaded(program: SymbolicProgram) -> frozenset[str]:
 
 
 def list_read(programs: Programs) -> frozenset[str]:
-    """The tensors that the kernels of all cases read, and the arguments that their numbers are computed from.
-
-    With those that distinct values are named by.
-    """
+    """The tensors that the kernels of all cases read, and the arguments that their numbers are computed from."""
     roles = (role for case in programs.cases for role in case.roles.values())
-    tensors = {role.name for role in roles if isinstance(role, ArgumentBuffer)} | list_named(programs.distinct)
-    return frozenset(tensors).union(*(list_names(each.value) for case in programs.cases for each in case.numbers))
-
-
-def list_named(form: Form | None) -> frozenset[str]:
-    """The arguments that a form computes results by, whatever they are."""
-    values = [getattr(form, each.name) for each in fields(form)] if form else []
-    listed = [name for each in values for name in (each if isinstance(each, tuple) else (each,))]
-    return frozenset(each for each in listed if isinstance(each, str))
+    tensors = frozenset(role.name for role in roles if isinstance(role, ArgumentBuffer))
+    return tensors.union(*(list_names(number.value) for case in programs.cases for number in case.numbers))

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from porter.aten.condition import Condition
-from porter.core import codec
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.loops.concatenation import Concatenation
-from porter.loops.coordinates import CoordinateMap
-from porter.loops.distinct import DistinctValues
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
-from porter.loops.orders import RowOrder
-from porter.loops.places import NonzeroPlaces
 from porter.loops.program import LostCall, Programs, Role, SymbolicNest, SymbolicProgram
-from porter.loops.resampling import Resampling
-from porter.loops.windows import Window
 
 
 @dataclass(frozen=True)
@@ -79,38 +71,22 @@ class StoredPrograms:
     cases: tuple[_StoredProgram, ...]
     codes: tuple[str, ...]
     reasons: tuple[str, ...]
-    map: CoordinateMap | Concatenation | Resampling | Window | None
-    order: RowOrder | None
-    places: NonzeroPlaces | None
-    distinct: DistinctValues | None
-    seen: tuple[Arguments, ...]
     lost: tuple[LostCall, ...]
 
 
-def encode_programs(programs: Sequence[Programs]) -> str:
-    """One line of JSON."""
-    return codec.encode(tuple(map(store_programs, programs)), tuple[StoredPrograms, ...])
-
-
-def decode_programs(text: str | bytes) -> tuple[Programs, ...]:
-    """What `encode_programs` wrote. Raises ValueError, KeyError or TypeError for other text."""
-    stored: tuple[StoredPrograms, ...] = codec.decode(text, tuple[StoredPrograms, ...])
-    return tuple(map(load_programs, stored))
-
-
 def store_programs(programs: Programs) -> StoredPrograms:
+    """As JSON can hold them."""
     left = programs.left
     cases = tuple(map(_store_program, programs.cases))
     codes, reasons = tuple(each.code for each in left), tuple(each.what for each in left)
-    forms = programs.map, programs.order, programs.places, programs.distinct
-    return StoredPrograms(programs.name, cases, codes, reasons, *forms, programs.seen, programs.lost)
+    return StoredPrograms(programs.name, cases, codes, reasons, programs.lost)
 
 
 def load_programs(stored: StoredPrograms) -> Programs:
+    """What `store_programs` was given."""
     left = tuple(_error(code, why) for code, why in zip(stored.codes, stored.reasons, strict=True))
     cases = tuple(map(_load_program, stored.cases))
-    forms = stored.map, stored.order, stored.places, stored.distinct
-    return Programs(stored.name, cases, left, *forms, stored.seen, stored.lost)
+    return Programs(stored.name, cases, left, stored.lost)
 
 
 def _error(code: str, what: str) -> PorterError:

@@ -18,7 +18,6 @@ from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
 from porter.cpu.kernels import CpuKernel
 from porter.languages.brackets import ROUND, find_closing_end
-from porter.metal.forms import form_body
 from porter.metal.functor import Body, Functor, Origin, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.graph_body import find_single_call, translate_graph
@@ -27,6 +26,7 @@ from porter.metal.params import PARAMETER
 from porter.metal.sharing import share_bodies
 from porter.metal.source import Source
 from porter.metal.tidy import specialize_helpers, tidy_body
+from porter.metal.written_forms import form_body
 from porter.mpsgraph.operations import Operation, by_op, find_headers, helpers, operations
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")

@@ -10,18 +10,11 @@ from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.loops.concatenation import Concatenation, concatenation_lines
-from porter.loops.coordinates import CoordinateMap, map_lines
-from porter.loops.distinct import distinct_lines
 from porter.loops.host_values import Arguments
 from porter.loops.instances import instantiate
-from porter.loops.orders import order_lines
-from porter.loops.places import place_lines
-from porter.loops.program import ArgumentBuffer, Programs, Role, SymbolicProgram, Table
+from porter.loops.program import ArgumentBuffer, Role, SymbolicProgram, Table
 from porter.loops.program_printing import name_memory, program_lines
-from porter.loops.resampling import Resampling, resampling_lines
-from porter.loops.storage import decode_programs, encode_programs
-from porter.loops.windows import Window, window_lines
+from porter.metal.forms.programs import Computation, FormProgram, decode_computations, encode_computations
 from porter.plan.native.files import read_style
 from porter.recording.slice_cost import list_together, slice_lines
 from porter.verdict import client
@@ -32,14 +25,14 @@ from porter.verdict.result import VerifyTarget
 
 def get_programs(
     checkout: Checkout, target: VerifyTarget, macos: str = "", run: bool = True, progress: Progress = ignore
-) -> tuple[Programs, ...] | None:
+) -> tuple[Computation, ...] | None:
     """The programs of an operator's overloads; None if not cached and `run` is false.
 
     Raises PTR137, PTR138, and what building the old code raises.
     """
     text = cache.get(_find_file(checkout, target, macos))
     if text is not None:
-        return decode_programs(text)
+        return decode_computations(text)
     if not run:
         return None
     request = RecordRequest(checkout.root.resolve(), target, macos, earlier=checkout.earlier)
@@ -48,10 +41,10 @@ def get_programs(
 
 
 def keep_programs(
-    checkout: Checkout, target: VerifyTarget, found: tuple[Programs, ...], macos: str = ""
-) -> tuple[Programs, ...]:
+    checkout: Checkout, target: VerifyTarget, found: tuple[Computation, ...], macos: str = ""
+) -> tuple[Computation, ...]:
     """Caches the programs of an operator, and returns them."""
-    cache.put(_find_file(checkout, target, macos), encode_programs(found))
+    cache.put(_find_file(checkout, target, macos), encode_computations(found))
     return found
 
 
@@ -69,33 +62,17 @@ def describe_programs(
         yield "program", (str(error),)
         return
     for each in found:
-        if each.name == overload:
-            if each.map:
-                yield f"coordinates of {each.name}", tuple(_form_lines(each.map))
-            if each.order:
-                yield f"order of {each.name}", tuple(order_lines(each.order))
-            if each.places:
-                yield f"places of {each.name}", tuple(place_lines(each.places))
-            if each.distinct:
-                yield f"distinct values of {each.name}", tuple(distinct_lines(each.distinct))
-            for program in each.cases:
-                yield _title(program), tuple(program_lines(program))
-                if cost:
-                    yield _describe_cost(checkout, program)
-            if each.left:
-                yield f"no program of {overload}", tuple(f"{error.code} {error.what}" for error in each.left)
-
-
-def _form_lines(found: CoordinateMap | Concatenation | Resampling | Window) -> Iterator[str]:
-    match found:
-        case CoordinateMap():
-            return map_lines(found)
-        case Concatenation():
-            return concatenation_lines(found)
-        case Resampling():
-            return resampling_lines(found)
-        case Window():
-            return window_lines(found)
+        if each.name != overload:
+            continue
+        if isinstance(each, FormProgram):
+            yield f"{each.form.TITLE} of {each.name}", tuple(each.form.describe())
+            continue
+        for program in each.cases:
+            yield _title(program), tuple(program_lines(program))
+            if cost:
+                yield _describe_cost(checkout, program)
+        if each.left:
+            yield f"no program of {overload}", tuple(f"{error.code} {error.what}" for error in each.left)
 
 
 def _title(program: SymbolicProgram) -> str:

@@ -15,12 +15,11 @@ from porter.loops.building import build_program, transfer_program
 from porter.loops.fit import MIN_CALLS
 from porter.loops.optional import join_flags
 from porter.loops.program import Programs, SymbolicProgram
+from porter.metal.forms.programs import Computation, FormProgram
 from porter.recording.branches import UNKNOWN_CONDITION, find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_arguments
-from porter.recording.concatenation import find_concatenation
-from porter.recording.coordinates import find_map
-from porter.recording.distinct import find_distinct
 from porter.recording.effort import spent
+from porter.recording.forms import find_form
 from porter.recording.given import run_at_other_types
 from porter.recording.joining import (
     Case,
@@ -32,24 +31,20 @@ from porter.recording.joining import (
     leave_out,
 )
 from porter.recording.lost import Losses
-from porter.recording.orders import find_order
 from porter.recording.other_types import with_conversions
 from porter.recording.own_calls import OwnCall
-from porter.recording.places import find_places
 from porter.recording.ranks import cover_ranks
 from porter.recording.reading import read_runs
 from porter.recording.record import RecordedRun, find_opinfos
 from porter.recording.required import Run, cover_left_out
-from porter.recording.resampling import find_resampling
 from porter.recording.running import MORE_STEPS, Near, run_calls, run_with_type
-from porter.recording.windows import find_window
 
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
 _MAX_DEPTH = 2  # splits of a group of calls
 
 
-def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Programs, ...]:
+def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Computation, ...]:
     """The programs of every overload of an operator that OpInfo samples call. Its host code must be loaded.
 
     Also of those of `overloads` that take the result's type besides what another one takes.
@@ -68,12 +63,12 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
     for ran, source in run_with_type(list(chain.from_iterable(found.values())), set(overloads) - found.keys(), lost):
         found.setdefault(ran.call.name, []).append(ran)
         plain[id(ran)] = source
-    made = [
-        _find_map_or_programs(name, runs, Near(origins, plain, spent() + MORE_STEPS, lost), lost)
+    made: list[Computation] = [
+        _find_form_or_programs(name, runs, Near(origins, plain, spent() + MORE_STEPS, lost), lost)
         for name, runs in sorted(found.items())
     ]  # each with steps of its own
     made += [_refuse_all(name, lost) for name in sorted(lost.found.keys() - found.keys())]
-    made = [with_conversions(each, found.get(each.name, ())) for each in made]
+    made = [with_conversions(each, found.get(each.name, ())) if isinstance(each, Programs) else each for each in made]
     return tuple(replace(each, lost=lost.list_of(each.name)) for each in made)
 
 
@@ -84,20 +79,12 @@ def _refuse_all(name: str, lost: Losses) -> Programs:
     return Programs(name, (), (error,))
 
 
-def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: Near, lost: Losses) -> Programs:
-    """What an overload moves, resamples, pools, sorts, places or tells apart, at any sizes; else programs."""
-    known = Programs(name, ())
-    if found := find_map(runs) or find_concatenation(runs) or find_resampling(runs) or find_window(runs):
-        known = replace(known, map=found)
-    elif order := find_order(runs):
-        known = replace(known, order=order)
-    elif places := find_places(runs):
-        known = replace(known, places=places)
-    elif distinct := find_distinct(runs):
-        known = replace(known, distinct=distinct)
-    else:
+def _find_form_or_programs(name: str, runs: Sequence[RecordedRun], more: Near, lost: Losses) -> Computation:
+    """The form of an overload, at any sizes; else programs."""
+    form = find_form(runs)
+    if form is None:
         return find_programs(name, runs, more.run_near, lost, more.run_again)
-    return replace(known, seen=tuple(read_call_arguments(each.call, each.made) for each in runs))
+    return FormProgram(name, form, tuple(read_call_arguments(run.call, run.made) for run in runs))
 
 
 More = Callable[[RecordedRun], Iterable[RecordedRun]]  # calls like one

@@ -8,14 +8,14 @@ from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.loops.program import Programs
+from porter.metal.forms.programs import Computation
 from porter.recording.program_readings import get_programs
 from porter.recording.readings import find_target
 
 
 def get_row_programs(
     checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore
-) -> Programs | None:
+) -> Computation | None:
     """The programs of the overload that a row serves; None if no call has one.
 
     Raises PTR395 if none are kept and nothing may `run`, and as `get_programs` does.

@@ -41,7 +41,7 @@ from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, Verdict, 
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
-    from porter.loops.storage import StoredPrograms
+    from porter.metal.forms.programs import Stored
     from porter.mpsgraph.recording import Recording
     from porter.verdict.behavior import SampleResult
     from porter.verdict.suite.context import Context
@@ -195,13 +195,13 @@ def record(root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progr
 
 def record_programs(
     root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress
-) -> tuple[StoredPrograms, ...]:
+) -> tuple[Stored, ...]:
     """Records an operator at sizes of porter's own."""
-    from porter.loops.storage import store_programs
+    from porter.metal.forms.programs import store
     from porter.recording import programs
 
     through = _load_to_record(root, earlier, target, macos, progress)
-    return tuple(map(store_programs, programs.record_programs(target.base, through, target.rows)))
+    return tuple(map(store, programs.record_programs(target.base, through, target.rows)))
 
 
 def _load_to_record(

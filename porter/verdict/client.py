@@ -22,8 +22,7 @@ from porter.core.cache import digest, require_writable
 from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
 from porter.core.python import EXECUTABLE, PACKAGES, own_module
-from porter.loops.program import Programs
-from porter.loops.storage import load_programs
+from porter.metal.forms.programs import Computation, load
 from porter.mpsgraph.recording import Recording
 from porter.verdict import environment
 from porter.verdict.errors import NoVerdict
@@ -69,11 +68,11 @@ def request_recordings(request: RecordRequest, progress: Progress = ignore) -> t
     return answer.recordings
 
 
-def request_programs(request: RecordRequest, progress: Progress = ignore) -> tuple[Programs, ...]:
+def request_programs(request: RecordRequest, progress: Progress = ignore) -> tuple[Computation, ...]:
     """Requests the programs of a target, recorded at sizes of porter's own. Raises as `request_recordings` does."""
     answer = ask(replace(request, own_sizes=True), progress)
     assert isinstance(answer, RecordAnswer)
-    return tuple(map(load_programs, answer.programs))
+    return tuple(map(load, answer.programs))
 
 
 def request_build(request: BuildRequest, progress: Progress = ignore) -> BuildAnswer:

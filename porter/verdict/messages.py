@@ -12,7 +12,7 @@ from pathlib import Path
 
 from porter.core import codec
 from porter.core.errors import Place, PorterError
-from porter.loops.storage import StoredPrograms
+from porter.metal.forms.programs import Stored
 from porter.mpsgraph.recording import Recording
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.behavior import SampleResult
@@ -132,7 +132,7 @@ class RecordAnswer:
     """The recordings, or the programs."""
 
     recordings: tuple[Recording, ...] = ()
-    programs: tuple[StoredPrograms, ...] = ()
+    programs: tuple[Stored, ...] = ()
 
 
 @dataclass(frozen=True)

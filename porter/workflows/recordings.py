@@ -10,8 +10,7 @@ from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Step, Steps, ignore
-from porter.loops.program import Programs
-from porter.loops.storage import load_programs
+from porter.metal.forms.programs import Computation, load
 from porter.metal.kernel_spec import RecordedGraph
 from porter.mpsgraph.graph import Graph
 from porter.plan.native.port import ReadPrograms
@@ -64,7 +63,7 @@ class Recordings:
 
     def _keep(self, missing: Missing, answer: RecordAnswer) -> None:
         if missing.of_programs:
-            found = tuple(map(load_programs, answer.programs))
+            found = tuple(map(load, answer.programs))
             keep_programs(self._checkout, find_target(self._checkout, missing.base), found)
         else:
             keep_recordings(self._checkout, missing.base, answer.recordings)
@@ -78,7 +77,7 @@ class Recordings:
             raise NotRecordedYet(missing)
         return get_recorded_graph(self._checkout, served, run=True, progress=progress)
 
-    def _read_programs(self, progress: Progress, served: ServedFunction) -> Programs | None:
+    def _read_programs(self, progress: Progress, served: ServedFunction) -> Computation | None:
         base = served.function.base
         missing = Missing(base, of_programs=True)
         if missing in self._failed:

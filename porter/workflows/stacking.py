@@ -22,7 +22,7 @@ from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 
 if TYPE_CHECKING:
-    from porter.loops.program import Programs
+    from porter.metal.forms.programs import Computation
 
 _NO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType({})
 Recorded = Callable[[Progress], RecordedGraph]
@@ -80,7 +80,7 @@ def read_recorded(checkout: Checkout, run: bool) -> Recorded:
 def read_programs(checkout: Checkout, run: bool) -> RecordedPrograms:
     """The reader of recorded programs, which runs old code that is not recorded yet if it may `run`."""
 
-    def read(progress: Progress, served: ServedFunction) -> Programs | None:
+    def read(progress: Progress, served: ServedFunction) -> Computation | None:
         from porter.recording.row_programs import get_row_programs
 
         return get_row_programs(checkout, served, run, progress)

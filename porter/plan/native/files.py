@@ -14,8 +14,8 @@ from porter.core.formatting import format_block
 from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
 from porter.languages.directives import read_includes
 from porter.languages.source import Source
+from porter.metal.forms.sums import SUM_HELPER
 from porter.metal.insertion import insert_includes
-from porter.metal.native.coordinate_kernel import SUM_HELPER
 from porter.metal.native.elements import COMBINED_HELPER
 from porter.metal.native.extremes import GREATEST_HELPER, LEAST_HELPER
 from porter.metal.native.host_values import NON_EMPTY

@@ -14,21 +14,20 @@ from porter.aten.operator import Blocked, Operator, ServedFunction
 from porter.aten.opinfo import find_opinfos
 from porter.aten.skip_lists import ListKind, find_entries, read_lists
 from porter.core.checkout import Checkout
+from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
-from porter.loops.coordinates import CoordinateMap
 from porter.loops.optional import allow_unasked, name_flags
-from porter.loops.program import NotLooped, Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.metal.forms.form import Form, FormKernels, Site
+from porter.metal.forms.programs import Computation, FormProgram
 from porter.metal.native.cases import join_cases
-from porter.metal.native.coordinate_kernel import MapKernel
 from porter.metal.native.elements import Complex
 from porter.metal.native.expanded import write_expanded
-from porter.metal.native.forms import Found, list_form_types, list_walked, write_form_kernel, write_form_launch
 from porter.metal.native.host_code import print_nodes
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import Launch, write_launch
-from porter.metal.native.own_forms import OwnForm, name_own, write_own_form
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
@@ -112,7 +111,7 @@ def _find_key(row: ServedFunction) -> tuple[str, str] | None:
 
 def _read_lead(
     fork: Checkout, blocked: Blocked, programs: ReadPrograms
-) -> tuple[ServedFunction, Programs | PorterError]:
+) -> tuple[ServedFunction, Computation | PorterError]:
     """The row that a row is ported with, and what is recorded of it: the nearest to the graph of which anything is."""
     if isinstance(blocked.error, LibraryCall):
         return blocked.served, blocked.error
@@ -126,7 +125,7 @@ def _read_lead(
     return first
 
 
-def _read_programs(programs: ReadPrograms, blocked: Blocked) -> Programs | PorterError:
+def _read_programs(programs: ReadPrograms, blocked: Blocked) -> Computation | PorterError:
     """What is recorded of a row; where nothing is, why the row stays blocked."""
     try:
         return programs(blocked.served) or blocked.error
@@ -145,13 +144,11 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 
 
 def _port_row(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Computation
 ) -> NativePort:
     """Writes a row's kernels and its new body. Raises PTR359 to PTR361, and PTR370 to PTR377."""
-    if programs.map:
-        return _port_form(port, operator, row, target, programs, programs.map)
-    if programs.own:
-        return _port_own(port, row, target, programs, programs.own)
+    if isinstance(programs, FormProgram):
+        return _port_form(port, operator, row, target, programs)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -218,87 +215,62 @@ def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex
 
 
 def _port_form(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs, found: Found
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, program: FormProgram
 ) -> NativePort:
-    """Writes the kernel of a row that has a form of its own, and its new body. Raises PTR359 and PTR370."""
-    fork = port.draft.fork
+    """Writes the kernels of a row that a form computes, and its new body. Raises PTR359, PTR370 and PTR371."""
+    fork, form = port.draft.fork, program.form
+    reading = target if form.READS_FED else replace(target, variables=target.arguments)
+    names = form.choose_names(_read_names(row.function, reading), target.body)
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
-    names = _read_names(row.function, replace(target, variables=target.arguments))
-    types = list_form_types(found, lambda: read_atomic_types(fork), style.complex_numbers is Complex.REFUSES)
     kernel_file = find_kernel_file(fork, target.file)
-    known = fork.read(kernel_file) if fork.exists(kernel_file) else ""
-    bases = _list_form_names(row, found)
-    for base in bases:
-        kernel = write_form_kernel(found, base, types, style)
-        written = WrittenKernel(
-            kernel_file, kernel.name, format_block(fork, kernel_file, kernel.source), kernel.elements.instances
-        )
-        is_there = written in port.kernels or written.source in known
-        taken = any(each.name.startswith(base) for each in port.kernels)
-        taken = taken or (base not in _list_bases(row) and f"kernel void {base}(" in known)
-        if is_there or not taken or base == bases[-1]:
+    types = form.list_types(lambda: read_atomic_types(fork), style.complex_numbers is Complex.REFUSES)
+    kernels, source = _write_form_kernels(port, kernel_file, row, form, types, style)
+    views = {} if form.READS_FED else find_expanded(target, names.variables)
+
+    def write(host: HostFunction) -> Launched:
+        body = print_body(host)
+        return Launched(form.write_launch(kernels, Site(names, body, views)), names, body)
+
+    stages = Row(fork, row.function, target, program, names, form.list_counted(), write, views=views)
+    host = make_function(replace_graph(target.body, target.place, stages.written), stages)
+    draft = port.draft.apply([edit_function(fork, target, host)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
+    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances)
+    text = fork.read(kernel_file) if fork.exists(kernel_file) else ""
+    parts = (*(format_block(fork, kernel_file, helper) for helper in kernels.helpers), source)
+    if added := "".join(part for part in parts if part not in text):
+        draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, added))
+    listed = tuple(dict.fromkeys((*port.kernels, written)))
+    return replace(port, draft=draft, kernels=listed, notes=(*port.notes, *host.notes))
+
+
+def _write_form_kernels(
+    port: NativePort,
+    kernel_file: str,
+    row: ServedFunction,
+    form: Form,
+    types: Sequence[DType],
+    style: KernelStyle,
+) -> tuple[FormKernels, str]:
+    """The kernels of a form by the first name that no others have, or by that which the same have; with their text.
+
+    A file may have the same stages by the name of another operator. A name says how many dimensions there are only if
+    the kernels serve no others, or others have the name without.
+    """
+    fork, bases = port.draft.fork, _list_bases(row)
+    text = fork.read(kernel_file) if fork.exists(kernel_file) else ""
+    general = _RANK.sub("", bases[0]) if form.ANY_RANK else bases[0]
+    kernels = form.write_kernels(general, types, style)
+    suffixes = [name.removeprefix(general) for name in _KERNEL.findall(kernels.source)]
+    declared = set(_KERNEL.findall(text))
+    others = (name for name in sorted(declared) if declared.issuperset(f"{name}{suffix}" for suffix in suffixes))
+    for name in dict.fromkeys((*(others if len(suffixes) > 1 else ()), general, *bases)):
+        kernels = form.write_kernels(name, types, style)
+        source = format_block(fork, kernel_file, kernels.source)
+        is_free = name in bases or name not in declared
+        if source in text or (is_free and not any(kernel.name.startswith(name) for kernel in port.kernels)):
             break
-    views = find_expanded(target, names.variables)
-    launch = partial(_write_form_launch, found, kernel, names, views)
-    stages = Row(fork, row.function, target, programs, names, list_walked(found), launch, views=views)
-    host = make_function(replace_graph(target.body, target.place, stages.written), stages)
-    draft = port.draft.apply([edit_function(fork, target, host)])
-    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
-    if not is_there:
-        draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, written.source))
-    kernels = tuple(dict.fromkeys((*port.kernels, written)))
-    return replace(port, draft=draft, kernels=kernels, notes=(*port.notes, *host.notes))
-
-
-def _write_form_launch(
-    found: Found, kernel: MapKernel, names: Names, views: Mapping[str, str], host: HostFunction
-) -> Launched:
-    body = print_body(host)
-    return Launched(write_form_launch(found, kernel, names, views, body), names, body)
-
-
-def _port_own(
-    port: NativePort, row: ServedFunction, target: Target, programs: Programs, found: NotLooped
-) -> NativePort:
-    """Writes the kernels of a row that no loops tell, and its new body. Raises PTR359, PTR370 and PTR371."""
-    fork = port.draft.fork
-    names = name_own(found, _read_names(row.function, target), target.body)
-    kernel_file = find_kernel_file(fork, target.file)
-    form, source = _find_own_form(fork, kernel_file, found, _list_bases(row)[0])
-    written = WrittenKernel(kernel_file, form.name, source, form.elements.instances)
-    launch = partial(_write_own_launch, form, names)
-    stages = Row(fork, row.function, target, programs, names, form.counted, launch)
-    host = make_function(replace_graph(target.body, target.place, stages.written), stages)
-    draft = port.draft.apply([edit_function(fork, target, host)])
-    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
-    port = replace(port, notes=(*port.notes, *host.notes))
-    if written in port.kernels:
-        return replace(port, draft=draft)
-    known = fork.read(kernel_file) if fork.exists(kernel_file) else ""
-    parts = (*(format_block(fork, kernel_file, each) for each in form.helpers), source)
-    text = "".join(each for each in parts if each not in known)
-    draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text)) if text else draft
-    return replace(port, draft=draft, kernels=(*port.kernels, written))
-
-
-def _write_own_launch(form: OwnForm, names: Names, host: HostFunction) -> Launched:
-    body = print_body(host)
-    return Launched(form.launch(names, body), names, body)
-
-
-def _find_own_form(fork: Checkout, file: str, found: NotLooped, base: str) -> tuple[OwnForm, str]:
-    """The kernels by the name of an operator, or by that under which a file has the same already; with their text."""
-    style = read_style(fork)
-    form = write_own_form(found, base, style)
-    known = fork.read(file) if fork.exists(file) else ""
-    suffixes = [each.removeprefix(base) for each in _KERNEL.findall(form.source)]
-    names = set(_KERNEL.findall(known))
-    for name in sorted(each for each in names if names.issuperset(f"{each}{suffix}" for suffix in suffixes)):
-        same = write_own_form(found, name, style)
-        source = format_block(fork, file, same.source)
-        if source in known:
-            return same, source
-    return form, format_block(fork, file, form.source)
+    return kernels, source
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
@@ -314,13 +286,6 @@ def _list_bases(row: ServedFunction) -> tuple[str, str]:
     overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
     longer = f"{base}_{overload.lower()}"
     return longer if base in _NAMESPACES else base, longer
-
-
-def _list_form_names(row: ServedFunction, found: Found) -> tuple[str, ...]:
-    """Names for the kernel of a form; first, if it serves any number of dimensions, one that says none."""
-    bases = _list_bases(row)
-    general = _RANK.sub("", bases[0]) if isinstance(found, CoordinateMap) else bases[0]
-    return tuple(dict.fromkeys((general, *bases)))
 
 
 def _write_kernels(

@@ -14,14 +14,14 @@ from porter.plan.draft import Draft
 from porter.plan.removal import Removal
 
 if TYPE_CHECKING:
-    from porter.loops.program import Programs
+    from porter.metal.forms.programs import Computation
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
 # The recorded programs of a row; None where nothing is recorded of it.
-ReadPrograms = Callable[[ServedFunction], "Programs | None"]
+ReadPrograms = Callable[[ServedFunction], "Computation | None"]
 
 
-def no_programs(_served: ServedFunction) -> Programs | None:
+def no_programs(_served: ServedFunction) -> Computation | None:
     """No recorded programs."""
     return None
 

@@ -19,6 +19,7 @@ from porter.languages.statements import name_tokens
 from porter.loops.empty_rows import compute_of_nothing, compute_without, find_reduced
 from porter.loops.host_values import Number, SizeProduct
 from porter.loops.program import Programs
+from porter.metal.forms.programs import Computation, FormProgram
 from porter.metal.native.host_values import Names
 from porter.plan.native.body_text import read_returned
 from porter.plan.native.host_function import Exit, Guard, HostFunction
@@ -121,7 +122,7 @@ def return_early(
     return function.add(Exit((f"{result}.numel() == 0",), function.leave))
 
 
-def keep_unwritten(function: HostFunction, names: Names, programs: Programs) -> HostFunction:
+def keep_unwritten(function: HostFunction, names: Names, programs: Computation) -> HostFunction:
     """Returns before the launch, or goes past it, for one result only where no other is to be written.
 
     Where it returns as there is nothing to compute them from either, results get what reductions of nothing have, if
@@ -154,7 +155,7 @@ class _Returns:
 
     function: HostFunction
     names: Names
-    programs: Programs
+    programs: Computation
     variables: dict[int, str]
 
     def widen(self) -> HostFunction:
@@ -234,7 +235,8 @@ class _Returns:
         """Whether two results have as many elements in every call, and there always are both."""
         if self._mask:
             return False
-        if self.programs.order or self.variables[one] == self.variables[other]:
+        is_alike = isinstance(self.programs, FormProgram) and self.programs.form.ALIKE
+        if is_alike or self.variables[one] == self.variables[other]:
             return True
         calls = [call.tensors for call in self.programs.calls]
         pairs = [(call.get(f"result{one}"), call.get(f"result{other}")) for call in calls]
@@ -250,18 +252,24 @@ class _Returns:
     def _may_lack(self, variable: str) -> bool:
         return bool(self._mask) and may_lack(self.function.code, variable)
 
+    @property
+    def _key(self) -> str:
+        """The tensor that all kernels of programs read; nothing of a form, or if there are several."""
+        keys = {case.key for case in self.programs.cases} if isinstance(self.programs, Programs) else set()
+        return next(iter(keys)) if len(keys) == 1 else ""
+
     def _find_key(self, place: Exit) -> str:
         """The tensor that all kernels read, with the operator before its members, if a place may name it."""
-        keys = {case.key for case in self.programs.cases}
-        key = next(iter(keys)) if len(keys) == 1 else ""
+        key = self._key
         if key not in self.names.variables or self.function.bring(place, {self.names.variables[key]}) != []:
             return ""
         return self.names.member(key)
 
     def _write_fills(self, variables: Collection[str]) -> Iterator[str]:
         """What gives results what kernels would store of nothing."""
-        keys = {case.key for case in self.programs.cases}
-        values = compute_without(self.programs, next(iter(keys))) if len(keys) == 1 else {}
+        values = {}
+        if isinstance(self.programs, Programs) and self._key:
+            values = compute_without(self.programs, self._key)
         for index, variable in self.variables.items():
             if variable in variables and index in values:
                 fill = f"{variable}.{write_fill(values[index])};"

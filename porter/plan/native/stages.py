@@ -11,6 +11,7 @@ from porter.core.edits import Edit
 from porter.core.formatting import format_block
 from porter.languages.source import parse_source
 from porter.loops.program import Programs
+from porter.metal.forms.programs import Computation
 from porter.metal.native.host_values import Names
 from porter.metal.native.launch import Launch
 from porter.plan.native.files import sees_helpers
@@ -49,12 +50,17 @@ class Row:
     fork: Checkout
     function: NativeFunction
     target: Target
-    programs: Programs
+    programs: Computation
     names: Names
     counted: Collection[str]
     write: Callable[[HostFunction], Launched]
     has_complex: bool = True
     views: Mapping[str, str] = field(default_factory=dict)  # the variables that arguments are expanded to
+
+    @property
+    def loops(self) -> Programs:
+        """The cases that programs of loops compute, which a form has none of."""
+        return self.programs if isinstance(self.programs, Programs) else Programs(self.programs.name, ())
 
     @property
     def written(self) -> frozenset[str]:
@@ -95,22 +101,22 @@ def _refuse_stale(host: HostFunction, row: Row) -> HostFunction:
 
 
 def _check_result_type(host: HostFunction, row: Row) -> HostFunction:
-    return check_result_type(host, row.fork, row.function, row.programs, row.names)
+    return check_result_type(host, row.fork, row.function, row.loops, row.names)
 
 
 def _check_complex(host: HostFunction, row: Row) -> HostFunction:
-    return host if row.has_complex else check_complex(host, row.fork, row.function, row.programs, row.names)
+    return host if row.has_complex else check_complex(host, row.fork, row.function, row.loops, row.names)
 
 
 def _fill_of_nothing(host: HostFunction, row: Row) -> HostFunction:
-    return fill_of_nothing(host, row.programs, row.names, row.target.before)
+    return fill_of_nothing(host, row.loops, row.names, row.target.before)
 
 
 def _launch(host: HostFunction, row: Row) -> HostFunction:
     launched = row.write(host)
     host = replace(host, launch=launched.launch, setup=tuple(map(Check, launched.setup)), notes=launched.notes)
     refuse_unseen_values(row.programs, row.function, row.names, Edited(row.target.body, print_body(host)))
-    refuse_unseen_types(row.programs, row.function)
+    refuse_unseen_types(row.loops, row.function)
     checks, limits = check_ranks(row.programs, launched.names, launched.body, launched.launch.text)
     return replace(host, setup=(*host.setup, *map(Check, checks)), notes=(*host.notes, *limits))
 

@@ -15,9 +15,8 @@ from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.inlining import read_parameters
 from porter.languages.source import parse_source
-from porter.loops.concatenation import Concatenation
-from porter.loops.program import Programs, list_read
-from porter.loops.windows import Window
+from porter.loops.program import list_read
+from porter.metal.forms.programs import Computation, FormProgram
 from porter.plan.native.direct_results import with_direct_results
 from porter.plan.native.scratch import without_scratch
 from porter.plan.native.target import RUN, Target, find_target, with_fed, with_returned
@@ -26,14 +25,17 @@ _PRECOMPUTED = re.compile(r"^ +- (\w+) -> (.+)$", re.M)
 
 
 def find_own_target(
-    checkout: Checkout, served: ServedFunction, found: Programs | PorterError, ported: frozenset[str] | None
+    checkout: Checkout, served: ServedFunction, found: Computation | PorterError, ported: frozenset[str] | None
 ) -> Target:
     """The function that a row's launch goes to, with the names that it has. Raises PTR368, PTR369 and PTR371."""
-    if isinstance(found, Programs) and isinstance(found.map, (Concatenation, Window)):
-        target = find_structured_target(checkout, served)
+    read = frozenset[str]()
+    if isinstance(found, FormProgram):
+        target = find_structured_target(checkout, served) if found.form.WHOLE_BODY else None
         if target is not None:
             return target
-    read = list_read(found) if isinstance(found, Programs) else frozenset[str]()
+        read = found.named
+    elif not isinstance(found, PorterError):
+        read = list_read(found)
     return with_direct_results(with_fed(with_returned(without_scratch(find_target(checkout, served, ported, read)))))
 
 

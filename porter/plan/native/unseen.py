@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
-from porter.loops.coordinates import CoordinateMap, Rule
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
-from porter.loops.orders import RowOrder
-from porter.loops.places import NonzeroPlaces
-from porter.loops.program import LostCall, Programs, SymbolicProgram, list_named
-from porter.loops.windows import Window
+from porter.loops.program import LostCall, Programs, SymbolicProgram
+from porter.metal.forms.programs import Computation, FormProgram
 from porter.metal.native.host_code import CaseLaunch, Line
 from porter.metal.native.host_values import Names
 from porter.mpsgraph.conditions import Undecided, holds
@@ -45,7 +42,7 @@ class Edited:
         return any(len(each) >= _LONG and each in message for each in words)
 
 
-def refuse_unseen_values(programs: Programs, function: NativeFunction, names: Names, edited: Edited) -> None:
+def refuse_unseen_values(programs: Computation, function: NativeFunction, names: Names, edited: Edited) -> None:
     """Raises PTR361 for a flag or a number that all recorded calls give alike, and that the removed code reads.
 
     Raises PTR418 where other calls give another value, of which nothing is known.
@@ -57,7 +54,8 @@ def refuse_unseen_values(programs: Programs, function: NativeFunction, names: Na
         values = {repr(call.others.get(argument.name)) for call in programs.calls}
         lost = [each for each in programs.lost if not edited.raises(each.why)]
         _refuse_lost(programs.name, function, argument.name, values, lost)
-        if len(values) == 1 and argument.name not in list_named(programs.map or programs.own):
+        is_named = isinstance(programs, FormProgram) and argument.name in programs.named
+        if len(values) == 1 and not is_named:
             what = f"all recorded calls of {programs.name} give `{argument.name}` the value {values.pop()}"
             raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
 
@@ -98,7 +96,7 @@ def _refuse_lost(name: str, function: NativeFunction, argument: str, known: set[
         raise PorterError("PTR418", what, function.place, "See docs/errors/PTR418.md.")
 
 
-def check_ranks(programs: Programs, names: Names, body: str, launch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def check_ranks(programs: Computation, names: Names, body: str, launch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Checks of the dimensions of tensors, where a launch holds for those of recorded calls alone; and what they take
     away, in words.
 
@@ -142,7 +140,7 @@ def _list_ranks(calls: Sequence[Arguments], tensor: str) -> tuple[int, ...]:
     return tuple(sorted({len(call.tensors[tensor].shape) for call in calls if tensor in call.tensors}))
 
 
-def _write_rank_check(programs: Programs, names: Names, tensor: str, ranks: Sequence[int]) -> str:
+def _write_rank_check(programs: Computation, names: Names, tensor: str, ranks: Sequence[int]) -> str:
     variable = f"{names.member(tensor)}dim()"
     tests = " || ".join(f"{variable} == {rank}" for rank in ranks)
     base, listed = programs.name.partition(".")[0], _list_words(ranks)
@@ -150,7 +148,7 @@ def _write_rank_check(programs: Programs, names: Names, tensor: str, ranks: Sequ
     return f"TORCH_CHECK_NOT_IMPLEMENTED({tests}, {words});"
 
 
-def _note_ranks(programs: Programs, tensor: str, ranks: Sequence[int], recorded: str) -> str:
+def _note_ranks(programs: Computation, tensor: str, ranks: Sequence[int], recorded: str) -> str:
     limit = f"`{tensor}` of {_list_words(ranks)} dimensions only, as in {recorded}"
     return f"{programs.name}: {limit}; the port refuses others"
 
@@ -159,7 +157,7 @@ def _list_words(ranks: Sequence[int]) -> str:
     return " or ".join(map(str, ranks))
 
 
-def _find_ranks(programs: Programs, names: Names, body: str, launch: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _find_ranks(programs: Computation, names: Names, body: str, launch: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The tensors that recorded calls limit, with how many dimensions they have there."""
     kept = Edited("", body)
     for tensor in dict.fromkeys(name for call in programs.calls for name in call.tensors):
@@ -182,34 +180,26 @@ def _has_other_rank(lost: LostCall, tensor: str, ranks: Collection[int]) -> bool
     return tensor in given and len(given[tensor].shape) not in ranks and not is_single
 
 
-def _asks_rank(programs: Programs, tensor: str) -> bool:
+def _asks_rank(programs: Computation, tensor: str) -> bool:
     """Whether cases are chosen by how many dimensions a tensor has, and the last one was recorded with one number.
 
     Those that a list names are counted from the last, in a tensor of any number.
     """
+    if isinstance(programs, FormProgram):
+        return False
     conditions = (each.text for case in programs.cases for each in case.when)
     ranks = _list_ranks(programs.cases[-1].calls, tensor) if programs.cases else ()
     return len(ranks) == 1 and any(each.startswith(f"{tensor}.dim() ") for each in conditions)
 
 
-def _counts_dimensions(programs: Programs, tensor: str) -> bool:
-    """Whether what a row computes names dimensions of a tensor by their places, or was seen to move elements of it."""
-    values = (each for case in programs.cases for each in _list_values(case))
-    return tensor in _list_moved(programs) or any(_is_by_place(each, tensor) for each in values)
+def _counts_dimensions(programs: Computation, tensor: str) -> bool:
+    """Whether what a row computes names dimensions of a tensor by their places, or was seen to move elements of it.
 
-
-def _list_moved(programs: Programs) -> tuple[str, ...]:
-    """The tensors whose elements a form moves; how many dimensions one that is resampled has, the form says."""
-    match programs.map or programs.own:
-        case CoordinateMap(rule=Rule.BIN, index=index):
-            return (index,)
-        case CoordinateMap(source=source, start=start):
-            return source, start
-        case Window(source=source, gradient=gradient):
-            return source, gradient
-        case RowOrder(source=source) | NonzeroPlaces(source=source):
-            return (source,)
-    return ()
+    How many dimensions a tensor that is resampled has, the form says.
+    """
+    if isinstance(programs, FormProgram):
+        return tensor in programs.form.list_moved()
+    return any(_is_by_place(value, tensor) for case in programs.cases for value in _list_values(case))
 
 
 def _list_values(program: SymbolicProgram) -> Iterator[HostValue]:

@@ -7,35 +7,21 @@ from dataclasses import replace
 
 import pytest
 
+from porter.core.codec import decode, encode
 from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.loops.building import CallProgram, build_program, transfer_program
 from porter.loops.coalesce import coalesce
-from porter.loops.coordinates import CoordinateMap, Rule, Way
-from porter.loops.distinct import DistinctValues
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest, fuse
 from porter.loops.graph import ConcreteGraph, Node, Result, Tensor
 from porter.loops.host_values import Arguments, TensorValue, describe, evaluate
 from porter.loops.instances import instantiate
 from porter.loops.numbers import digest_structure, list_numbers, replace_numbers
-from porter.loops.orders import Kept, RowOrder
-from porter.loops.places import NonzeroPlaces
 from porter.loops.printing import nest_lines
-from porter.loops.program import (
-    ArgumentBuffer,
-    LostCall,
-    NotLooped,
-    Programs,
-    ResultBuffer,
-    Role,
-    list_named,
-    list_read,
-)
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role
 from porter.loops.program_printing import program_lines
-from porter.loops.resampling import Resampling, Sampling
-from porter.loops.storage import decode_programs, encode_programs
-from porter.loops.windows import Pooling, Window
+from porter.loops.storage import StoredPrograms, load_programs, store_programs
 
 INPUT, OUTPUT = Buffer(0), Buffer(2)
 
@@ -149,44 +135,8 @@ def test_numbers_of_another_element_type_are_transferred_if_they_are_the_same() 
 
 def test_programs_come_back_from_json() -> None:
     program, _ = build_program("mean.dim", CALLS)
-    stored = encode_programs([Programs("mean.dim", (program,), (PorterError("PTR364", "one call"),))])
-    (found,) = decode_programs(stored)
-    assert found.cases == (program,)
-    assert list(program_lines(found.cases[0])) == list(program_lines(program))
-    assert [(each.code, each.what) for each in found.left] == [("PTR364", "one call")]
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        CoordinateMap(Rule.PADDED, Way.READ, "padding", source="self", dtypes=(FLOAT,)),
-        Resampling(Sampling.LINEAR, "grad_output", ("scales",), "align_corners", True, (FLOAT,)),
-        Window(Pooling.AVERAGE, "self", "kernel_size", "stride", "padding", dtypes=(FLOAT,)),
-        None,
-    ],
-)
-def test_what_is_found_of_results_is_stored(found: CoordinateMap | Resampling | Window | None) -> None:
-    call = Arguments({"self": TensorValue((2, 3), FLOAT)}, {"flag": True, "times": 2})
-    programs = Programs("op", (), (), found, seen=(call,), lost=(LostCall(call, "it raised"),))
-    assert decode_programs(encode_programs([programs])) == (programs,)
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        RowOrder("self", Kept.FIRST, "dim", "largest", "k", dtypes=(FLOAT,)),
-        NonzeroPlaces("self", (FLOAT,)),
-        DistinctValues("self", True, "return_inverse", "return_counts", dtypes=(FLOAT,)),
-    ],
-)
-def test_what_no_loops_tell_is_stored(found: NotLooped) -> None:
-    match found:
-        case RowOrder():
-            programs = Programs("op", (), order=found)
-        case NonzeroPlaces():
-            programs = Programs("op", (), places=found)
-        case DistinctValues():
-            programs = Programs("op", (), distinct=found)
-    assert decode_programs(encode_programs([programs])) == (programs,)
-    assert programs.own == found
-    assert list_read(programs) == (list_named(found) if isinstance(found, DistinctValues) else frozenset())
+    programs = Programs("mean.dim", (program,), (PorterError("PTR364", "one call"),))
+    loaded = load_programs(decode(encode(store_programs(programs), StoredPrograms), StoredPrograms))
+    assert loaded.cases == (program,)
+    assert list(program_lines(loaded.cases[0])) == list(program_lines(program))
+    assert [(each.code, each.what) for each in loaded.left] == [("PTR364", "one call")]

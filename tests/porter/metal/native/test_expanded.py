@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
-from porter.loops.program import Programs
+from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.native.expanded import write_expanded
 from porter.metal.native.host_code import Line
 from porter.metal.native.host_values import Names
@@ -14,7 +14,8 @@ NAMES = Names({"x1": "a", "result0": "out"}, {"x1": "Tensor"})
 
 def programs(own: tuple[int, ...] | None, shape: tuple[int, ...], result: tuple[int, ...]) -> Programs:
     tensors = {"x1": TensorValue(shape, FLOAT, own), "result0": TensorValue(result, FLOAT)}
-    return Programs("made_up", (), seen=(Arguments(tensors, {}),))
+    call = Arguments(tensors, {})
+    return Programs("made_up", (SymbolicProgram("made_up", (), "x1", (FLOAT,), (), {}, (), call, (call,)),))
 
 
 def test_an_argument_takes_the_first_sizes_of_the_result() -> None:

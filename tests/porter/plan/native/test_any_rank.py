@@ -7,8 +7,8 @@ import pytest
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.loops.coordinates import CoordinateMap, Rule, Way
-from porter.loops.program import Programs
+from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
+from porter.metal.forms.programs import FormProgram
 from porter.plan.draft import Draft
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
@@ -33,8 +33,8 @@ namespace at::native {{
 {functions}
 }} // namespace at::native
 """
-EDGE = CoordinateMap(Rule.CLAMPED, Way.READ, "padding", source="self", dtypes=(FLOAT, HALF))
-MIRROR = CoordinateMap(Rule.REFLECTED, Way.READ, "padding", source="self", dtypes=(FLOAT, HALF))
+EDGE = IndexMap(IndexRule.CLAMPED, AccessMode.READ, "padding", source="self", dtypes=(FLOAT, HALF))
+MIRROR = IndexMap(IndexRule.REFLECTED, AccessMode.READ, "padding", source="self", dtypes=(FLOAT, HALF))
 NAMES = {"edge_pad1d": 2, "edge_pad2d": 4}
 KERNEL_FILE = f"{KERNELS}/Edges.metal"
 
@@ -48,8 +48,8 @@ def copy_fork(folder: Path) -> Checkout:
     return Checkout(copy.root, "named")
 
 
-def port(draft: Draft, name: str, found: CoordinateMap) -> Draft:
-    plan = plan_operator(draft.fork, name, programs=lambda row: Programs(name, (), (), found))
+def port(draft: Draft, name: str, found: IndexMap) -> Draft:
+    plan = plan_operator(draft.fork, name, programs=lambda row: FormProgram(name, found))
     return draft.follow(plan.changes)
 
 

@@ -9,8 +9,8 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.loops.concatenation import Concatenation
-from porter.loops.program import Programs
+from porter.metal.forms.concatenation import Concatenation
+from porter.metal.forms.programs import FormProgram
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
@@ -48,7 +48,7 @@ def plan(folder: Path, host: str = HOST) -> Plan:
     (copy.root / OPERATIONS / "Joins.mm").write_text(host)
     rows = copy.root / NATIVE_FUNCTIONS
     rows.write_text(rows.read_text() + ROWS)
-    programs = Programs("joined.out", (), (), JOINED)
+    programs = FormProgram("joined.out", JOINED)
     return plan_operator(Checkout(copy.root, "named"), "joined", programs=lambda row: programs)
 
 

@@ -9,8 +9,9 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF, INT, LONG
 from porter.core.layout import KERNELS, METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.loops.coordinates import CoordinateMap, Rule, Way
-from porter.loops.program import Programs
+from porter.metal.forms.bincount import Bincount
+from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
+from porter.metal.forms.programs import FormProgram
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
@@ -109,15 +110,20 @@ Tensor binned_mps(const Tensor& self, const std::optional<Tensor>& weights_opt, 
 
 } // namespace at::native
 """
-BINS = CoordinateMap(
-    Rule.BIN, Way.ADD, index="self", source="weights", dtypes=(FLOAT, LONG, INT), index_dtypes=(INT, LONG)
+BINS = Bincount("self", "weights", dtypes=(FLOAT, LONG, INT), index_dtypes=(INT, LONG))
+MIRRORED = IndexMap(IndexRule.REVERSED, AccessMode.READ, "dims", source="self", dtypes=(FLOAT, HALF))
+ADDED = IndexMap(
+    IndexRule.ELEMENT,
+    AccessMode.ADD,
+    "dim",
+    "index",
+    "src",
+    start="self",
+    dtypes=(FLOAT, HALF),
+    index_dtypes=(INT, LONG),
 )
-MIRRORED = CoordinateMap(Rule.REVERSED, Way.READ, "dims", source="self", dtypes=(FLOAT, HALF))
-ADDED = CoordinateMap(
-    Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self", dtypes=(FLOAT, HALF), index_dtypes=(INT, LONG)
-)
-ROWS_ADDED = CoordinateMap(
-    Rule.ROW, Way.ADD, index="indices", source="grad_output", dtypes=(FLOAT, HALF), index_dtypes=(INT, LONG)
+ROWS_ADDED = IndexMap(
+    IndexRule.ROW, AccessMode.ADD, index="indices", source="grad_output", dtypes=(FLOAT, HALF), index_dtypes=(INT, LONG)
 )
 ATOMIC = """template <> struct AtomicType<float> {};
 template <> struct AtomicType<half> {};
@@ -134,7 +140,7 @@ static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
 """
 
 
-def plan(folder: Path, op: str, found: CoordinateMap, atomic: str = ATOMIC, host: str = HOST) -> Plan:
+def plan(folder: Path, op: str, found: IndexMap | Bincount, atomic: str = ATOMIC, host: str = HOST) -> Plan:
     copy = fork.copy_fork(folder)
     (copy.root / OPERATIONS / "Puts.mm").write_text(host)
     rows = copy.root / NATIVE_FUNCTIONS
@@ -143,7 +149,7 @@ def plan(folder: Path, op: str, found: CoordinateMap, atomic: str = ATOMIC, host
     header.unlink(missing_ok=True)
     if atomic:
         header.write_text(atomic)
-    return plan_operator(Checkout(copy.root, "named"), op, programs=lambda row: Programs(op, (), (), found))
+    return plan_operator(Checkout(copy.root, "named"), op, programs=lambda row: FormProgram(op, found))
 
 
 def test_a_map_that_reads(tmp_path: Path) -> None:

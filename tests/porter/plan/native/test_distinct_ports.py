@@ -11,8 +11,8 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.loops.distinct import DistinctValues
-from porter.loops.program import Programs
+from porter.metal.forms.programs import FormProgram
+from porter.metal.forms.unique import Unique
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.prove import target_of
@@ -77,8 +77,8 @@ std::tuple<Tensor, Tensor, Tensor> kinds_mps(const Tensor& self, bool places, bo
 
 } // namespace at::native
 """
-RUNS = DistinctValues("self", False, "places", "counts", "dim", (FLOAT,))
-KINDS = DistinctValues("self", True, "places", "counts", dtypes=(FLOAT,))
+RUNS = Unique("self", False, "places", "counts", "dim", (FLOAT,))
+KINDS = Unique("self", True, "places", "counts", dtypes=(FLOAT,))
 
 
 def prepare(folder: Path, host: str = HOST) -> Checkout:
@@ -89,8 +89,8 @@ def prepare(folder: Path, host: str = HOST) -> Checkout:
     return Checkout(copy.root, "named")
 
 
-def plan(copy: Checkout, op: str, found: DistinctValues) -> Plan:
-    return plan_operator(copy, op, programs=lambda row: Programs(op, (), distinct=found))
+def plan(copy: Checkout, op: str, found: Unique) -> Plan:
+    return plan_operator(copy, op, programs=lambda row: FormProgram(op, found))
 
 
 def read_body(plan: Plan, name: str) -> str:
@@ -408,7 +408,7 @@ mtl_setArgs(computeEncoder, output, counts_, elements, starts, last, slices, sli
     )
 
 
-def write(copy: Checkout, op: str, found: DistinctValues) -> Checkout:
+def write(copy: Checkout, op: str, found: Unique) -> Checkout:
     for path, text in plan(copy, op, found).changes.apply().items():
         (copy.root / path).parent.mkdir(parents=True, exist_ok=True)
         (copy.root / path).write_text(text)

@@ -7,8 +7,8 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.loops.orders import Kept, RowOrder
-from porter.loops.program import Programs
+from porter.metal.forms.programs import FormProgram
+from porter.metal.forms.sort import Kept, Sort
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
@@ -46,8 +46,8 @@ Tensor middle_mps(const Tensor& input) {
 
 } // namespace at::native
 """
-RANKED = RowOrder("self", Kept.FIRST, "dim", "largest", "k", dtypes=(FLOAT, HALF))
-MIDDLE = RowOrder("self", Kept.MEDIAN, places=False, dtypes=(FLOAT,))
+RANKED = Sort("self", Kept.FIRST, "dim", "largest", "k", dtypes=(FLOAT, HALF))
+MIDDLE = Sort("self", Kept.MEDIAN, places=False, dtypes=(FLOAT,))
 
 
 def prepare(folder: Path) -> Checkout:
@@ -58,8 +58,8 @@ def prepare(folder: Path) -> Checkout:
     return Checkout(copy.root, "named")
 
 
-def plan(copy: Checkout, op: str, found: RowOrder) -> Plan:
-    return plan_operator(copy, op, programs=lambda row: Programs(op, (), order=found))
+def plan(copy: Checkout, op: str, found: Sort) -> Plan:
+    return plan_operator(copy, op, programs=lambda row: FormProgram(op, found))
 
 
 def test_the_first_elements_of_sorted_rows(tmp_path: Path) -> None:

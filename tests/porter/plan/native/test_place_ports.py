@@ -7,8 +7,8 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.loops.places import NonzeroPlaces
-from porter.loops.program import Programs
+from porter.metal.forms.nonzero import Nonzero
+from porter.metal.forms.programs import FormProgram
 from porter.plan.planner import plan_operator
 from porter.verdict.prove import target_of
 from porter.verdict.suite.context import Context
@@ -41,7 +41,7 @@ def test_a_row_that_finds_elements(tmp_path: Path) -> None:
     (copy.root / OPERATIONS / "Finds.mm").write_text(HOST)
     rows = copy.root / NATIVE_FUNCTIONS
     rows.write_text(rows.read_text() + ROWS)
-    places = Programs("found.out", (), places=NonzeroPlaces("self", (FLOAT,)))
+    places = FormProgram("found.out", Nonzero("self", (FLOAT,)))
     plan = plan_operator(Checkout(copy.root, "named"), "found", programs=lambda row: places)
     assert_expected_inline(
         plan.changes.diff(),

@@ -9,8 +9,8 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.loops.program import Programs
-from porter.loops.resampling import Resampling, Sampling
+from porter.metal.forms.programs import FormProgram
+from porter.metal.forms.resampling import Resampling, Sampling
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
@@ -75,7 +75,7 @@ def plan(folder: Path, op: str, found: Resampling, host: str = HOST) -> Plan:
     (copy.root / OPERATIONS / "Stretch.mm").write_text(host)
     rows = copy.root / NATIVE_FUNCTIONS
     rows.write_text(rows.read_text() + ROWS)
-    return plan_operator(Checkout(copy.root, "named"), op, programs=lambda row: Programs(op, (), (), found))
+    return plan_operator(Checkout(copy.root, "named"), op, programs=lambda row: FormProgram(op, found))
 
 
 def test_a_gradient(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ from porter.loops.host_values import (
     TensorValue,
     WrappedDim,
 )  # fmt: skip
-from porter.loops.orders import Kept, RowOrder
 from porter.loops.program import LostCall, Programs
+from porter.metal.forms.programs import FormProgram
+from porter.metal.forms.sort import Kept, Sort
 from porter.metal.native.host_code import CaseLaunch, Line
 from porter.metal.native.host_values import Names
 from porter.plan.native.unseen import Edited, _asks_rank, _counts_dimensions, check_case_ranks, refuse_unseen_types
@@ -120,8 +121,8 @@ def test_dimensions_of_lost_calls_are_refused(tmp_path: Path) -> None:
 
 def test_a_flag_that_a_form_does_not_read_is_refused(tmp_path: Path) -> None:
     known = fork.largest()
-    order = RowOrder("self", Kept.MEDIAN, places=False, dtypes=(FLOAT,))
-    moved = replace(with_flag(known, False), cases=(), order=order, seen=with_flag(known, False).calls)
+    order = Sort("self", Kept.MEDIAN, places=False, dtypes=(FLOAT,))
+    moved = FormProgram(known.name, order, with_flag(known, False).calls)
     with pytest.raises(PorterError, match=r"PTR361 all recorded calls of largest.out give `keepdim` the value False"):
         plan_operator(fork.copy_fork(tmp_path), "largest", programs=lambda _: moved)
 

@@ -9,8 +9,8 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.core.errors import PorterError
 from porter.core.layout import METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.loops.program import Programs
-from porter.loops.windows import Pooling, Window
+from porter.metal.forms.pooling import Pooled, Pooling
+from porter.metal.forms.programs import FormProgram
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 
@@ -66,22 +66,22 @@ Tensor top_windows_backward_mps(const Tensor& grad_output,
 } // namespace at::native
 """
 LISTS = ("kernel_size", "stride", "padding")
-MEAN = Window(Pooling.AVERAGE, "self", *LISTS, "", "include", "divisor", dtypes=(FLOAT, HALF))
-TOP = Window(Pooling.MAXIMUM, "self", *LISTS, "dilation", gradient="grad_output", dtypes=(FLOAT, HALF))
+MEAN = Pooling(Pooled.AVERAGE, "self", *LISTS, "", "include", "divisor", dtypes=(FLOAT, HALF))
+TOP = Pooling(Pooled.MAXIMUM, "self", *LISTS, "dilation", gradient="grad_output", dtypes=(FLOAT, HALF))
 
 ATOMIC = """template <> struct AtomicType<float> {};
 template <typename T> using AtomicType_t = typename AtomicType<T>::type;
 """
 
 
-def write_host_diff(folder: Path, op: str, found: Window, rows: str = ROWS) -> str:
+def write_host_diff(folder: Path, op: str, found: Pooling, rows: str = ROWS) -> str:
     """The changes of the host file."""
     copy = fork.copy_fork(folder)
     (copy.root / OPERATIONS / "Windows.mm").write_text(HOST)
     file = copy.root / NATIVE_FUNCTIONS
     file.write_text(file.read_text() + rows)
     (copy.root / METAL_HEADERS / "atomic.h").write_text(ATOMIC)
-    programs = Programs(op, (), (), found)
+    programs = FormProgram(op, found)
     diff = plan_operator(Checkout(copy.root, "named"), op, programs=lambda row: programs).changes.diff()
     return "diff --git" + next(each for each in diff.split("diff --git") if "Windows.mm" in each)
 

@@ -1,0 +1,95 @@
+"""Results that are the tensors of a list one after the other along a dimension.
+
+A kernel that copies a tensor to its part is launched for each: one serves every length of the list, any ranks, sizes
+and strides. Source: ATen/native/TensorShape.cpp (`cat_out_cpu`: a tensor without elements is left out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
+from porter.metal.forms.form import (
+    HEADERS,
+    RESULT,
+    Argument,
+    Form,
+    FormKernels,
+    Site,
+    encode_one,
+    list_elements,
+    write_index_type,
+    write_one_kernel,
+)
+from porter.metal.native.elements import KEY
+from porter.metal.native.index_type import write_fits
+from porter.metal.native.kernel import KernelStyle
+from porter.metal.native.launch import Launch
+
+_SOURCE, _PART = "source", "part"  # what host code calls a tensor, and its part of the result
+_ARGUMENTS = (
+    Argument(f"device {KEY}* output", "tensor", _PART),
+    Argument(f"constant {KEY}* input", "tensor", _SOURCE),
+    Argument("constant long* sizes", "sizes", _SOURCE),
+    Argument("constant long* output_strides", "strides", _PART),
+    Argument("constant long* input_strides", "strides", _SOURCE),
+    Argument("constant long& ndim", "rank", _SOURCE),
+)
+_BODY = """\
+index_t rest = tid;
+index_t output_offset = 0;
+index_t input_offset = 0;
+for (long d = ndim - 1; d >= 0; d--) {
+  const index_t i = rest % index_t(sizes[d]);
+  rest /= index_t(sizes[d]);
+  output_offset += i * index_t(output_strides[d]);
+  input_offset += i * index_t(input_strides[d]);
+}
+output[output_offset] = input[input_offset];
+"""
+
+
+@dataclass(frozen=True)
+class Concatenation(Form):
+    """The tensors of the list `sources` along the dimension `dim`, in the result's type.
+
+    A tensor of one dimension that has no elements fits every other one.
+    """
+
+    TITLE: ClassVar[str] = "coordinates"
+    WHOLE_BODY: ClassVar[bool] = True
+
+    sources: str
+    dim: str
+    dtypes: tuple[DType, ...] = ()
+
+    def describe(self) -> Iterator[str]:
+        yield f"output = the tensors of {self.sources}, one after the other along {self.dim}"
+
+    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
+        return [each for each in dtypes.ALL if not refuses_complex or each.kind is not Kind.COMPLEX]
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        return write_one_kernel(name, list_elements(RESULT, instances), _ARGUMENTS, _BODY.splitlines(), style)
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        result, dim = site.variable(RESULT), site.variable(self.dim)
+        passed = [each.write(each.tensor) for each in kernels.arguments]
+        lines = (
+            *site.write_stream(),
+            "int64_t start = 0;",
+            f"for (const Tensor& tensor : {site.variable(self.sources)}) {{",
+            "if (tensor.numel() == 0) {",
+            "continue;",
+            "}",
+            f"const auto {_SOURCE} = tensor.to({result}.scalar_type());",
+            f"const auto {_PART} = {result}.narrow({dim}, start, tensor.size({dim}));",
+            f"start += tensor.size({dim});",
+            write_index_type(write_fits((_PART, _SOURCE), ())),
+            *encode_one(kernels, (_PART,), (_SOURCE,), passed, f"{_SOURCE}.numel()"),
+            "}",
+        )
+        return Launch("\n".join(lines), frozenset(HEADERS))

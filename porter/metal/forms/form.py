@@ -1,0 +1,241 @@
+"""What a form is, and what the kernels and launches of all forms are written with.
+
+Source: ATen/native/mps/OperationUtils.h (`mtl_setArgs`, `mtl_dispatch1DJob`), ATen/mps/MPSProfiler.h.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
+from porter.languages.statements import name_tokens
+from porter.metal.native.elements import KEY, Elements, TypeParameter
+from porter.metal.native.host_values import Names
+from porter.metal.native.index_type import write_fits
+from porter.metal.native.kernel import KernelStyle, register
+from porter.metal.native.launch import INDEX_MATH, PROFILER, Launch
+
+RESULT = "result0"
+CONTEXT, CEIL_DIV = "ATen/Context.h", "ATen/ceil_div.h"
+HEADERS = (PROFILER, INDEX_MATH)  # of all launches
+MOST_THREADS = 1024
+GRID = "uint tid [[thread_position_in_grid]]"
+IN_GROUP = (
+    "uint group [[threadgroup_position_in_grid]]", "uint tid [[thread_position_in_threadgroup]]",
+    "uint group_size [[threads_per_threadgroup]]",
+)  # fmt: skip
+_USUAL = {"self": "input", RESULT: "output"}
+_MEMBERS = {"tensor": "", "flag": "", "number": "", "sizes": ".sizes()", "strides": ".strides()", "rank": ".dim()"}
+_THEIRS = "\0"  # before a variable of the function
+# What kernels share that rank elements.
+SCAN = """\
+// The sum of the values of a threadgroup up to that of each thread
+inline uint scan_threadgroup(threadgroup uint* sums, uint value, uint tid, uint group_size) {
+  sums[tid] = value;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint offset = 1; offset < group_size; offset *= 2) {
+    const uint before = tid >= offset ? sums[tid - offset] : 0;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    sums[tid] += before;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  return sums[tid];
+}
+
+"""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a kernel: its text in Metal, what it is, and of which tensor, by its name in the schema."""
+
+    text: str
+    kind: str
+    tensor: str = ""
+
+    def write(self, variable: str) -> str:
+        """What host code passes, for the variable of the tensor."""
+        return f"{variable}{_MEMBERS[self.kind]}"
+
+
+@dataclass(frozen=True)
+class FormKernels:
+    """The kernels of a form in one text, with the `helpers` that a file has once; one that is alone has `arguments`."""
+
+    name: str
+    source: str
+    elements: Elements
+    arguments: tuple[Argument, ...] = ()
+    helpers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a launch goes: the names that a function has, and the rest of its `body`.
+
+    `views` are variables that have the elements of a tensor in the shape that is walked.
+    """
+
+    names: Names
+    body: str
+    views: Mapping[str, str] = field(default_factory=dict)
+
+    def variable(self, name: str) -> str:
+        """The function's variable for an argument or a result. Raises PTR371."""
+        return self.names.variable(name)
+
+    def is_free(self, name: str) -> bool:
+        """Whether the function has no such variable."""
+        return name not in {token.text for token in name_tokens(self.body)}
+
+    def write_stream(self) -> Iterator[str]:
+        """A variable for the stream, if the function has none."""
+        if self.is_free("stream"):
+            yield "MPSStream* stream = getCurrentMPSStream();"
+
+    def mark(self, name: str) -> str:
+        """The function's variable, which `rename` leaves as it is. Raises PTR371."""
+        return mark_theirs(self.variable(name))
+
+    def rename(self, text: str, declared: Collection[str]) -> str:
+        """Statements with other names for variables that they have `declared` and the function has too."""
+        used = {token.text for token in name_tokens(self.body)} | set(self.names.variables.values())
+        for name in (name for name in declared if name in used):
+            text = re.sub(rf"(?<![\w.:{_THEIRS}]){name}\b", f"{name}_", text)
+        return text.replace(_THEIRS, "")
+
+
+class Form(Protocol):
+    """What an overload computes at any sizes, by the names of its arguments: found from the results of its calls.
+
+    A form is a frozen dataclass. Its fields are names of arguments, an empty one is not there; `dtypes` are the element
+    types of the recorded calls.
+    """
+
+    TITLE: ClassVar[str]  # of `porter explain`
+    READS_FED: ClassVar[bool] = False  # whether the launch reads what the graph was fed, instead of the arguments
+    ANY_RANK: ClassVar[bool] = False  # whether a kernel is named without the number of dimensions
+    ALIKE: ClassVar[bool] = False  # whether all results have as many elements
+    WHOLE_BODY: ClassVar[bool] = False  # whether it is all that a structured row does
+
+    def describe(self) -> Iterator[str]:
+        """Yields what is computed, as `porter explain` prints it."""
+        ...
+
+    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
+        """The element types of kernels; `read_atomic` gives those that kernels can add to atomically."""
+        ...
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        """The kernels for some element types."""
+        ...
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        """Launches the kernels. Raises PTR371."""
+        ...
+
+    def choose_names(self, names: Names, body: str) -> Names:
+        """The names that a launch uses, of those that a function has."""
+        return names
+
+    def list_counted(self) -> tuple[str, ...]:
+        """The tensors besides the result without whose elements there is nothing to compute."""
+        return ()
+
+    def list_moved(self) -> tuple[str, ...]:
+        """The tensors whose elements are moved by the places of their dimensions."""
+        return ()
+
+
+def mark_theirs(variable: str) -> str:
+    """A variable of the function, which `Site.rename` leaves as it is."""
+    return f"{_THEIRS}{variable}"
+
+
+def name_tensor(tensor: str) -> str:
+    """What a kernel calls a tensor of the schema."""
+    return _USUAL.get(tensor, tensor)
+
+
+def list_real() -> list[DType]:
+    """The element types that are not complex."""
+    return [dtype for dtype in dtypes.ALL if dtype.kind is not Kind.COMPLEX]
+
+
+def list_elements(tensor: str, instances: Sequence[DType]) -> Elements:
+    """The element types of kernels that have one type parameter, that of a tensor."""
+    return Elements((TypeParameter(KEY, tensor),), {}, tuple((dtype,) for dtype in instances), instances[0], False)
+
+
+def write_kernel(
+    name: str, elements: Elements, arguments: Sequence[str], lines: Iterable[str], style: KernelStyle
+) -> str:
+    """The text of a kernel that computes indices in a type of its own, and what instantiates it."""
+    types = ", ".join(f"typename {each.name}" for each in elements.parameters)
+    head = f"template <{types}, typename index_t>\nkernel void {name}({', '.join(arguments)}) {{\n"
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"{head}{body}}}\n\n{register(name, elements, arguments, style)}"
+
+
+def write_one_kernel(
+    name: str, elements: Elements, arguments: Iterable[Argument], lines: Iterable[str], style: KernelStyle
+) -> FormKernels:
+    """A kernel that is alone, with a thread for each element."""
+    listed = tuple(arguments)
+    source = write_kernel(name, elements, [*(each.text for each in listed), GRID], lines, style)
+    return FormKernels(name, source, elements, listed)
+
+
+def write_type(tensor: str, fit: Sequence[str]) -> str:
+    """The variable for the end of a kernel's name: the type of a tensor, and the width of the indices of some."""
+    return f'const auto type = scalarToMetalTypeString({tensor}) + ({write_fits(fit, ())} ? "_int" : "_long");'
+
+
+def write_index_type(fit: str) -> str:
+    """The variable for the type of indices, by a condition under which those of 32 bits are enough."""
+    return f'const std::string index_type = {fit} ? "int" : "long";'
+
+
+def encode(pso: str, name: str, inputs: str, lines: Iterable[str], before: Iterable[str] = ()) -> Iterator[str]:
+    """Encodes commands on the stream of a function; those of `lines` are profiled as a kernel."""
+    yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"
+    yield "@autoreleasepool {"
+    yield "auto computeEncoder = stream->commandEncoder();"
+    yield from before
+    yield "// this function call is a no-op if MPS Profiler is not enabled"
+    yield f'getMPSProfiler().beginProfileKernel({pso}, "{name}", {{{inputs}}});'
+    yield from lines
+    yield f"getMPSProfiler().endProfileKernel({pso});"
+    yield "}"
+    yield "});"
+
+
+def encode_one(
+    kernels: FormKernels, types: Sequence[str], inputs: Sequence[str], passed: Iterable[str], threads: str
+) -> Iterator[str]:
+    """Encodes a kernel that is alone, which is named by the `types` of some tensors; it takes what is `passed`."""
+    ends = [*(f"scalarToMetalTypeString({each})" for each in types), "index_type"]
+    named = f'"{kernels.name}_" + ' + ' + "_" + '.join(ends)
+    lines = (*set_arguments("PSO", ", ".join(passed)), dispatch_threads("PSO", threads))
+    return encode("PSO", kernels.name, ", ".join(inputs), lines, [f"auto PSO = lib.getPipelineStateForFunc({named});"])
+
+
+def set_arguments(pso: str, arguments: str) -> Iterator[str]:
+    """Chooses a kernel, and what it takes."""
+    yield f"[computeEncoder setComputePipelineState:{pso}];"
+    yield f"mtl_setArgs(computeEncoder, {arguments});"
+
+
+def dispatch_threads(pso: str, count: str) -> str:
+    """Runs a kernel in so many threads."""
+    return f"mtl_dispatch1DJob(computeEncoder, {pso}, {count});"
+
+
+def dispatch_groups(groups: str, size: str = "group_size") -> Iterator[str]:
+    """Runs the chosen kernel in so many threadgroups of a size."""
+    yield f"[computeEncoder dispatchThreadgroups:MTLSizeMake({groups}, 1, 1)"
+    yield f"threadsPerThreadgroup:MTLSizeMake({size}, 1, 1)];"

@@ -1,0 +1,124 @@
+"""Results that are the coordinates of the elements that are not zero, whose number is data.
+
+One kernel counts those of each threadgroup, one writes them in order. Source: ATen/ceil_div.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from porter.core.dtypes import DType
+from porter.metal.forms.form import (
+    CEIL_DIV,
+    HEADERS,
+    IN_GROUP,
+    MOST_THREADS,
+    RESULT,
+    SCAN,
+    Form,
+    FormKernels,
+    Site,
+    dispatch_groups,
+    encode,
+    list_elements,
+    list_real,
+    set_arguments,
+    write_kernel,
+    write_type,
+)
+from porter.metal.native.kernel import KernelStyle
+from porter.metal.native.launch import Launch
+
+_HELPERS = """\
+// Whether there is an element of this index, and it is not zero
+template <typename T, typename index_t>
+inline bool is_nonzero(
+    constant T* input, index_t index, constant long* sizes, constant long* strides, long ndim, long numel) {
+  index_t rest = index;
+  index_t offset = 0;
+  for (long d = ndim - 1; d >= 0; d--) {
+    offset += rest % index_t(sizes[d]) * index_t(strides[d]);
+    rest /= index_t(sizes[d]);
+  }
+  return index < numel && input[offset] != T(0);
+}
+
+"""
+_INPUT = (
+    "constant T* input", "constant long* sizes", "constant long* strides", "constant long& ndim",
+    "constant long& numel",
+)  # fmt: skip
+_COUNTING = ("device int* counts", *_INPUT, *IN_GROUP)
+_WRITING = ("device long* output", "constant int* ends", *_INPUT, "constant long* output_strides", *IN_GROUP)
+_RANK = f"""\
+threadgroup uint sums[{MOST_THREADS}];
+const index_t index = index_t(group) * group_size + tid;
+const bool is_found = is_nonzero(input, index, sizes, strides, ndim, numel);
+const uint rank = scan_threadgroup(sums, is_found, tid, group_size);
+"""
+_COUNT = """\
+if (tid == group_size - 1) {
+  counts[group] = rank;
+}
+"""
+_WRITE = """\
+if (!is_found) {
+  return;
+}
+const index_t row = ends[group] - sums[group_size - 1] + rank - 1;
+index_t rest = index;
+for (long d = ndim - 1; d >= 0; d--) {
+  output[row * index_t(output_strides[0]) + d * index_t(output_strides[1])] = rest % index_t(sizes[d]);
+  rest /= index_t(sizes[d]);
+}
+"""
+
+
+@dataclass(frozen=True)
+class Nonzero(Form):
+    """A row of coordinates for each element of `source` that is not zero."""
+
+    TITLE: ClassVar[str] = "places"
+    READS_FED: ClassVar[bool] = True
+
+    source: str
+    dtypes: tuple[DType, ...] = ()
+
+    def describe(self) -> Iterator[str]:
+        yield f"output[k, ...] = the coordinates of the k-th element of {self.source} that is not zero"
+
+    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
+        return list_real()
+
+    def list_moved(self) -> tuple[str, ...]:
+        return (self.source,)
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        elements = list_elements(self.source, instances)
+        count = write_kernel(f"{name}_count", elements, _COUNTING, (_RANK + _COUNT).splitlines(), style)
+        write = write_kernel(name, elements, _WRITING, (_RANK + _WRITE).splitlines(), style)
+        return FormKernels(name, f"{_HELPERS}{SCAN}{count}\n{write}", elements)
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        lines = _write_launch(site.variable(self.source), site.variable(RESULT), kernels.name)
+        return Launch("\n".join((*site.write_stream(), *lines)), frozenset((*HEADERS, CEIL_DIV)))
+
+
+def _write_launch(source: str, result: str, name: str) -> Iterator[str]:
+    yield write_type(source, (source, result))
+    yield f'auto countPSO = lib.getPipelineStateForFunc("{name}_count_" + type);'
+    yield f'auto PSO = lib.getPipelineStateForFunc("{name}_" + type);'
+    yield (
+        f"const auto group_size = std::min<int64_t>({MOST_THREADS}, "
+        "std::min([countPSO maxTotalThreadsPerThreadgroup], [PSO maxTotalThreadsPerThreadgroup]));"
+    )
+    yield f"const auto groups = at::ceil_div({source}.numel(), group_size);"
+    yield f"const auto counts = {source}.new_empty({{groups}}, {source}.options().dtype(kInt));"
+    shared = f"{source}, {source}.sizes(), {source}.strides(), {source}.dim(), {source}.numel()"
+    counting = (*set_arguments("countPSO", f"counts, {shared}"), *dispatch_groups("groups"))
+    yield from encode("countPSO", f"{name}_count", source, counting)
+    yield "const auto ends = counts.cumsum(0, kInt);"
+    writing = (*set_arguments("PSO", f"{result}, ends, {shared}, {result}.strides()"), *dispatch_groups("groups"))
+    yield from encode("PSO", name, source, writing)

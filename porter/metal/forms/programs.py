@@ -1,0 +1,54 @@
+"""What an overload computes, as values and as JSON: programs of loops, one for each case of its calls, or a form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from porter.core import codec
+from porter.loops.host_values import Arguments
+from porter.loops.program import LostCall, Programs
+from porter.loops.storage import StoredPrograms, load_programs, store_programs
+from porter.metal.forms import AnyForm
+
+
+@dataclass(frozen=True)
+class FormProgram:
+    """The form that computes all recorded calls of an overload. Of calls that are `lost` there is one of each kind."""
+
+    name: str
+    form: AnyForm
+    calls: tuple[Arguments, ...] = ()
+    lost: tuple[LostCall, ...] = ()
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The arguments that the form computes results by, whatever they are."""
+        values = [getattr(self.form, field.name) for field in fields(self.form)]
+        listed = (name for value in values for name in (value if isinstance(value, tuple) else (value,)))
+        return frozenset(name for name in listed if isinstance(name, str))
+
+
+Computation = Programs | FormProgram
+Stored = StoredPrograms | FormProgram
+
+
+def encode_computations(computations: Sequence[Computation]) -> str:
+    """One line of JSON."""
+    return codec.encode(tuple(map(store, computations)), tuple[Stored, ...])
+
+
+def decode_computations(text: str | bytes) -> tuple[Computation, ...]:
+    """What `encode_computations` wrote. Raises ValueError, KeyError or TypeError for other text."""
+    stored: tuple[Stored, ...] = codec.decode(text, tuple[Stored, ...])
+    return tuple(map(load, stored))
+
+
+def store(computation: Computation) -> Stored:
+    """As JSON can hold it."""
+    return store_programs(computation) if isinstance(computation, Programs) else computation
+
+
+def load(stored: Stored) -> Computation:
+    """What `store` was given."""
+    return load_programs(stored) if isinstance(stored, StoredPrograms) else stored

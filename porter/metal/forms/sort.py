@@ -1,0 +1,316 @@
+"""Results that are taken from the sorted rows of a tensor, whatever their size: sorts, and elements by their rank.
+
+Blocks of a row are sorted in a threadgroup each, then merged to runs of twice the length until one is left. In both
+stages an element goes to its place among its own run and those of the other run before it. Equal elements keep their
+order, and no memory is padded. Source: ATen/ceil_div.h.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
+from porter.metal.forms.form import (
+    CEIL_DIV,
+    GRID,
+    HEADERS,
+    IN_GROUP,
+    MOST_THREADS,
+    Form,
+    FormKernels,
+    Site,
+    dispatch_groups,
+    dispatch_threads,
+    encode,
+    list_elements,
+    mark_theirs,
+    set_arguments,
+    write_kernel,
+    write_type,
+)
+from porter.metal.native.elements import KEY
+from porter.metal.native.kernel import KernelStyle
+from porter.metal.native.launch import Launch
+
+# What all kernels of orders in a file share.
+HELPERS = """\
+// Whether an element comes before another; a NaN is larger than all numbers, as
+// it is on the CPU
+template <typename T>
+inline bool comes_before(T a, T b, bool descending) {
+  const bool a_is_nan = isnan(static_cast<float>(a));
+  const bool b_is_nan = isnan(static_cast<float>(b));
+  if (a_is_nan || b_is_nan) {
+    return descending ? a_is_nan && !b_is_nan : b_is_nan && !a_is_nan;
+  }
+  return descending ? a > b : a < b;
+}
+
+// Where element i of a row goes when its runs of this width are merged in
+// pairs; equal elements keep their order, and no sum is larger than the row
+template <typename P, typename index_t>
+inline index_t merged_position(P values, index_t i, index_t width, index_t size, bool descending) {
+  const index_t start = i / width / 2 * 2 * width;
+  const index_t middle = start + min(width, size - start);
+  const bool is_left = i < middle;
+  index_t low = is_left ? middle : start;
+  index_t high = is_left ? middle + min(width, size - middle) : middle;
+  while (low < high) {
+    const index_t at = low + (high - low) / 2;
+    const bool is_before = is_left ? comes_before(values[at], values[i], descending)
+                                   : !comes_before(values[i], values[at], descending);
+    low = is_before ? at + 1 : low;
+    high = is_before ? high : at;
+  }
+  return i - middle + low;
+}
+
+"""
+_DECLARED = ("input", "run_values", "run_indices", "row_size", "type", "width", "kept_values", "kept_indices", "blocks")
+_RESULTS = ("device T* values", "device long* indices")
+_RUNS = ("constant T* run_values", "constant long* run_indices")
+_RESULT_STRIDES = ("constant long* values_strides", "constant long* indices_strides", "constant long& ndim")
+_ORDERED = ("constant long& kept", "constant bool& descending")
+_BLOCKS = (
+    *_RESULTS, "constant T* input", "constant long* sizes", "constant long* input_strides", *_RESULT_STRIDES,
+    *_ORDERED, *IN_GROUP,
+)  # fmt: skip
+_MERGE = (*_RESULTS, *_RUNS, "constant long* sizes", *_RESULT_STRIDES, *_ORDERED, "constant long& width", GRID)
+_MEDIAN = (*_RESULTS, *_RUNS, "constant long* sizes", *_RESULT_STRIDES, GRID)
+_BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+
+
+class Kept(Enum):
+    """What is kept of a sorted row."""
+
+    ALL = "all elements"
+    FIRST = "the first {count} elements"
+    MEDIAN = "the lower median, or the first NaN"
+
+
+@dataclass(frozen=True)
+class Sort(Form):
+    """What is kept of the sorted rows of `source` along the dimension `dim`.
+
+    Without a `dim`, all elements are one row. Rows are in descending order if `descending`, an argument or a constant,
+    says so; equal elements keep their order, and a NaN is larger than all numbers. A second result, if there is one
+    (`places`), has where the elements were in their rows.
+    """
+
+    TITLE: ClassVar[str] = "order"
+    READS_FED: ClassVar[bool] = True
+    ALIKE: ClassVar[bool] = True
+
+    source: str
+    kept: Kept
+    dim: str = ""
+    descending: str | bool = False
+    count: str = ""
+    places: bool = True
+    dtypes: tuple[DType, ...] = ()
+
+    def describe(self) -> Iterator[str]:
+        rows = f"along {self.dim}" if self.dim else "as one row"
+        how = f"descending by {self.descending}" if isinstance(self.descending, str) else ""
+        how = how or ("descending" if self.descending else "ascending")
+        kept = self.kept.value.format(count=self.count)
+        yield f"output = {kept} of {self.source} sorted {rows}, {how}"
+        if self.places:
+            yield "indices = where these were in their rows"
+
+    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
+        kinds = {dtype.kind for dtype in self.dtypes} - {Kind.COMPLEX}
+        return [dtype for dtype in dtypes.ALL if dtype.kind in kinds]
+
+    def list_moved(self) -> tuple[str, ...]:
+        return (self.source,)
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        elements = list_elements(self.source, instances)
+        texts = [
+            write_kernel(f"{name}_blocks", elements, _BLOCKS, _write_blocks(), style),
+            write_kernel(f"{name}_merge", elements, _MERGE, _write_merge(), style),
+        ]
+        if self.kept is Kept.MEDIAN:
+            texts.append(write_kernel(name, elements, _MEDIAN, _write_median(), style))
+        return FormKernels(name, "\n".join(texts), elements, helpers=(HELPERS,))
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        writer = _Writer(self, kernels.name, site)
+        lines = "\n".join([*writer.start(), *writer.encode()])
+        return Launch(site.rename(lines, _DECLARED), frozenset((*HEADERS, CEIL_DIV)))
+
+
+def _write_offsets(tensors: Sequence[str], row: str) -> Iterator[str]:
+    """Where a row begins in some tensors, by the coordinates of all dimensions but the last."""
+    yield f"index_t rest = {row};"
+    yield from (f"index_t {each}_offset = 0;" for each in tensors)
+    yield "for (long d = ndim - 2; d >= 0; d--) {"
+    yield "  const index_t i = rest % index_t(sizes[d]);"
+    yield "  rest /= index_t(sizes[d]);"
+    yield from (f"  {each}_offset += i * index_t({each}_strides[d]);" for each in tensors)
+    yield "}"
+
+
+def _write_store(at: str, value: str, index: str) -> Iterator[str]:
+    yield f"values[values_offset + {at} * index_t(values_strides[ndim - 1])] = {value};"
+    yield f"indices[indices_offset + {at} * index_t(indices_strides[ndim - 1])] = {index};"
+
+
+def _write_blocks() -> Iterator[str]:
+    yield f"threadgroup {KEY} shared_values[{MOST_THREADS}];"
+    yield f"threadgroup uint shared_indices[{MOST_THREADS}];"
+    yield "const index_t size = sizes[ndim - 1];"
+    yield "const index_t blocks = (size + group_size - 1) / group_size;"
+    yield "const index_t start = index_t(group) % blocks * group_size;"
+    yield "const uint count = min(index_t(group_size), size - start);"
+    yield from _write_offsets(("input", "values", "indices"), "index_t(group) / blocks")
+    yield "if (tid < count) {"
+    yield "  shared_values[tid] = input[input_offset + (start + tid) * index_t(input_strides[ndim - 1])];"
+    yield "  shared_indices[tid] = tid;"
+    yield "}"
+    yield "for (uint width = 1; width < group_size; width *= 2) {"
+    yield f"  {_BARRIER}"
+    yield "  const uint from = min(tid, count - 1);"
+    yield "  const T value = shared_values[from];"
+    yield "  const uint index = shared_indices[from];"
+    yield "  const uint to = merged_position(&shared_values[0], from, width, count, descending);"
+    yield f"  {_BARRIER}"
+    yield "  if (tid < count) {"
+    yield "    shared_values[to] = value;"
+    yield "    shared_indices[to] = index;"
+    yield "  }"
+    yield "}"
+    yield _BARRIER
+    yield "if (tid < count && start + tid < kept) {"
+    yield from (
+        f"  {line}" for line in _write_store("(start + tid)", "shared_values[tid]", "start + shared_indices[tid]")
+    )
+    yield "}"
+
+
+def _write_merge() -> Iterator[str]:
+    yield "const index_t size = sizes[ndim - 1];"
+    yield "const index_t at = index_t(tid) % size;"
+    yield "const index_t row_start = tid - at;"
+    yield from _write_offsets(("values", "indices"), "index_t(tid) / size")
+    yield "const index_t to = merged_position(run_values + row_start, at, index_t(width), size, descending);"
+    yield "if (to < kept) {"
+    yield from (f"  {line}" for line in _write_store("to", "run_values[tid]", "run_indices[tid]"))
+    yield "}"
+
+
+def _write_median() -> Iterator[str]:
+    yield "const index_t size = sizes[ndim - 1];"
+    yield "const index_t row_start = index_t(tid) * size;"
+    yield "index_t at = row_start + size - 1;"
+    yield "if (isnan(static_cast<float>(run_values[at]))) {"
+    yield "  while (at > row_start && isnan(static_cast<float>(run_values[at - 1]))) {"
+    yield "    at--;"
+    yield "  }"
+    yield "} else {"
+    yield "  at = row_start + (size - 1) / 2;"
+    yield "}"
+    yield from _write_offsets(("values", "indices"), "tid")
+    yield "values[values_offset] = run_values[at];"
+    yield "indices[indices_offset] = run_indices[at];"
+
+
+@dataclass(frozen=True)
+class _Writer:
+    form: Sort
+    name: str
+    site: Site
+
+    @property
+    def _picks(self) -> bool:
+        return self.form.kept is Kept.MEDIAN
+
+    def _dim(self) -> str:
+        """The dimension, by the variable that the function wrapped it in."""
+        dim = self.site.variable(self.form.dim)
+        wrapped = re.search(rf"\b(\w+) = (?:at::)?maybe_wrap_dim\({dim},", self.site.body)
+        return mark_theirs(wrapped[1] if wrapped else dim)
+
+    def start(self) -> Iterator[str]:
+        source, values = self.site.mark(self.form.source), self.site.mark("result0")
+        indices = self.site.mark("result1") if self.form.places else ""
+        rows = f"{source}.movedim({self._dim()}, -1)" if self.form.dim else f"{source}.flatten()"
+        yield f"const auto input = {rows};"
+        for name, result in (("kept_values", values), ("kept_indices", indices)):
+            yield f"const auto {name} = {self._move(result) if result else self._make(values)};"
+        yield "const int64_t row_size = input.size(-1);"
+        yield write_type("input", ("input", "kept_values", "kept_indices"))
+        yield from self.site.write_stream()
+
+    def _make(self, values: str) -> str:
+        return f"{values}.new_empty({{1}}, {values}.options().dtype(kLong))"
+
+    def _move(self, result: str) -> str:
+        """A result with what is kept of each row in the last dimension."""
+        if not self.form.dim:
+            return f"{result}.unsqueeze(-1)" if self._picks else result
+        moved = f"{result}.movedim({self._dim()}, -1)"
+        source = self.site.mark(self.form.source)
+        return f"{result}.dim() < {source}.dim() ? {result}.unsqueeze(-1) : {moved}" if self._picks else moved
+
+    def _descending(self) -> str:
+        how = self.form.descending
+        return self.site.mark(how) if isinstance(how, str) else str(how).lower()
+
+    def encode(self) -> Iterator[str]:
+        """The kernels for blocks, for each doubling of the runs, and for what is picked of them."""
+        temporary = {each: f"kept_{each}.new_empty(input.sizes())" for each in ("values", "indices")}
+        commands = (*self._sort_blocks(), *self._merge(temporary), *self._pick())
+        return encode("blocksPSO", self.name, "input", commands, self._prepare(temporary))
+
+    def _prepare(self, temporary: dict[str, str]) -> Iterator[str]:
+        yield f'auto blocksPSO = lib.getPipelineStateForFunc("{self.name}_blocks_" + type);'
+        yield f'auto mergePSO = lib.getPipelineStateForFunc("{self.name}_merge_" + type);'
+        yield f"const auto most = std::min<int64_t>({MOST_THREADS}, [blocksPSO maxTotalThreadsPerThreadgroup]);"
+        yield "int64_t width = 1;"
+        yield "while (width < row_size && 2 * width <= most) {"
+        yield "width *= 2;"
+        yield "}"
+        for result, memory in temporary.items():
+            run = memory if self._picks else f"width < row_size ? {memory} : kept_{result}"
+            yield f"Tensor run_{result} = {run};"
+
+    def _sort_blocks(self) -> Iterator[str]:
+        yield from set_arguments(
+            "blocksPSO",
+            "run_values, run_indices, input, input.sizes(), input.strides(), run_values.strides(), "
+            f"run_indices.strides(), input.dim(), run_values.size(-1), {self._descending()}",
+        )
+        yield "const auto blocks = input.numel() / row_size * at::ceil_div(row_size, width);"
+        yield from dispatch_groups("blocks", "width")
+
+    def _merge(self, temporary: dict[str, str]) -> Iterator[str]:
+        yield "for (; width < row_size; width *= 2) {"
+        for result, memory in temporary.items():
+            merged = memory if self._picks else f"2 * width < row_size ? {memory} : kept_{result}"
+            yield f"const auto merged_{result} = {merged};"
+        yield from set_arguments(
+            "mergePSO",
+            "merged_values, merged_indices, run_values, run_indices, input.sizes(), merged_values.strides(), "
+            f"merged_indices.strides(), input.dim(), merged_values.size(-1), {self._descending()}, width",
+        )
+        yield dispatch_threads("mergePSO", "input.numel()")
+        yield from (f"run_{each} = merged_{each};" for each in temporary)
+        yield "}"
+
+    def _pick(self) -> Iterator[str]:
+        if not self._picks:
+            return
+        yield f'auto medianPSO = lib.getPipelineStateForFunc("{self.name}_" + type);'
+        yield from set_arguments(
+            "medianPSO",
+            "kept_values, kept_indices, run_values, run_indices, input.sizes(), kept_values.strides(), "
+            "kept_indices.strides(), input.dim()",
+        )
+        yield dispatch_threads("medianPSO", "input.numel() / row_size")

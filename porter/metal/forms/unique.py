@@ -1,0 +1,285 @@
+"""Results that are the distinct elements, or slices, of a tensor, whose number is data.
+
+Elements are sorted if need be. One kernel marks slices that differ from the one before, one sums up the marks of
+threadgroups, one ranks slices by them, and one takes the values. Source: ATen/ceil_div.h, c10/util/accumulate.h.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from porter.core.dtypes import DType
+from porter.core.errors import PorterError
+from porter.metal.forms.form import (
+    CEIL_DIV,
+    GRID,
+    HEADERS,
+    IN_GROUP,
+    MOST_THREADS,
+    SCAN,
+    Form,
+    FormKernels,
+    Site,
+    dispatch_groups,
+    dispatch_threads,
+    encode,
+    list_elements,
+    list_real,
+    mark_theirs,
+    set_arguments,
+    write_kernel,
+    write_type,
+)
+from porter.metal.forms.sort import Kept, Sort
+from porter.metal.native.host_values import ACCUMULATE, WRAP_DIM, Names
+from porter.metal.native.kernel import KernelStyle
+from porter.metal.native.launch import Launch
+
+_DECLARED = (
+    "slices", "slice_size", "type", "elements", "places", "marks", "group_size", "groups", "group_counts",
+    "group_ends", "starts", "marksPSO", "endsPSO", "ranksPSO", "PSO",
+)  # fmt: skip
+# A tensor of one number, and that number read as how many there are.
+_NUMBER = re.compile(
+    r"\bTensor (?P<name>\w+) = at::empty\(\{1\}, (?:(?:at::)?ScalarType::Int|(?:at::)?kInt)\b[^;]*;"
+    r"(?=.*\b(?P=name)\.item<int64_t>\(\) \+ 1\b)",
+    re.S,
+)
+_SIZES = ("constant long& slices", "constant long& slice_size")
+_MARK = """\
+// A slice that differs from the one before is marked; the first is always
+const index_t slice = index_t(tid) / index_t(slice_size) % index_t(slices);
+if (slice == 0 ? tid > 0 : input[tid] == input[tid - index_t(slice_size)]) {
+  return;
+}
+if (atomic_exchange_explicit(marks + slice, 1, memory_order_relaxed) == 0) {
+  atomic_fetch_add_explicit(group_counts + slice / index_t(group_size), 1, memory_order_relaxed);
+}
+"""
+_END = """\
+threadgroup uint sums[{most}];
+long total = 0;
+for (long start = 0; start < groups; start += group_size) {{
+  const long group = start + tid;
+  const uint sum = scan_threadgroup(sums, group < groups ? group_counts[group] : 0, tid, group_size);
+  if (group < groups) {{
+    group_ends[group] = total + sum;
+  }}
+  total += sums[group_size - 1];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}}
+if (tid == 0) {{
+  *last = total - 1;
+}}
+"""
+_RANK = """\
+threadgroup uint sums[{most}];
+const long slice = long(group) * group_size + tid;
+const uint mark = slice < slices ? marks[slice] : 0;
+const uint sum = scan_threadgroup(sums, mark, tid, group_size);
+if (slice >= slices) {{
+  return;
+}}
+const long rank = group_ends[group] - sums[group_size - 1] + sum - 1;
+if (mark) {{
+  starts[rank] = slice;
+}}
+if (has_inverse) {{
+  inverse[{place}] = rank;
+}}
+"""
+_TAKE = """\
+const index_t slice = index_t(tid) / index_t(slice_size) % index_t(slices);
+const index_t found = *last + 1;
+if (slice < found) {
+  output[tid] = input[tid + (index_t(starts[slice]) - slice) * index_t(slice_size)];
+}
+if (has_counts && index_t(tid) < found) {
+  counts[tid] = (index_t(tid) + 1 < found ? starts[tid + 1] : slices) - starts[tid];
+}
+"""
+_MARKS = (
+    "device atomic_int* marks", "device atomic_int* group_counts", "constant T* input", *_SIZES,
+    "constant long& group_size", GRID,
+)  # fmt: skip
+_ENDS = (
+    "device long* group_ends", "device int* last", "constant int* group_counts", "constant long& groups", *IN_GROUP[1:],
+)  # fmt: skip
+_TAKES = (
+    "device T* output", "device long* counts", "constant T* input", "constant long* starts", "constant int* last",
+    *_SIZES, "constant bool& has_counts", GRID,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Unique(Form):
+    """Each element of `source` that differs from the one before.
+
+    With the argument `dim`, slices along it are compared in the place of elements, unless a call leaves it empty. With
+    `is_sorted`, elements are sorted first. A second result has the place among the distinct ones of every element, if
+    the flag `inverse` asks for it; a third has how many there are of each, if the flag `counts` does. A NaN differs
+    from all elements.
+    """
+
+    TITLE: ClassVar[str] = "distinct values"
+    READS_FED: ClassVar[bool] = True
+
+    source: str
+    is_sorted: bool
+    inverse: str
+    counts: str
+    dim: str = ""
+    dtypes: tuple[DType, ...] = ()
+
+    def describe(self) -> Iterator[str]:
+        what = f"slices along {self.dim}" if self.dim else "elements"
+        order = ", sorted," if self.is_sorted else ""
+        yield f"output = the {what} of {self.source}{order} that differ from the one before"
+        yield f"inverse = where each is among the distinct ones, if {self.inverse}"
+        yield f"counts = how many there are of each, if {self.counts}"
+
+    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
+        return list_real()
+
+    def list_counted(self) -> tuple[str, ...]:
+        return (self.source,)
+
+    def order_elements(self) -> Sort:
+        """How elements are sorted."""
+        return Sort(self.source, Kept.ALL, dtypes=tuple(list_real()))
+
+    def choose_names(self, names: Names, body: str) -> Names:
+        """The names with a variable that has the elements of the source without gaps, if host code has one."""
+        source = names.variable(self.source)
+        whole = re.search(rf"\b(\w+) = {source}\.contiguous\(\);", body)
+        return replace(names, variables={**names.variables, self.source: whole[1]}) if whole else names
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        elements = list_elements(self.source, instances)
+        order = self.order_elements()
+        sorting = [order.write_kernels(f"{name}_sorted", instances, style)] if self.is_sorted else []
+        texts = [
+            *(kernels.source for kernels in sorting),
+            write_kernel(f"{name}_marks", elements, _MARKS, _MARK.splitlines(), style),
+            _write_plain(f"{name}_ends", _ENDS, _END.format(most=MOST_THREADS)),
+            self._write_ranks(f"{name}_ranks"),
+            write_kernel(name, elements, _TAKES, _TAKE.splitlines(), style),
+        ]
+        helpers = (*(helper for kernels in sorting for helper in kernels.helpers), SCAN)
+        return FormKernels(name, "\n".join(texts), elements, helpers=helpers)
+
+    def _write_ranks(self, name: str) -> str:
+        arguments = (
+            "device long* starts", "device long* inverse", "constant int* marks", "constant long* group_ends",
+            *(["constant long* places"] if self.is_sorted else []), "constant long& slices",
+            "constant bool& has_inverse", *IN_GROUP,
+        )  # fmt: skip
+        place = "places[slice]" if self.is_sorted else "slice"
+        return _write_plain(name, arguments, _RANK.format(most=MOST_THREADS, place=place))
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        """Launches the kernels. Raises PTR371 if no variable is the place of the last value."""
+        last = _NUMBER.search(site.body)
+        if last is None:
+            what = "the host code reads from no tensor how many values there are"
+            raise PorterError("PTR371", what, hint="See docs/errors/PTR371.md.")
+        writer = _Writer(self, kernels.name, site, last["name"])
+        lines = [*writer.start(), *writer.sort(kernels), *writer.prepare(), *writer.encode()]
+        headers = (*HEADERS, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if self.dim else ()))
+        return Launch(site.rename("\n".join(lines), _DECLARED), frozenset(headers))
+
+
+def _write_plain(name: str, arguments: Sequence[str], body: str) -> str:
+    """A kernel that has no types to choose."""
+    lines = "".join(f"  {line}\n" for line in body.splitlines())
+    return f"kernel void {name}({', '.join(arguments)}) {{\n{lines}}}\n"
+
+
+@dataclass(frozen=True)
+class _Writer:
+    form: Unique
+    name: str
+    site: Site
+    last: str  # the variable for the place of the last value
+
+    @property
+    def _source(self) -> str:
+        return self.site.mark(self.form.source)
+
+    @property
+    def _elements(self) -> str:
+        return "elements" if self.form.is_sorted else self._source
+
+    def start(self) -> Iterator[str]:
+        source = self._source
+        if f"{self.site.variable(self.form.source)} = " not in self.site.body:
+            yield f"TORCH_INTERNAL_ASSERT({source}.is_contiguous());"
+        yield f"const int64_t slices = {self._choose(f'{source}.size({{dim}})', f'{source}.numel()')};"
+        after = f"c10::multiply_integers({source}.sizes().slice({{dim}} + 1))"
+        yield f"const int64_t slice_size = {self._choose(after, '1')};"
+        yield write_type(source, (source,))
+        yield from self.site.write_stream()
+
+    def _choose(self, along: str, flat: str) -> str:
+        """One value for a call with a dimension, one for others."""
+        if not self.form.dim:
+            return flat
+        variable = self.site.variable(self.form.dim)
+        is_optional = f"{variable}.has_value()" in self.site.body or self.site.names.types[self.form.dim] == "int?"
+        value = f"{variable}.value()" if is_optional else variable
+        wrapped = re.search(rf"\b(\w+) = [^;]*\bmaybe_wrap_dim\({re.escape(value)},", self.site.body)
+        dim = mark_theirs(wrapped[1]) if wrapped else f"maybe_wrap_dim({mark_theirs(value)}, {self._source}.dim())"
+        value = along.format(dim=dim)
+        return f"{mark_theirs(variable)}.has_value() ? {value} : {flat}" if is_optional else value
+
+    def sort(self, kernels: FormKernels) -> Iterator[str]:
+        """Sorts the elements, which says where each was."""
+        if not self.form.is_sorted:
+            return
+        source = self._source
+        yield f"const auto elements = {source}.new_empty({{slices}});"
+        yield f"const auto places = {source}.new_empty({{slices}}, {source}.options().dtype(kLong));"
+        variables = {self.form.source: self.site.variable(self.form.source)}
+        variables |= {"result0": "elements", "result1": "places"}
+        declared = "\n".join((self.site.body, *_DECLARED, "stream"))
+        site = Site(replace(self.site.names, variables=variables), declared)
+        sorting = replace(kernels, name=f"{kernels.name}_sorted")
+        yield self.form.order_elements().write_launch(sorting, site).text
+
+    def prepare(self) -> Iterator[str]:
+        source, name = self._source, self.name
+        yield f'auto marksPSO = lib.getPipelineStateForFunc("{name}_marks_" + type);'
+        for stage in ("ends", "ranks"):
+            yield f'auto {stage}PSO = lib.getPipelineStateForFunc("{name}_{stage}");'
+        yield f'auto PSO = lib.getPipelineStateForFunc("{name}_" + type);'
+        yield (
+            f"const auto group_size = std::min<int64_t>({MOST_THREADS}, "
+            "std::min([endsPSO maxTotalThreadsPerThreadgroup], [ranksPSO maxTotalThreadsPerThreadgroup]));"
+        )
+        yield "const auto groups = at::ceil_div(slices, group_size);"
+        for name, size in (("marks", "slices"), ("group_counts", "groups")):
+            yield f"const auto {name} = {source}.new_zeros({{{size}}}, {source}.options().dtype(kInt));"
+        for name, size in (("group_ends", "groups"), ("starts", "slices")):
+            yield f"const auto {name} = {source}.new_empty({{{size}}}, {source}.options().dtype(kLong));"
+
+    def encode(self) -> Iterator[str]:
+        output, inverse, counts = (self.site.mark(f"result{i}") for i in range(3))
+        has_inverse, has_counts = self.site.mark(self.form.inverse), self.site.mark(self.form.counts)
+        elements, last = self._elements, mark_theirs(self.last)
+        places = "places, " if self.form.is_sorted else ""
+        threads = f"{elements}.numel()"
+        passed = f"{output}, {counts}, {elements}, starts, {last}, slices, slice_size, {has_counts}"
+        lines = (
+            *set_arguments("marksPSO", f"marks, group_counts, {elements}, slices, slice_size, group_size"),
+            dispatch_threads("marksPSO", threads),
+            *set_arguments("endsPSO", f"group_ends, {last}, group_counts, groups"),
+            *dispatch_groups("1"),
+            *set_arguments("ranksPSO", f"starts, {inverse}, marks, group_ends, {places}slices, {has_inverse}"),
+            *dispatch_groups("groups"),
+            *set_arguments("PSO", passed),
+            dispatch_threads("PSO", threads),
+        )
+        return encode("PSO", self.name, elements, lines)

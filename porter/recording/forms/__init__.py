@@ -1,0 +1,33 @@
+"""Finds the forms of `porter/metal/forms/`: one that computes all recorded calls of an overload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from porter.metal.forms import AnyForm
+from porter.recording.forms.bincount import find_bincount
+from porter.recording.forms.concatenation import find_concatenation
+from porter.recording.forms.index_map import find_index_map
+from porter.recording.forms.nonzero import find_nonzero
+from porter.recording.forms.pooling import find_pooling
+from porter.recording.forms.resampling import find_resampling
+from porter.recording.forms.sort import find_sort
+from porter.recording.forms.unique import find_unique
+from porter.recording.record import RecordedRun
+
+# In the order in which they are tried: one for each of FORMS.
+FINDERS: tuple[Callable[[Sequence[RecordedRun]], AnyForm | None], ...] = (
+    find_index_map,
+    find_bincount,
+    find_concatenation,
+    find_resampling,
+    find_pooling,
+    find_sort,
+    find_nonzero,
+    find_unique,
+)
+
+
+def find_form(runs: Sequence[RecordedRun]) -> AnyForm | None:
+    """The first form that computes all calls; None if none does."""
+    return next((form for find in FINDERS if (form := find(runs))), None)

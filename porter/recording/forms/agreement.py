@@ -1,0 +1,112 @@
+"""What finds forms: the types of calls, and checks that a candidate reproduces every recorded call.
+
+Where the old code failed, the CPU's result stands in for what was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import torch
+from torch.utils import _pytree as pytree
+
+from porter.core import dtypes
+from porter.core.dtypes import BFLOAT, HALF, DType, Kind
+from porter.loops.fit import MIN_CALLS
+from porter.recording.calls import OpCall
+from porter.recording.record import RecordedRun
+
+Results = tuple[torch.Tensor, ...]
+Computes = Callable[[RecordedRun, Results], bool]
+TOLERANCES = {HALF: 4e-3, BFLOAT: 4e-2}  # of what old code may add up in the type of elements
+_TOLERANCES = {HALF: 2e-3, BFLOAT: 2e-2}
+
+
+def tell_form(runs: Sequence[RecordedRun], results: Collection[int] = (1,)) -> bool:
+    """Whether there are enough calls to find a form from, each with one of these numbers of results."""
+    return len(runs) >= MIN_CALLS and all(len(run.results) in results for run in runs)
+
+
+def sort_by_size(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
+    """The calls with small results first, which cost least to compute."""
+    return sorted(runs, key=lambda run: sum(result.numel() for result in run.results))
+
+
+def read_types(call: OpCall) -> Mapping[str, str]:
+    """The types of the arguments of a schema, but results."""
+    return {item.name: str(item.type) for item in call.overload._schema.arguments if not item.is_out}
+
+
+def has_metal_type(tensor: torch.Tensor) -> bool:
+    """Whether elements are of a type that Metal has."""
+    return str(tensor.dtype).removeprefix("torch.") in dtypes.BY_TORCH
+
+
+def read_dtype(tensor: torch.Tensor) -> DType:
+    """The element type of a tensor. Raises KeyError for one that Metal has not."""
+    return dtypes.BY_TORCH[str(tensor.dtype).removeprefix("torch.")]
+
+
+def read_dtypes(tensors: Iterable[torch.Tensor]) -> tuple[DType, ...]:
+    """The element types of tensors, each once."""
+    return tuple(dict.fromkeys(map(read_dtype, tensors)))
+
+
+def widen(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements in the widest type of their kind."""
+    is_whole = not tensor.is_floating_point() and not tensor.is_complex()
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.int64 if is_whole else torch.float64)
+
+
+def is_near(computed: torch.Tensor, result: torch.Tensor, is_exact: bool) -> bool:
+    """Whether elements in a wide type are those of a result: but for rounding, unless they are moved alone."""
+    dtype = read_dtype(result)
+    if computed.shape != result.shape:
+        return False
+    if dtype.kind is Kind.BOOL:
+        return torch.equal(computed != 0, result)
+    tolerance = 0.0 if is_exact or dtype.kind is Kind.INTEGRAL else _TOLERANCES.get(dtype, 1e-5)
+    return torch.allclose(computed, result.to(computed.dtype), rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def run_on_cpu(run: RecordedRun, otherwise: torch.Tensor) -> torch.Tensor:
+    """What the CPU computes of the arguments of a call: MPSGraph has no booleans, and takes 0.5 for false."""
+    results = _list_cpu_results(run)
+    return results[0] if len(results) == 1 else otherwise
+
+
+def agrees_or_as_cpu(run: RecordedRun, computes: Callable[[torch.Tensor], bool]) -> bool:
+    """Whether the result of a call is computed; or, of booleans, what the CPU makes of them."""
+    recorded = run.results[0].detach().cpu()
+    return computes(recorded) or (recorded.dtype == torch.bool and computes(run_on_cpu(run, recorded)))
+
+
+def agrees_with_all(runs: Sequence[RecordedRun], computes: Computes, more: Sequence[RecordedRun] = ()) -> bool:
+    """Whether the results of every call are computed, and of `more` calls.
+
+    The graph of some calls may compute other values than the CPU does of the same arguments, which count then.
+    """
+    others = [run for run in runs if not _computes_recorded(run, computes)]
+    if len(runs) - len(others) < MIN_CALLS:
+        return False
+    others += [run for run in more if not _computes_recorded(run, computes)]
+    return all(_computes_as_cpu(run, computes) for run in others)
+
+
+def _computes_recorded(run: RecordedRun, computes: Computes) -> bool:
+    return computes(run, tuple(result.detach().cpu() for result in run.results))
+
+
+def _computes_as_cpu(run: RecordedRun, computes: Computes) -> bool:
+    results = _list_cpu_results(run)
+    return bool(results) and computes(run, results)
+
+
+def _list_cpu_results(run: RecordedRun) -> Results:
+    """What the CPU makes of the arguments of a call; nothing where it refuses them."""
+    tensors = {name: run.given[name].clone() for name in run.given if name in run.call.arguments}
+    try:
+        results = OpCall(run.call.overload, {**run.call.arguments, **tensors}).run()
+    except (RuntimeError, NotImplementedError, IndexError):
+        return ()
+    return tuple(leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor))

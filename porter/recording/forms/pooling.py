@@ -1,0 +1,193 @@
+"""Finds how an operator pools windows: the way that computes what all recorded calls return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
+
+import torch
+
+from porter.metal.forms.pooling import Pooled, Pooling
+from porter.recording.calls import OpCall
+from porter.recording.forms.agreement import (
+    TOLERANCES,
+    Results,
+    agrees_with_all,
+    read_dtype,
+    read_dtypes,
+    read_types,
+    sort_by_size,
+    tell_form,
+)
+from porter.recording.record import RecordedRun, run_call
+
+_VARIED = 24  # calls
+_DIMS = 2  # that windows move over, behind one or two others
+_LISTS, _DILATION = ("kernel_size", "stride", "padding"), "dilation"  # what ATen calls them
+
+
+def find_pooling(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] = run_call) -> Pooling | None:
+    """The way that computes the results of every call; None if none does, or several do, or for few calls.
+
+    Some calls are `run` again with other flags: samples often set several alike.
+    """
+    if not tell_form(runs, (1, 2)) or not any(_list_candidates(runs[0].call, len(runs[0].results))):
+        return None
+    ordered, fitting = sort_by_size(runs), []
+    varied = list(_vary_flags(runs, run))
+    for candidate in _list_candidates(ordered[0].call, len(ordered[0].results)):
+
+        def computes(run: RecordedRun, results: Results, candidate: Pooling = candidate) -> bool:
+            return _computes(candidate, run, results)
+
+        if agrees_with_all(ordered, computes, varied):
+            fitting.append(candidate)
+    return replace(fitting[0], dtypes=read_dtypes(run.results[0] for run in runs)) if len(fitting) == 1 else None
+
+
+def _vary_flags(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun]) -> Iterator[RecordedRun]:
+    """Some of the calls with paddings, without a divisor, and with each flag as it is and the other way."""
+    padded = [each.call for each in runs if any(_read_list(each.call.arguments.get(_LISTS[2])))]
+    for call in padded[:: max(1, len(padded) // _VARIED)]:
+        options = [each.name for each in call.overload._schema.arguments if str(each.type) == "Optional[int]"]
+        plain = OpCall(call.overload, {**call.arguments, **dict.fromkeys(options)})
+        flags = [(name, value) for name, value in call.arguments.items() if isinstance(value, bool)]
+        for varied in (plain, *(plain.with_argument(name, not value) for name, value in flags)):
+            with suppress(Exception):  # the results of a gradient are of sizes that follow from flags
+                yield run(varied)
+
+
+def _list_candidates(call: OpCall, results: int) -> Iterator[Pooling]:
+    """The ways that the arguments of a schema allow for."""
+    types = read_types(call)
+    if not all(types.get(each) == "List[int]" for each in _LISTS):
+        return
+    dilation = next((name for name in types if name == _DILATION), "")
+    tensors = [name for name, type_ in types.items() if type_ == "Tensor"]
+    flags = [name for name, type_ in types.items() if type_ == "bool"]
+    divisors = [name for name, type_ in types.items() if type_ == "Optional[int]"]
+    whole = [name for name in tensors if not call.tensors()[name].is_floating_point()]
+    indices = whole if len(whole) < len(tensors) else []
+    for source in (each for each in tensors if each not in indices):
+        others = [each for each in tensors if each != source and each not in indices]
+        if len(others) > 1:
+            continue
+        gradient, positions = next(iter(others), ""), next(iter(indices), "")
+        plain = Pooling(
+            Pooled.MAXIMUM, source, *_LISTS, dilation, gradient=gradient, indices=positions, results=results
+        )
+        yield plain
+        for counts, divisor in product(flags, divisors):
+            yield replace(plain, pooled=Pooled.AVERAGE, counts_padding=counts, divisor=divisor)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The windows along a dimension: the positions of their elements, and which of these are inside."""
+
+    at: torch.Tensor  # of windows by elements
+    inside: torch.Tensor
+    counted: torch.Tensor  # elements of windows, with those of the padding
+    first: torch.Tensor  # position in each window that is not in the padding before the source
+
+
+def _read_axes(
+    form: Pooling, arguments: Mapping[str, object], source: Sequence[int], windows: Sequence[int]
+) -> list[_Axis]:
+    lists = [_read_list(arguments.get(name)) for name in (form.size, form.stride, form.padding, form.dilation)]
+    sizes, steps, pads, rates = lists[0], lists[1] or lists[0], lists[2], lists[3] or [1, 1]
+    axes = []
+    for k in range(_DIMS):
+        size, count = source[k - _DIMS], windows[k - _DIMS]
+        start = torch.arange(count) * steps[k] - pads[k]
+        at = start[:, None] + torch.arange(sizes[k]) * rates[k]
+        counted = (start + sizes[k]).clamp(max=size + pads[k]) - start
+        first = start + ((-start).clamp(min=0) + rates[k] - 1) // rates[k] * rates[k]
+        axes.append(_Axis(at.clamp(0, size - 1), (at >= 0) & (at < size), counted, first))
+    return axes
+
+
+def _read_list(value: object) -> list[int]:
+    listed = [int(each) for each in value] if isinstance(value, (list, tuple)) else []
+    return listed * _DIMS if len(listed) == 1 else listed
+
+
+def _computes(form: Pooling, run: RecordedRun, results: Results) -> bool:
+    if len(results) != form.results:
+        return False
+    source, shape = run.given[form.source], results[0].shape
+    windows = run.given[form.gradient].shape if form.gradient else shape
+    if source.ndim != len(windows) or source.shape[:-_DIMS] != windows[:-_DIMS]:
+        return False
+    try:
+        computed = pool(form, run.given, run.call.arguments, windows)
+    except (RuntimeError, IndexError):  # the lists are of other dimensions
+        return False
+    return all(_agrees(each, result) for each, result in zip(computed, results, strict=True))
+
+
+def _agrees(computed: torch.Tensor, result: torch.Tensor) -> bool:
+    if computed.shape != result.shape:
+        return False
+    dtype = read_dtype(result)
+    tolerance = TOLERANCES.get(dtype, 1e-5) if result.is_floating_point() else 0.0
+    return torch.allclose(computed.double(), result.double(), rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def pool(
+    form: Pooling, tensors: Mapping[str, torch.Tensor], arguments: Mapping[str, object], windows: Sequence[int]
+) -> list[torch.Tensor]:
+    """The results, for windows of a shape."""
+    source = tensors[form.source]
+    rows, columns = _read_axes(form, arguments, source.shape, windows)
+    width = source.shape[-1]
+    at = (rows.at[:, None, :, None] * width + columns.at[None, :, None, :]).flatten(2)  # by window, elements
+    inside = (rows.inside[:, None, :, None] & columns.inside[None, :, None, :]).flatten(2)
+    planes = source.flatten(-_DIMS)
+    if form.pooled is Pooled.MAXIMUM:
+        return _pool_maximum(form, tensors, at, inside, rows.first[:, None] * width + columns.first)
+    wide = torch.float64 if source.is_floating_point() else torch.int64
+    divisor = _find_divisor(form, arguments, rows, columns)
+    if not form.gradient:
+        total = (planes[..., at].to(wide) * inside).sum(-1)
+        return [_divide(total, divisor)]
+    shares = _divide(tensors[form.gradient].to(wide), divisor)[..., None] * inside
+    computed = torch.zeros(planes.shape, dtype=wide)
+    return [computed.index_add(-1, at.flatten(), shares.flatten(-3)).reshape(source.shape)]
+
+
+def _divide(total: torch.Tensor, divisor: torch.Tensor) -> torch.Tensor:
+    return total / divisor if total.is_floating_point() else torch.div(total, divisor, rounding_mode="trunc")
+
+
+def _find_divisor(form: Pooling, arguments: Mapping[str, object], rows: _Axis, columns: _Axis) -> torch.Tensor:
+    divisor = arguments.get(form.divisor)
+    if isinstance(divisor, int) and divisor:
+        return torch.tensor(divisor)
+    if arguments.get(form.counts_padding):
+        return rows.counted[:, None] * columns.counted[None]
+    return (rows.inside.sum(-1)[:, None] * columns.inside.sum(-1)[None]).clamp(min=1)
+
+
+def _pool_maximum(
+    form: Pooling, tensors: Mapping[str, torch.Tensor], at: torch.Tensor, inside: torch.Tensor, first: torch.Tensor
+) -> list[torch.Tensor]:
+    """Maxima and their positions: the `first` one of a window without elements."""
+    source = tensors[form.source]
+    planes = source.flatten(-_DIMS)
+    if form.indices:
+        position = tensors[form.indices].long()
+    else:
+        lowest = -torch.inf if source.is_floating_point() else torch.iinfo(source.dtype).min
+        wide = planes.to(torch.float64 if source.is_floating_point() else torch.int64)
+        values, best = torch.where(inside, wide[..., at], lowest).max(-1)
+        position = torch.gather(at.expand(*best.shape, -1), -1, best[..., None])[..., 0]
+        position = torch.where(inside.any(-1), position, first)
+        if not form.gradient:
+            return [values, position][: form.results]
+    computed = torch.zeros(planes.shape, dtype=torch.float64)
+    added = (tensors[form.gradient].double() * inside.any(-1)).flatten(-_DIMS)
+    position = torch.where(inside.any(-1), position, 0).flatten(-_DIMS)
+    return [computed.scatter_add(-1, position, added).reshape(source.shape)]
