@@ -90,6 +90,16 @@ class MacroBook:
         return next(named, ())
 
 
+def find_unread(macros: Iterable[Macro], family: MacroFamily) -> str | None:
+    """The name of a macro that instantiates kernels of a family under names of which none says the types."""
+    by_name = {macro.name: macro for macro in macros}
+    for name, macro in by_name.items():
+        template = _TEMPLATE.search(macro.body) if "host_name" in macro.body else None
+        if template and template[1] + (template[2] or "") == family.value and _base(name, by_name) is None:
+            return name
+    return None
+
+
 @lru_cache(maxsize=16)
 def _read_book(macros: tuple[Macro, ...]) -> MacroBook:
     """Cached: what is written to a kernel file mostly leaves its macros as they are."""

@@ -225,7 +225,9 @@ class _OldPath:
         for process in self.processes:
             found = process.answer
             if isinstance(found, ErrorAnswer):
-                note = f"the old path was not run: {found.code} {found.what.splitlines()[0]}"
+                why = f"{found.code} {found.what.splitlines()[0]}"
+                is_told = any(why in failure.reason for failure in verdict.failures)
+                note = f"the old path was not run{', for the same reason' if is_told else f': {why}'}"
                 return replace(verdict, notes=(*verdict.notes, note))
             assert isinstance(found, SamplesAnswer)
             self._found = found.samples

@@ -16,7 +16,8 @@ from porter.verdict.build.tree import Tree
 
 _SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
 _HEADERS = "ATen/ops/"
-_FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
+# A macro of any name that is told a functor: REGISTER_UNARY_OP(exp, ...).
+_FUNCTOR = re.compile(r"^[ \t]*(?P<macro>[A-Z]\w*)\(\s*(?P<name>\w+)", re.M)
 _CALL = re.compile(r"\b(\w+)\(")
 _DISPATCHED = re.compile(r"^ +[\w, ]*\bMPS\b[\w, ]*: (\w+)", re.M)
 _EXEC = re.compile(r'\bexec_\w+\([^,()]+,\s*"(\w+)"')
@@ -173,13 +174,14 @@ def dispatch_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
 
 
 def functors(tree: Tree) -> tuple[str, ...]:
-    """The functors that the fork's kernels register, from the first argument of every `REGISTER_*` line."""
+    """The functors that the fork's kernels register, from the first argument of every line of a macro that does."""
     return tuple(sorted({name for path in tree.kernel_files() for name in functors_in(tree.read(path))}))
 
 
 def functors_in(text: str) -> frozenset[str]:
-    """The functors that one kernel file registers."""
-    return frozenset(m["name"] for m in _FUNCTOR.finditer(_DEFINITION.sub("", text)))
+    """The functors that one kernel file registers: by `REGISTER_*` lines, or by other macros where it defines them."""
+    uses = _FUNCTOR.finditer(_DEFINITION.sub("", text))
+    return frozenset(m["name"] for m in uses if m["macro"].startswith("REGISTER_") or f"{m['name']}_functor" in text)
 
 
 def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, KERNEL_LIBRARY, KERNELS
 from porter.metal.host import Dialect
 from porter.plan.planner import plan_operator
+from porter.verdict.build import sources
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 METAL = f"{KERNELS}/BinaryKernel.metal"
@@ -64,3 +65,31 @@ def test_a_parameter_of_a_macro_that_registers_kernels_is_named() -> None:
         plan_operator(add_macro_parameter(), "atan2")
     assert (raised.value.code, str(raised.value.place)) == ("PTR095", INDEXING)
     assert raised.value.what == "this fork's REGISTER_OPMATH_BINARY_OP has a parameter fast that porter does not know"
+
+
+def rename_macros(old: str, new: str) -> Checkout:
+    """The fork whose macros that register kernels have other names, in headers and in kernel files."""
+    paths = (INDEXING, *(f"{KERNELS}/{name}Kernel.metal" for name in ("Unary", "Binary")))
+    return FORK.layer({path: FORK.read(path).replace(old, new) for path in paths})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("REGISTER_BINARY_OP", "REGISTER_BINARY_KERNEL"), ("_BINARY_OP", "_BINARY_KERNEL"), ("REGISTER_", "INSTANTIATE_")],
+)
+def test_macros_of_other_names_are_known_by_what_they_instantiate(old: str, new: str) -> None:
+    plan = plan_operator(rename_macros(old, new), "atan2")
+    assert plan.complete
+    metal = plan.changes.apply()[METAL]
+    assert metal == plan_operator(FORK, "atan2").changes.apply()[METAL].replace(old, new)
+    assert sources.functors_in(metal) == {"atan2", "copysign", "sub_alpha"}
+
+
+def test_a_macro_that_registers_kernels_in_another_form_is_named() -> None:
+    text = FORK.read(INDEXING).replace("#define REGISTER_BINARY_OP(", "#define OTHER_BINARY_OP(")
+    names = re.compile(r'(?<=host_name\()#NAME "_(?:dense|strided)_(?:cast_|castout_)?" #DTYPEO "_" #DTYPEI(?=\))')
+    fork = FORK.layer({INDEXING: names.sub("KERNEL_NAME(NAME, DTYPEO, DTYPEI)", text)})
+    with pytest.raises(PorterError) as raised:
+        plan_operator(fork, "atan2")
+    assert (raised.value.code, str(raised.value.place)) == ("PTR095", INDEXING)
+    assert raised.value.what == "this fork's REGISTER_BINARY_OP_ registers kernels in a form that porter does not know"

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from porter.core.checkout import EMBEDDED_FORK
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import OPERATIONS
 from porter.verdict.build.missing import MissingSymbol
 from porter.verdict.build.new_runtime import find_new_runtime
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise
+from porter.verdict.native import native_target
+from porter.verdict.verify import verify
 
 HEADER = "aten/src/ATen/mps/MPSDevice.h"
 FLUSH = MissingSymbol("_ZN2at3mps9MPSStream8flushAllEv", "at::mps::MPSStream::flushAll()")
@@ -61,3 +64,20 @@ def test_what_no_header_of_the_runtime_declares_is_no_matter_of_it(tree: Tree, r
 def test_only_the_first_functions_are_named(tree: Tree, recipe: Recipe) -> None:
     error = find_new_runtime(tree, [replace(FLUSH, mangled=f"_Z{number}") for number in range(7)], recipe)
     assert error and error.what.count("flushAll()") == 5 and error.what.endswith("; and 2 more")
+
+
+def test_a_verdict_names_it_once_instead_of_an_error_of_the_linker() -> None:
+    header, host = "aten/src/ATen/native/mps/Fences.h", f"{OPERATIONS}/BinaryKernel.mm"
+    text = (EMBEDDED_FORK / host).read_text()
+    called = text.replace(
+        "  lib.exec_binary_kernel(iter, ", "  mps::raise_fence(2);\n  lib.exec_binary_kernel(iter, ", 1
+    )
+    texts = {
+        header: "#pragma once\nnamespace at::native::mps {\nvoid raise_fence(int value);\n}\n",
+        host: called.replace("#include", "#include <ATen/native/mps/Fences.h>\n#include", 1),
+    }
+    verdict = verify(EMBEDDED_FORK, texts, native_target(Checkout(EMBEDDED_FORK, "test"), "copysign"), "float32")
+    [failure] = verdict.failures
+    what = "the MPS headers declare what neither the fork nor porter's device defines"
+    assert failure.reason == f"PTR168 {what}: at::native::mps::raise_fence(int) ({header}:3)"
+    assert not any("PTR168" in note for note in verdict.notes)
