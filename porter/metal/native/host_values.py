@@ -61,6 +61,12 @@ class Names:
         return f"{variable}->" if variable in self.optional else f"{variable}."
 
 
+def list_results(variables: Mapping[str, str]) -> dict[int, str]:
+    """The variables of results by their places, among those of all that a schema names."""
+    places = ((name.removeprefix("result"), variable) for name, variable in variables.items())
+    return {int(place): variable for place, variable in places if place.isdecimal()}
+
+
 def write_value(value: HostValue, names: Names) -> str:
     """The value as C++. Raises PTR371."""
     match value:

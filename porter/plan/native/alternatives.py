@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 
 from porter.core.errors import PorterError
+from porter.metal.native.host_values import list_results
 from porter.plan.native.body import replace_graph
 from porter.plan.native.target import Target
 
@@ -26,7 +27,6 @@ def refuse_differing(target: Target, needed: Collection[str]) -> None:
 def _normalize(body: str, target: Target) -> str:
     """A body with one name for all results, without what it returns and without the words of its messages."""
     body = _RETURNED.sub("return;", body)
-    results = [variable for name, variable in target.variables.items() if re.fullmatch(r"result\d+", name)]
-    for each in results:
+    for each in list_results(target.variables).values():
         body = re.sub(rf"\b{re.escape(each)}\b", "RESULT", body)
     return " ".join(_STRINGS.sub('""', body).split())

@@ -31,6 +31,7 @@ class Kept:
     """Where an early return stands in the code that stays: the statement, its condition, and its last statement."""
 
     start: int
+    end: int
     head: tuple[int, int]
     leave: tuple[int, int]
     tests: tuple[str, ...]
@@ -152,7 +153,7 @@ def _read_exit(code: str, statement: Statement) -> Exit:
     parts = test.split("||")
     tests = tuple(each.strip() for each in (parts if all(map(is_balanced, parts)) else [test]))
     span, is_alone = (last.start, last.end), len(statement.body) == 1
-    kept = Kept(statement.start, statement.head, span, tests, statement.inner is not None, is_alone)
+    kept = Kept(statement.start, statement.end, statement.head, span, tests, statement.inner is not None, is_alone)
     return Exit(tests, code[slice(*span)], (), kept)
 
 

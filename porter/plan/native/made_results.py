@@ -5,7 +5,6 @@ The launch makes what the graph did, with the other results.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from porter.core.checkout import Checkout
@@ -22,29 +21,27 @@ from porter.languages.inlining import (
     rename,
 )  # fmt: skip
 from porter.languages.source import Source, parse_source
-from porter.languages.statements import Statement, read_statements
+from porter.languages.statements import read_statements
 from porter.loops.program import Programs
-from porter.metal.native.host_values import Names
-from porter.plan.native.allocations import create_results
+from porter.metal.native.host_values import Names, list_results
 from porter.plan.native.body import replace_graph
 from porter.plan.native.body_text import list_enumerators, read_returned
+from porter.plan.native.host_function import HostFunction
+from porter.plan.native.result_memory import create_results
 from porter.plan.native.target import RUN, Target, reaches_graph, read_body
-
-_NO_ELEMENTS = re.compile(r"\s*\w+\.numel\(\) == 0(?:\s*\|\|\s*\w+\.numel\(\) == 0)*\s*")
 
 
 def make_results(checkout: Checkout, target: Target, programs: Programs, names: Names) -> str:
     """The body of a target with the code of functions that make its results, but for their graphs. Raises PTR406."""
     source = parse_source(target.file, checkout.read(target.file))
-    results = {variable for name, variable in names.variables.items() if re.fullmatch(r"result\d+", name)}
-    body = target.body
+    results, body = list_results(names.variables).values(), target.body
     for each in reversed(read_assignments(body)):
         called = each.value.partition("(")[0].rpartition("::")[2]
         if each.name in results and each.type in ("auto", "Tensor") and _runs_graph(source, called):
             text = _rename_returned(_inline(source, each.value, target), each.name, target.place)
             text = create_results(text, programs, names)
             host = replace_graph(text, target.place, {*names.variables.values(), each.name})
-            text = _without_returns(host.code[: host.at] + host.behind, each.name, target.place)
+            text = _without_returns(host, each.name, target.place)
             before, behind = body[: each.statement.start], body[each.statement.end :]
             body = before + _rename_locals(text, before + behind, {each.name}).strip() + behind
     return body
@@ -87,23 +84,20 @@ def _rename_returned(text: str, result: str, place: Place) -> str:
     return rename(text, {returned[0]: result})
 
 
-def _without_returns(text: str, result: str, place: Place) -> str:
+def _without_returns(host: HostFunction, result: str, place: Place) -> str:
     """Code that goes on where it returned its result, at its end or for no elements. Raises PTR406."""
-    for each in reversed(read_statements(text)):
-        if text[each.start : each.end] == f"return {result};" or _returns_early(text, each, result):
-            text = text[: each.start] + text[each.end :]
+    leave = f"return {result};"
+    early = (each.kept for each in host.exits if each.is_alone and each.leave == leave and "" not in each.empty)
+    spans = [(kept.start, kept.end) for kept in early if kept] + [(host.at, host.at + 1)]
+    last = read_statements(host.code)[-1]
+    if host.code[last.start : last.end] == leave:
+        spans.append((last.start, last.end))
+    text = host.code
+    for start, end in sorted(spans, reverse=True):
+        text = text[:start] + text[end:]
     if contains_identifier(text, "return"):
         raise _refuse(result, place)
     return text
-
-
-def _returns_early(text: str, statement: Statement, result: str) -> bool:
-    """Whether a statement only returns a result without elements, or of none."""
-    if statement.keyword != "if" or statement.head is None or statement.otherwise or len(statement.body) != 1:
-        return False
-    [only] = statement.body
-    is_return = text[only.start : only.end] == f"return {result};"
-    return is_return and _NO_ELEMENTS.fullmatch(text[slice(*statement.head)]) is not None
 
 
 def _rename_locals(text: str, rest: str, kept: Collection[str]) -> str:

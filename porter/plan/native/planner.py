@@ -30,11 +30,9 @@ from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import Launch, write_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
-from porter.plan.native.allocations import create_results
 from porter.plan.native.alternatives import refuse_differing
 from porter.plan.native.body import replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
-from porter.plan.native.direct_results import resize_outputs
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
@@ -46,6 +44,7 @@ from porter.plan.native.host_function import HostFunction, print_body
 from porter.plan.native.made_results import make_results
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel, also_without_stub
 from porter.plan.native.refusals import refuse_searches, refuse_tables, refuse_unseen
+from porter.plan.native.result_memory import create_results, resize_outputs
 from porter.plan.native.returns import find_mask, list_counted, may_lack
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.stages import Launched, Row, edit_function, make_function

@@ -20,12 +20,11 @@ from porter.loops.empty_rows import compute_of_nothing, compute_without, find_re
 from porter.loops.host_values import Number, SizeProduct
 from porter.loops.program import Programs
 from porter.metal.forms.programs import Computation, FormProgram
-from porter.metal.native.host_values import Names
+from porter.metal.native.host_values import Names, list_results
 from porter.plan.native.body_text import read_returned
 from porter.plan.native.host_function import Exit, Guard, HostFunction
 from porter.plan.native.target import Target
 
-_RESULT = re.compile(r"result(\d+)")
 _TENSORS = ("auto", "Tensor", "at::Tensor")
 
 
@@ -39,7 +38,7 @@ def fill_of_nothing(function: HostFunction, programs: Programs, names: Names, be
     fills = tuple(_write_fills(programs, names)) if reduced in names.variables else ()
     if not reduced or not fills:
         return function
-    results = {variable for name, variable in names.variables.items() if _RESULT.fullmatch(name)}
+    results = set(list_results(names.variables).values())
     operand = names.variables[reduced]
     if not function.asks_empty(operand, before):
         return function.add(Exit((f"{operand}.numel() == 0",), function.leave, fills))
@@ -104,7 +103,7 @@ def list_counted(programs: Programs) -> set[str]:
         return whole
     # else the tensor that is alone, if every result has its sizes: nothing is broadcast with it
     calls = [call.tensors for case in programs.cases for call in case.calls]
-    operands = {name for call in calls for name in call if not _RESULT.fullmatch(name)}
+    operands = {name for call in calls for name in call if not name.removeprefix("result").isdecimal()}
     have_one_shape = all(len({value.shape for value in call.values()}) == 1 for call in calls)
     return operands if len(operands) == 1 and have_one_shape else set()
 
@@ -113,8 +112,7 @@ def return_early(
     function: HostFunction, target: Target, variables: Mapping[str, str], counted: Iterable[str]
 ) -> HostFunction:
     """Returns before kernels are launched for no elements, of a result or of tensors that are `counted`."""
-    result = variables["result0"]
-    others = [each for name, each in variables.items() if _RESULT.fullmatch(name)]
+    result, *others = list_results(variables).values()
     alike = [each for each in others if target.alternatives or f"{each} = at::empty({result}.sizes()" in function.code]
     counts = [names[tensor] for tensor in counted for names in (variables, target.arguments) if tensor in names]
     if any(function.asks_empty(each, target.before) for each in (result, *alike, *counts)):
@@ -128,9 +126,7 @@ def keep_unwritten(function: HostFunction, names: Names, programs: Computation) 
     Where it returns as there is nothing to compute them from either, results get what reductions of nothing have, if
     that is known. Results that have as many elements in all recorded calls are one.
     """
-    variables = {
-        int(match[1]): variable for name, variable in names.variables.items() if (match := _RESULT.fullmatch(name))
-    }
+    variables = list_results(names.variables)
     if len(set(variables.values())) < 2:
         return function
     return _Returns(function, names, programs, variables).widen()
@@ -138,7 +134,7 @@ def keep_unwritten(function: HostFunction, names: Names, programs: Computation) 
 
 def find_mask(names: Names) -> str:
     """The argument that has a flag for each of several results, whether it is asked for; nothing if there is none."""
-    results = sum(_RESULT.fullmatch(name) is not None for name in names.variables)
+    results = len(list_results(names.variables))
     masks = [name for name, type_ in names.types.items() if type_ == f"bool[{results}]"]
     return masks[0] if len(masks) == 1 and results > 1 else ""
 

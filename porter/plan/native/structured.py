@@ -7,6 +7,7 @@ The meta function of a structured row checks the arguments and makes the results
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import ServedFunction
@@ -17,11 +18,19 @@ from porter.languages.inlining import read_parameters
 from porter.languages.source import parse_source
 from porter.loops.program import list_read
 from porter.metal.forms.programs import Computation, FormProgram
-from porter.plan.native.direct_results import with_direct_results
-from porter.plan.native.scratch import without_scratch
+from porter.plan.native.result_memory import with_direct_results, without_scratch
 from porter.plan.native.target import RUN, Target, find_target, with_fed, with_returned
 
 _PRECOMPUTED = re.compile(r"^ +- (\w+) -> (.+)$", re.M)
+
+
+# What is corrected of the function that is found, in order.
+CORRECTIONS: tuple[Callable[[Target], Target], ...] = (
+    without_scratch,  # the memory that stands for a result has its name from here on
+    with_returned,  # results that only a helper's code returns have names
+    with_fed,  # arguments and results that have names are what the graph was fed and wrote
+    with_direct_results,  # last, as it asks what is a result
+)
 
 
 def find_own_target(
@@ -36,7 +45,10 @@ def find_own_target(
         read = found.named
     elif not isinstance(found, PorterError):
         read = list_read(found)
-    return with_direct_results(with_fed(with_returned(without_scratch(find_target(checkout, served, ported, read)))))
+    target = find_target(checkout, served, ported, read)
+    for correct in CORRECTIONS:
+        target = correct(target)
+    return target
 
 
 def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target | None:

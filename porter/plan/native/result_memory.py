@@ -1,0 +1,165 @@
+"""Memory that stands for results in the old code: kernels write the results themselves.
+
+A graph wrote memory of its own where a result was strided, and the function copied that. An output of the caller is
+replaced by a new tensor, which the caller never sees, in `median_out_mps` (ATen/native/mps/operations/ReduceOps.mm of
+2.7). Results of reductions get the shapes that ATen's helper gives them (ATen/native/ReduceOpsUtils.h,
+`create_reduction_result`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from porter.aten.implementations import Implementation
+from porter.core.checkout import Checkout
+from porter.core.edits import Edit
+from porter.languages.assignments import Assignment, read_assignments
+from porter.languages.brackets import split_at_commas
+from porter.languages.inlining import read_parameters, rename
+from porter.languages.source import parse_source
+from porter.languages.statements import Statement, read_statements
+from porter.loops.program import Programs, ResultBuffer
+from porter.metal.insertion import insert_includes
+from porter.metal.native.host_values import Names, list_results
+from porter.metal.native.reduced import find_strided
+from porter.plan.native.target import Target
+
+# What a graph was given to write: under a condition memory of its own, else the result.
+_PLACED = re.compile(r"\bPlaceholder\(\s*\w+->\w+\s*,\s*(?P<when>\w+)\s*\?\s*(?P<memory>\w+)\s*:\s*(?P<result>\w+)\b")
+_COLON = re.compile(r"(?<!:):(?!:)")
+_MADE = re.compile(r"(?:at::)?(?P<how>empty|empty_mps|zeros)\((?P<arguments>.*)\)", re.S)
+_OUTPUTS = ("Tensor&", "at::Tensor&", "Tensor &", "at::Tensor &")
+_RESIZE = "ATen/native/Resize.h"
+_KEEP = "keepdim"
+_LISTS = re.compile(r"int\[\d*\]\??")
+
+
+def resize_outputs(checkout: Checkout, implementation: Implementation | None) -> Iterator[Edit]:
+    """Edits by which a row's function resizes outputs of its caller that it replaced by new tensors."""
+    if implementation is None or implementation.function is None:
+        return
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    function = source.find_again(implementation.function)
+    if function is None:
+        return
+    outputs = {parameter.name for parameter in read_parameters(function) if parameter.type in _OUTPUTS}
+    edits = list[Edit]()
+    for output in read_assignments(source.text[function.body_start : function.end]) if outputs else ():
+        match = _MADE.fullmatch(output.value)
+        if match and output.name in outputs and not output.type:
+            sizes = split_at_commas(match["arguments"])[0].strip()
+            zero = f" {output.name}.zero_();" if match["how"] == "zeros" else ""
+            start, end = function.body_start + output.statement.start, function.body_start + output.statement.end
+            resized = f"at::native::resize_output({output.name}, {sizes});{zero}"
+            edits.append(Edit(implementation.file, start, end, resized))
+    if edits:
+        yield from insert_includes(implementation.file, source.text, (_RESIZE,))
+        yield from edits
+
+
+def without_scratch(target: Target) -> Target:
+    """The target with the result where its graph wrote other memory, that was copied to it.
+
+    That is a tensor which is made only for a result whose elements have gaps, and is copied there: one that is declared
+    empty, or the result itself for other results.
+    """
+    body, results = target.body, set(list_results(target.variables).values())
+    for name in dict.fromkeys(each.name for each in read_assignments(body) if each.type == "Tensor"):
+        assignments = [each for each in read_assignments(body) if each.name == name]
+        match [each for each in assignments if each.value]:
+            case [only] if only.type == "Tensor":
+                body = _replace_chosen(body, only, results)
+            case [only] if not only.type and len(assignments) == 2:
+                body = _replace_needed(body, assignments[0], only)
+    return replace(target, body=body)
+
+
+def _replace_chosen(body: str, chosen: Assignment, results: set[str]) -> str:
+    """A body with a result where the graph wrote that or memory like it."""
+    values = {value.strip() for value in _COLON.split(chosen.value.partition("?")[2])}
+    for result in values & results:
+        copies = [statement for statement, _ in _list_copies(body, result, chosen.name)]
+        if len(values) == 2 and len(copies) == 1 and all(_is_like(each, result) for each in values - {result}):
+            return rename(_remove(body, (chosen.statement, *copies)), {chosen.name: result})
+    return body
+
+
+def _replace_needed(body: str, declared: Assignment, only: Assignment) -> str:
+    """A body with a result where the graph wrote that, or memory that was allocated for one with gaps."""
+    memory = declared.name
+    walked = (each for outer in read_statements(body) for each in outer.walk())
+    needed = next((each for each in walked if each.keyword == "if" and each.body == (only.statement,)), None)
+    if needed is None or needed.head is None:
+        return body
+    name, _, argument = body[slice(*needed.head)].strip().partition("(")
+    result, tests = argument.removesuffix(")"), (f"{memory}.has_storage()", f"{memory}.defined()")
+    copies = [statement for statement, test in _list_copies(body, result, memory) if test in tests]
+    if name.removeprefix("mps::") != "needsGather" or not copies or not _is_like(only.value, result):
+        return body
+    body = _remove(body, (declared.statement, needed, *copies))
+    for test in tests:
+        body = body.replace(f"{test} ? {memory} : {result}", result)
+    return body
+
+
+def _is_like(value: str, result: str) -> bool:
+    """Whether a value is memory of a result's shape."""
+    return value.startswith((f"at::empty_like({result},", f"at::empty_like({result})", f"{result}.contiguous()"))
+
+
+def with_direct_results(target: Target) -> Target:
+    """The target without the copies to its results of what the graph wrote elsewhere, under the condition of both."""
+    body = target.body
+    for placed in _PLACED.finditer(target.body):
+        if placed["result"] in target.variables.values():
+            copies = _list_copies(body, placed["result"], placed["memory"])
+            body = _remove(body, [statement for statement, test in copies if test == placed["when"]])
+    return replace(target, body=body)
+
+
+def _list_copies(body: str, result: str, memory: str) -> Iterator[tuple[Statement, str]]:
+    """The statements that only copy memory to a result under a condition, each with that."""
+    walked = (inner for outer in read_statements(body) for inner in outer.walk())
+    for branch in (each for each in walked if each.keyword == "if" and len(each.body) == 1 and not each.otherwise):
+        [copy] = branch.body
+        if branch.head and body[copy.start : copy.end] == f"{result}.copy_({memory});":
+            yield branch, body[slice(*branch.head)].strip()
+
+
+def _remove(body: str, statements: Iterable[Statement]) -> str:
+    for statement in sorted(statements, key=lambda each: -each.start):
+        body = body[: statement.start].rstrip(" ") + body[statement.end :].removeprefix("\n")
+    return body
+
+
+def create_results(body: str, programs: Programs, names: Names) -> str:
+    """A body whose results have the shape that a reduction gives them by ATen's helper.
+
+    Only those are changed that are allocated for a shape and an element type of the body's own.
+    """
+    for case in programs.cases:
+        strided = find_strided(case)
+        if strided and _KEEP in names.types and _LISTS.fullmatch(names.types.get(strided.dims, "")):
+            passed = ", ".join(map(names.variable, (strided.name, strided.dims, _KEEP)))
+            for role in case.roles.values():
+                if isinstance(role, ResultBuffer):
+                    body = _create(body, names.variable(f"result{role.index}"), passed)
+    return body
+
+
+def _create(body: str, variable: str, passed: str) -> str:
+    for allocated in read_assignments(body):
+        is_made = allocated.name == variable and allocated.type == "Tensor" and allocated.value.startswith("at::empty(")
+        dtypes = list(_find_dtypes(allocated.value[len("at::empty(") : -1])) if is_made else []
+        if len(dtypes) == 1:
+            start, end = allocated.statement.start, allocated.statement.end
+            return f"{body[:start]}Tensor {variable} = create_reduction_result({passed}, {dtypes[0]});{body[end:]}"
+    return body
+
+
+def _find_dtypes(arguments: str) -> Iterator[str]:
+    shape, *rest = split_at_commas(arguments)
+    if shape.strip().startswith("IntArrayRef("):
+        yield from (each.strip() for each in rest if each.strip().endswith(".scalar_type()"))
