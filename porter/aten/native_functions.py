@@ -113,11 +113,21 @@ class NativeFunctions:
 
     @staticmethod
     def read(checkout: Checkout) -> NativeFunctions:
-        """Reads the yaml of a checkout.
+        """Reads the yaml of a checkout. Raises as `parse`."""
+        return _parse(checkout.read(NATIVE_FUNCTIONS))
+
+    @staticmethod
+    def parse(text: str) -> NativeFunctions:
+        """Reads the text of a yaml.
 
         Raises PTR010 (malformed yaml), PTR011 (an item that is no function) or PTR500 (two rows of one name).
         """
-        return _parse(checkout.read(NATIVE_FUNCTIONS))
+        return _parse(text)
+
+    @cached_property
+    def kernels(self) -> frozenset[str]:
+        """What rows dispatch to, for any backend, without namespaces."""
+        return frozenset(entry.kernel.rsplit("::", 1)[-1] for function in self.all for entry in function.dispatch)
 
     @cached_property
     def all(self) -> tuple[NativeFunction, ...]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
+from porter.aten.native_functions import NativeFunctions
 from porter.core.cache import digest, put_if_changed
 from porter.core.errors import Place
 from porter.core.layout import NATIVE_FUNCTIONS
@@ -23,8 +23,6 @@ from porter.verdict.result import ForkFinding
 
 WRAPPER = "TORCH_IMPL_FUNC"
 _WRAPPED = re.compile(rf"^{WRAPPER}\(\s*(\w+)\s*\)", re.M)
-# Of any backend: a new operator's own file has its kernel for the CPU too.
-_DISPATCHED = re.compile(r"^ {4,}[\w, ]+: *(\w+)", re.M)
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,10 @@ def list_unnamed(tree: Tree, path: str) -> tuple[UnnamedKernel, ...]:
     """
     text = tree.read(path)
     rows = tree.read(NATIVE_FUNCTIONS)
-    names = set(_WRAPPED.findall(text)) - _list_dispatched(rows) - _list_dispatched(tree.before(NATIVE_FUNCTIONS))
+    # Of any backend: a new operator's own file has its kernel for the CPU too.
+    named = (NativeFunctions.parse(each).kernels for each in (rows, tree.before(NATIVE_FUNCTIONS)))
+    names = set(_WRAPPED.findall(text)).difference(*named)
     return tuple(_read_unnamed(path, text, rows, names)) if names else ()
-
-
-@lru_cache(maxsize=8)
-def _list_dispatched(rows: str) -> frozenset[str]:
-    return frozenset(_DISPATCHED.findall(rows))
 
 
 def _read_unnamed(path: str, text: str, rows: str, names: Iterable[str]) -> Iterator[UnnamedKernel]:
