@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
@@ -63,6 +63,10 @@ class _StoredProgram:
     required: tuple[str, ...]
 
 
+# The fields that are stored as they are.
+_SAME = tuple(item.name for item in fields(_StoredProgram) if item.name not in ("nests", "buffers", "roles"))
+
+
 @dataclass(frozen=True)
 class StoredPrograms:
     """The programs of an overload as JSON can hold them."""
@@ -94,36 +98,15 @@ def _error(code: str, what: str) -> PorterError:
 
 
 def _store_program(program: SymbolicProgram) -> _StoredProgram:
-    return _StoredProgram(
-        program.name,
-        program.when,
-        program.key,
-        program.dtypes,
-        tuple(map(_store_nest, program.nests)),
-        tuple(program.roles),
-        tuple(program.roles.values()),
-        program.numbers,
-        program.example,
-        program.calls,
-        program.conversions,
-        program.required,
-    )
+    same = {name: getattr(program, name) for name in _SAME}
+    nests, roles = tuple(map(_store_nest, program.nests)), program.roles
+    return _StoredProgram(nests=nests, buffers=tuple(roles), roles=tuple(roles.values()), **same)
 
 
 def _load_program(stored: _StoredProgram) -> SymbolicProgram:
-    return SymbolicProgram(
-        stored.name,
-        stored.when,
-        stored.key,
-        stored.dtypes,
-        tuple(map(_load_nest, stored.nests)),
-        dict(zip(stored.buffers, stored.roles, strict=True)),
-        stored.numbers,
-        stored.example,
-        stored.calls,
-        stored.conversions,
-        stored.required,
-    )
+    same = {name: getattr(stored, name) for name in _SAME}
+    roles = dict(zip(stored.buffers, stored.roles, strict=True))
+    return SymbolicProgram(nests=tuple(map(_load_nest, stored.nests)), roles=roles, **same)
 
 
 def _store_nest(symbolic: SymbolicNest) -> _StoredNest:

@@ -41,7 +41,6 @@ from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, Verdict, 
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
-    from porter.metal.forms.programs import Stored
     from porter.mpsgraph.recording import Recording
     from porter.verdict.behavior import SampleResult
     from porter.verdict.suite.context import Context
@@ -193,15 +192,13 @@ def record(root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progr
     return record.record(target.base, through, target.rows)
 
 
-def record_programs(
-    root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress
-) -> tuple[Stored, ...]:
-    """Records an operator at sizes of porter's own."""
-    from porter.metal.forms.programs import store
+def record_programs(root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress) -> str:
+    """Records an operator at sizes of porter's own, and encodes its programs."""
+    from porter.metal.forms.programs import encode_computations
     from porter.recording import programs
 
     through = _load_to_record(root, earlier, target, macos, progress)
-    return tuple(map(store, programs.record_programs(target.base, through, target.rows)))
+    return encode_computations(programs.record_programs(target.base, through, target.rows))
 
 
 def _load_to_record(

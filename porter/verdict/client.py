@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from porter.core.cache import digest, require_writable
 from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
 from porter.core.python import EXECUTABLE, PACKAGES, own_module
-from porter.metal.forms.programs import Computation, load
 from porter.mpsgraph.recording import Recording
 from porter.verdict import environment
 from porter.verdict.errors import NoVerdict
@@ -45,6 +45,9 @@ from porter.verdict.messages import (
     error_of_answer,
 )
 from porter.verdict.result import Verdict
+
+if TYPE_CHECKING:
+    from porter.metal.forms.programs import Computation
 
 START_SECONDS = 600.0  # the very first start builds the device
 NO_SERVER = "PORTER_NO_SERVER"
@@ -70,9 +73,11 @@ def request_recordings(request: RecordRequest, progress: Progress = ignore) -> t
 
 def request_programs(request: RecordRequest, progress: Progress = ignore) -> tuple[Computation, ...]:
     """Requests the programs of a target, recorded at sizes of porter's own. Raises as `request_recordings` does."""
+    from porter.metal.forms.programs import decode_computations  # with writers of kernels, which verdicts need none of
+
     answer = ask(replace(request, own_sizes=True), progress)
     assert isinstance(answer, RecordAnswer)
-    return tuple(map(load, answer.programs))
+    return decode_computations(answer.programs)
 
 
 def request_build(request: BuildRequest, progress: Progress = ignore) -> BuildAnswer:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from porter.core import codec
 from porter.core.errors import Place, PorterError
-from porter.metal.forms.programs import Stored
 from porter.mpsgraph.recording import Recording
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.behavior import SampleResult
@@ -129,10 +128,10 @@ class BaselineAnswer:
 
 @dataclass(frozen=True)
 class RecordAnswer:
-    """The recordings, or the programs."""
+    """The recordings, or the programs as `encode_computations` writes them: few processes import what decodes them."""
 
     recordings: tuple[Recording, ...] = ()
-    programs: tuple[Stored, ...] = ()
+    programs: str = "[]"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Step, Steps, ignore
-from porter.metal.forms.programs import Computation, load
+from porter.metal.forms.programs import Computation, decode_computations
 from porter.metal.kernel_spec import RecordedGraph
 from porter.mpsgraph.graph import Graph
 from porter.plan.native.port import ReadPrograms
@@ -63,8 +63,8 @@ class Recordings:
 
     def _keep(self, missing: Missing, answer: RecordAnswer) -> None:
         if missing.of_programs:
-            found = tuple(map(load, answer.programs))
-            keep_programs(self._checkout, find_target(self._checkout, missing.base), found)
+            programs = decode_computations(answer.programs)
+            keep_programs(self._checkout, find_target(self._checkout, missing.base), programs)
         else:
             keep_recordings(self._checkout, missing.base, answer.recordings)
 

@@ -17,9 +17,8 @@ from porter.metal.forms.form import (
     Form,
     FormKernels,
     Site,
-    encode_one,
+    launch_one,
     name_tensor,
-    write_index_type,
     write_one_kernel,
 )
 from porter.metal.forms.sums import (
@@ -39,7 +38,6 @@ from porter.metal.forms.sums import (
 )
 from porter.metal.native.elements import KEY
 from porter.metal.native.host_values import write_given
-from porter.metal.native.index_type import write_fits
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import Launch
 
@@ -107,16 +105,16 @@ class Bincount(Form):
             output, index, f"{flag} ? {whole} : {index}", f"{output}.size(0)", f"{output}.stride(0)",
             f"{index}.stride(0)", f"{flag} ? {member}stride(0) : 0", flag,
         )  # fmt: skip
-        fit = f"{write_fits((output, index), ())} && (!{flag} || canUse32BitIndexMath({whole}))"
+        variables, values = {RESULT: output, self.index: index}, dict(zip(kernels.arguments, passed, strict=True))
+        fit = f" && (!{flag} || canUse32BitIndexMath({whole}))"
         types = [result, *([index] if len(self.index_dtypes) > 1 else [])]
-        launch = encode_one(kernels, types, (index,), passed, f"{index}.numel()")
+        guard, threads = guard_empty(index, (index, source), site), f"{index}.numel()"
         lines = (
             *self._write_flag(flag, kernels, site),
             *([start] if start else []),
             *write_sums(sums, result),
             *site.write_stream(),
-            write_index_type(fit),
-            *guard_empty(launch, index, (index, source), site),
+            *launch_one(kernels, threads, variables.__getitem__, values.__getitem__, types, fit, guard),
             *copy_sums(sums, result),
         )
         headers = (*HEADERS, CONTEXT, *((OP_MATH,) if sums else ()))

@@ -19,13 +19,11 @@ from porter.metal.forms.form import (
     Form,
     FormKernels,
     Site,
-    encode_one,
+    launch_one,
     list_elements,
-    write_index_type,
     write_one_kernel,
 )
 from porter.metal.native.elements import KEY
-from porter.metal.native.index_type import write_fits
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import Launch
 
@@ -73,11 +71,10 @@ class Concatenation(Form):
         return [each for each in dtypes.ALL if not refuses_complex or each.kind is not Kind.COMPLEX]
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
-        return write_one_kernel(name, list_elements(RESULT, instances), _ARGUMENTS, _BODY.splitlines(), style)
+        return write_one_kernel(name, list_elements(_PART, instances), _ARGUMENTS, _BODY.splitlines(), style)
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         result, dim = site.variable(RESULT), site.variable(self.dim)
-        passed = [each.write(each.tensor) for each in kernels.arguments]
         lines = (
             *site.write_stream(),
             "int64_t start = 0;",
@@ -88,8 +85,7 @@ class Concatenation(Form):
             f"const auto {_SOURCE} = tensor.to({result}.scalar_type());",
             f"const auto {_PART} = {result}.narrow({dim}, start, tensor.size({dim}));",
             f"start += tensor.size({dim});",
-            write_index_type(write_fits((_PART, _SOURCE), ())),
-            *encode_one(kernels, (_PART,), (_SOURCE,), passed, f"{_SOURCE}.numel()"),
+            *launch_one(kernels, f"{_SOURCE}.numel()", variable=str),
             "}",
         )
         return Launch("\n".join(lines), frozenset(HEADERS))

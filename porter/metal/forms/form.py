@@ -14,6 +14,7 @@ from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.languages.statements import name_tokens
 from porter.metal.native.elements import KEY, Elements, TypeParameter
+from porter.metal.native.host_code import Block, Encode, Line, print_nodes, run_on_stream
 from porter.metal.native.host_values import Names
 from porter.metal.native.index_type import write_fits
 from porter.metal.native.kernel import KernelStyle, register
@@ -195,33 +196,43 @@ def write_type(tensor: str, fit: Sequence[str]) -> str:
     return f'const auto type = scalarToMetalTypeString({tensor}) + ({write_fits(fit, ())} ? "_int" : "_long");'
 
 
-def write_index_type(fit: str) -> str:
-    """The variable for the type of indices, by a condition under which those of 32 bits are enough."""
-    return f'const std::string index_type = {fit} ? "int" : "long";'
-
-
 def encode(pso: str, name: str, inputs: str, lines: Iterable[str], before: Iterable[str] = ()) -> Iterator[str]:
     """Encodes commands on the stream of a function; those of `lines` are profiled as a kernel."""
-    yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"
-    yield "@autoreleasepool {"
-    yield "auto computeEncoder = stream->commandEncoder();"
-    yield from before
-    yield "// this function call is a no-op if MPS Profiler is not enabled"
-    yield f'getMPSProfiler().beginProfileKernel({pso}, "{name}", {{{inputs}}});'
-    yield from lines
-    yield f"getMPSProfiler().endProfileKernel({pso});"
-    yield "}"
-    yield "});"
+    commands = (
+        *before,
+        "// this function call is a no-op if MPS Profiler is not enabled",
+        f'getMPSProfiler().beginProfileKernel({pso}, "{name}", {{{inputs}}});',
+        *lines,
+        f"getMPSProfiler().endProfileKernel({pso});",
+    )
+    return print_nodes((run_on_stream(map(Line, commands)),))
 
 
-def encode_one(
-    kernels: FormKernels, types: Sequence[str], inputs: Sequence[str], passed: Iterable[str], threads: str
+def launch_one(
+    kernels: FormKernels,
+    threads: str,
+    variable: Callable[[str], str],
+    write: Callable[[Argument], str] | None = None,
+    types: Sequence[str] = (),
+    fit: str = "",
+    guard: str = "",
 ) -> Iterator[str]:
-    """Encodes a kernel that is alone, which is named by the `types` of some tensors; it takes what is `passed`."""
-    ends = [*(f"scalarToMetalTypeString({each})" for each in types), "index_type"]
-    named = f'"{kernels.name}_" + ' + ' + "_" + '.join(ends)
-    lines = (*set_arguments("PSO", ", ".join(passed)), dispatch_threads("PSO", threads))
-    return encode("PSO", kernels.name, ", ".join(inputs), lines, [f"auto PSO = lib.getPipelineStateForFunc({named});"])
+    """Launches a kernel that is alone in so many threads, if the condition `guard` holds.
+
+    Tensors have a `variable` each, and arguments are written as Argument does or by `write`. The kernel is named by the
+    types of its parameters' tensors, or of those of `types`. Indices have 32 bits if all tensors `fit`, and others.
+    """
+    read = [argument for argument in kernels.arguments if argument.kind == "tensor"]
+    fits = write_fits([variable(argument.tensor) for argument in read], ())
+    passed = [write(each) if write else each.write(variable(each.tensor)) for each in kernels.arguments]
+    keys = types or [variable(parameter.tensor) for parameter in kernels.elements.parameters]
+    ends = (*(f"scalarToMetalTypeString({key})" for key in keys), "index_type")
+    inputs = [variable(argument.tensor) for argument in read if not argument.text.startswith("device")]
+    dispatch = (Line(dispatch_threads("PSO", threads)),)
+    kernel = Encode(kernels.name, ends, "PSO", tuple(inputs), tuple(passed), dispatch, is_first=True)
+    run = run_on_stream((kernel,))
+    yield f'const std::string index_type = {fits}{fit} ? "int" : "long";'
+    yield from print_nodes((Block(f"if ({guard}) {{", (run,)) if guard else run,))
 
 
 def set_arguments(pso: str, arguments: str) -> Iterator[str]:

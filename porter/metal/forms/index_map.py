@@ -23,9 +23,8 @@ from porter.metal.forms.form import (
     Form,
     FormKernels,
     Site,
-    encode_one,
+    launch_one,
     name_tensor,
-    write_index_type,
     write_one_kernel,
 )
 from porter.metal.forms.sums import (
@@ -45,7 +44,6 @@ from porter.metal.forms.sums import (
 )
 from porter.metal.native.elements import KEY
 from porter.metal.native.host_values import NON_EMPTY, WRAP_DIM
-from porter.metal.native.index_type import write_fits
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import DIMS, REDUCE_UTILS, Launch
 from porter.metal.native.type_agreement import write_agreement
@@ -474,15 +472,12 @@ class _Writer:
 
     def encode(self) -> Iterator[str]:
         yield from self.site.write_stream()
-        read = [argument.tensor for argument in self.kernels.arguments if argument.kind == "tensor"]
-        yield write_index_type(write_fits([self._tensor(tensor) for tensor in read], ()))
         walked = self._tensor(self.form.walked)
         asked = [self.site.variable(tensor) for tensor in (self.form.index, self.form.source) if tensor]
-        inputs = [self._tensor(tensor) for tensor in read if tensor != RESULT]
         rows = f" / ensure_nonempty_size({walked}, {self._dim()})" if self.form.mode is AccessMode.COMBINE else ""
-        passed = map(self._argument, self.kernels.arguments)
-        lines = encode_one(self.kernels, self._list_types(), inputs, passed, f"{walked}.numel(){rows}")
-        yield from guard_empty(lines, walked, asked, self.site) if self.form.writes else lines
+        guard = guard_empty(walked, asked, self.site) if self.form.writes else ""
+        types, threads = self._list_types(), f"{walked}.numel(){rows}"
+        yield from launch_one(self.kernels, threads, self._tensor, self._argument, types, guard=guard)
         yield from copy_sums(self._sums(), self.site.variable(RESULT))
 
     def _list_types(self) -> list[str]:

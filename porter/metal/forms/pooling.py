@@ -24,14 +24,12 @@ from porter.metal.forms.form import (
     Form,
     FormKernels,
     Site,
-    encode_one,
+    launch_one,
     list_elements,
     name_tensor,
-    write_index_type,
     write_one_kernel,
 )
 from porter.metal.native.elements import KEY
-from porter.metal.native.index_type import write_fits
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import Launch
 from porter.metal.native.type_agreement import write_agreement
@@ -123,7 +121,8 @@ class Pooling(Form):
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels, site)
-        lines = (*writer.prepare(), *writer.encode())
+        launch = launch_one(kernels, f"{site.variable(self.walked)}.numel()", site.variable, writer.write)
+        lines = (*writer.prepare(), *site.write_stream(), *launch)
         headers = (*HEADERS, *((CONTEXT,) if self.adds else ()))
         return Launch("\n".join(lines), frozenset(headers), writer.start())
 
@@ -351,18 +350,9 @@ class _Writer:
             return declared[0][0], declared[1][0]
         return None if argument == self.form.stride else (f"{variable}[0]", f"{variable}.back()")
 
-    def _argument(self, argument: Argument) -> str:
+    def write(self, argument: Argument) -> str:
         if argument.kind == "list":
             listed = self._list(argument.tensor)
             return f"std::array<int64_t, 2>{{{', '.join(listed)}}}" if listed else "window_stride"
         variable = self.site.variable(argument.tensor)
         return f"{variable}.value_or(0)" if argument.kind == "number" else argument.write(variable)
-
-    def encode(self) -> Iterator[str]:
-        yield from self.site.write_stream()
-        tensors = [each.tensor for each in self.kernels.arguments if each.kind == "tensor"]
-        yield write_index_type(write_fits([self.site.variable(each) for each in tensors], ()))
-        read = [self.site.variable(each) for each in tensors if not each.startswith("result")]
-        types, threads = (self.site.variable(each) for each in (self.form.source, self.form.walked))
-        passed = map(self._argument, self.kernels.arguments)
-        yield from encode_one(self.kernels, (types,), read, passed, f"{threads}.numel()")

@@ -30,25 +30,16 @@ class FormProgram:
 
 
 Computation = Programs | FormProgram
-Stored = StoredPrograms | FormProgram
+_Stored = StoredPrograms | FormProgram
 
 
 def encode_computations(computations: Sequence[Computation]) -> str:
     """One line of JSON."""
-    return codec.encode(tuple(map(store, computations)), tuple[Stored, ...])
+    stored = (store_programs(each) if isinstance(each, Programs) else each for each in computations)
+    return codec.encode(tuple(stored), tuple[_Stored, ...])
 
 
 def decode_computations(text: str | bytes) -> tuple[Computation, ...]:
     """What `encode_computations` wrote. Raises ValueError, KeyError or TypeError for other text."""
-    stored: tuple[Stored, ...] = codec.decode(text, tuple[Stored, ...])
-    return tuple(map(load, stored))
-
-
-def store(computation: Computation) -> Stored:
-    """As JSON can hold it."""
-    return store_programs(computation) if isinstance(computation, Programs) else computation
-
-
-def load(stored: Stored) -> Computation:
-    """What `store` was given."""
-    return load_programs(stored) if isinstance(stored, StoredPrograms) else stored
+    stored: tuple[_Stored, ...] = codec.decode(text, tuple[_Stored, ...])
+    return tuple(load_programs(each) if isinstance(each, StoredPrograms) else each for each in stored)

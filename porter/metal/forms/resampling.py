@@ -22,14 +22,12 @@ from porter.metal.forms.form import (
     Form,
     FormKernels,
     Site,
-    encode_one,
+    launch_one,
     list_elements,
     name_tensor,
-    write_index_type,
     write_one_kernel,
 )
 from porter.metal.native.elements import KEY
-from porter.metal.native.index_type import write_fits
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import Launch
 
@@ -98,14 +96,11 @@ class Resampling(Form):
         return write_one_kernel(name, list_elements(RESULT, instances), _list_arguments(self), lines, style)
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
-        result, source = site.variable(RESULT), site.variable(self.source)
-        passed = [each.write(site.variable(each.tensor)) if each.tensor else "ratios" for each in kernels.arguments]
-        lines = (
-            *self._write_ratios(site),
-            *site.write_stream(),
-            write_index_type(write_fits((result, source), ())),
-            *encode_one(kernels, (result,), (source,), passed, f"{result}.numel()"),
-        )
+        def write(argument: Argument) -> str:
+            return argument.write(site.variable(argument.tensor)) if argument.tensor else "ratios"
+
+        launch = launch_one(kernels, f"{site.variable(RESULT)}.numel()", site.variable, write)
+        lines = (*self._write_ratios(site), *site.write_stream(), *launch)
         return Launch("\n".join(lines), frozenset((*HEADERS, _SCALES)))
 
     def _write_ratios(self, site: Site) -> Iterator[str]:

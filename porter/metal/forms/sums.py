@@ -80,10 +80,7 @@ def copy_sums(sums: str, result: str) -> Iterator[str]:
         yield from (f"if (!{sums}.is_same({result})) {{", f"{result}.copy_({sums});", "}")
 
 
-def guard_empty(lines: Iterable[str], walked: str, tensors: Iterable[str], site: Site) -> Iterator[str]:
-    """Statements for a tensor that may have no elements where there are results, if the function asks of none."""
+def guard_empty(walked: str, tensors: Iterable[str], site: Site) -> str:
+    """The condition that there is anything to write, as there may be results without, if the function asks none."""
     before = f"{site.names.before}{site.body}"
-    if any(f"{tensor}.numel() == 0" in before for tensor in tensors):
-        yield from lines
-    else:
-        yield from (f"if ({walked}.numel() > 0) {{", *lines, "}")
+    return "" if any(f"{tensor}.numel() == 0" in before for tensor in tensors) else f"{walked}.numel() > 0"

@@ -116,6 +116,12 @@ def declare(name: str, value: str, type_: str = "auto") -> Line:
     return Line(f"const {type_} {name} = {value};", name, value)
 
 
+def run_on_stream(nodes: Iterable[Node]) -> Block:
+    """Runs what encodes commands on the stream of the function."""
+    pool = Block("@autoreleasepool {", (Line("auto computeEncoder = stream->commandEncoder();"), *nodes))
+    return Block("dispatch_sync_with_rethrow(stream->queue(), ^() {", (pool,), "});")
+
+
 def walk(nodes: Iterable[Node]) -> Iterator[Node]:
     """Yields nodes, each before those within it."""
     for node in nodes:

@@ -17,7 +17,7 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, Sym
 from porter.metal.expression import parenthesize
 from porter.metal.native.body_locals import find_locals, is_allocated, list_locals, use_variables
 from porter.metal.native.given_results import find_given, write_aliases, write_type_check
-from porter.metal.native.host_code import Block, CaseLaunch, Encode, Line, Node, declare
+from porter.metal.native.host_code import Block, CaseLaunch, Encode, Line, Node, declare, run_on_stream
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.index_type import list_chosen, write_fits
 from porter.metal.native.kernel import NativeKernel
@@ -297,8 +297,7 @@ class _Writer:
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
             nodes, guards = tuple(self._encode_one(kernel, count, i)), self._guards(i)
             encoded += (Block(f"if ({guards}) {{", nodes),) if guards else nodes
-        pool = Block("@autoreleasepool {", (Line("auto computeEncoder = stream->commandEncoder();"), *encoded))
-        yield Block("dispatch_sync_with_rethrow(stream->queue(), ^() {", (pool,), "});")
+        yield run_on_stream(encoded)
 
     def _guards(self, at: int) -> str:
         """The condition under which a kernel has anything to store; nothing of one that always has."""

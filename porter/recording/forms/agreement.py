@@ -6,6 +6,9 @@ Where the old code failed, the CPU's result stands in for what was recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
@@ -13,10 +16,12 @@ from torch.utils import _pytree as pytree
 from porter.core import dtypes
 from porter.core.dtypes import BFLOAT, HALF, DType, Kind
 from porter.loops.fit import MIN_CALLS
+from porter.metal.forms import AnyForm
 from porter.recording.calls import OpCall
 from porter.recording.record import RecordedRun
 
 Results = tuple[torch.Tensor, ...]
+F = TypeVar("F", bound=AnyForm)
 Computes = Callable[[RecordedRun, Results], bool]
 TOLERANCES = {HALF: 4e-3, BFLOAT: 4e-2}  # of what old code may add up in the type of elements
 _TOLERANCES = {HALF: 2e-3, BFLOAT: 2e-2}
@@ -27,9 +32,30 @@ def tell_form(runs: Sequence[RecordedRun], results: Collection[int] = (1,)) -> b
     return len(runs) >= MIN_CALLS and all(len(run.results) in results for run in runs)
 
 
-def sort_by_size(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
-    """The calls with small results first, which cost least to compute."""
-    return sorted(runs, key=lambda run: sum(result.numel() for result in run.results))
+def find_first(
+    candidates: Iterable[F], runs: Sequence[RecordedRun], agrees: Callable[[F, RecordedRun], bool]
+) -> F | None:
+    """The first form that all calls agree with, with the element types of their first results."""
+    ordered = sorted(runs, key=count_elements)
+    form = next((form for form in candidates if all(agrees(form, run) for run in ordered)), None)
+    return replace(form, dtypes=read_dtypes(run.results[0] for run in runs)) if form else None
+
+
+def find_only(
+    candidates: Iterable[F],
+    runs: Sequence[RecordedRun],
+    computes: Callable[[F, RecordedRun, Results], bool],
+    more: Sequence[RecordedRun] = (),
+) -> F | None:
+    """The only form that computes all calls, or what the CPU makes of them, with the types of their first results."""
+    ordered = sorted(runs, key=count_elements)
+    fitting = [form for form in candidates if agrees_with_all(ordered, partial(computes, form), more)]
+    return replace(fitting[0], dtypes=read_dtypes(run.results[0] for run in runs)) if len(fitting) == 1 else None
+
+
+def count_elements(run: RecordedRun) -> int:
+    """The elements of the results of a call: those of few cost least to compute."""
+    return sum(result.numel() for result in run.results)
 
 
 def read_types(call: OpCall) -> Mapping[str, str]:

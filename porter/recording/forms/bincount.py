@@ -15,11 +15,11 @@ from porter.metal.forms.bincount import Bincount
 from porter.recording.calls import OpCall
 from porter.recording.forms.agreement import (
     agrees_or_as_cpu,
+    find_first,
     has_metal_type,
     is_near,
     read_dtypes,
     read_types,
-    sort_by_size,
     tell_form,
     widen,
 )
@@ -33,9 +33,7 @@ def find_bincount(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedR
     """
     if not tell_form(runs):
         return None
-    ordered = sort_by_size(runs)
-    fitting = (form for form in _list_candidates(runs) if all(_agrees(form, run) for run in ordered))
-    form = next(fitting, None)
+    form = find_first(_list_candidates(runs), runs, _agrees)
     if form is None:
         return None
     runs = [*runs, *_convert(runs, form, run)]

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 
 import torch
 
 from porter.metal.forms.concatenation import Concatenation
 from porter.recording.calls import OpCall
-from porter.recording.forms.agreement import read_dtypes, read_types, tell_form
+from porter.recording.forms.agreement import find_first, read_types, tell_form
 from porter.recording.record import RecordedRun
 
 
 def find_concatenation(runs: Sequence[RecordedRun]) -> Concatenation | None:
     """The list whose tensors are the result of every call; None if none is, or for few calls."""
-    if not tell_form(runs):
-        return None
-    fitting = (form for form in _list_candidates(runs[0].call) if all(_computes(form, run) for run in runs))
-    form = next(fitting, None)
-    return replace(form, dtypes=read_dtypes(run.results[0] for run in runs)) if form else None
+    return find_first(_list_candidates(runs[0].call), runs, _computes) if tell_form(runs) else None
 
 
 def _list_candidates(call: OpCall) -> Iterator[Concatenation]:

@@ -14,11 +14,10 @@ from porter.metal.forms.index_map import INDEXED, AccessMode, IndexMap, IndexRul
 from porter.recording.calls import OpCall
 from porter.recording.forms.agreement import (
     agrees_or_as_cpu,
+    find_first,
     is_near,
-    read_dtypes,
     read_types,
     run_on_cpu,
-    sort_by_size,
     tell_form,
     widen,
 )
@@ -39,14 +38,11 @@ def find_index_map(runs: Sequence[RecordedRun], run: Callable[[OpCall], Recorded
     runs = [*runs, *map(run, _combine_otherwise(runs))]
     if not tell_form(runs):
         return None
-    ordered = sort_by_size(runs)
-    fitting = (form for form in _list_candidates(ordered) if all(_agrees(form, run) for run in ordered))
-    form = next(fitting, None)
+    form = find_first(_list_candidates(runs), runs, _agrees)
     if form is None:
         return None
     of_index: tuple[DType, ...] = (INT, LONG) if form.index else ()  # ATen takes both, samples have but one
-    types = read_dtypes(run.results[0] for run in runs)
-    return _read_ignored(replace(form, dtypes=types, index_dtypes=of_index, wraps=_wraps(form, runs)), runs)
+    return _read_ignored(replace(form, index_dtypes=of_index, wraps=_wraps(form, runs)), runs)
 
 
 def _read_ignored(form: IndexMap, runs: Sequence[RecordedRun]) -> IndexMap:

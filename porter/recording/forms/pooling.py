@@ -11,16 +11,7 @@ import torch
 
 from porter.metal.forms.pooling import Pooled, Pooling
 from porter.recording.calls import OpCall
-from porter.recording.forms.agreement import (
-    TOLERANCES,
-    Results,
-    agrees_with_all,
-    read_dtype,
-    read_dtypes,
-    read_types,
-    sort_by_size,
-    tell_form,
-)
+from porter.recording.forms.agreement import TOLERANCES, Results, find_only, read_dtype, read_types, tell_form
 from porter.recording.record import RecordedRun, run_call
 
 _VARIED = 24  # calls
@@ -35,16 +26,8 @@ def find_pooling(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRu
     """
     if not tell_form(runs, (1, 2)) or not any(_list_candidates(runs[0].call, len(runs[0].results))):
         return None
-    ordered, fitting = sort_by_size(runs), []
-    varied = list(_vary_flags(runs, run))
-    for candidate in _list_candidates(ordered[0].call, len(ordered[0].results)):
-
-        def computes(run: RecordedRun, results: Results, candidate: Pooling = candidate) -> bool:
-            return _computes(candidate, run, results)
-
-        if agrees_with_all(ordered, computes, varied):
-            fitting.append(candidate)
-    return replace(fitting[0], dtypes=read_dtypes(run.results[0] for run in runs)) if len(fitting) == 1 else None
+    candidates = _list_candidates(runs[0].call, len(runs[0].results))
+    return find_only(candidates, runs, _computes, list(_vary_flags(runs, run)))
 
 
 def _vary_flags(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun]) -> Iterator[RecordedRun]:

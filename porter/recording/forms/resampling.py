@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 
 import torch
 
 from porter.metal.forms.resampling import Resampling, Sampling
 from porter.recording.calls import OpCall
-from porter.recording.forms.agreement import (
-    TOLERANCES,
-    Results,
-    agrees_with_all,
-    read_dtype,
-    read_dtypes,
-    read_types,
-    sort_by_size,
-    tell_form,
-)
+from porter.recording.forms.agreement import TOLERANCES, Results, find_only, read_dtype, read_types, tell_form
 from porter.recording.record import RecordedRun
 
 _LEADING = 2  # dimensions that are not resampled: batches and channels
@@ -27,17 +17,7 @@ _LEADING = 2  # dimensions that are not resampled: batches and channels
 
 def find_resampling(runs: Sequence[RecordedRun]) -> Resampling | None:
     """The way that computes the result of every call; None if none does, or several do, or for few calls."""
-    if not tell_form(runs):
-        return None
-    ordered, fitting = sort_by_size(runs), []
-    for candidate in _list_candidates(ordered[0].call):
-
-        def computes(run: RecordedRun, results: Results, candidate: Resampling = candidate) -> bool:
-            return len(results) == 1 and _computes(candidate, run, results[0])
-
-        if agrees_with_all(ordered, computes):
-            fitting.append(candidate)
-    return replace(fitting[0], dtypes=read_dtypes(run.results[0] for run in runs)) if len(fitting) == 1 else None
+    return find_only(_list_candidates(runs[0].call), runs, _computes) if tell_form(runs) else None
 
 
 def _list_candidates(call: OpCall) -> Iterator[Resampling]:
@@ -55,10 +35,15 @@ def _list_candidates(call: OpCall) -> Iterator[Resampling]:
             yield Resampling(sampling, tensors[0], scales, flags[0] if flags else "", is_gradient)
 
 
-def _computes(candidate: Resampling, run: RecordedRun, result: torch.Tensor) -> bool:
-    source = run.given[candidate.source]
+def _computes(candidate: Resampling, run: RecordedRun, results: Results) -> bool:
+    source, result = run.given[candidate.source], results[0]
     rank = len(candidate.scales) + _LEADING
-    if source.ndim != rank or result.ndim != rank or source.shape[:_LEADING] != result.shape[:_LEADING]:
+    if (
+        len(results) != 1
+        or source.ndim != rank
+        or result.ndim != rank
+        or source.shape[:_LEADING] != result.shape[:_LEADING]
+    ):
         return False
     computed = resample(candidate, source.double(), result.shape, run.call.arguments)
     tolerance = 0.0 if not candidate.is_gradient else TOLERANCES.get(read_dtype(result), 1e-5)

@@ -9,7 +9,7 @@ from itertools import product
 import torch
 
 from porter.metal.forms.sort import Kept, Sort
-from porter.recording.forms.agreement import read_dtypes, read_types, sort_by_size, tell_form
+from porter.recording.forms.agreement import count_elements, find_first, read_types, tell_form
 from porter.recording.record import RecordedRun
 
 
@@ -17,10 +17,7 @@ def find_sort(runs: Sequence[RecordedRun]) -> Sort | None:
     """The first order that foretells the results of every call; None if none does, or for few calls."""
     if not tell_form(runs, (1, 2)) or len({len(run.results) for run in runs}) != 1:
         return None
-    ordered = sort_by_size(runs)
-    fitting = (form for form in _list_candidates(ordered[0]) if all(_agrees(form, run) for run in ordered))
-    form = next(fitting, None)
-    return replace(form, dtypes=read_dtypes(run.results[0] for run in runs)) if form else None
+    return find_first(_list_candidates(min(runs, key=count_elements)), runs, _agrees)
 
 
 def _list_candidates(run: RecordedRun) -> Iterator[Sort]:

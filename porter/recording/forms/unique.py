@@ -10,7 +10,7 @@ from math import prod
 import torch
 
 from porter.metal.forms.unique import Unique
-from porter.recording.forms.agreement import read_dtypes, read_types, sort_by_size, tell_form
+from porter.recording.forms.agreement import count_elements, read_dtypes, read_types, tell_form
 from porter.recording.record import RecordedRun
 
 _RESULTS = 3  # values, where each element is among them, how many there are of each
@@ -24,7 +24,7 @@ def find_unique(runs: Sequence[RecordedRun]) -> Unique | None:
     """
     if not tell_form(runs, (_RESULTS,)) or any(run.call.out_names() for run in runs):
         return None
-    ordered = sort_by_size(runs)
+    ordered = sorted(runs, key=count_elements)
     fitting = [form for form in _list_candidates(ordered[0]) if all(_agrees(form, run) for run in ordered)]
     asked = [form for form in fitting if _is_asked(form, runs)]
     return replace(asked[0], dtypes=read_dtypes(run.results[0] for run in runs)) if len(asked) == 1 else None
