@@ -48,6 +48,11 @@ from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import DIMS, REDUCE_UTILS, Launch
 from porter.metal.native.type_agreement import write_agreement
 
+# What host code passes of a tensor and a dimension, by what an argument is.
+_PASSED = {
+    "size": "ensure_nonempty_size({}, {})", "stride": "ensure_nonempty_stride({}, {})", "rows": "{}.size(0)",
+    "index stride": "ensure_nonempty_stride({}, 0)", "dim": "{1}", "reversed": "reversed", "padding": "left_padding",
+}  # fmt: skip
 _AVERAGED = "averaged"  # the variable of a source that may be divided
 
 
@@ -443,29 +448,14 @@ class _Writer:
 
     def _argument(self, argument: Argument) -> str:
         tensor = self._tensor(argument.tensor) if argument.tensor else ""
-        match argument.kind:
-            case "size" | "stride" as member:
-                return f"ensure_nonempty_{member}({tensor}, {self._dim()})"
-            case "rows":
-                return f"{tensor}.size(0)"
-            case "index stride":
-                return f"ensure_nonempty_stride({tensor}, 0)"
-            case "dim":
-                return self._dim()
-            case "reversed":
-                return "reversed"
-            case "padding":
-                return "left_padding"
-            case "multiplies":
-                return f'{self.site.variable(self.form.combine)} == "multiply"'
-            case "value":
-                return self._scalar(self.form.value)
-            case "factor":
-                return self._scalar(self.form.factor)
+        if argument.kind in ("value", "factor"):
+            number = self.site.variable(self.form.value if argument.kind == "value" else self.form.factor)
+            return f"getMPSScalar({number}, {self.site.variable(RESULT)}.scalar_type())"
+        if argument.kind == "multiplies":
+            return f'{self.site.variable(self.form.combine)} == "multiply"'
+        if argument.kind in _PASSED:
+            return _PASSED[argument.kind].format(tensor, self._dim() if self.form.rule in INDEXED else "")
         return argument.write(tensor)
-
-    def _scalar(self, name: str) -> str:
-        return f"getMPSScalar({self.site.variable(name)}, {self.site.variable(RESULT)}.scalar_type())"
 
     def _dim(self) -> str:
         return self.site.variable(self.form.argument) if self._is_wrapped() else "wrapped_dim"
