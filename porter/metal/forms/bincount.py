@@ -37,9 +37,9 @@ from porter.metal.forms.sums import (
     write_zeros,
 )
 from porter.metal.native.elements import KEY
+from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.host_values import write_given
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import Launch
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Bincount(Form):
             *copy_sums(sums, result),
         )
         headers = (*HEADERS, CONTEXT, *((OP_MATH,) if sums else ()))
-        return Launch("\n".join(lines), frozenset(headers), start)
+        return Launch(as_nodes(lines), frozenset(headers), start)
 
     def _name_flag(self, site: Site) -> str:
         """The variable for whether the source is given: the function's own, if it has one."""

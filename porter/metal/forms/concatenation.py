@@ -24,8 +24,8 @@ from porter.metal.forms.form import (
     write_one_kernel,
 )
 from porter.metal.native.elements import KEY
+from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import Launch
 
 _SOURCE, _PART = "source", "part"  # what host code calls a tensor, and its part of the result
 _ARGUMENTS = (
@@ -88,4 +88,4 @@ class Concatenation(Form):
             *launch_one(kernels, f"{_SOURCE}.numel()", variable=str),
             "}",
         )
-        return Launch("\n".join(lines), frozenset(HEADERS))
+        return Launch(as_nodes(lines), frozenset(HEADERS))

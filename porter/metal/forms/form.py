@@ -14,11 +14,11 @@ from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.languages.statements import name_tokens
 from porter.metal.native.elements import KEY, Elements, TypeParameter
-from porter.metal.native.host_code import Block, Encode, Line, print_nodes, run_on_stream
+from porter.metal.native.host_code import Block, Encode, Launch, Line, print_nodes, run_on_stream
 from porter.metal.native.host_values import Names
 from porter.metal.native.index_type import write_fits
 from porter.metal.native.kernel import KernelStyle, register
-from porter.metal.native.launch import INDEX_MATH, PROFILER, Launch
+from porter.metal.native.launch import INDEX_MATH, PROFILER
 
 RESULT = "result0"
 CONTEXT, CEIL_DIV = "ATen/Context.h", "ATen/ceil_div.h"
@@ -102,12 +102,13 @@ class Site:
         """The function's variable, which `rename` leaves as it is. Raises PTR371."""
         return mark_theirs(self.variable(name))
 
-    def rename(self, text: str, declared: Collection[str]) -> str:
+    def rename(self, lines: Iterable[str], declared: Collection[str]) -> list[str]:
         """Statements with other names for variables that they have `declared` and the function has too."""
         used = {token.text for token in name_tokens(self.body)} | set(self.names.variables.values())
+        text = "\n".join(lines)
         for name in (name for name in declared if name in used):
             text = re.sub(rf"(?<![\w.:{_THEIRS}]){name}\b", f"{name}_", text)
-        return text.replace(_THEIRS, "")
+        return text.replace(_THEIRS, "").splitlines()
 
 
 class Form(Protocol):

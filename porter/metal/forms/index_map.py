@@ -43,9 +43,10 @@ from porter.metal.forms.sums import (
     write_zeros,
 )
 from porter.metal.native.elements import KEY
+from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.host_values import NON_EMPTY, WRAP_DIM
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import DIMS, REDUCE_UTILS, Launch
+from porter.metal.native.launch import DIMS, REDUCE_UTILS
 from porter.metal.native.type_agreement import write_agreement
 
 # What host code passes of a tensor and a dimension, by what an argument is.
@@ -169,7 +170,7 @@ class IndexMap(Form):
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels, site)
         lines = [*writer.prepare(), *writer.numbers(), *writer.encode()]
-        return Launch("\n".join(lines), frozenset(writer.headers()), writer.start())
+        return Launch(as_nodes(lines), frozenset(writer.headers()), writer.start())
 
 
 def _to(form: IndexMap) -> str:

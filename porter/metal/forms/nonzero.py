@@ -28,8 +28,8 @@ from porter.metal.forms.form import (
     write_kernel,
     write_type,
 )
+from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import Launch
 
 _HELPERS = """\
 // Whether there is an element of this index, and it is not zero
@@ -103,7 +103,7 @@ class Nonzero(Form):
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         lines = _write_launch(site.variable(self.source), site.variable(RESULT), kernels.name)
-        return Launch("\n".join((*site.write_stream(), *lines)), frozenset((*HEADERS, CEIL_DIV)))
+        return Launch(as_nodes((*site.write_stream(), *lines)), frozenset((*HEADERS, CEIL_DIV)))
 
 
 def _write_launch(source: str, result: str, name: str) -> Iterator[str]:

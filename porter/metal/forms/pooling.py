@@ -30,8 +30,8 @@ from porter.metal.forms.form import (
     write_one_kernel,
 )
 from porter.metal.native.elements import KEY
+from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import Launch
 from porter.metal.native.type_agreement import write_agreement
 
 _POSITIONS = "result1"
@@ -124,7 +124,7 @@ class Pooling(Form):
         launch = launch_one(kernels, f"{site.variable(self.walked)}.numel()", site.variable, writer.write)
         lines = (*writer.prepare(), *site.write_stream(), *launch)
         headers = (*HEADERS, *((CONTEXT,) if self.adds else ()))
-        return Launch("\n".join(lines), frozenset(headers), writer.start())
+        return Launch(as_nodes(lines), frozenset(headers), writer.start())
 
 
 def _result(form: Pooling) -> str:

@@ -28,8 +28,8 @@ from porter.metal.forms.form import (
     write_one_kernel,
 )
 from porter.metal.native.elements import KEY
+from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import Launch
 
 
 class Sampling(Enum):
@@ -101,7 +101,7 @@ class Resampling(Form):
 
         launch = launch_one(kernels, f"{site.variable(RESULT)}.numel()", site.variable, write)
         lines = (*self._write_ratios(site), *site.write_stream(), *launch)
-        return Launch("\n".join(lines), frozenset((*HEADERS, _SCALES)))
+        return Launch(as_nodes(lines), frozenset((*HEADERS, _SCALES)))
 
     def _write_ratios(self, site: Site) -> Iterator[str]:
         """How many elements of the smaller tensor each of the larger one stands for, in each dimension."""

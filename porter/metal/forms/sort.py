@@ -34,8 +34,8 @@ from porter.metal.forms.form import (
     write_type,
 )
 from porter.metal.native.elements import KEY
+from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import Launch
 
 # What all kernels of orders in a file share.
 HELPERS = """\
@@ -142,8 +142,8 @@ class Sort(Form):
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels.name, site)
-        lines = "\n".join([*writer.start(), *writer.encode()])
-        return Launch(site.rename(lines, _DECLARED), frozenset((*HEADERS, CEIL_DIV)))
+        lines = [*writer.start(), *writer.encode()]
+        return Launch(as_nodes(site.rename(lines, _DECLARED)), frozenset((*HEADERS, CEIL_DIV)))
 
 
 def _write_offsets(tensors: Sequence[str], row: str) -> Iterator[str]:

@@ -34,9 +34,9 @@ from porter.metal.forms.form import (
     write_type,
 )
 from porter.metal.forms.sort import Kept, Sort
+from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.host_values import ACCUMULATE, WRAP_DIM, Names
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import Launch
 
 _DECLARED = (
     "slices", "slice_size", "type", "elements", "places", "marks", "group_size", "groups", "group_counts",
@@ -189,7 +189,7 @@ class Unique(Form):
         writer = _Writer(self, kernels.name, site, last["name"])
         lines = [*writer.start(), *writer.sort(kernels), *writer.prepare(), *writer.encode()]
         headers = (*HEADERS, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if self.dim else ()))
-        return Launch(site.rename("\n".join(lines), _DECLARED), frozenset(headers))
+        return Launch(as_nodes(site.rename(lines, _DECLARED)), frozenset(headers))
 
 
 def _write_plain(name: str, arguments: Sequence[str], body: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from porter.languages.identifiers import contains_identifier
 
 KERNEL = "kernel"  # the variable for the name of a kernel, where only that differs
+INDEX_TYPE = "index_type"  # that for the type of the indices of kernels
 
 
 @dataclass(frozen=True)
@@ -80,22 +81,36 @@ Node = Line | Block | Branches | Encode
 
 
 @dataclass(frozen=True)
-class CaseLaunch:
-    """What launches the kernels of a case, and the headers that it needs beside OperationUtils.h."""
+class Launch:
+    """What launches kernels, and the headers that it needs beside OperationUtils.h.
 
-    nodes: tuple[Node, ...]
+    `start` is the statement that gives a result what it has where no kernel writes: nothing where kernels write all of
+    it, or the function has done so.
+    """
+
+    nodes: tuple[Node, ...] = ()
     headers: frozenset[str] = frozenset()
+    start: str = ""
+
+    def __post_init__(self) -> None:
+        if self.start and Line(self.start) not in self.nodes:  # it is written where the function returns, too
+            raise ValueError(f"`{self.start}` is no statement of the launch")
 
     @property
     def text(self) -> str:
         return "\n".join(print_nodes(self.nodes))
 
     @property
+    def computing(self) -> str:
+        """The text but for what asks how wide indices are: that names numbers which nothing may compute with."""
+        return "\n".join(print_nodes(self.nodes, hidden=INDEX_TYPE))
+
+    @property
     def kernels(self) -> tuple[str, ...]:
         """The kernels that are encoded, without those that go with another."""
         return tuple(node.kernel for node in walk(self.nodes) if isinstance(node, Encode) and not node.ending)
 
-    def with_variable(self) -> CaseLaunch:
+    def with_variable(self) -> Launch:
         """The launch of the kernel that a variable names; of several kernels, as it is."""
         if len(self.kernels) != 1:
             return self
@@ -109,6 +124,11 @@ def _name_by_variable(node: Node) -> Node:
         case Encode():
             return replace(node, kernel=KERNEL)
     return node
+
+
+def as_nodes(lines: Iterable[str]) -> tuple[Line, ...]:
+    """Lines of host code, each as a node."""
+    return tuple(map(Line, lines))
 
 
 def declare(name: str, value: str, type_: str = "auto") -> Line:
@@ -153,18 +173,18 @@ def change_text(node: Node, change: Callable[[str], str]) -> Node:
     return replace(node, types=types, inputs=inputs, arguments=arguments, dispatch=dispatch)
 
 
-def print_nodes(nodes: Iterable[Node]) -> Iterator[str]:
-    """Yields the lines of nodes."""
+def print_nodes(nodes: Iterable[Node], hidden: str = "") -> Iterator[str]:
+    """Yields the lines of nodes, without the declaration of a `hidden` variable."""
     for node in nodes:
         match node:
-            case Line(text):
-                yield text
+            case Line(text, declared):
+                yield from () if hidden and declared == hidden else (text,)
             case Block(head, body, end):
-                yield from (head, *print_nodes(body), end)
+                yield from (head, *print_nodes(body, hidden), end)
             case Branches(tests, bodies):
                 for at, (test, body) in enumerate(zip(tests, bodies, strict=True)):
                     yield f"{'} else ' if at else ''}{f'if ({test}) {{' if test else '{'}"
-                    yield from print_nodes(body)
+                    yield from print_nodes(body, hidden)
                 yield "}"
             case Encode():
                 yield from node.write()

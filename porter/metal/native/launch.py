@@ -17,7 +17,7 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, Sym
 from porter.metal.expression import parenthesize
 from porter.metal.native.body_locals import find_locals, is_allocated, list_locals, use_variables
 from porter.metal.native.given_results import find_given, write_aliases, write_type_check
-from porter.metal.native.host_code import Block, CaseLaunch, Encode, Line, Node, declare, run_on_stream
+from porter.metal.native.host_code import INDEX_TYPE, Block, Encode, Launch, Line, Node, declare, run_on_stream
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.index_type import list_chosen, write_fits
 from porter.metal.native.kernel import NativeKernel
@@ -45,23 +45,6 @@ REDUCE_UTILS = "ATen/native/ReduceOpsUtils.h"
 _PASSED = ("int", "SymInt", "float")  # the types of arguments that a kernel is passed as they are
 
 
-@dataclass(frozen=True)
-class Launch:
-    """Statements of host code, and the headers that they need beside OperationUtils.h.
-
-    `start` is the one of them that gives a result what it has where no kernel writes: nothing where kernels write all
-    of it, or the function has done so.
-    """
-
-    text: str
-    headers: frozenset[str]
-    start: str = ""
-
-    def __post_init__(self) -> None:
-        if self.start not in ("", *self.text.splitlines()):
-            raise ValueError(f"`{self.start}` is no statement of the launch")
-
-
 def write_launch(
     program: SymbolicProgram,
     kernels: Sequence[NativeKernel],
@@ -69,7 +52,7 @@ def write_launch(
     names: Names,
     body: str,
     has_long: bool,
-) -> CaseLaunch:
+) -> Launch:
     """Launches the kernels of a program, in order; `body` is the rest of the function. Raises PTR371 and PTR372.
 
     With `has_long`, a case of the function has 64-bit integers.
@@ -96,7 +79,7 @@ def write_launch(
     headers |= {DIMS, REDUCE_UTILS} if strides or is_uniform(program) else set()
     headers |= {ACCUMULATE_TYPE} if any(each.scalars.is_wide and each.scalars.numbers for each in kernels) else set()
     headers |= set(SLICE_HEADERS) if any(each.partials for each in kernels) else set()
-    return CaseLaunch(tuple(use_variables(nodes)), frozenset(headers.union(*(list_headers(each) for each in rows))))
+    return Launch(tuple(use_variables(nodes)), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
 
 @dataclass(frozen=True)
@@ -292,7 +275,7 @@ class _Writer:
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[Node]:
         if self._is_free("stream"):
             yield Line("MPSStream* stream = getCurrentMPSStream();", "stream")
-        yield declare("index_type", f'{self._all_fit(kernels)} ? "int" : "long"', "std::string")
+        yield declare(INDEX_TYPE, f'{self._all_fit(kernels)} ? "int" : "long"', "std::string")
         encoded = list[Node]()
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
             nodes, guards = tuple(self._encode_one(kernel, count, i)), self._guards(i)

@@ -15,7 +15,7 @@ from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.native.body_locals import find_locals
 from porter.metal.native.cases import UNKNOWN_CONDITION
 from porter.metal.native.elements import NARROW
-from porter.metal.native.host_code import KERNEL, Branches, CaseLaunch, Node, declare, hoist
+from porter.metal.native.host_code import KERNEL, Branches, Launch, Node, declare, hoist
 from porter.metal.native.host_values import Names, write_given, write_value
 from porter.metal.native.result_types import chooses_type, takes_bools_alone
 from porter.mpsgraph.conditions import holds
@@ -65,7 +65,7 @@ def _name_condition(case: SymbolicProgram) -> str:
     return _NUMBERS.get(value["number"]) or re.sub(r"\.0$", "", f"{value['name']}_{value['number']}")
 
 
-def write_cases(programs: Programs, launches: Sequence[CaseLaunch], names: Names, body: str) -> tuple[Node, ...]:
+def write_cases(programs: Programs, launches: Sequence[Launch], names: Names, body: str) -> tuple[Node, ...]:
     """The launches of all cases, each where its condition holds; one of the kernel's name if only that differs.
 
     What all have is outside of the branches. `body` is the rest of the function. Raises PTR376.
@@ -79,7 +79,7 @@ def write_cases(programs: Programs, launches: Sequence[CaseLaunch], names: Names
     return (*hoisted.before, Branches(chosen, hoisted.branches), *hoisted.behind)
 
 
-def _write_group(alike: tuple[Node, ...], cases: Sequence[tuple[CaseLaunch, str]]) -> tuple[str, tuple[Node, ...]]:
+def _write_group(alike: tuple[Node, ...], cases: Sequence[tuple[Launch, str]]) -> tuple[str, tuple[Node, ...]]:
     """The test and the nodes of cases that follow each other and differ in the name of their kernel alone."""
     if len(cases) == 1:
         [(launch, test)] = cases

@@ -14,7 +14,7 @@ from functools import cached_property
 from porter.languages.brackets import is_balanced, strip_parentheses
 from porter.languages.scopes import bring_declarations
 from porter.languages.statements import DISPATCH, Statement, read_statements
-from porter.metal.native.launch import Launch
+from porter.metal.native.host_code import Launch
 
 _EMPTY = re.compile(r"\(?\s*(\w+)\.numel\(\) == 0\s*\)?")
 
@@ -89,7 +89,7 @@ class HostFunction:
     guards: tuple[Guard, ...] = ()
     nodes: tuple[Check | Exit, ...] = ()
     setup: tuple[Check, ...] = ()
-    launch: Launch = field(default_factory=lambda: Launch("", frozenset()))
+    launch: Launch = field(default_factory=Launch)
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -24,10 +24,10 @@ from porter.metal.forms.programs import Computation, FormProgram
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
 from porter.metal.native.expanded import write_expanded
-from porter.metal.native.host_code import print_nodes
+from porter.metal.native.host_code import Launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.native.launch import Launch, write_launch
+from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.alternatives import refuse_differing
@@ -200,8 +200,7 @@ def _write_launches(
     launches, limits = check_case_ranks(programs, expanded.names, launches)
     nodes = expanded.name_arguments(write_cases(programs, launches, expanded.names, expanded.body))
     headers = frozenset[str]().union(*(each.headers for each in launches))
-    launch = Launch("\n".join(print_nodes(nodes)), headers)
-    return Launched(launch, expanded.names, expanded.body, expanded.lines, limits)
+    return Launched(Launch(tuple(nodes), headers), expanded.names, expanded.body, expanded.lines, limits)
 
 
 def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:

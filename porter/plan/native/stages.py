@@ -12,8 +12,8 @@ from porter.core.formatting import format_block
 from porter.languages.source import parse_source
 from porter.loops.program import Programs
 from porter.metal.forms.programs import Computation
+from porter.metal.native.host_code import Launch
 from porter.metal.native.host_values import Names
-from porter.metal.native.launch import Launch
 from porter.plan.native.files import sees_helpers
 from porter.plan.native.host_function import Check, HostFunction, print_body
 from porter.plan.native.refusals import refuse_stale
@@ -114,8 +114,9 @@ def _fill_of_nothing(host: HostFunction, row: Row) -> HostFunction:
 
 def _launch(host: HostFunction, row: Row) -> HostFunction:
     launched = row.write(host)
+    edited = Edited(row.target.body, f"{print_body(host)}{launched.launch.computing}")
     host = replace(host, launch=launched.launch, setup=tuple(map(Check, launched.setup)), notes=launched.notes)
-    refuse_unseen_values(row.programs, row.function, row.names, Edited(row.target.body, print_body(host)))
+    refuse_unseen_values(row.programs, row.function, row.names, edited)
     refuse_unseen_types(row.loops, row.function)
     checks, limits = check_ranks(row.programs, launched.names, launched.body, launched.launch.text)
     return replace(host, setup=(*host.setup, *map(Check, checks)), notes=(*host.notes, *limits))

@@ -12,7 +12,7 @@ from porter.core.errors import PorterError
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
 from porter.loops.program import LostCall, Programs, SymbolicProgram
 from porter.metal.forms.programs import Computation, FormProgram
-from porter.metal.native.host_code import CaseLaunch, Line
+from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
 from porter.mpsgraph.conditions import Undecided, holds
 
@@ -20,7 +20,6 @@ _FLAGS = ("bool", "bool?", "str", "str?")
 _NUMBERS = tuple(f"{each}{mark}" for each in ("int", "SymInt", "float", "Scalar") for mark in ("", "?"))
 _CHOICES = 4  # values of a whole number, if these are choices rather than sizes
 _MESSAGE = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-_RANGE = re.compile(r"(\w+)\s+>= INT_MIN / 2\s+&&\s+\1\s+<= INT_MAX / 2")  # of numbers, as launches ask
 _LONG = 12  # characters of a message that no other has
 
 
@@ -34,7 +33,7 @@ class Edited:
     def removes(self, variable: str) -> bool:
         """Whether code is removed that reads a variable."""
         used = re.compile(rf"\b{re.escape(variable)}\b")
-        return len(used.findall(self.before)) > len(used.findall(_RANGE.sub("", self.after)))
+        return len(used.findall(self.before)) > len(used.findall(self.after))
 
     def raises(self, message: str) -> bool:
         """Whether a check that stays has words of a message."""
@@ -108,8 +107,8 @@ def check_ranks(programs: Computation, names: Names, body: str, launch: str) -> 
 
 
 def check_case_ranks(
-    programs: Programs, names: Names, launches: Sequence[CaseLaunch]
-) -> tuple[list[CaseLaunch], tuple[str, ...]]:
+    programs: Programs, names: Names, launches: Sequence[Launch]
+) -> tuple[list[Launch], tuple[str, ...]]:
     """The launches of cases, each behind checks of the dimensions of tensors whose sizes it takes by their places,
     where calls of that case all have as many of them and others do not; and what that takes away, in words.
     """

@@ -7,9 +7,9 @@ import pytest
 from porter.metal.native.host_code import (
     Block,
     Branches,
-    CaseLaunch,
     Encode,
     Hoisted,
+    Launch,
     Line,
     change_text,
     declare,
@@ -56,7 +56,7 @@ def test_nothing_moves_before_a_block_that_may_return() -> None:
 
 
 def test_a_kernel_is_named_by_itself_or_by_a_variable() -> None:
-    launch = CaseLaunch((Block("pool {", (ENCODE, Block("if (slices > 1) {", (COMBINE,)))),))
+    launch = Launch((Block("pool {", (ENCODE, Block("if (slices > 1) {", (COMBINE,)))),))
     assert launch.kernels == ("sums",)
     text = launch.text
     assert '("sums_" + type_of(a) + "_" + index_type);' in text and '(combinePSO, "sums_combine", {partial});' in text
@@ -66,7 +66,7 @@ def test_a_kernel_is_named_by_itself_or_by_a_variable() -> None:
 
 
 def test_of_several_kernels_each_keeps_its_name() -> None:
-    launch = CaseLaunch((ENCODE, ENCODE))
+    launch = Launch((ENCODE, ENCODE))
     assert launch.with_variable() == launch
 
 

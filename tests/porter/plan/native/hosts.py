@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from porter.metal.native.launch import Launch
+from porter.metal.native.host_code import Launch, Line
 from porter.plan.native.host_function import HostFunction, print_body, read_function
 
 LAUNCH = "launch();"
@@ -20,4 +20,4 @@ def write(host: HostFunction, body: str) -> str:
     """The function as the body that it was read from is written."""
     if LAUNCH not in body:
         return print_body(host).removesuffix("\n")
-    return print_body(replace(host, launch=Launch(LAUNCH, frozenset()))).replace(f"{LAUNCH}\n", LAUNCH)
+    return print_body(replace(host, launch=Launch((Line(LAUNCH),)))).replace(f"{LAUNCH}\n", LAUNCH)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from porter.metal.native.launch import Launch
+from porter.metal.native.host_code import Launch, Line
 from porter.plan.native.returns import start_of_nothing as start_function
 from tests.porter.plan.native.hosts import read, write
 
@@ -15,8 +15,8 @@ RETURN = "if (TEST) {\n  return;\n}\nauto self_ = self.view({1});\n"
 
 
 def start_of_nothing(body: str, start: str, result: str) -> str:
-    host = replace(read(body), launch=Launch(start, frozenset(), start))
-    return write(replace(start_function(host, result), launch=Launch("", frozenset())), body)
+    host = replace(read(body), launch=Launch((Line(start),), frozenset(), start))
+    return write(replace(start_function(host, result), launch=Launch()), body)
 
 
 @pytest.mark.parametrize(

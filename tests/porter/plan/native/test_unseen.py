@@ -26,7 +26,7 @@ from porter.loops.host_values import (
 from porter.loops.program import LostCall, Programs
 from porter.metal.forms.programs import FormProgram
 from porter.metal.forms.sort import Kept, Sort
-from porter.metal.native.host_code import CaseLaunch, Line
+from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
 from porter.plan.native.unseen import Edited, _asks_rank, _counts_dimensions, check_case_ranks, refuse_unseen_types
 from porter.plan.planner import plan_operator
@@ -238,7 +238,7 @@ def test_a_case_that_takes_sizes_by_their_places_takes_as_many_dimensions_as_its
     first = replace(first, calls=(turn_shape(known.calls[0], (2, 3, 4)),))
     last = replace(first, name="last", numbers=(), calls=(turn_shape(known.calls[0], (6, 7)), *first.calls))
     names = Names({"self": "self"}, {})
-    launches = [CaseLaunch((Line("run(first);"),)), CaseLaunch((Line("run(last);"),))]
+    launches = [Launch((Line("run(first);"),)), Launch((Line("run(last);"),))]
     checked, notes = check_case_ranks(Programs("turned", (first, last)), names, launches)
     assert checked[1] == launches[1]
     if when:
