@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from porter.core.cache import digest
 from porter.workflows import decisions
-from tests import quick
+from tests import hung, quick
 from tests.device_pool import DevicePool
 
 settings.register_profile("untimed", deadline=None)
@@ -24,6 +24,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    hung.watch(config)
     config.addinivalue_line("markers", f"{quick.MARK}: one of the tests that answer in a minute (tests/quick.py)")
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # What pytest tells of itself, which no program reads.
 _OF_PYTEST = ("PYTEST_",)
-# Seconds after which a program is stuck: less than a test has (`faulthandler_timeout` in pyproject.toml).
+# Seconds after which a program is stuck: less than a test has (tests/hung.py).
 _STUCK = 600
 # What nearly every suite under the plugin imports.
 _PRELOADED = ("pytest", "torch", "torch.testing._internal.common_methods_invocations", "tests.conftest")
