@@ -9,11 +9,12 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import torch
 from torch.testing._internal.common_device_type import ops
-from torch.testing._internal.common_utils import set_rng_seed
+from torch.testing._internal.common_utils import TrackedInputIter, set_rng_seed
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -30,6 +31,11 @@ LAYOUT_SAMPLES = 3
 KINDS = 5
 SPREAD = 6
 _ERRORS = "mps_ops_error_inputs_modifier"
+# The tests of a fork whose samples these are, by whether they have gradients: torch seeds samples with a test's name.
+_UPSTREAMS = {
+    False: SimpleNamespace(__qualname__="TestConsistency.test_output_match"),
+    True: SimpleNamespace(__qualname__="TestConsistency.test_output_grad_match"),
+}
 _T = TypeVar("_T")
 
 
@@ -82,6 +88,7 @@ class OpInfos:
 
         They are those of the fork's own test, which begins with torch's seed. Others have seeds of their own: those of
         gradients, which the fork's test draws between its samples, and those of an OpInfo that the fork has not.
+        Whatever test asks first, they are the same: one that fails has to meet them on the fork before the port.
         """
         key = (op.formatted_name, dtype, requires_grad)
         if key not in self._made:
@@ -89,6 +96,8 @@ class OpInfos:
             if not seeds_each:
                 set_rng_seed()
             made = op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=seeds_each)
+            if isinstance(made, TrackedInputIter):
+                made.test_fn = _UPSTREAMS[requires_grad]
             self._made[key] = [samples.keep_on_cpu(op, sample) for sample in made]
         return [samples.copy_sample(sample) for sample in self._made[key]]
 
