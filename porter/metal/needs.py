@@ -13,6 +13,8 @@ from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.registration import Need, find_base_macro
 
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
+# A number that is rounded to the element's type, which has to be T then: with opmath T is float.
+_ROUNDED = re.compile(r"\bfloat\(T\(")
 
 
 def list_needs(
@@ -46,8 +48,8 @@ def list_needs(
 def _find_raw_kinds(functor: Functor) -> set[Kind]:
     """Returns the kinds computed in their own type, so that halves would be rounded between operations."""
     own = [(o.kinds, o.body.statements) for o in functor.overloads if o.body.result == "T"]
-    floating = any(_ARITHMETIC.search(line) for kinds, lines in own if Kind.FLOATING in kinds for line in lines)
-    if floating:
+    floating = [line for kinds, lines in own if Kind.FLOATING in kinds for line in lines]
+    if any(map(_ARITHMETIC.search, floating)) and not any(map(_ROUNDED.search, floating)):
         return {Kind.FLOATING, Kind.COMPLEX}
     as_they_are = [
         lines for kinds, lines in own if Kind.COMPLEX in kinds and f"{dtypes.FLOAT2.metal}(" not in "".join(lines)
