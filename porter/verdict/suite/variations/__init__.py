@@ -9,6 +9,7 @@ from __future__ import annotations
 from porter.verdict.suite.variations import (
     asked_gradients,
     channels_last,
+    combined_arguments,
     combines,
     far_numbers,
     index_types,
@@ -46,6 +47,7 @@ VARIATIONS: tuple[Variation, ...] = (
     wide_sizes.LONG_GRADIENTS,
     combines.COMBINES,
     combines.IDENTITIES,
+    combined_arguments.COMBINED_ARGUMENTS,
     near_powers.NEAR_POWERS,
     far_numbers.FAR_NUMBERS,
     far_numbers.FAR_SCALARS,

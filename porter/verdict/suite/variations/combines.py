@@ -98,8 +98,10 @@ def is_finite(op: OpInfo, sample: SampleInput) -> bool:
     return all(bool(result.isfinite().all()) for result in results if isinstance(result, torch.Tensor))
 
 
-def lengthen_reduced(op: OpInfo, sample: SampleInput, long: int) -> SampleInput | None:
+def lengthen_reduced(op: OpInfo, sample: SampleInput, long: int, rows: int = 1) -> SampleInput | None:
     """The sample with a dimension long that its elements are reduced along; None if there is none.
+
+    It has so many rows at most.
 
     Of the first dimension and the last it is the one along which more is reduced: a mean of losses has all of its rows
     in slices, and of each row one element.
@@ -107,7 +109,7 @@ def lengthen_reduced(op: OpInfo, sample: SampleInput, long: int) -> SampleInput 
     dims = dict.fromkeys((sample.input.ndim - 1, 0))
     counts = {dim: count for dim in dims if (count := count_reduced(op, sample, dim)) is not None}
     return (
-        lengthen_dimensions(op, sample, {min(counts, key=lambda dim: counts[dim]): long}, long + long // 4)
+        lengthen_dimensions(op, sample, {min(counts, key=lambda dim: counts[dim]): long}, rows * long + long // 4)
         if counts
         else None
     )

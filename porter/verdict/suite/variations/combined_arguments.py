@@ -1,0 +1,127 @@
+"""Rows of two slices for each argument that an operator reduces by, in every type: each has a kernel that combines.
+
+A norm of zero counts, one of infinity has the largest element: the kernels that reduce slices of a row and those that
+combine them are written, and registered, for each apart. Few of OpInfo's samples are made long elsewhere.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.resizing import replace_input
+from porter.verdict.suite.variations.choice import choose_samples
+from porter.verdict.suite.variations.combines import (
+    has_other_tensors,
+    is_finite,
+    lengthen_reduced,
+    orders_elements,
+    scale_row,
+)
+from porter.verdict.suite.variations.ranks import find_dim, read
+from porter.verdict.suite.variations.variation import Variation
+
+ROW = 70_001  # elements: more than 64 for each of 1,024 threads, which are two slices
+FIRST = 51 * 1024 + 500  # in the second slice, be it of every second 1,024 elements or of the second half
+ROWS = 2
+MOST, MOST_WITH_OTHERS = 12, 3  # samples that differ in their arguments
+_LEAST = 1  # of the samples that `choose_samples` would take
+
+
+def list_combined_arguments(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Long rows for each sample that differs from others in numbers, strings or types, but not in its dimensions."""
+    if not choose_samples(opinfos, op, dtype, _LEAST):
+        return
+    every = list_unlike(op, opinfos.samples(op, dtype))
+    plain, weighted = ([each for each in every if has_other_tensors(each) is other] for other in (False, True))
+    yield from chain.from_iterable(list_rows(op, sample) for sample in plain[:MOST])
+    # In 16 bits the CPU's own losses and statistics are rounded more than once.
+    rows = (list_rows(op, sample) for sample in (weighted[:MOST] if dtype is torch.float32 else ()))
+    yield from chain.from_iterable(islice(filter(None, rows), MOST_WITH_OTHERS))
+
+
+def list_rows(op: OpInfo, sample: SampleInput) -> list[Varied]:
+    """A sample with long rows that are reduced, and whose results are finite; none of what puts elements in order."""
+    resized = lengthen_reduced(op, sample, ROW, ROWS)
+    is_bool = sample.input.dtype is torch.bool
+    if resized is None or (not is_bool and orders_elements(op, sample)):
+        return []
+    rows = make_rows(resized.input)
+    scaled = [(f"{label}, scaled", scale_row(row, sample.input)) for label, row in rows]
+    every = ((label, replace_input(resized, row)) for label, row in (*rows, *scaled))
+    finite = (
+        (f"{describe_arguments(op, sample)}: rows of {ROW}, {label}", combined)
+        for label, combined in every
+        if is_finite(op, combined)
+    )
+    # What is true of all but one is so by one row, and of any of them by another.
+    return list(islice(finite, len(rows) if is_bool else 1))
+
+
+def list_unlike(op: OpInfo, samples: list[SampleInput]) -> list[SampleInput]:
+    """One of several samples of tensors for each of some arguments, alone and beside others: with rows, if there is one
+    that names a dimension.
+    """
+    unlike: dict[tuple[str, bool], SampleInput] = {}
+    for sample in sorted(samples, key=lambda each: not _names_dimension(op, each)):
+        if isinstance(sample.input, torch.Tensor) and sample.input.ndim and sample.input.numel() > 1:
+            unlike.setdefault((describe_arguments(op, sample), has_other_tensors(sample)), sample)
+    return list(unlike.values())
+
+
+def _names_dimension(op: OpInfo, sample: SampleInput) -> bool:
+    """Whether one dimension of several is named."""
+    is_row = isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1
+    place = find_dim(op, sample) if is_row else None
+    return place is not None and isinstance(read(sample, place), int)
+
+
+def describe_arguments(op: OpInfo, sample: SampleInput) -> str:
+    """The arguments that decide how elements are combined: no tensors, flags or dimensions.
+
+    Of calls with weights or targets only strings, such as a reduction of losses: numbers there say which count.
+    """
+    place = find_dim(op, sample)
+    kinds: Any = str if has_other_tensors(sample) else object
+    named: list[tuple[Any, Any]] = [*enumerate(sample.args), *sorted(sample.kwargs.items())]
+    plain = [(at, value) for at, value in named if at != place and not isinstance(value, (bool, torch.Tensor))]
+    return ", ".join(f"{at}={value}" for at, value in plain if isinstance(value, kinds)) or "no argument"
+
+
+def make_rows(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
+    """Elements for a tensor of long rows, whose extremes are in their second slice; fewer add up to less in 16 bits.
+
+    Each row has other extremes. Bools are true but for one, or false but for one, in turn.
+    """
+    count, along = max(tensor.shape), list(tensor.shape).index(max(tensor.shape))
+    numbers = torch.arange(tensor.numel() // count)[:, None] + 1
+    if tensor.dtype is torch.bool:
+        single = torch.arange(count) == FIRST
+        rows = {"of ones but for one": (numbers % 2 == 1) ^ single, "of zeros but for one": (numbers % 2 == 0) ^ single}
+    else:
+        scale = 16.0 if tensor.is_floating_point() else 1.0
+        sparse = (torch.arange(count) % 4 == 0).float()
+        rows = {f"of {number:g}s": torch.full(numbers.shape, number).expand(-1, count) for number in (scale, 1.0, 0.5)}
+        rows = {
+            label: row.clone() for label, row in (rows | {"of ones and zeros": sparse.expand(len(numbers), -1)}).items()
+        }
+        for row in rows.values():
+            row[:, FIRST], row[:, FIRST + 7], row[:, FIRST + 2 * 1024] = (
+                number * scale * numbers[:, 0] for number in (5, -3, 0.125)
+            )
+    shape = [size for dim, size in enumerate(tensor.shape) if dim != along]
+    return [
+        (label, row.reshape(*shape, count).movedim(-1, along).to(tensor.dtype).contiguous())
+        for label, row in rows.items()
+    ]
+
+
+COMBINED_ARGUMENTS = Variation("combined_arguments", list_combined_arguments, dtypes=None)

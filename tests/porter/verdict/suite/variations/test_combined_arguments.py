@@ -1,0 +1,93 @@
+"""Faults in what combines slices of a row, for arguments and types that other long rows do not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from porter.verdict.suite.variations.combined_arguments import COMBINED_ARGUMENTS, FIRST, ROW
+from porter.verdict.suite.variations.combines import COMBINES
+from tests.porter.verdict.suite.variations.shown import find_op, is_shown, list_samples
+
+Call = Callable[..., Any]
+
+
+def drop_second(call: Call, is_wrong: Callable[..., bool]) -> Call:
+    """A reduction that takes the first of two slices alone, in some calls: of every second 1,024 elements each."""
+
+    def reduce(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+        if x.numel() < ROW or not is_wrong(x, *args, **named):
+            return call(x, *args, **named)
+        along = max(range(x.ndim), key=lambda dim: x.shape[dim])
+        return call(x.index_select(along, find_first(x.shape[along])), *args, **named)
+
+    return reduce
+
+
+def find_first(length: int) -> torch.Tensor:
+    """The places of every second 1,024 elements of a row."""
+    return (torch.arange(length) // 1024 % 2 == 0).nonzero().flatten()
+
+
+def reduce_first_row(x: torch.Tensor, *args: Any, **named: Any) -> torch.Tensor:
+    """A norm that combines the slices of the first of all rows for each of them."""
+    result: torch.Tensor = torch.linalg.vector_norm(x, *args, **named)
+    return result if x.numel() < ROW or result.ndim == 0 else result.flatten()[0].expand(result.shape).clone()
+
+
+def test_rows_differ() -> None:
+    assert is_shown(COMBINED_ARGUMENTS, find_op("linalg.vector_norm"), reduce_first_row)
+
+
+def test_a_sum_of_losses_is_combined_as_a_mean_is() -> None:
+    labels = [label for label, _ in list_samples(COMBINED_ARGUMENTS, find_op("nn.functional.nll_loss"))]
+    assert any("reduction=sum" in label for label in labels), labels
+
+
+@pytest.mark.parametrize(("power", "is_new"), [(0, True), (1, True), (3, False), (-1, True)])
+def test_each_power_of_a_norm_has_a_row_of_slices(power: float, is_new: bool) -> None:
+    wrong = drop_second(torch.norm, lambda x, p=2, *rest, **named: p == power)
+    op = find_op("norm")
+    assert is_shown(COMBINED_ARGUMENTS, op, wrong)
+    assert is_shown(COMBINES, op, wrong) is not is_new
+
+
+@pytest.mark.parametrize("power", [torch.inf, -torch.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_extremes_are_in_the_second_slice(power: float, dtype: torch.dtype) -> None:
+    wrong = drop_second(torch.norm, lambda x, p=2, *rest, **named: p == power)
+    assert is_shown(COMBINED_ARGUMENTS, find_op("norm", "inf"), wrong, dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("sum", torch.float16),
+        ("argmax", torch.bfloat16),
+        ("argmin", torch.int32),
+        ("var", torch.float16),
+        ("amax", torch.uint8),
+        ("amin", torch.int64),
+        ("any", torch.bool),
+        ("all", torch.bool),
+        ("count_nonzero", torch.float16),
+    ],
+)
+def test_each_type_has_a_row_of_slices(name: str, dtype: torch.dtype) -> None:
+    op = find_op(name)
+    assert is_shown(COMBINED_ARGUMENTS, op, drop_second(op.op, lambda x, *rest, **named: x.dtype is dtype), dtype)
+
+
+def test_a_power_of_zero_counts_fewer_than_16_bits_have() -> None:
+    samples = list_samples(COMBINED_ARGUMENTS, find_op("norm"), torch.float16)
+    [sample] = [sample for label, sample in samples if "0=0:" in label]
+    assert ROW // 3 < int(sample.input.count_nonzero()) < torch.finfo(torch.float16).max and sample.input.numel() >= ROW
+
+
+def test_rows_of_what_keeps_its_elements_or_puts_them_in_order_stay_short() -> None:
+    assert not list_samples(COMBINED_ARGUMENTS, find_op("softmax"))
+    assert not list_samples(COMBINED_ARGUMENTS, find_op("median"))
+    assert FIRST // 1024 % 2 == 1 and FIRST > ROW // 2
