@@ -90,7 +90,7 @@ class Way:
         return spread_values(tensor.detach(), shape).requires_grad_(tensor.requires_grad)
 
 
-def find_way(op: OpInfo, sample: SampleInput, dims: Sequence[int]) -> Way | None:
+def find_way(op: Callable[..., Any], sample: SampleInput, dims: Sequence[int]) -> Way | None:
     """The first way to resize these dimensions of a sample's input that the CPU computes; None if there is none."""
     if not isinstance(sample.input, torch.Tensor) or not sample.input.numel() or not sample.input.ndim:
         return None
@@ -106,7 +106,7 @@ def find_way(op: OpInfo, sample: SampleInput, dims: Sequence[int]) -> Way | None
 
 
 def lengthen_dimensions(
-    op: OpInfo, sample: SampleInput, longs: Mapping[int, int], most: int = MOST_ELEMENTS
+    op: Callable[..., Any], sample: SampleInput, longs: Mapping[int, int], most: int = MOST_ELEMENTS
 ) -> SampleInput | None:
     """The sample with dimensions of its input, by number, as long as that at least, and others so short that it fits.
 
@@ -190,7 +190,7 @@ def replace_input(sample: SampleInput, tensor: torch.Tensor) -> SampleInput:
     return SampleInput(tensor, args=sample.args, kwargs=sample.kwargs)
 
 
-def _shorten(op: OpInfo, sample: SampleInput, sizes: Mapping[int, int]) -> SampleInput | None:
+def _shorten(op: Callable[..., Any], sample: SampleInput, sizes: Mapping[int, int]) -> SampleInput | None:
     """The sample with other sizes that the CPU computes as they are; None if it does not."""
     tried = [(way.tie.value, way.resize(sample, sizes)) for way in _list_ways(sample) if not way.spreads_indices]
     found = next(keep_computed(stay_inside(op), tried), None)

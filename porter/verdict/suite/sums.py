@@ -14,12 +14,14 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
 
 from porter.verdict.suite import bounds, counters, execution, samples
 from porter.verdict.suite.consistency import count_computed_elements, summary, to_cpu
 from porter.verdict.suite.gradients import Gradients, make_seeds, mirror_sample, run_forward
 
 Tensors = Sequence[torch.Tensor | None]
+_ALIKE = 1e-3  # relative: what the device has of a call in float32 where its result is the same one
 
 
 class Sums(Gradients):
@@ -46,6 +48,27 @@ class Sums(Gradients):
                 with self.noting():
                     self.same_sums(got, wide[part], exact[part], f"{label}{kind}", sample)
 
+    def match_rounded(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, label: str = "") -> None:
+        """Asserts that floating results of a call in 16 bits are what the same call in float32 is, rounded.
+
+        Statistics that it returns in 32 bits are rounded too. Not judged is what float32 has no exact digits for, and
+        where the device has another result in float32: of what no user sees, such as a total weight of a sum of losses.
+        Nor is what a CPU fallback computes.
+        """
+        float32, float64 = (_call(op, convert(sample, each)) for each in (torch.float32, torch.float64))
+        before = counters.read_kernels()
+        results = self.mps(op, sample, device)
+        if not self.opinfos.context.count_ported(counters.read_kernels() - before):
+            return
+        with execution.device_context():
+            alike = _call(op, mirror_sample(convert(sample, torch.float32), device))
+        floating = [to_cpu(each) for each in pytree.tree_leaves(results) if _is_floating(each)]
+        for i, (got, same, wide, exact) in enumerate(zip(floating, map(to_cpu, alike), float32, float64, strict=True)):
+            if got.shape == same.shape == wide.shape:
+                agreed = torch.where(torch.isclose(same, wide, rtol=_ALIKE), got.to(dtype), wide.to(dtype))
+                if excess := excess_of_rounding(agreed, wide, exact, dtype, self.opinfos.context.flushes):
+                    self.fail(f"{label}result {i}: {excess} of what is computed in float32\n{summary(sample)}")
+
     def same_sums(self, got: Tensors, wide: Tensors, exact: Tensors, label: str, sample: SampleInput) -> None:
         """Asserts that each of some tensors in 16 bits is within the bound that float32's own rounding sets."""
         for i, (mine, float32, float64) in enumerate(zip(got, wide, exact, strict=True)):
@@ -56,6 +79,27 @@ class Sums(Gradients):
             told = bounds.excess(to_cpu(mine), rounded, to_cpu(float64), [], self.opinfos.context.flushes)
             if told:
                 self.fail(f"{label} {i}: {told} of sums in float32\n{summary(sample)}")
+
+
+def excess_of_rounding(
+    got: torch.Tensor, wide: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype, flushes: bool = False
+) -> str:
+    """Where a result is off by more than float32's own rounding to 16 bits allows; "" if nowhere.
+
+    Not judged is what float32, `wide`, has no exact digits for, as float64, `exact`, tells.
+    """
+    rounded = wide.to(dtype)
+    judged = bounds.ulp_with_denormals(rounded, exact) <= 1
+    return bounds.excess(torch.where(judged, got.to(dtype), rounded), rounded, exact, [], flushes)
+
+
+def _call(op: OpInfo, sample: SampleInput) -> list[torch.Tensor]:
+    results = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
+    return [each for each in results if _is_floating(each)]
+
+
+def _is_floating(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
 def _compute(

@@ -55,6 +55,11 @@ class TestVariations(Elementwise, Sums, Returned):
                 for label, sample in varied:
                     with self.asking(), suppress(Refused):
                         self.edges(op, dtype, sample, device, f"{label}: ")
+        elif variation.expectation is Expectation.ROUNDED:
+            with self.count_calls(dtype, op):
+                for label, sample in varied:
+                    with self.asking():
+                        self.match_rounded(op, dtype, sample, device, f"{label}: ")
         elif variation.expectation in SLOPES:
             with self.count_calls(dtype, op, slopes=True):
                 for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):

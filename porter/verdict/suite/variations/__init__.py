@@ -21,6 +21,7 @@ from porter.verdict.suite.variations import (
     ranks,
     refused_arguments,
     unlisted_types,
+    wide_accumulation,
     wide_sizes,
 )
 from porter.verdict.suite.variations.variation import Variation
@@ -28,6 +29,7 @@ from porter.verdict.suite.variations.variation import Variation
 VARIATIONS: tuple[Variation, ...] = (
     asked_gradients.ASKED_GRADIENTS,
     many_addends.MANY_ADDENDS,
+    wide_accumulation.WIDE_ACCUMULATION,
     channels_last.CHANNELS,
     index_types.INDEX_TYPES,
     index_types.SLOPES_BY_INDEX_TYPES,

@@ -24,7 +24,7 @@ from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.variation import Variation
 
 RANKS = (3, 4, 5)
-_NAMES = ("dim", "dims", "dim0", "axis")
+NAMES = ("dim", "dims", "dim0", "axis")
 _LISTS = ((0,), (-1,), (1, 2), (0, -1), (-2, 0, 1))  # dimensions, for what goes over several
 _MOST_SAMPLES = 3
 _MOST_ELEMENTS = 512  # before there are more dimensions
@@ -82,12 +82,12 @@ def vary_ranks(op: OpInfo, sample: SampleInput, every: bool = False) -> Iterator
 
 def find_dim(op: OpInfo, sample: SampleInput) -> Place | None:
     """The argument of a sample that names a dimension or several, by position after the input or by name."""
-    named = next((name for name in _NAMES if _is_dims(sample.kwargs.get(name))), None)
+    named = next((name for name in NAMES if _is_dims(sample.kwargs.get(name))), None)
     if named is not None:
         return named
     for names in _list_signatures(op):
         for at, (name, value) in enumerate(zip(names[1:], sample.args, strict=False)):
-            if name in _NAMES and _is_dims(value):
+            if name in NAMES and _is_dims(value):
                 return at
     return None
 

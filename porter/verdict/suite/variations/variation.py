@@ -30,6 +30,7 @@ class Expectation(Enum):
     ELEMENTS = "in each element the CPU's result, or what double precision rounds to"
     GRADIENTS = "the CPU's results and gradients"
     SUMS = "what sums in 32 bits are, rounded, and the gradients likewise"
+    ROUNDED = "what the same call in 32 bits is, rounded"
     REFUSAL = "an error, as on the CPU"
 
 

@@ -1,0 +1,148 @@
+"""Calls in 16 bits that add up many elements, each too small to count in 16 bits beside what was added up before.
+
+Every ATen row computes in 32 bits what it returns in 16. A kernel that adds up a variance, a norm or a loss in 16 bits
+loses the small elements of these rows, whichever thread adds them: the large ones are first in the row. What they are
+as squares, cubes or exponentials is small in turn. Linear operators have `many_addends` besides.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.overloads import Call, call_overload, record_calls
+from porter.verdict.suite.refusals import REFUSALS
+from porter.verdict.suite.resizing import lengthen_dimensions
+from porter.verdict.suite.sums import convert
+from porter.verdict.suite.variations.combines import has_other_tensors
+from porter.verdict.suite.variations.ranks import NAMES
+from porter.verdict.suite.variations.variation import Expectation, Variation
+
+LENGTH = 70_001  # 34 elements for each of 1,024 threads that have a slice of a row, of two
+LARGE = 2048  # elements at its start: the first of each thread's
+MOST_ELEMENTS, MOST_WITH_OTHERS = 100_000, 300_000
+MOST = 24  # samples of an operator
+_CALLS = 6  # of each row of ATen
+_ROWS = 2  # for a dimension of a call
+_SEEN = 1.5  # times what 16 bits tell apart: what a result changes by with the small elements, at least
+_FLAGS = ("keepdim", *NAMES)  # arguments that do not tell what is added up
+
+
+def list_accumulating(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Calls with a last or a first dimension of large and small elements, where the small ones count together."""
+    if opinfos.plans(dtype) or dtype in opinfos.grad_dtypes:
+        yield from islice(_list_all(opinfos, op, dtype), MOST)
+
+
+def _list_all(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    for call in choose_calls(opinfos, op, dtype):
+        sample = call.make_sample()
+        most = MOST_WITH_OTHERS if has_other_tensors(sample) else MOST_ELEMENTS
+        for dim in dict.fromkeys((sample.input.ndim - 1, 0)):
+            resized = lengthen_dimensions(call_overload, sample, {dim: LENGTH}, most)
+            # A weight for channels that were cut is of no call, though the CPU computes it.
+            if resized is not None and (_keeps_others(resized, sample, dim) or not has_other_tensors(sample)):
+                yield from islice(fill_rows(resized, dim, dtype), _ROWS)
+
+
+def _keeps_others(resized: SampleInput, sample: SampleInput, dim: int) -> bool:
+    """Whether only one dimension of the input, and batches, have other sizes."""
+    pairs = list(zip(resized.input.shape, sample.input.shape, strict=True))
+    return all(after == before for at, (after, before) in enumerate(pairs) if at not in (0, dim))
+
+
+def choose_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> list[Call]:
+    """Calls of operators under test that an OpInfo's samples end in: of each row a few that differ in numbers."""
+    samples = opinfos.samples(op, dtype, requires_grad=op.supports_autograd)
+    chosen: dict[str, dict[str, Call]] = {}
+    for call in record_calls(op, samples[:: len(samples) // MOST + 1], opinfos.context.bases):
+        first = call.args[0] if call.args else None
+        if isinstance(first, torch.Tensor) and first.dtype is dtype and first.ndim and first.numel():
+            chosen.setdefault(call.name, {}).setdefault(_describe(call), call)
+    return [call for calls in chosen.values() for call in list(calls.values())[:_CALLS]]
+
+
+def _describe(call: Call) -> str:
+    """The arguments of a call that are no tensors and name no dimension."""
+    names = [argument.name for argument in call.overload._schema.arguments]
+    every = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
+    plain = {name: value for name, value in every.items() if name not in _FLAGS}
+    return repr({name: value for name, value in plain.items() if not isinstance(value, (torch.Tensor, list))})
+
+
+def fill_rows(sample: SampleInput, dim: int, dtype: torch.dtype) -> Iterator[Varied]:
+    """Yields the call with such elements in all floating tensors that are as long, where the CPU computes that."""
+    small = torch.finfo(dtype).eps * 0.45  # less than half of what follows one
+    at = torch.arange(sample.input.shape[dim])
+    # Around zero, squares are those of deviations from a mean too.
+    plain, around_zero = torch.ones(at.shape), torch.where(at % 2 == 0, 1.0, -1.0)
+    pairs = ((0.0, math.log(small), plain), (1.0, small, plain), (1.0, small ** (1 / 2), around_zero),
+             (1.0, small ** (1 / 3), plain))  # fmt: skip
+    for large, rest, signs in pairs:
+        label = f"{LARGE} of {large} and {len(at) - LARGE} of {rest:.4f} along dimension {dim}"
+        smaller = torch.full(at.shape, rest / 64 if large else 4 * rest)
+        rows = [torch.full(at.shape, rest), smaller, torch.where(at // 2 % 2 == 0, smaller, rest)]
+        filled = [_fill(sample, signs * torch.where(at < LARGE, large, row)) for row in rows]
+        for _, computed in keep_computed(stay_inside(call_overload), [(label, filled[0])]):
+            if counts(computed, filled[1:], len(at), dtype):
+                yield f"{sample.kwargs['overload']}: {label}", computed
+
+
+def counts(sample: SampleInput, smaller: Sequence[SampleInput], length: int, dtype: torch.dtype) -> bool:
+    """Whether a result differs in 16 bits where all small elements of a call are smaller, and less where every second
+    one is: of results along the row, one at a large element.
+
+    What picks elements takes a smaller one or does not.
+    """
+    try:
+        before, all_smaller, some_smaller = (_compute_exactly(each) for each in (sample, *smaller))
+    except REFUSALS:
+        return False
+    for results in zip(before, all_smaller, some_smaller, strict=True):
+        mine, every, some = (_narrow(each, length) for each in results)
+        most, less = (mine - every).abs(), (mine - some).abs()
+        is_seen = most > _SEEN * torch.finfo(dtype).eps * mine.abs()
+        if bool((is_seen & (less > most / 8) & (less < most * 7 / 8)).any()):
+            return True
+    return False
+
+
+def _narrow(result: torch.Tensor, length: int) -> torch.Tensor:
+    return result.narrow(list(result.shape).index(length), 0, LARGE) if length in result.shape else result
+
+
+def _compute_exactly(sample: SampleInput) -> list[torch.Tensor]:
+    wide = convert(sample, torch.float64)
+    results = pytree.tree_leaves(call_overload(wide.input, *wide.args, **wide.kwargs))
+    return [each for each in results if isinstance(each, torch.Tensor) and each.is_floating_point()]
+
+
+def _fill(sample: SampleInput, row: torch.Tensor) -> SampleInput:
+    def change(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or len(row) not in value.shape:
+            return value
+        behind = value.ndim - 1 - list(value.shape).index(len(row))
+        return row.view(-1, *[1] * behind).expand(value.shape).to(value.dtype, memory_format=torch.contiguous_format)
+
+    filled: SampleInput = sample.transform(change)
+    return filled
+
+
+WIDE_ACCUMULATION = Variation(
+    "wide_accumulation",
+    list_accumulating,
+    expectation=Expectation.ROUNDED,
+    dtypes=(torch.float16, torch.bfloat16),
+    calls_overloads=True,
+)

@@ -1,0 +1,97 @@
+"""Sums in 16 bits of operators that are not linear: what rows of large and small elements show of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.overloads import call_overload
+from porter.verdict.suite.sums import convert, excess_of_rounding
+from porter.verdict.suite.variations.wide_accumulation import LARGE, LENGTH, list_accumulating
+from tests.porter.verdict.suite.variations.shown import find_op
+
+Call = Callable[..., torch.Tensor]
+HALVES = (torch.float16, torch.bfloat16)
+
+
+def add_up(elements: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A sum of all elements by 1,024 threads, each of which adds up in this type."""
+    lanes = torch.zeros(1024, dtype=dtype)
+    for part in elements.flatten().split(1024):
+        lanes[: len(part)] += part.to(dtype)
+    return lanes.double().sum()
+
+
+def compute_var(x: torch.Tensor, dtype: torch.dtype, **rest: Any) -> torch.Tensor:
+    wide = x.double()
+    correction = rest.get("correction")
+    count = x.numel() - (1 if correction is None else correction)
+    return add_up((wide - wide.mean()).square(), dtype) / count
+
+
+def compute_norm(x: torch.Tensor, dtype: torch.dtype, order: float = 2) -> torch.Tensor:
+    return add_up(x.double().abs() ** order, dtype) ** (1 / order)
+
+
+def compute_logsumexp(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    wide = x.double()
+    return add_up((wide - wide.max()).exp(), dtype).log() + wide.max()
+
+
+def compute_batch_norm(sample: SampleInput, dtype: torch.dtype) -> torch.Tensor:
+    wide, (weight, bias) = sample.input.double(), sample.args[:2]
+    deviations = wide - wide.mean()
+    normal: torch.Tensor = deviations / (add_up(deviations.square(), dtype) / wide.numel() + sample.args[-1]).sqrt()
+    normal *= 1 if weight is None else weight.double()
+    return normal + (0 if bias is None else bias.double())
+
+
+CASES: dict[str, tuple[tuple[str, ...], Call]] = {
+    "var": (("var",), lambda s, d: compute_var(s.input, d, **s.kwargs)),
+    "linalg.vector_norm": (("linalg_vector_norm",), lambda s, d: compute_norm(s.input, d, (*s.args, 2)[0])),
+    "logsumexp": (("logsumexp",), lambda s, d: compute_logsumexp(s.input, d)),
+    "native_batch_norm": (("native_batch_norm",), compute_batch_norm),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", HALVES)
+def test_what_is_added_up_in_16_bits_is_seen(name: str, dtype: torch.dtype) -> None:
+    bases, compute = CASES[name]
+    seen = 0
+    for _, sample in list_accumulating(OpInfos(Context(bases=bases)), op := find_op(name), dtype):
+        others = (value for value in sample.args if isinstance(value, torch.Tensor))
+        if sample.input.numel() != max(sample.input.shape) or any(other.numel() > 1 for other in others):
+            continue  # the sums above are of one row, and one channel
+        wide, exact = (first(call(convert(sample, each))) for each in (torch.float32, torch.float64))
+        right, wrong = (compute(sample, each).reshape(exact.shape) for each in (torch.float32, dtype))
+        assert not excess_of_rounding(right.to(dtype), wide, exact, dtype)
+        seen += bool(excess_of_rounding(wrong.to(dtype), wide, exact, dtype))
+    assert seen, op.name
+
+
+def call(sample: SampleInput) -> Any:
+    return call_overload(sample.input, *sample.args, **sample.kwargs)
+
+
+def first(results: Any) -> torch.Tensor:
+    result: torch.Tensor = results[0] if isinstance(results, tuple) else results
+    return result
+
+
+def test_what_picks_elements_has_no_rows() -> None:
+    for name in ("gather", "triu"):
+        assert not list(list_accumulating(OpInfos(Context(bases=(name,))), find_op(name), torch.float16))
+
+
+def test_a_statistic_in_32_bits_is_judged_as_if_it_were_rounded() -> None:
+    exact = torch.tensor([1.0, 3.0], dtype=torch.float64)
+    assert not excess_of_rounding(torch.tensor([1.0, 3.0 + 2**-12]), exact.float(), exact, torch.float16)
+    assert excess_of_rounding(torch.tensor([1.0, 3.0 + 2**-6]), exact.float(), exact, torch.float16)
+    assert LARGE * 32 < LENGTH and LENGTH > 1 << 16
