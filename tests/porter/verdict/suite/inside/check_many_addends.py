@@ -95,7 +95,7 @@ def on_device_alone(function: Callable[..., Any], is_wrong: bool) -> Any:
 CASES: dict[str, tuple[Any, Any]] = {
     "windows": (Windows.apply, lambda dtype: SampleInput(_draw(2047, dtype), args=(1024,))),
     "rows": (Rows.apply, lambda dtype: SampleInput(_draw(3, dtype), args=(torch.ones(1024, dtype=torch.int64),))),
-    "totals": (Totals.apply, lambda dtype: SampleInput(_draw(1024, dtype)[:, None].detach().requires_grad_())),
+    "totals": (Totals.apply, lambda dtype: SampleInput(_draw(8192, dtype).view(1024, 8).detach().requires_grad_())),
 }
 
 
