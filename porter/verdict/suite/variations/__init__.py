@@ -50,6 +50,7 @@ VARIATIONS: tuple[Variation, ...] = (
     combines.COMBINES,
     combines.IDENTITIES,
     combined_arguments.COMBINED_ARGUMENTS,
+    combined_arguments.COMBINED_IN_EVERY_TYPE,
     near_powers.NEAR_POWERS,
     far_numbers.FAR_NUMBERS,
     far_numbers.FAR_SCALARS,

@@ -1,4 +1,4 @@
-"""Rows of two slices for each argument that an operator reduces by, in every type: each has a kernel that combines.
+"""Rows of two slices for each argument that an operator reduces by: each has a kernel that combines, of every type.
 
 A norm of zero counts, one of infinity has the largest element: the kernels that reduce slices of a row and those that
 combine them are written, and registered, for each apart. Few of OpInfo's samples are made long elsewhere.
@@ -124,4 +124,5 @@ def make_rows(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
     ]
 
 
-COMBINED_ARGUMENTS = Variation("combined_arguments", list_combined_arguments, dtypes=None)
+COMBINED_ARGUMENTS = Variation("combined_arguments", list_combined_arguments)
+COMBINED_IN_EVERY_TYPE = Variation("combined_in_every_type", list_combined_arguments, dtypes=None, thorough=True)
