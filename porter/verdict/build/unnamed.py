@@ -41,11 +41,13 @@ def list_unnamed(tree: Tree, path: str) -> tuple[UnnamedKernel, ...]:
     One that a row named before the plan is not among them: a plan that moves the row has to remove it.
     """
     text = tree.read(path)
+    names = set(_WRAPPED.findall(text))
+    if not names:
+        return ()
     rows = tree.read(NATIVE_FUNCTIONS)
     # Of any backend: a new operator's own file has its kernel for the CPU too.
     named = (NativeFunctions.parse(each).kernels for each in (rows, tree.before(NATIVE_FUNCTIONS)))
-    names = set(_WRAPPED.findall(text)).difference(*named)
-    return tuple(_read_unnamed(path, text, rows, names)) if names else ()
+    return tuple(_read_unnamed(path, text, rows, names.difference(*named)))
 
 
 def _read_unnamed(path: str, text: str, rows: str, names: Iterable[str]) -> Iterator[UnnamedKernel]:

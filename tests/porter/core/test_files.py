@@ -142,11 +142,16 @@ def test_a_pipe_is_written_into_only_where_somebody_reads(tmp_path: Path) -> Non
     with pytest.raises(OSError) as caught:
         files.write_whole(tmp_path / "pipe", "x")
     assert caught.value.errno == errno.ENXIO
-    reader, found = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK), list[bytes]()
+    reader, parts = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK), list[bytes]()
     os.set_blocking(reader, True)
-    with os.fdopen(reader, "rb") as file:
-        thread = threading.Thread(target=lambda: found.append(file.read()))
-        thread.start()
-        files.write_whole(tmp_path / "pipe", "x" * 100_000)
-        thread.join()
-    assert len(found[0]) == 100_000
+
+    def read() -> None:
+        while sum(map(len, parts)) < 100_000:
+            parts.append(os.read(reader, 100_000))  # nothing, and at once, until there is a writer
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    files.write_whole(tmp_path / "pipe", "x" * 100_000)
+    thread.join()
+    os.close(reader)
+    assert b"".join(parts) == b"x" * 100_000

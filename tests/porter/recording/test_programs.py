@@ -444,6 +444,6 @@ def test_each_overload_has_steps_of_its_own_for_more_calls(monkeypatch: pytest.M
     monkeypatch.setattr("porter.verdict.suite.dispatched.check_gradients", lambda: None)
     monkeypatch.setattr(programs, "spent", lambda: now[0])
     monkeypatch.setattr(programs, "run_calls", lambda *_: [(each, None) for each in calls])
-    monkeypatch.setattr(programs, "_find_map_or_programs", find)
+    monkeypatch.setattr(programs, "_find_form_or_programs", find)
     programs.record_programs("mean")
     assert left == [MORE_STEPS, MORE_STEPS]

@@ -29,7 +29,9 @@ from porter.verdict.suite.samples import with_edge_values
 from porter.verdict.suite.variations.choice import choose_factories, choose_samples
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
-SHIFTS = (2**24, 2**24 + 1, 2**53, 2**53 + 1)  # of two that are one apart, one is odd wherever it is added
+_PAST = 64  # more than samples have below zero: what is added to them ends past the power of two
+# Of two that are one apart, one is odd wherever it is added.
+SHIFTS = (2**24 + _PAST, 2**24 + _PAST + 1, 2**53 + _PAST, 2**53 + _PAST + 1)
 SAMPLES = 3
 PRESENT = 3  # numbers of an index tensor
 SCALARS = (2**24 + 1, -(2**24) - 1, 2**53 + 1)  # of elementwise operators, whose edge values have what is beside them

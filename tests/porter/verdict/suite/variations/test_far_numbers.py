@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.variations.far_numbers import FAR_NUMBERS, FAR_SCALARS, list_present
+from porter.verdict.suite.variations.far_numbers import FAR_NUMBERS, FAR_SCALARS, SHIFTS, list_present
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
 
 Call = Callable[..., Any]
@@ -99,7 +99,7 @@ def test_a_number_of_an_elementwise_operator_that_is_another_as_a_float(name: st
 def test_what_the_cpu_counts_in_floats_is_called_with_no_far_numbers() -> None:
     assert not list_samples(FAR_NUMBERS, find_op("linspace"), torch.int64)
     labels = [label for label, _ in list_samples(FAR_NUMBERS, find_op("arange"), torch.int64)]
-    assert f"numbers 0, 1 larger by {2**53 + 1}" in labels
+    assert f"numbers 0, 1 larger by {SHIFTS[-1]}" in labels
 
 
 def test_numbers_are_far_from_those_that_are_there() -> None:
