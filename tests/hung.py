@@ -1,4 +1,4 @@
-"""Tests that hang: where each stands is told at the end, and it is run once more by another process.
+"""Ends tests that hang, prints their stacks at the end of the run, and runs them once more in another process.
 
 A run of hours that somebody ends says nothing of the test that did not. Here a worker of pytest-xdist that is in one
 test for too long writes where its threads stand, and ends. The test fails if that happens again, and so does every test

@@ -32,13 +32,13 @@ class Assignment:
 @lru_cache(maxsize=512)  # stages and launches ask the same body many times
 def read_assignments(body: str) -> tuple[Assignment, ...]:
     """The assignments of a body, in order. Raises PTR030 where brackets do not pair."""
-    statements = (each for outer in read_statements(body) for each in outer.walk() if not each.keyword)
-    return tuple(assignment for each in statements for assignment in _read(body, each))
+    statements = (inner for outer in read_statements(body) for inner in outer.walk() if not inner.keyword)
+    return tuple(assignment for statement in statements for assignment in _read(body, statement))
 
 
 def list_values(body: str, name: str) -> list[str]:
     """All that a variable is set to."""
-    return [each.value for each in read_assignments(body) if each.name == name and each.value]
+    return [assignment.value for assignment in read_assignments(body) if assignment.name == name and assignment.value]
 
 
 def _read(body: str, statement: Statement) -> list[Assignment]:

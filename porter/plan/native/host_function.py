@@ -1,4 +1,4 @@
-"""The function that ran a graph as a value: what stays of its code, and what stands where the graph ran.
+"""A host function as a value: the code it keeps, and the nodes that replace its graph.
 
 The code that stays is read once, into its early returns and the conditions around the launch. Stages change these, and
 add nodes where the graph ran; `print_body` writes the text, once.
@@ -43,7 +43,7 @@ class Kept:
 class Exit:
     """An early return: where one of the `tests` holds, the port does `lines`, and `leave` is the return.
 
-    One without a place in the code that stays is the port's own, and stands where the graph ran.
+    The port adds those without a place in the kept code. They replace the graph.
     """
 
     tests: tuple[str, ...]
@@ -114,8 +114,8 @@ class HostFunction:
     def leave(self) -> str:
         """The statement that returns before the launch what the function returns at its end."""
         last = self.code.rstrip().rpartition("\n")[2].strip()
-        walked = (each for outer in read_statements(self.code) for each in outer.walk())
-        is_dispatched = any(each.keyword == DISPATCH and each.start < self.at < each.end for each in walked)
+        walked = (inner for outer in read_statements(self.code) for inner in outer.walk())
+        is_dispatched = any(inner.keyword == DISPATCH and inner.start < self.at < inner.end for inner in walked)
         return (
             last if last.startswith("return") and not is_dispatched else "return;"
         )  # a dispatch's lambda has no value

@@ -16,7 +16,7 @@ from porter.verdict.build.tree import Tree
 
 _SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
 _HEADERS = "ATen/ops/"
-# A macro of any name that is told a functor: REGISTER_UNARY_OP(exp, ...).
+# A macro of any name whose first argument names a functor: REGISTER_UNARY_OP(exp, ...).
 _FUNCTOR = re.compile(r"^[ \t]*(?P<macro>[A-Z]\w*)\(\s*(?P<name>\w+)", re.M)
 _CALL = re.compile(r"\b(\w+)\(")
 _DISPATCHED = re.compile(r"^ +[\w, ]*\bMPS\b[\w, ]*: (\w+)", re.M)

@@ -1,4 +1,4 @@
-// What is told of each kernel before and after it runs, for traces of a stream.
+// Traces streams: host code reports a kernel before and after it runs.
 #pragma once
 #include <ATen/Tensor.h>
 #include <ATen/mps/MPSStream.h>
