@@ -101,11 +101,6 @@ class HostFunction:
         return replace(self, nodes=(*self.nodes, *nodes))
 
     @property
-    def own_exits(self) -> tuple[Exit, ...]:
-        """The early returns before the launch, in order: those of the code, then those of the port."""
-        return (*self.exits, *(node for node in self.nodes if isinstance(node, Exit)))
-
-    @property
     def behind(self) -> str:
         """The code behind the launch."""
         return self.code[self.at + 1 :]

@@ -40,7 +40,7 @@ from porter.plan.native.files import (
     read_atomic_types,
     read_style,
 )
-from porter.plan.native.host_function import HostFunction, print_body
+from porter.plan.native.host_function import HostFunction
 from porter.plan.native.made_results import make_results
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel, also_without_stub
 from porter.plan.native.refusals import refuse_searches, refuse_tables, refuse_unseen
@@ -191,7 +191,7 @@ def _write_launches(
     programs: Programs, cases: Sequence[Sequence[NativeKernel]], names: Names, host: HostFunction
 ) -> Launched:
     """The launches of all cases, of which each is checked."""
-    expanded = write_expanded(programs, names, print_body(host))
+    expanded = write_expanded(programs, names, host.code)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     launches = [
         write_launch(program, kernels, [nest.rows for nest in program.nests], expanded.names, expanded.body, has_long)
@@ -226,8 +226,7 @@ def _port_form(
     views = {} if form.READS_FED else find_expanded(target, names.variables)
 
     def write(host: HostFunction) -> Launched:
-        body = print_body(host)
-        return Launched(form.write_launch(kernels, Site(names, body, views)), names, body)
+        return Launched(form.write_launch(kernels, Site(names, host.code, views)), names, host.code)
 
     stages = Row(fork, row.function, target, program, names, form.list_counted(), write, views=views)
     host = make_function(replace_graph(target.body, target.place, stages.written), stages)

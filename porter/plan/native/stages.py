@@ -87,8 +87,8 @@ def edit_function(fork: Checkout, target: Target, host: HostFunction) -> Edit:
     """The edit of the function that ran the graph."""
     source, function = parse_source(target.file, fork.read(target.file)), target.function
     body = print_body(host)
-    names_helpers = sees_helpers(source, function.start) or "using namespace mps;" in body
-    if not names_helpers and "using namespace at::native::mps;" not in body:
+    says_namespace = any(f"using namespace {each};" in host.code for each in ("mps", "at::native::mps"))
+    if not says_namespace and not sees_helpers(source, function.start):
         body = f"{_NAMESPACE}{body}"
     head = source.text[function.start : function.body_start]
     text = format_block(fork, target.file, f"{head}{{\n{body.strip()}\n}}")
@@ -114,11 +114,11 @@ def _fill_of_nothing(host: HostFunction, row: Row) -> HostFunction:
 
 def _launch(host: HostFunction, row: Row) -> HostFunction:
     launched = row.write(host)
-    edited = Edited(row.target.body, f"{print_body(host)}{launched.launch.computing}")
+    edited = Edited(row.target.body, f"{host.code}{launched.launch.computing}")
     host = replace(host, launch=launched.launch, setup=tuple(map(Check, launched.setup)), notes=launched.notes)
     refuse_unseen_values(row.programs, row.function, row.names, edited)
     refuse_unseen_types(row.loops, row.function)
-    checks, limits = check_ranks(row.programs, launched.names, launched.body, launched.launch.text)
+    checks, limits = check_ranks(row.programs, launched.names, launched.body)
     return replace(host, setup=(*host.setup, *map(Check, checks)), notes=(*host.notes, *limits))
 
 

@@ -14,6 +14,7 @@ from porter.loops.program import LostCall, Programs, SymbolicProgram
 from porter.metal.forms.programs import Computation, FormProgram
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
+from porter.metal.native.kernel import find_numbers
 from porter.mpsgraph.conditions import Undecided, holds
 
 _FLAGS = ("bool", "bool?", "str", "str?")
@@ -95,13 +96,13 @@ def _refuse_lost(name: str, function: NativeFunction, argument: str, known: set[
         raise PorterError("PTR418", what, function.place, "See docs/errors/PTR418.md.")
 
 
-def check_ranks(programs: Computation, names: Names, body: str, launch: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def check_ranks(programs: Computation, names: Names, body: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Checks of the dimensions of tensors, where a launch holds for those of recorded calls alone; and what they take
     away, in words.
 
     Nothing is known of other calls, unless the function refuses them itself.
     """
-    limits = dict(_find_ranks(programs, names, body, launch))
+    limits = dict(_find_ranks(programs, names, body))
     checks = tuple(_write_rank_check(programs, names, tensor, ranks) for tensor, ranks in limits.items())
     return checks, tuple(_note_ranks(programs, tensor, ranks, "all recorded calls") for tensor, ranks in limits.items())
 
@@ -156,7 +157,7 @@ def _list_words(ranks: Sequence[int]) -> str:
     return " or ".join(map(str, ranks))
 
 
-def _find_ranks(programs: Computation, names: Names, body: str, launch: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _find_ranks(programs: Computation, names: Names, body: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The tensors that recorded calls limit, with how many dimensions they have there."""
     kept = Edited("", body)
     for tensor in dict.fromkeys(name for call in programs.calls for name in call.tensors):
@@ -166,7 +167,7 @@ def _find_ranks(programs: Computation, names: Names, body: str, launch: str) -> 
         member = names.member(tensor)
         asked = rf"{re.escape(member)}(?:dim|ndimension)\(\)"
         is_checked = len(ranks) == 1 and re.search(rf"{asked}\s*==\s*{ranks[0]}\b", f"{names.before}{body}")
-        counts = len(ranks) == 1 and (f"{member}size(" in launch or _counts_dimensions(programs, tensor))
+        counts = len(ranks) == 1 and _counts_dimensions(programs, tensor)
         is_lost = any(_has_other_rank(each, tensor, ranks) for each in programs.lost if not kept.raises(each.why))
         if not is_checked and (counts or is_lost or _asks_rank(programs, tensor)):
             yield tensor, ranks
@@ -202,8 +203,9 @@ def _counts_dimensions(programs: Computation, tensor: str) -> bool:
 
 
 def _list_values(program: SymbolicProgram) -> Iterator[HostValue]:
-    """All that the numbers of a program, and how often it runs, are computed from."""
-    for value in (*(each.value for each in program.numbers), *(nest.rows for nest in program.nests)):
+    """All that the numbers of a program and of its kernels, and how often it runs, are computed from."""
+    numbers = (*program.numbers, *(number for nest in program.nests for number in find_numbers(nest.nest)))
+    for value in (*(number.value for number in dict.fromkeys(numbers)), *(nest.rows for nest in program.nests)):
         yield from _list_parts(value)
 
 
