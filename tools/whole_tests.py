@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING
 import aten_overlay
 from porter.core.checkout import Checkout
 from porter.core.layout import TEST_MPS
+from porter.report.results import parse_shard
 from porter.verdict.backends import host
 from porter.verdict.whole_fork import build_whole, load_whole
-from porter.workflows.shards import parse_shard
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
 from shared.test_files import import_tests

@@ -112,7 +112,7 @@ def _add(output: Output, request: Request) -> int:
 
 
 def _add_new(output: Output, request: NewRequest) -> int:
-    from porter.cli.kernel_promote import show_verdict
+    from porter.cli.kernel_export import show_verdict
     from porter.plan.new_operator.planner import NewOperatorPlan
     from porter.verdict.result import Verdict
     from porter.workflows.add import add_new as run

@@ -12,21 +12,16 @@ import click
 
 from porter import __version__
 from porter.cli.add import add
-from porter.cli.cache import cache
-from porter.cli.explain import explain
 from porter.cli.extension import extension
 from porter.cli.kernel import kernel
 from porter.cli.migrate import migrate
 from porter.cli.options import shared, write_options
 from porter.cli.output import DONE, NOT_PLANNED, Output, Settings
-from porter.cli.report import report
-from porter.cli.setup import setup
-from porter.cli.status import status
-from porter.cli.undo import undo
-from porter.cli.verify import verify
-from porter.cli.watch import watch
+from porter.cli.status import explain, report, status
+from porter.cli.upkeep import cache, setup, undo
+from porter.cli.verify import verify, watch
 from porter.core.errors import PorterError, refused
-from porter.report.escaping import ANY_ENCODING
+from porter.report.console import ANY_ENCODING
 
 INTERRUPTED = 130
 USAGE = "PTR006"

@@ -30,7 +30,7 @@ def new(output: Output, name: str, source: Path | None, out: Path | None, withou
     The project builds with torch.utils.cpp_extension alone: on a Mac as it is, on Linux under `python -m aten_overlay`.
     Nothing is overwritten.
     """
-    from porter.workflows.extension import start_extension
+    from porter.workflows.kernel import start_extension
 
     folder = out or Path(name)
     written = start_extension(name, source, folder, without_vjp=without_vjp, metallib=metallib)

@@ -1,16 +1,173 @@
-"""`porter kernel`: the group of commands for kernels of one's own."""
+"""`porter kernel`: the group of commands for kernels that a person writes."""
 
 from __future__ import annotations
 
-from porter.cli.kernel_bench import bench
-from porter.cli.kernel_check import check
-from porter.cli.kernel_compile import compile_kernels
-from porter.cli.kernel_export import export, import_
-from porter.cli.kernel_list import list_templates
-from porter.cli.kernel_new import new
-from porter.cli.kernel_promote import promote
-from porter.cli.kernel_trace import trace
-from porter.cli.options import group
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from porter.cli.kernel_export import export, import_, promote
+from porter.cli.options import command, device, family, group, sanitize, shuffle
+from porter.cli.output import DONE, INCOMPLETE, Output
+
+
+def _complete_template(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from porter.workflows.templates import find_templates
+
+    return [CompletionItem(t.name, help=t.summary) for t in find_templates() if t.name.startswith(incomplete)]
+
+
+@command(
+    "new",
+    ("porter kernel new rms_norm", "a copy in this folder"),
+    ("porter kernel new softmax --name masked", "under another name, functions too"),
+)
+@click.argument("template", shell_complete=_complete_template)
+@click.option("--name", metavar="NAME", help="What to call the script and its functions.")
+@click.option(
+    "--out", default=".", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Where to write it."
+)
+def new(output: Output, template: str, name: str | None, out: Path) -> int:
+    """Start a kernel from a template.
+
+    TEMPLATE is a name that `porter kernel list` shows. No file is overwritten.
+    """
+    from porter.workflows.templates import write_new
+
+    path = write_new(template, name, out)
+    if output.json:
+        output.object({"file": str(path)})
+    else:
+        output.text(str(path))
+        output.note(f"Check it: porter kernel check {path}")
+    return DONE
+
+
+@command("list", ("porter kernel list", "name, kind and summary"), ("porter kernel list --json", "one object each"))
+def list_templates(output: Output) -> int:
+    """List the templates that a kernel can start from."""
+    from porter.report.kernel import template_lines, template_object
+    from porter.workflows.templates import find_templates
+
+    templates = find_templates()
+    if output.json:
+        for template in templates:
+            output.object(template_object(template))
+    else:
+        output.text("\n".join(template_lines(templates)))
+    return DONE
+
+
+@command(
+    "check",
+    ("porter kernel check rms_norm.py", "every case of the script"),
+    ("porter kernel check rms_norm.py --json", "as JSON"),
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@sanitize
+@shuffle
+@family
+@device
+def check(output: Output, file: Path, device: str) -> int:
+    """Compare a script's kernels with their references.
+
+    Runs every case of the script's SCRIPT: sizes, element types and layouts, in both tiers, with accesses out of
+    bounds refused. FILE is run as Python.
+    """
+    from porter.report.kernel import check_lines, check_object
+    from porter.workflows.kernel import backend_name, check_script
+
+    results = list(check_script(file, output.report_step, device))
+    if output.json:
+        output.object(check_object(file.name, results))
+    else:
+        output.text("\n".join(check_lines(file.name, results, backend_name(device))))
+    return DONE if all(result.ok for result in results) else INCOMPLETE
+
+
+@command(
+    "bench",
+    ("porter kernel bench softmax.py", "one script"),
+    ("porter kernel bench --all", "every template, in one run"),
+    ("porter kernel bench softmax.py --device cuda", "on an NVIDIA GPU"),
+)
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--all", "every", is_flag=True, help="Time every template.")
+@device
+def bench(output: Output, file: Path | None, every: bool, device: str) -> int:
+    """Time a script's kernels beside the torch operator.
+
+    Prints milliseconds and ratios. On the host the operator runs on the CPU, so that a ratio says what the host makes
+    of a kernel, not what a GPU would. On an NVIDIA GPU both run there, and the share of a copy's bandwidth is printed
+    too. FILE is run as Python.
+    """
+    from porter.report.kernel import TIMING_HEADING, timing_line, timing_object
+    from porter.workflows.kernel import time_scripts
+
+    if (file is None) is not every:
+        raise click.UsageError("give FILE or --all")
+    for number, (name, timing) in enumerate(time_scripts((file,) if file else (), output.report_step, device)):
+        if output.json:
+            output.object(timing_object(name, timing))
+        else:
+            output.text(timing_line(name, timing) if number else f"{TIMING_HEADING}\n{timing_line(name, timing)}")
+    return DONE
+
+
+@command(
+    "trace",
+    ("porter kernel trace sort.py", "where a pipeline first goes wrong"),
+    ("porter kernel trace sort.py --shuffle 7", "in another order of lanes and threadgroups"),
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--shuffle", type=int, metavar="SEED", help="Run lanes and threadgroups in an order made of SEED, one by one."
+)
+@sanitize
+def trace(output: Output, file: Path, shuffle: int | None) -> int:
+    """Run a script stage by stage, up to the first that is wrong.
+
+    Shows the first element that differs from the stage's reference: its index, what was expected, what came, and who
+    wrote it. Accesses out of bounds are refused. FILE is run as Python.
+    """
+    from porter.report.kernel import trace_lines, trace_object
+    from porter.workflows.kernel import trace_script
+
+    code = DONE
+    for result in trace_script(file, shuffle):
+        if output.json:
+            output.object(trace_object(result))
+        else:
+            output.text("\n".join(trace_lines(result)))
+        code = code if result.difference is None else INCOMPLETE
+    return code
+
+
+@command(
+    "compile",
+    ("porter kernel compile softmax.py", "one script"),
+    ("porter kernel compile --all", "every template"),
+)
+@click.argument("files", type=click.Path(path_type=Path), nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Compile every template.")
+def compile_kernels(output: Output, files: tuple[Path, ...], every: bool) -> int:
+    """Compile a script's kernels for NVIDIA GPUs.
+
+    Needs no GPU. The PTX goes into the cache; a machine with a GPU and no clang finds it in a copy of the cache, which
+    $PORTER_CACHE names. Each FILE is run as Python.
+    """
+    from porter.workflows.kernel import compile_scripts
+
+    if bool(files) is every:
+        raise click.UsageError("give FILE or --all")
+    for name, count in compile_scripts(files, output.report_step):
+        if output.json:
+            output.object({"script": name, "sources": count})
+        else:
+            output.text(f"{name}: {count} sources compiled")
+    return DONE
+
 
 kernel = group(
     "kernel",

@@ -1,14 +1,121 @@
-"""`porter kernel export` and `porter kernel import`."""
+"""`porter kernel export`, `import` and `promote`: a kernel in another form."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from porter.cli.kernel_promote import instantiate, read_values
-from porter.cli.options import command
-from porter.cli.output import DONE, Output
+from porter.cli.options import arithmetic, command, family, sanitize
+from porter.cli.output import DONE, INCOMPLETE, Output
+
+if TYPE_CHECKING:
+    from porter.plan.promotion.planner import PromotionPlan
+    from porter.verdict.result import Verdict
+
+
+_NUMBERS = re.compile(r"[0-9]{1,9}(?:,[0-9]{1,9})*,?")
+
+instantiate = click.option(
+    "--instantiate",
+    multiple=True,
+    metavar="NAME=N,...",
+    help="For an operator: the values of a template parameter that depends on the call.",
+)
+
+
+def read_values(given: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The values of template parameters, from texts such as `D=64,128`."""
+    found: dict[str, tuple[int, ...]] = {}
+    for text in given:
+        name, _, values = text.partition("=")
+        if not name.isidentifier() or not _NUMBERS.fullmatch(values):
+            raise click.BadParameter(f"{text!r} is not NAME=NUMBER,...", param_hint="--instantiate")
+        found[name] = tuple(int(each) for each in values.split(",") if each)
+    return tuple(found.items())
+
+
+@command(
+    "promote",
+    ("porter kernel promote softmax.py --op softmax_rows", "show the operator and verify it"),
+    ("porter kernel promote silu.py --op fast_silu --write", "write it to the checkout"),
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--op", required=True, metavar="NAME", help="The name of the new operator.")
+@click.option("--stage", metavar="NAME", help="Which stage of the script, if it has several.")
+@click.option("--simple", is_flag=True, help="Promote the simple tier of the stage.")
+@click.option("--schema", metavar="TEXT", help="Its schema. Default: from the stage's arguments and results.")
+@instantiate
+@click.option("--write", is_flag=True, help="Write the change set to the checkout.")
+@click.option("--force", is_flag=True, help="Write even if a touched file has uncommitted changes.")
+@click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
+@sanitize
+@family
+@arithmetic
+def promote(
+    output: Output,
+    file: Path,
+    op: str,
+    stage: str | None,
+    simple: bool,
+    schema: str | None,
+    instantiate: tuple[str, ...],
+    write: bool,
+    force: bool,
+    no_verify: bool,
+    arithmetic: str,
+) -> int:
+    """Make a kernel of a script an operator of the fork.
+
+    Plans kernel file, host code, meta function, rows, OpInfo and tests as one change set, and verifies it. FILE is run
+    as Python. Nothing is written without --write.
+    """
+    from porter.plan.promotion.planner import PromotionPlan
+    from porter.plan.promotion.promotion import ScriptWish
+    from porter.verdict.result import Verdict
+    from porter.workflows.migrate import Wrote
+    from porter.workflows.promote import Request
+    from porter.workflows.promote import promote as run
+
+    wish = ScriptWish(op, stage, simple, schema, read_values(instantiate))
+    request = Request(file, wish, write, force, not no_verify, arithmetic)
+    code = DONE
+    for found in run(output.open_checkout(write), request, output.report_progress):
+        match found:
+            case PromotionPlan():
+                _show(output, found, no_verify)
+            case Verdict():
+                show_verdict(output, found)
+                code = code if found.ok else INCOMPLETE
+            case Wrote(files):
+                output.note(f"wrote {len(files)} files; `porter undo` reverts them")
+    return code
+
+
+def _show(output: Output, plan: PromotionPlan, alone: bool) -> None:
+    from porter.report.as_json import promotion_object
+    from porter.report.terminal import promotion_summary, style_diff
+
+    if output.json:
+        output.object(promotion_object(plan))
+        return
+    diff = plan.changes.diff()
+    output.diff(diff, lambda: style_diff(diff))
+    (output.note if alone else output.text)(promotion_summary(plan))
+
+
+def show_verdict(output: Output, verdict: Verdict) -> None:
+    """Prints a verdict that follows a plan."""
+    from porter.report.as_json import verdict_object
+    from porter.report.verdict import style_verdict, table
+
+    if output.json:
+        output.object(verdict_object(verdict))
+    else:
+        output.text(table(verdict), lambda: style_verdict(verdict))
+
 
 ATEN = "aten"
 _OUT = click.option(
@@ -54,7 +161,7 @@ def export(
 
         wish = ScriptWish(op or "", stage, instantiate=read_values(instantiate))
         return _tell(output, export_operator(output.find_checkout(), file, wish, out))
-    from porter.workflows.kernel_forms import export_kernel
+    from porter.workflows.kernel import export_kernel
 
     return _tell(output, export_kernel(file, form, kernel, out, without_vjp))
 
@@ -71,7 +178,7 @@ def import_(output: Output, file: Path, form: str, out: Path) -> int:
 
     FILE is read, not run. No file is overwritten.
     """
-    from porter.workflows.kernel_forms import import_kernel
+    from porter.workflows.kernel import import_kernel
 
     return _tell(output, import_kernel(file, form, out))
 

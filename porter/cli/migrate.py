@@ -15,8 +15,8 @@ from porter.cli.scheduled import run_scheduled
 from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
+    from porter.report.results import Shard
     from porter.verdict.result import Verdict
-    from porter.workflows.shards import Shard
 
 _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --write` to write it anyway."
 
@@ -155,7 +155,7 @@ def _translate_own(
     output: Output, ops: tuple[str, ...], source: str | None, function: str | None, no_verify: bool
 ) -> int:
     """Shows the functor of a CUDA kernel of a file, and compares its values with the kernel's own."""
-    from porter.report.own_kernel import describe_translation, translation_object
+    from porter.report.kernel import describe_translation, translation_object
     from porter.workflows.own_kernel import translate_own_kernel
 
     found = translate_own_kernel(output.open_checkout(), ops, source, function, not no_verify, output.note)

@@ -13,7 +13,7 @@ from porter.cli.output import Output, Settings
 from porter.core import cache_size
 
 if TYPE_CHECKING:
-    from porter.workflows.shards import Shard
+    from porter.report.results import Shard
 
 Run = Callable[..., int]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -176,7 +176,7 @@ def together(function: Decorated) -> Decorated:
 def _choose_shard(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Shard | None:
     if text is None:
         return None
-    from porter.workflows.shards import parse_shard
+    from porter.report.results import parse_shard
 
     return parse_shard(text)
 

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from porter.core.progress import Step
-from porter.report.console import console, escaped, is_terminal
-from porter.report.escaping import printable
-from porter.report.live import LiveLine
+from porter.report.console import LiveLine, console, escaped, is_terminal, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: bool = False) -> None:
     """Prints a port: its diff and summary, or the text of a pull request, then its verdict. `alone` has no verdict."""
-    from porter.report import pull_request as markdown
+    from porter.report import verdict as markdown
     from porter.report.as_json import plan_object, verdict_object
     from porter.report.terminal import style_diff, style_summary, summary
 
@@ -85,9 +85,9 @@ def show_lines(output: Output, lines: Sequence[str], alone: bool = False) -> Non
 
 def show_groups(output: Output, checkout: Checkout, ports: Sequence[PortedOperator]) -> None:
     """Prints a pull request for each group of ports."""
-    from porter.report.pull_request import group_pull_request
-    from porter.workflows.grouping import Measured, group_ports
+    from porter.report.verdict import group_pull_request
     from porter.workflows.results import count_lines, find_family
+    from porter.workflows.stacking import Measured, group_ports
 
     def measure(port: PortedOperator) -> Measured:
         return Measured(find_family(checkout, port.plan.op), count_lines(port.plan))

@@ -1,13 +1,14 @@
-"""`porter status`."""
+"""`porter status`, `porter explain` and `porter report`: what a fork has, and what is left."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from porter.cli.options import command, complete_operator
-from porter.cli.output import DONE, Output
+from porter.cli.output import DONE, INCOMPLETE, Output
 
 
 @command(
@@ -61,7 +62,7 @@ def status(
 
 
 def _show_missing(output: Output, patterns: tuple[str, ...]) -> int:
-    from porter.report.missing import missing_lines, missing_object
+    from porter.report.status import missing_lines, missing_object
     from porter.workflows.status import missing
 
     found = missing(output.open_checkout(), patterns)
@@ -84,3 +85,62 @@ def _show_coverage(output: Output, results: tuple[Path, ...]) -> int:
     else:
         output.text(coverage_text(found, "porter status --coverage --results FILE").rstrip("\n"))
     return DONE
+
+
+@command(
+    "explain",
+    ("porter explain atan2", "what the old code computes and where it moves"),
+    ("porter explain atan2 --no-record", "the same, from the source only"),
+    ("porter explain trace --cost", "also what the fused kernels read and write"),
+)
+@click.argument("op", metavar="OP", shell_complete=complete_operator)
+@click.option("--no-record", is_flag=True, help="Only read the source; run nothing.")
+@click.option("--macos", default="", metavar="VERSION", help="Run the old code as on this macOS version, such as 15.0.")
+@click.option("--cost", is_flag=True, help="Count the bytes that the fused kernels read and write.")
+def explain(output: Output, op: str, no_record: bool, macos: str, cost: bool) -> int:
+    """Show each stage of the port of one operator, and its source."""
+    from porter.report.status import stage_text, style_stage
+    from porter.workflows.explain import explain as run
+
+    stages = run(output.open_checkout(), op, not no_record, macos, cost, output.report_progress)
+    if output.json:
+        output.object({"op": op, "stages": [stage.as_object() for stage in stages]})
+        return DONE
+    for stage in stages:
+        output.text(stage_text(stage), partial(style_stage, stage))
+    return DONE
+
+
+@command(
+    "report",
+    ("porter report results.json", "counts, and what is left"),
+    ("porter report shard-*.json --merged all.json", "one file of the results of all shares"),
+    ("porter report shard-*.json --html report.html", "one page for a browser"),
+)
+@click.argument("results", metavar="RESULTS...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a self-contained page.")
+@click.option("--merged", type=click.Path(path_type=Path), metavar="FILE", help="Write the merged results.")
+def report(output: Output, results: tuple[Path, ...], html: Path | None, merged: Path | None) -> int:
+    """Merge files of results and report on the fork.
+
+    RESULTS are files that `--results` of `porter migrate --all` and `porter verify --all` wrote, one per share.
+    """
+    from porter.report.coverage import coverage_object, coverage_summary
+    from porter.report.page import page_html, results_line
+    from porter.report.results import NOT_PLANNED, PASS
+    from porter.workflows.coverage import find_coverage
+    from porter.workflows.results import read_results, write_file, write_results
+
+    found = read_results(results)
+    coverage = find_coverage(output.open_checkout(), found)
+    output.note("these are the files' own words: `porter verify` proves what a file from somebody else says")
+    if merged:
+        write_results(merged, found)
+    if html:
+        write_file(html, page_html(found, coverage))
+    if output.json:
+        output.object({**coverage_object(coverage), "operators": {each.op: each.outcome for each in found.operators}})
+    else:
+        left = [f"  {each.op}: {each.outcome}: {each.code} {each.reason}" for each in found.operators if each.code]
+        output.text("\n".join([results_line(found), *left, *coverage_summary(coverage)]))
+    return DONE if all(each.outcome in (PASS, NOT_PLANNED) for each in found.operators) else INCOMPLETE

@@ -1,4 +1,4 @@
-"""`porter verify`."""
+"""`porter verify` and `porter watch`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from porter.cli.options import command, expression, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
 from porter.cli.ports import show_lines
 from porter.cli.scheduled import run_scheduled
+from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
+    from porter.report.results import Shard
     from porter.verdict.proof import Proof
     from porter.workflows.migrate import Request
-    from porter.workflows.shards import Shard
 
 
 @command(
@@ -139,3 +140,41 @@ def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof
         code, judged = code if found.ok else INCOMPLETE, True
     show_lines(output, lines)
     return code if judged else NOT_PLANNED
+
+
+@command("watch", ("porter watch exp -k float32", "while you edit its kernel"))
+@operators(required=True)
+@expression
+@proof
+def watch(
+    output: Output,
+    ops: tuple[str, ...],
+    expr: str | None,
+    backend: str,
+    arithmetic: str,
+    large: bool,
+    strict: bool,
+    thorough: bool | None,
+) -> int:
+    """Verify operators again whenever their files change.
+
+    Watches the files of the fork's MPS backend. Press Ctrl-C to stop.
+    """
+    from porter.core.checkout import Checkout
+    from porter.verdict.proof import Proof
+    from porter.workflows.verify import find_watched_files
+    from porter.workflows.verify import watch as run
+
+    opened, how = output.open_checkout(), Proof(expr, backend, arithmetic, large, thorough, strict)
+
+    def now() -> Checkout:
+        return Checkout(opened.root, opened.origin)
+
+    def act() -> None:
+        try:
+            judge(output, now(), ops, how)
+        except PorterError as error:
+            output.error(error)
+
+    run(lambda: find_watched_files(now()), act)
+    return DONE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from porter.plan.helpers import HelperPlan
 from porter.plan.plan import Plan, PlannedFunctor, RejectedCandidate
+from porter.plan.promotion.planner import PromotionPlan
 
 if TYPE_CHECKING:
     from porter.verdict.result import Failure, Verdict
@@ -54,6 +55,22 @@ def plan_object(
 def helpers_object(found: HelperPlan) -> dict[str, Any]:
     """Functions that are added to MetalShaderLibrary for an operator, as a JSON object."""
     return {"helpers": list(found.names), "for": found.op, "diff": found.changes.diff()}
+
+
+def promotion_object(plan: PromotionPlan) -> dict[str, Any]:
+    """A planned promotion as a JSON object, with its diff."""
+    promotion = plan.promotion
+    return {
+        "op": promotion.op,
+        "schema": str(promotion.schema),
+        "files": list(plan.changes.files),
+        "cpu": list(promotion.cpu),
+        "decisions": [
+            {"code": each.code, "file": each.place.file, "line": each.place.line, "what": each.what}
+            for each in plan.decisions
+        ],
+        "diff": plan.changes.diff(),
+    }
 
 
 def verdict_object(verdict: Verdict) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from porter.plan.routes import Route
-from porter.report.escaping import printable
+from porter.report.console import printable
 from porter.report.results import Provenance
 
 PORTED, NATIVE, LIBRARY = "PASS", "native", "library call"

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from porter.report.console import printable
 from porter.report.coverage import PORTED, RULE, Coverage, CoverageRow, share
-from porter.report.escaping import printable
 from porter.report.results import FAIL, OUTCOMES, PASS, OperatorResult, Results
 from porter.verdict.result import DTypeVerdict, Verdict
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from porter.core import codec
 from porter.core.errors import Place, PorterError
 from porter.verdict.result import Verdict
 
+T = TypeVar("T")
+_WRITTEN = re.compile(r"([1-9]\d{0,5})/([1-9]\d{0,5})", re.ASCII)
 VERSION = 2
 LARGEST = 64 * 1024 * 1024  # bytes of a file: results of every operator of a fork have two million
 PASS, FAIL = "PASS", "FAIL"
@@ -75,6 +79,29 @@ class Results:
     digest: str
     shard: str
     operators: tuple[OperatorResult, ...]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The share `number`, from 1, of `count`."""
+
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def select(self, every: Sequence[T]) -> tuple[T, ...]:
+        """Every `count`-th of them, so that neighbors, which take about as long, go to different shares."""
+        return tuple(every[self.number - 1 :: self.count])
+
+
+def parse_shard(text: str) -> Shard:
+    """Reads `2/8`. Raises PTR326."""
+    match = _WRITTEN.fullmatch(text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise PorterError("PTR326", f"{text} is no share of a run", hint="Write 2/8 for the second of eight.")
+    return Shard(int(match[1]), int(match[2]))
 
 
 def write_json(results: Results) -> str:

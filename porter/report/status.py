@@ -9,10 +9,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from porter.plan.routes import Route
-from porter.report.escaping import printable
+from porter.report.console import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
+
 
 HEADINGS = ("operator", "rows", "written in", "read from", "port")
 RUNS_NOTHING = f"{Route.RUNS.value}: what `porter migrate` tries; `porter status` runs no code, to know if it succeeds"
@@ -214,3 +216,68 @@ def _cells(operator: OperatorStatus) -> tuple[str, ...]:
     states = ", ".join(state.value for state in operator.states)
     cells = (operator.name, str(len(operator.rows)), states, ", ".join(readings), operator.port)
     return tuple(printable(cell) for cell in cells)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: its title and its lines."""
+
+    title: str
+    lines: tuple[str, ...]
+
+    def as_object(self) -> dict[str, Any]:
+        return {"stage": self.title, "lines": list(self.lines)}
+
+
+def stage_text(stage: Stage) -> str:
+    """The title, then the lines, indented."""
+    return printable("\n".join([stage.title, *(f"  {line}" for line in stage.lines)]), keep="\n\t")
+
+
+def style_stage(stage: Stage) -> Text:
+    """The same for a terminal."""
+    from rich.text import Text
+
+    title, line, rest = stage_text(stage).partition("\n")
+    return Text.assemble((title, "bold"), line, rest)
+
+
+_MISSING = ("operator", "family", "porter add")
+ADDABLE = "can add it"
+
+
+@dataclass(frozen=True)
+class MissingOperator:
+    """An operator that MPS lacks, the family of kernels that it needs, and why porter cannot add it; None if it can."""
+
+    name: str
+    family: str
+    reason: Reason | None
+
+    @property
+    def addable(self) -> bool:
+        """Whether nothing known prevents adding it."""
+        return self.reason is None
+
+    def as_object(self) -> dict[str, Any]:
+        reason = str(self.reason) if self.reason else ""
+        return {"name": self.name, "family": self.family, "addable": self.addable, "reason": reason}
+
+
+def missing_object(operators: Sequence[MissingOperator]) -> dict[str, Any]:
+    """The operators, with the keys of docs/json.md."""
+    return {"missing": [each.as_object() for each in operators]}
+
+
+def missing_lines(operators: Sequence[MissingOperator]) -> Iterator[str]:
+    """The table, then the number of operators by family."""
+    cells = [
+        _MISSING,
+        *((printable(e.name), e.family, printable(str(e.reason or ADDABLE))) for e in operators),
+    ]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(_MISSING) - 1)]
+    for row in cells:
+        yield "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]))
+    counted = Counter(each.family for each in operators)
+    yield f"{len(operators)} operators: porter can add {sum(each.addable for each in operators)}"
+    yield ", ".join(f"{family}: {count}" for family, count in counted.most_common())

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from porter.plan.plan import Plan, RejectedCandidate
-from porter.report.escaping import printable
+from porter.plan.promotion.planner import PromotionPlan
+from porter.report.console import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,3 +70,17 @@ def _describe_rejection(candidate: RejectedCandidate) -> str:
 def _label(label: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
     for at, value in enumerate(values):
         yield label if at == 0 else "", printable(value, keep="\n\t")
+
+
+def promotion_summary(plan: PromotionPlan) -> str:
+    """The schema, the kernels, who runs the operator, and what is left to decide."""
+    return "\n".join([plan.promotion.op, *(f"  {label:<9}{value}" for label, value in _promotion_rows(plan))])
+
+
+def _promotion_rows(plan: PromotionPlan) -> Iterator[tuple[str, str]]:
+    promotion = plan.promotion
+    yield "schema", str(promotion.schema)
+    names = ("_".join((promotion.op, *each)) for each in promotion.kernel.instances)
+    yield "kernels", " ".join(names) if promotion.kernel.parameters else promotion.op
+    yield "CPU", "; ".join(promotion.cpu) if promotion.cpu else "none"
+    yield from _label("decide", map(str, plan.decisions))

@@ -8,15 +8,40 @@ from pathlib import PurePosixPath
 from porter.aten.elementwise import is_elementwise
 from porter.aten.implementations import Language
 from porter.aten.native_functions import NativeFunctions
-from porter.aten.operator import Operator, ServedFunction, find_served
+from porter.aten.operator import (
+    Migration,
+    Operator,
+    ServedFunction,
+    find_called_operators,
+    find_migrations,
+    find_served,
+)
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.plan.native.target import list_leads
 from porter.plan.routes import Route
 from porter.report.coverage import LIBRARY, NATIVE, PORTED, Coverage, CoverageRow
 from porter.report.results import NO_VERDICT, NOT_PLANNED, PASS, OperatorResult, Results
-from porter.workflows.needed import find_needed
 from porter.workflows.status import EVERY, IS_NATIVE, operators
+
+
+def find_needed(checkout: Checkout, op: str) -> tuple[str, ...]:
+    """The operators that build graphs and that the rows of one would call: ported first, they run no graph.
+
+    None for an operator that a stub or a recording serves, or that cannot be read.
+    """
+    try:
+        return tuple(_find_graphs(checkout, Operator.read(checkout, op)))
+    except PorterError:
+        return ()
+
+
+def _find_graphs(checkout: Checkout, operator: Operator) -> Iterator[str]:
+    found = find_migrations(checkout, operator)
+    if found and all(isinstance(each, Migration) and not each.stubs and each.body is None for each in found):
+        for base in find_called_operators(checkout, operator):
+            if any(each.builds_graph for each in Operator.read(checkout, base).served):
+                yield base
 
 
 def find_coverage(checkout: Checkout, results: Results) -> Coverage:

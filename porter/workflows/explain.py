@@ -19,7 +19,7 @@ from porter.plan.plan import Plan, PlannedFunctor
 from porter.plan.planner import plan_operator
 from porter.plan.routes import Route, RowRoute, read_routes
 from porter.recording.readings import NEWEST, describe_recordings, read_source_graph
-from porter.report.explain import Stage
+from porter.report.status import Stage
 from porter.workflows.migrate import take_decision
 from porter.workflows.stacking import read_programs, read_recorded
 

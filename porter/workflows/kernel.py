@@ -1,4 +1,4 @@
-"""`porter kernel check`, `bench`, `trace` and `compile`: starts the device, then runs a script.
+"""`porter kernel` and `porter extension new`: starts the device, then runs a script, exports kernels, writes projects.
 
 The device has to come up before torch is imported, which importing `porter.kernels` does.
 """
@@ -6,22 +6,25 @@ The device has to come up before torch is imported, which importing `porter.kern
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from porter.core.errors import Place, PorterError
+from porter.core.files import read_named
 from porter.core.progress import Step, Steps
 from porter.core.python import own_module
 from porter.verdict.errors import raising_porter_errors
-from porter.workflows.templates import find_templates
-
-MPS, CUDA = "mps", "cuda"
+from porter.workflows.templates import create_file, find_templates
 
 if TYPE_CHECKING:
     from porter.kernels.checking import CaseResult
     from porter.kernels.timing import Timing
     from porter.kernels.trace import StageResult
+
+
+MPS, CUDA = "mps", "cuda"
 
 
 def start_device(device: str = MPS) -> None:
@@ -142,3 +145,67 @@ def _checked(shuffle: int | None = None, sanitize: bool = False) -> AbstractCont
     from porter.kernels.launch import Mode, running
 
     return running(Mode(checked=True, shuffle=shuffle, poison=True, traced=shuffle is not None, sanitize=sanitize))
+
+
+ATEN = "aten"  # the form that `porter.workflows.promote` writes
+
+
+def export_kernel(path: Path, form: str, name: str | None, folder: Path, without_vjp: bool = False) -> list[Path]:
+    """Writes a kernel of a script in another form.
+
+    Raises PTR228, PTR231, PTR232, PTR236, PTR238, PTR240, and PTR256 unless `without_vjp`.
+    """
+    start_device()
+    from porter.kernels.export import export, find_form
+    from porter.kernels.loading import find_kernel, load_kernels
+
+    find_form(form, [ATEN])
+    found = find_kernel(path, load_kernels(path), name)
+    return _write(export(found.kernel, form, None, found.call, without_vjp, found.use), folder)
+
+
+def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
+    """Writes the kernel of a file in another form as porter's own. Raises PTR229-PTR232, PTR236 and PTR238."""
+    start_device()
+    from porter.kernels.export import export, find_form, read_back
+    from porter.kernels.loading import require_script
+
+    find_form(form)
+    require_script(path)
+    text = read_named(path, "PTR238")
+    try:
+        kernel = read_back(text, form)
+    except PorterError as error:
+        place = Place(str(path), error.place.line if error.place else 0)
+        raise PorterError(error.code, error.what, place, error.hint) from error
+    return _write(export(kernel, "porter"), folder)
+
+
+def _write(files: Mapping[str, str], folder: Path) -> list[Path]:
+    paths = [folder / name for name in files]
+    for path, text in zip(paths, files.values(), strict=True):
+        create_file(path, text)
+    return paths
+
+
+def start_extension(
+    name: str, kernels: Path | None, folder: Path, *, without_vjp: bool = False, metallib: bool = False
+) -> tuple[Path, ...]:
+    """Writes an extension `name`, with the kernels of a file if one is given, or with a Metal library on a Mac.
+
+    Raises PTR251-PTR257, and what `start_device` raises for a file, which may use the device.
+    """
+    if kernels is not None and metallib:
+        raise PorterError(
+            "PTR257", "the kernels of a file are compiled for the types of a call, so no library can hold them",
+            hint="Leave out --metallib, or start without --from and put your Metal source into csrc/kernels.h.",
+        )  # fmt: skip
+    if kernels is not None:
+        start_device()
+    from porter.kernels.extension import project  # imports torch
+
+    if kernels is None:
+        return project.write(project.example(name, metallib), folder)
+    from porter.kernels.extension.from_kernels import project_of_file
+
+    return project.write(project_of_file(name, kernels, without_vjp), folder)

@@ -20,15 +20,15 @@ from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
-from porter.workflows.needed import find_needed
+from porter.workflows.coverage import find_needed
 from porter.workflows.stacking import read_programs, read_recorded, stack_without
 from porter.workflows.status import IS_NATIVE
 
 if TYPE_CHECKING:
+    from porter.report.results import Shard
     from porter.verdict.proof import Proof
     from porter.verdict.result import Verdict
     from porter.workflows.candidates import Planner
-    from porter.workflows.shards import Shard
 
 Done = Callable[["Verdict"], None]
 
@@ -246,8 +246,8 @@ def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:
 def _migrate_together(
     checkout: Checkout, ops: Sequence[str], asked: Collection[str], request: Request, progress: Steps, done: Done
 ) -> Iterator[PortedOperator | NotPlanned | Wrote]:
-    from porter.workflows.preparation import start_preparation
     from porter.workflows.recordings import Recordings, record_ahead
+    from porter.workflows.setup import start_preparation
     from porter.workflows.together import prove_together
 
     assert request.proof is not None

@@ -1,10 +1,14 @@
-"""Keeps what came of a run in a file, and reads the files of its shares."""
+"""Results of a run, or of one of several shares of it: where they come from, and their files."""
 
 from __future__ import annotations
 
+import functools
+import subprocess
 from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 
+from porter import __version__
 from porter.aten.operator import Operator
 from porter.core import cache
 from porter.core.checkout import Checkout
@@ -21,7 +25,9 @@ from porter.report.results import (
     PASS,
     VERSION,
     OperatorResult,
+    Provenance,
     Results,
+    Shard,
     UnportedRow,
     merge,
     read_json,
@@ -29,8 +35,33 @@ from porter.report.results import (
 )
 from porter.verdict.result import Verdict
 from porter.workflows.migrate import NotPlanned, PortedOperator
-from porter.workflows.provenance import read_provenance
-from porter.workflows.shards import Shard
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SECONDS = 30
+# The commit alone, whatever tags there are; `-dirty` follows it if files of it were changed.
+_DESCRIBE = ("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+
+
+@functools.cache
+def read_provenance() -> Provenance:
+    """What results of this process come from. Without a repository, git or torch their parts are empty."""
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        torch = ""
+    return Provenance(__version__, _read_commit(), torch)
+
+
+def _read_commit() -> str:
+    """The commit that porter runs from; empty for a porter that is installed, in whatever repository that is."""
+    if not (_ROOT / ".git").exists():
+        return ""
+    command = ["git", "-C", str(_ROOT), *_DESCRIBE]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
 
 
 def collect(checkout: Checkout, found: Iterable[PortedOperator | NotPlanned], shard: Shard | None) -> Results:

@@ -1,4 +1,4 @@
-"""`porter setup`: finds or installs a compiler, and builds ahead what all verdicts share."""
+"""`porter setup`: finds or installs a compiler, and builds what verdicts share, also while operators are planned."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
+from threading import Event, Thread
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.core.python import foreign_module
-from porter.report.setup import Compiler, Overlay
+from porter.report.upkeep import Compiler, Overlay
+from porter.verdict import client
+from porter.verdict.backends.choice import choose_backend
+from porter.verdict.messages import PrepareRequest
 
 PACKAGES = ("clang-19", "clang-18", "clang-17")
 WITHOUT_ROOT = "ziglang"
@@ -75,3 +81,26 @@ def _install_with_pip() -> None:
         program = foreign_module("pip", "install", "-q", WITHOUT_ROOT)
         subprocess.run(program.command, check=False, cwd=program.folder, env=program.environment)
         importlib.invalidate_caches()
+
+
+def start_preparation(checkout: Checkout, backend: str) -> Event:
+    """Starts the verdict server and prepares it in the background, until this process ends.
+
+    The event is set once the server answers, or does not start, which is said to who asks it next. Raises as
+    `choose_backend` does.
+    """
+    chosen, connected = choose_backend(backend), Event()
+    if chosen.RUNS_HOST_CODE and not os.environ.get(client.NO_SERVER):
+        Thread(target=_prepare, args=(checkout.root.resolve(), chosen.NAME, connected), daemon=True).start()
+    else:
+        connected.set()
+    return connected
+
+
+def _prepare(root: Path, backend: str, connected: Event) -> None:
+    try:
+        with suppress(PorterError, OSError, EOFError), client.connect(backend) as link:
+            connected.set()
+            client.exchange(link, client.complete(PrepareRequest(root, backend)))
+    finally:
+        connected.set()

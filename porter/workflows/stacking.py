@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from porter.aten.names import parse_base_name
 from porter.aten.operator import ServedFunction
@@ -23,6 +23,7 @@ from porter.plan.planner import plan_operator
 
 if TYPE_CHECKING:
     from porter.metal.forms.programs import Computation
+
 
 _NO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType({})
 Recorded = Callable[[Progress], RecordedGraph]
@@ -144,3 +145,34 @@ def stack_without(
     choices = {step.op: step.choice for step in kept}
     listed = {step.op: step.listed for step in kept}
     return stack_plans(checkout, [step.op for step in kept], recorded, choices, same, progress, programs, listed)
+
+
+MOST_LINES = 600
+
+Port = TypeVar("Port")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The family of a port, and the lines that its diff adds and removes."""
+
+    family: str
+    lines: int
+
+
+def group_ports(ports: Sequence[Port], measure: Callable[[Port], Measured]) -> Iterator[tuple[Measured, list[Port]]]:
+    """Yields the ports of each family together, in order, as many as have at most `MOST_LINES` lines.
+
+    A single port that has more stands alone.
+    """
+    measured = [(measure(port), port) for port in ports]
+    for family in dict.fromkeys(found.family for found, _ in measured):
+        lines, group = 0, list[Port]()
+        for found, port in measured:
+            if found.family != family:
+                continue
+            if group and lines + found.lines > MOST_LINES:
+                yield Measured(family, lines), group
+                lines, group = 0, []
+            lines, group = lines + found.lines, [*group, port]
+        yield Measured(family, lines), group

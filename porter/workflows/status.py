@@ -17,8 +17,7 @@ from porter.core.layout import NATIVE_FUNCTIONS
 from porter.plan.addition import find_obstacle
 from porter.plan.dialect import OldDialect
 from porter.plan.routes import Route, RowRoute, read_routes
-from porter.report.missing import MissingOperator
-from porter.report.status import OperatorStatus, Reason, RowStatus, State
+from porter.report.status import MissingOperator, OperatorStatus, Reason, RowStatus, State
 
 IS_NATIVE = "PTR013"
 _NATIVE = Reason(IS_NATIVE, "already native")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,11 +22,10 @@ from porter.verdict.proof import Proof
 from porter.verdict.prove import prove
 from porter.verdict.result import Verdict
 from porter.verdict.verify import ask_verdict, make_request
-from porter.workflows.baselines import Baseline, find_baseline
 from porter.workflows.candidates import choose_candidates
 from porter.workflows.migrate import require_names
 from porter.workflows.stacking import read_programs, read_recorded
-from porter.workflows.written import request_written
+from porter.workflows.written import Baseline, find_baseline, request_written
 
 NO_BASELINE = "what the fork did before is not known, so that nothing is compared with it: --baseline names it"
 
@@ -96,3 +96,50 @@ def find_watched_files(checkout: Checkout) -> tuple[Path, ...]:
     folders = ((MPS, (".h", ".mm")), (OPERATIONS, (".h", ".mm")), (KERNELS, (".metal", ".h")), (METAL_HEADERS, (".h",)))
     names = [path for folder, endings in folders for path in checkout.list(folder, *endings)]
     return tuple(checkout.root / name for name in (NATIVE_FUNCTIONS, *names))
+
+
+PAUSE_SECONDS = 0.2
+SETTLE_SECONDS = 0.1
+
+Stamp = tuple[int, int] | None
+
+
+def watch(
+    files: Callable[[], Iterable[Path]], act: Callable[[], None], sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Calls `act` once, then again after every change, until interrupted. Calls `files` each time."""
+    try:
+        act()
+        for _ in changes(files, sleep):
+            act()
+    except KeyboardInterrupt:
+        return
+
+
+def changes(files: Callable[[], Iterable[Path]], sleep: Callable[[float], None] = time.sleep) -> Iterator[list[Path]]:
+    """Yields the files that were changed, added or removed, once writes settle."""
+    before = _stamps(files())
+    while True:
+        sleep(PAUSE_SECONDS)
+        now = _stamps(files())
+        if now == before:
+            continue
+        settled = False
+        while not settled:
+            sleep(SETTLE_SECONDS)
+            again = _stamps(files())
+            settled, now = again == now, again
+        yield sorted(path for path in {*before, *now} if before.get(path) != now.get(path))
+        before = now
+
+
+def _stamps(files: Iterable[Path]) -> dict[Path, Stamp]:
+    return {path: _stamp(path) for path in files}
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -13,10 +13,10 @@ from expecttest import assert_expected_inline
 
 from porter.cli import main, options
 from porter.cli.app import app
-from porter.cli.kernel_promote import read_values
+from porter.cli.kernel_export import read_values
 from porter.cli.output import Output, Settings
 from porter.core.checkout import EMBEDDED_FORK
-from porter.report.setup import Compiler, Overlay
+from porter.report.upkeep import Compiler, Overlay
 from porter.workflows import setup
 
 
@@ -257,7 +257,7 @@ def test_a_setup_tells_what_it_found(
 
 def test_watch_names_the_checkout_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from porter.core.checkout import Checkout
-    from porter.workflows import watch as workflow
+    from porter.workflows import verify as workflow
 
     judged: list[Checkout] = []
 
@@ -267,7 +267,7 @@ def test_watch_names_the_checkout_once(monkeypatch: pytest.MonkeyPatch, capsys: 
             act()
 
     monkeypatch.setattr(workflow, "watch", watched)
-    monkeypatch.setattr("porter.cli.watch.judge", lambda output, checkout, *_: judged.append(checkout))
+    monkeypatch.setattr("porter.cli.verify.judge", lambda output, checkout, *_: judged.append(checkout))
     assert main(["watch", "exp", "--checkout", str(EMBEDDED_FORK)]) == 0
     assert capsys.readouterr().err.count("checkout:") == 1
     assert len(judged) == 2 and judged[0] is not judged[1]

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from porter.workflows.watch import changes, watch
+from porter.workflows.verify import changes, watch
 
 
 def script(*steps: Callable[[], object]) -> Callable[[float], None]:

@@ -17,7 +17,7 @@ from porter.mpsgraph.agreement import compare_readings
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import Recording
 from porter.recording.readings import NEWEST, describe_recordings, get_recordings, read_source_graph
-from porter.report.explain import Stage, stage_text
+from porter.report.status import Stage, stage_text
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")
 

@@ -22,7 +22,7 @@ from porter.cli.output import Output, Settings
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
-from porter.report.escaping import ANY_ENCODING, printable
+from porter.report.console import ANY_ENCODING, printable
 from porter.report.results import FAIL, OperatorResult, write_json
 from porter.workflows.results import no_results
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.report.explain import stage_text
+from porter.report.status import stage_text
 from porter.workflows.explain import explain
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")

@@ -10,7 +10,7 @@ from expecttest import assert_expected_inline
 from rich.console import Console
 
 from porter.core.progress import Step
-from porter.report.live import LiveLine, count
+from porter.report.console import LiveLine, count
 
 
 class Terminal(io.StringIO):

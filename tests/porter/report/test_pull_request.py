@@ -6,7 +6,7 @@ from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.plan.planner import plan_operator
-from porter.report.pull_request import pull_request
+from porter.report.verdict import pull_request
 from porter.verdict.behavior import Behavior, PathCount
 from porter.verdict.result import DTypeVerdict, Verdict
 

@@ -16,12 +16,11 @@ from porter.core.errors import PorterError
 from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.report.coverage import LIBRARY, Coverage, CoverageRow, coverage_object, coverage_text
 from porter.report.coverage import NATIVE as IS_NATIVE
-from porter.report.results import FAIL, NO_VERDICT, NOT_PLANNED, PASS, OperatorResult, Provenance, UnportedRow
+from porter.report.results import FAIL, NO_VERDICT, NOT_PLANNED, PASS, OperatorResult, Provenance, Shard, UnportedRow
 from porter.verdict.result import Failure, Verdict
 from porter.workflows.coverage import find_coverage
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.results import collect, no_results, read_results, write_results
-from porter.workflows.shards import Shard
 from porter.workflows.status import operators, recordable
 from tests.porter.plan.native.fork import copy_fork
 

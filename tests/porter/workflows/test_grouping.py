@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.workflows.grouping import MOST_LINES, Measured, group_ports
+from porter.workflows.stacking import MOST_LINES, Measured, group_ports
 
 Port = tuple[int, str, int]
 

@@ -18,9 +18,8 @@ from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult
 from porter.verdict.prove import find_target
-from porter.workflows.coverage import find_coverage
+from porter.workflows.coverage import find_coverage, find_needed
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
-from porter.workflows.needed import find_needed
 from porter.workflows.results import collect, no_results
 from tests.porter.plan.native.fork import copy_fork
 from tests.porter.plan.native.test_leading_rows import HOST as LEADING

@@ -11,7 +11,7 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.verdict import client
 from porter.verdict.errors import NoVerdict
 from porter.verdict.messages import PrepareAnswer, PrepareRequest, decode_request, encode_line
-from porter.workflows.preparation import start_preparation
+from porter.workflows.setup import start_preparation
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 SECONDS = 20.0

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from porter import __version__
-from porter.workflows import provenance
-from porter.workflows.provenance import read_provenance
+from porter.workflows import results
+from porter.workflows.results import read_provenance
 
 COMMIT = ("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-m", "made")
 
@@ -29,7 +29,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     git(tmp_path, "add", "code.py")
     git(tmp_path, *COMMIT)
     git(tmp_path, "tag", "v1")
-    monkeypatch.setattr(provenance, "_ROOT", tmp_path)
+    monkeypatch.setattr(results, "_ROOT", tmp_path)
     read_provenance.cache_clear()
     yield tmp_path
     read_provenance.cache_clear()
@@ -49,5 +49,5 @@ def test_an_installed_porter_has_no_commit_of_a_repository_around_it(
 ) -> None:
     inside = root / "site-packages"
     inside.mkdir()
-    monkeypatch.setattr(provenance, "_ROOT", inside)
+    monkeypatch.setattr(results, "_ROOT", inside)
     assert read_provenance().commit == ""

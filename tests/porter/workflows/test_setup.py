@@ -12,7 +12,7 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.report.setup import Compiler, compiler_text, overlay_text
+from porter.report.upkeep import Compiler, compiler_text, overlay_text
 from porter.verdict import client
 from porter.verdict.backends import choice
 from porter.verdict.messages import PrepareAnswer, PrepareRequest, Request

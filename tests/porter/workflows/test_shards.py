@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.errors import PorterError
-from porter.workflows.shards import Shard, parse_shard
+from porter.report.results import Shard, parse_shard
 
 
 @given(st.lists(st.text(), unique=True), st.integers(1, 12))

@@ -25,7 +25,7 @@ from porter.verdict.messages import (
 )
 from porter.verdict.proof import Proof
 from porter.verdict.result import Failure, Verdict, VerifyTarget
-from porter.workflows import preparation, together
+from porter.workflows import setup, together
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
 from porter.workflows.stacking import read_recorded, stack_plans, stack_without
 from porter.workflows.together import Proven, prove_together
@@ -57,7 +57,7 @@ class Server:
         monkeypatch.setattr(together, "request_build", self._build)
         monkeypatch.setattr(together, "request_verdict", self._alone)
         monkeypatch.setattr(together, "ask_many", self._ask_many)
-        monkeypatch.setattr(preparation, "start_preparation", lambda _checkout, _backend: Event())
+        monkeypatch.setattr(setup, "start_preparation", lambda _checkout, _backend: Event())
 
     def _build(self, request: BuildRequest) -> BuildAnswer:
         self.builds.append(request)

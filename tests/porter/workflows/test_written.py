@@ -26,11 +26,10 @@ from porter.verdict.prove import find_target, select_tests
 from porter.verdict.result import Verdict
 from porter.verdict.verify import make_request
 from porter.workflows import verify as verify_room
-from porter.workflows.baselines import find_baseline
 from porter.workflows.migrate import PortedOperator, Request, migrate
 from porter.workflows.status import portable
 from porter.workflows.verify import NO_BASELINE, verify_operator
-from porter.workflows.written import request_written
+from porter.workflows.written import find_baseline, request_written
 
 Edit = Callable[[str], str]
 

@@ -12,7 +12,7 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.cuda.own import read_own_kernel
 from porter.metal.own_functor import write_own_functor
-from porter.report.own_kernel import describe_translation, translation_object
+from porter.report.kernel import describe_translation, translation_object
 from porter.verdict.own.check import compare_functor, measure
 from porter.workflows.own_kernel import translate_own_kernel
 

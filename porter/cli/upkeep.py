@@ -1,0 +1,71 @@
+"""`porter setup`, `porter cache` and `porter undo`: what is not about one operator."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from porter.cli.options import command
+from porter.cli.output import DONE, Output
+
+
+@command("setup", ("porter setup", "run once, before the first verdict"))
+def setup(output: Output) -> int:
+    """Find or install a compiler, and build what all verdicts share.
+
+    As root, installs a system package; in a virtual environment, installs `ziglang` from PyPI. Then builds the
+    stand-in for Apple's frameworks and the host code that every operator of the checkout shares.
+    """
+    from porter.report.upkeep import compiler_text, overlay_text
+    from porter.workflows.setup import prepare, set_up
+
+    compiler = set_up()
+    if not output.json:
+        output.text(compiler_text(compiler))
+    overlay = prepare(output.open_checkout(), output.report_progress)
+    if output.json:
+        output.object({"compiler": asdict(compiler), "overlay": asdict(overlay)})
+    else:
+        output.text(overlay_text(overlay))
+    return DONE
+
+
+@command(
+    "cache",
+    ("porter cache", "show its size, by kind"),
+    ("porter cache --prune --to 500M", "shrink it to 500 MB"),
+)
+@click.option("--prune", is_flag=True, help="Remove the least recently used files until the cache fits the limit.")
+@click.option("--to", "size", metavar="SIZE", help="Another limit for --prune: 500M, 1G.")
+def cache(output: Output, prune: bool, size: str | None) -> int:
+    """Show the cache's size, and remove what has not been used for long.
+
+    The limit is $PORTER_CACHE_SIZE, or 1G. Commands and verdicts keep to it: the least recently used files go first.
+    Files used within the last hour stay.
+    """
+    from porter.core import cache as files
+    from porter.core import cache_size
+    from porter.report.upkeep import cache_object, cache_text
+
+    bound = cache_size.parse_size(size) if size else cache_size.bound()
+    removed = cache_size.prune(bound) if prune else None
+    found = files.root(), bound, cache_size.measure(), removed
+    if output.json:
+        output.object(cache_object(*found))
+    else:
+        output.text(cache_text(*found))
+    return DONE
+
+
+@command("undo", ("porter undo --checkout ~/pytorch", "revert the last write to that checkout"))
+def undo(output: Output) -> int:
+    """Revert the last write, byte for byte."""
+    from porter.core import journal
+
+    files = journal.undo(output.find_checkout())
+    if output.json:
+        output.object({"files": list(files)})
+    else:
+        output.text(f"reverted {len(files)} files")
+    return DONE
