@@ -22,7 +22,7 @@ from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.mpsgraph.agreement import Agreement, compare_readings
-from porter.mpsgraph.recording import Recording
+from porter.mpsgraph.graph import Recording
 from porter.recording import record
 from porter.recording.readings import find_recorded_overloads, is_recording_of, read_source_graph
 from porter.server import worker

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, product
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, intern
-from porter.loops.fit import MIN_CALLS, Fit, is_close, list_fixed_sizes
+from porter.loops.fit import MIN_CALLS, Fit, is_close, list_atoms, list_fixed_sizes
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import (
     Arguments,
@@ -25,13 +26,12 @@ from porter.loops.host_values import (
     SizeProduct,
     describe,
     evaluate,
+    round_number,
     substitute,
-)  # fmt: skip
-from porter.loops.naming import name_number
+)
 from porter.loops.numbers import Leaf, Occurrence, Use, replace_numbers
+from porter.loops.printing import name_number, program_lines
 from porter.loops.program import Role, SymbolicNest, SymbolicProgram, Temporary
-from porter.loops.program_printing import program_lines
-from porter.loops.rounding import round_number
 from porter.mpsgraph.graph import Value
 
 Column = tuple[Number, ...]
@@ -39,6 +39,9 @@ _LEARNED = 48  # calls that numbers are found from
 _ROUNDS = 3  # of learning from calls that the numbers found before do not foretell
 _MISSED = 16  # of these
 _SHOWN = 6  # values of a number that has no expression
+_MOST = 4  # expressions of a size
+_TRIED = 16  # programs
+_ASKED = 8  # own calls that have what may equal a size, which all are compared in then
 
 
 @dataclass(frozen=True)
@@ -281,3 +284,39 @@ def _report_unknown(program: SymbolicProgram, unknowns: Mapping[Column, str]) ->
     at = f" in `{lines[0]}`" if lines else ""
     what = f"{name}{at} of {program.name} is {shown} in its calls, which no expression of the arguments foretells{more}"
     return PorterError("PTR363", what, hint="See docs/errors/PTR363.md.")
+
+
+def list_alternatives(
+    program: SymbolicProgram, values: Values, calls: Sequence[CallProgram], others: Sequence[Arguments]
+) -> Iterator[tuple[SymbolicProgram, Values]]:
+    """The program with every choice of sizes that can be evaluated in other calls, and are not the same there."""
+    sizes = list(dict.fromkeys(size for each in values if each is not None for size in _list_sizes(each)))
+    own = [call.arguments for call in calls]
+    atoms = [each for each in list_atoms(own[:_ASKED]) if isinstance(each, (Size, SizeProduct))]
+    choices = [list(islice(_list_equal(each, atoms, own, others), _MOST)) for each in sizes]
+    for chosen in islice(product(*choices), _TRIED):
+        changes = dict(zip(sizes, chosen, strict=True))
+        made = [substitute(each, changes) if each is not None else None for each in values]
+        if made != list(values):
+            yield rebuild_program(program, calls, made), made
+
+
+def _list_sizes(value: HostValue) -> Iterator[HostValue]:
+    if isinstance(value, Binary):
+        yield from (*_list_sizes(value.left), *_list_sizes(value.right))
+    elif isinstance(value, (Size, SizeProduct)):
+        yield value
+
+
+def _list_equal(
+    size: HostValue, atoms: Sequence[HostValue], own: Sequence[Arguments], others: Sequence[Arguments]
+) -> Iterator[HostValue]:
+    """What equals a size in its own calls: one of those that are equal in other calls too, itself first."""
+    here = [evaluate(size, call) for call in own]
+    known: set[tuple[Number | None, ...]] = set()
+    for atom in (size, *(each for each in atoms if each != size)):
+        if all(evaluate(atom, call) == value for call, value in zip(own, here, strict=True)):
+            there = tuple(evaluate(atom, call) for call in others)
+            if None not in there and there not in known:
+                known.add(there)
+                yield atom

@@ -2,37 +2,50 @@
 
 All is fused at first: every result is one expression of the feeds. What cannot be computed so is stored on the way:
 a reduction that depends on the loop of another, reductions of one kernel that disagree on the loops they depend on
-(its rows), and the operands of an expression that grew too large.
+(its rows), and the operands of an expression that grew too large. Constants that results are made of are computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import count
 from math import prod
 
 from porter.core.dtypes import DType
-from porter.loops.constants import compute_constants
-from porter.loops.expressions import (
-    Buffer,
-    Expr,
-    Loop,
-    Op,
-    find_buffers,
-    find_reductions,
-    load,
-    substitute,
-    walk,
-)  # fmt: skip
-from porter.loops.graph import ConcreteGraph, Tensor, list_tensors
+from porter.loops.expressions import Buffer, Expr, Loop, Op, find_buffers, find_reductions, load, substitute, walk
+from porter.loops.graph import ConcreteGraph, Node, Tensor, list_tensors
 from porter.loops.host_values import Named
 from porter.loops.indices import flatten, loop
-from porter.loops.lowering import Lowering, as_loop, rebuild, refuse
+from porter.loops.lowering import Lowering, as_loop, needs_no_table, rebuild, refuse
 
 _MAX_EXPRESSIONS = 500  # of one store
 _MAX_BUFFERS = 24
+
+
+def compute_constants(graph: ConcreteGraph) -> ConcreteGraph:
+    """The graph without the elements of constants that results are, where operations on other constants make them."""
+    computed = {each for tensor in graph.results for each in _list_computed(graph, tensor)}
+    return replace(graph, nodes=tuple(_forget(node, i, computed) for i, node in enumerate(graph.nodes)))
+
+
+def _list_computed(graph: ConcreteGraph, tensor: Tensor) -> Iterator[Tensor]:
+    """A constant whose elements differ, and those that it is computed from."""
+    node, result = graph.nodes[tensor.node], graph.result(tensor)
+    operands = list_tensors(node.arguments)
+    if tensor in graph.feeds or not result.elements or not operands or needs_no_table(node, result):
+        return
+    yield tensor
+    for each in operands:
+        yield from _list_computed(graph, each)
+
+
+def _forget(node: Node, at: int, computed: set[Tensor]) -> Node:
+    results = tuple(
+        replace(each, elements=None) if Tensor(at, i) in computed else each for i, each in enumerate(node.results)
+    )
+    return replace(node, results=results)
 
 
 class Shape(Enum):

@@ -37,18 +37,7 @@ from porter.loops.indices import ZERO, flatten, loop, rebuild_index
 from porter.mpsgraph.operations import by_selector
 
 Indices = tuple[Expr, ...]
-_MEANINGS = (
-    "arithmetic",
-    "gradients",
-    "indexing",
-    "normalizations",
-    "reductions",
-    "resizing",
-    "sampling",
-    "scans",
-    "views",
-    "windows",
-)
+_MEANINGS = ("arithmetic", "indexing", "reductions", "resizing", "views", "windows")
 _TABLE: dict[str, Meaning] = {}
 _MIN_PROGRESSION = 2  # elements
 

@@ -14,9 +14,8 @@ from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Op, intern, number, select, walk
 from porter.loops.fusion import Store
 from porter.loops.host_values import Arguments, Given, HostValue, Named, Number, SizeProduct, list_names, substitute
-from porter.loops.instances import find_flag
-from porter.loops.naming import name_number
-from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicNest, SymbolicProgram, Temporary
+from porter.loops.printing import name_number
+from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicNest, SymbolicProgram, Temporary, find_flag
 
 NEUTRAL = (1, 0)  # what a factor and a term are that are left out
 

@@ -1,15 +1,39 @@
-"""Prints loop nests as pseudocode: the loops of a kernel, its reductions, and what it stores."""
+"""Names the numbers and the memory of programs, and prints their kernels as pseudocode."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from porter.core.dtypes import Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, walk
 from porter.loops.fusion import LoopNest, Store
-from porter.loops.host_values import Named
+from porter.loops.host_values import (
+    Binary,
+    Constant,
+    Element,
+    EndDim,
+    Given,
+    HostValue,
+    Length,
+    Named,
+    Operator,
+    Rank,
+    Scalar,
+    Size,
+    SizeProduct,
+    SizesOver,
+    WrappedDim,
+    describe,
+)
+from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table, Temporary
 
+_FROM_BACK = {-1: "width", -2: "height", -3: "depth"}
+_WORDS = {
+    Operator.ADD: "plus", Operator.SUBTRACT: "minus", Operator.MULTIPLY: "times", Operator.FLOOR_DIVIDE: "by",
+    Operator.DIVIDE: "over", Operator.LEAST: "or_less", Operator.GREATEST: "or_more",
+}  # fmt: skip
 _INFIX = {
     "addition": "+", "subtraction": "-", "multiplication": "*", "division": "/", "equal": "==", "notEqual": "!=",
     "lessThan": "<", "lessThanOrEqualTo": "<=", "greaterThan": ">", "greaterThanOrEqualTo": ">=", "logicalAND": "&&",
@@ -21,6 +45,67 @@ _INDEX_INFIX = {
 }  # fmt: skip
 _FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs", Op.READ_INDEX: "index"}
 _SIMPLE = (Op.INTEGER, Op.LOOP, Op.NUMBER)
+
+
+def name_number(value: HostValue, used: Collection[str]) -> str:
+    """A C identifier for a value, unlike those in use."""
+    name = re.sub(r"\W+", "_", _name(value)).strip("_")
+    name = f"number_{name}" if name[:1].isdigit() else name
+    if name not in used:
+        return name
+    return next(made for i in range(2, len(used) + 3) if (made := f"{name}_{i}") not in used)
+
+
+def name_tensor(name: str) -> str:
+    """A tensor as kernels call it: `input` for `self`, `output` for the first result."""
+    return {"self": "input", "result0": "output"}.get(name, re.sub(r"^result", "output", name))
+
+
+def _name(value: HostValue) -> str:
+    match value:
+        case Constant(number):
+            return f"minus_{-number}" if number < 0 else str(number)
+        case Scalar(name):
+            return name
+        case Element(name, index):
+            return f"{name}_{index}" if index >= 0 else f"{name}_last" if index == -1 else f"{name}_back_{-index}"
+        case Length(name):
+            return f"{name}_count"
+        case Rank(tensor):
+            return f"{name_tensor(tensor)}_rank"
+        case Given(tensor):
+            return f"has_{name_tensor(tensor)}"
+        case WrappedDim(dim, _):
+            return _name(dim)
+        case EndDim(dims, _, is_last):
+            return f"{'last' if is_last else 'first'}_{dims}"
+        case Size(tensor, Constant(number)):
+            at = _FROM_BACK.get(int(number), f"size_{number}" if number >= 0 else f"size_back_{-number}")
+            return f"{name_tensor(tensor)}_{at}"
+        case Size(tensor, dim):
+            return f"{name_tensor(tensor)}_{_name(dim)}_size"
+        case SizeProduct(tensor, None, None):
+            return f"{name_tensor(tensor)}_numel"
+        case SizeProduct(tensor, WrappedDim(), None):  # of contiguous tensors, the stride of the dimensions before it
+            return f"{name_tensor(tensor)}_outer_stride"
+        case SizeProduct(tensor, begin, end):
+            return f"{name_tensor(tensor)}_{'outer' if begin is None else 'inner' if end is None else 'middle'}_size"
+        case SizesOver(tensor, _, others):
+            return f"{name_tensor(tensor)}_{'kept' if others else 'reduced'}_size"
+        case Binary(
+            Operator.DIVIDE, left, Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, whole, _), Constant(0))
+        ) if left == whole:
+            return "bessel_correction"
+        case Binary(Operator.LEAST | Operator.GREATEST as operator, Scalar(), Scalar()):
+            return "lower" if operator is Operator.LEAST else "upper"
+        case Binary(Operator.DIVIDE, Binary(Operator.SUBTRACT, Scalar(), Scalar()), _):
+            return "step"
+        case Binary(Operator.SUBTRACT, Constant(1), right):
+            return f"one_minus_{_name(right)}"
+        case Binary(Operator.DIVIDE, Constant(1), right):
+            return f"inverse_{_name(right)}"
+        case Binary(operator, left, right):
+            return f"{_name(left)}_{_WORDS[operator]}_{_name(right)}"
 
 
 def nest_lines(nest: LoopNest, names: Mapping[Buffer, str]) -> Iterator[str]:
@@ -149,3 +234,35 @@ def _number(expr: Expr) -> str:
 def _short(reduction: Reduction) -> str:
     """The start of a reduction's name."""
     return reduction.kind.name.split("_")[0].lower()
+
+
+def program_lines(program: SymbolicProgram) -> Iterator[str]:
+    """Lines such as `input_size_0 = self.size(0)`, then those of the kernels, each with its number of rows."""
+    if program.when:
+        yield f"when {', '.join(map(str, program.when))}"
+    yield from (f"{number.name} = {describe(number.value)}" for number in program.numbers)
+    names = name_memory(program)
+    yield from (
+        f"{names[buffer]}: {describe(role.size)} of {role.dtype.metal}"
+        for buffer, role in program.roles.items()
+        if isinstance(role, Temporary)
+    )
+    for each in program.nests:
+        yield from nest_lines(each.nest, names)
+
+
+def name_memory(program: SymbolicProgram) -> dict[Buffer, str]:
+    """The names of buffers: those of arguments, `output`, `temporary0`, `table0`."""
+    names: dict[Buffer, str] = {}
+    counts = {Temporary: 0, Table: 0}
+    has_one = sum(isinstance(role, ResultBuffer) for role in program.roles.values()) == 1
+    for buffer, role in program.roles.items():
+        match role:
+            case ArgumentBuffer(name):
+                names[buffer] = name_tensor(name)
+            case ResultBuffer(index):
+                names[buffer] = "output" if has_one else f"output{index}"
+            case Temporary() | Table():
+                names[buffer] = f"{type(role).__name__.lower()}{counts[type(role)]}"
+                counts[type(role)] += 1
+    return names

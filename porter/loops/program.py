@@ -2,19 +2,34 @@
 
 The nests are those of one recorded call, the example. A number that varies between calls is a `Named` leaf: the
 attribute of an INTEGER or a NUMBER, or `Loop.number`. Sizes of loops, bounds and stores stay those of the example.
+`instantiate` gives the nests of one call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
 
 from porter.aten.condition import Condition
-from porter.core.dtypes import DType
+from porter.core.dtypes import FLOAT, DType
 from porter.core.errors import PorterError
-from porter.loops.expressions import Buffer
-from porter.loops.fusion import LoopNest
-from porter.loops.host_values import Arguments, HostValue, Named, Number, list_names
+from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
+from porter.loops.fusion import LoopNest, Store
+from porter.loops.host_values import (
+    Arguments,
+    Given,
+    HostValue,
+    Named,
+    Number,
+    TensorValue,
+    describe,
+    evaluate,
+    list_names,
+    round_number,
+)
+
+_RESULT = "result0"
 
 
 @dataclass(frozen=True)
@@ -118,3 +133,102 @@ def list_read(programs: Programs) -> frozenset[str]:
     roles = (role for case in programs.cases for role in case.roles.values())
     tensors = frozenset(role.name for role in roles if isinstance(role, ArgumentBuffer))
     return tensors.union(*(list_names(number.value) for case in programs.cases for number in case.numbers))
+
+
+Shape = tuple[int, ...]
+
+
+def list_own_dims(own: Shape, shape: Shape, result: Shape) -> tuple[int, ...]:
+    """How many of the last dimensions of an expanded argument may be its own, if the others are those of a result."""
+    if len(shape) != len(result):
+        return ()
+    counts = range(min(len(own), len(shape)) + 1)
+    return tuple(n for n in counts if shape == (*result[: len(result) - n], *own[len(own) - n :]))
+
+
+def count_own_dims(calls: Sequence[Arguments]) -> dict[str, int]:
+    """The arguments that calls expand, and how many of their last dimensions are their own.
+
+    As many of each argument, if they can be; none of those of which all are in every call, so that the result says
+    nothing of them. Raises PTR361 if these are not the same in all calls.
+    """
+    expanded = dict.fromkeys(name for call in calls for name, value in call.tensors.items() if value.own is not None)
+    allowed = {
+        name: _intersect(_list_allowed(name, call) for call in calls if name in call.tensors) for name in expanded
+    }
+    for name, counts in allowed.items():
+        if not counts:
+            what = f"the dimensions that `{name}` is expanded by differ between recorded calls"
+            raise PorterError("PTR361", what, hint="See docs/errors/PTR361.md.")
+    shared = _intersect(allowed.values())
+    found = {name: min(shared or counts) for name, counts in allowed.items()}
+    ranks = {name: max(len(call.tensors[name].shape) for call in calls if name in call.tensors) for name in found}
+    return {name: own for name, own in found.items() if own < ranks[name]}
+
+
+def _list_allowed(name: str, call: Arguments) -> tuple[int, ...]:
+    value = call.tensors[name]
+    result = call.tensors.get(_RESULT, TensorValue((), value.dtype))
+    return list_own_dims(value.shape if value.own is None else value.own, value.shape, result.shape)
+
+
+def _intersect(found: Iterable[Iterable[int]]) -> set[int]:
+    sets = [set(each) for each in found]
+    return set.intersection(*sets) if sets else set()
+
+
+def instantiate(nests: Sequence[LoopNest], call: Arguments, in_single: bool = False) -> tuple[LoopNest, ...]:
+    """The nests with the numbers of a call, and without stores that it does not ask for.
+
+    Loops may have a size of 0 or 1. With `in_single`, numbers have the precision that kernels take them in. Raises
+    PTR366 for one without value.
+    """
+    return tuple(_Instance(call, in_single).instantiate_nest(nest) for nest in nests)
+
+
+class _Instance:
+    def __init__(self, call: Arguments, in_single: bool) -> None:
+        self._call, self._in_single = call, in_single
+
+    def instantiate_nest(self, nest: LoopNest) -> LoopNest:
+        rows = tuple(map(self._loop, nest.rows))
+        stores = (each for each in nest.stores if each.guard is None or self._number(each.guard))
+        return LoopNest(tuple(map(self._store, stores)), rows)
+
+    def _store(self, store: Store) -> Store:
+        made: dict[Expr, Expr] = {}
+        for each in walk(store.place, store.value):
+            made[each] = self._rebuild(each, [made[arg] for arg in each.args])
+        loops = tuple(map(self._loop, store.loops))
+        size = prod(each.size for each in loops)
+        return replace(store, guard=None, size=size, loops=loops, place=made[store.place], value=made[store.value])
+
+    def _rebuild(self, expr: Expr, args: Sequence[Expr]) -> Expr:
+        attribute = expr.attribute
+        if expr.op is Op.SELECT and (flag := find_flag(expr)):
+            return args[1 if self._number(flag) else 2]
+        if isinstance(attribute, Named):
+            attribute = self._number(attribute)
+        elif isinstance(attribute, Loop):
+            attribute = self._loop(attribute)
+        elif isinstance(attribute, Reduction):
+            attribute = Reduction(attribute.kind, tuple(map(self._loop, attribute.loops)))
+        return intern(expr.op, args, expr.dtype, attribute)
+
+    def _loop(self, loop: Loop) -> Loop:
+        return Loop(loop.name, int(self._number(loop.number))) if loop.number else loop
+
+    def _number(self, named: Named) -> Number:
+        found = evaluate(named.value, self._call)
+        if found is None:
+            what = f"`{describe(named.value)}` has no value in a call of the case"
+            raise PorterError("PTR366", what, hint="See docs/errors/PTR366.md.")
+        if isinstance(named.example, int):
+            return type(named.example)(found)
+        return round_number(found, FLOAT) if self._in_single else float(found)
+
+
+def find_flag(expr: Expr) -> Named | None:
+    """What chooses by whether a tensor is given; None of another choice."""
+    attribute = expr.args[0].attribute if expr.args else None
+    return attribute if isinstance(attribute, Named) and isinstance(attribute.value, Given) else None

@@ -8,10 +8,22 @@ from dataclasses import dataclass, replace
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.mpsgraph.conditions import Undecided, holds
-from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar, nodes
+from porter.mpsgraph.graph import (
+    RESULTS,
+    Call,
+    CallSummary,
+    Case,
+    Cast,
+    Constant,
+    Expr,
+    Graph,
+    Input,
+    Recording,
+    Scalar,
+    format_expr,
+    nodes,
+)
 from porter.mpsgraph.operations import by_op
-from porter.mpsgraph.printing import format_expr
-from porter.mpsgraph.recording import CallSummary, Recording
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,13 @@ from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.building import CallProgram
-from porter.loops.coalesce import coalesce
+from porter.loops.coalesce import coalesce, reverse_loops
 from porter.loops.expressions import Buffer, Expr, cast, intern, walk
 from porter.loops.fusion import LoopNest, Store, fuse
 from porter.loops.graph import ConcreteGraph, Tensor
 from porter.loops.host_values import Arguments, ArgumentValue, Constant, TensorValue
 from porter.loops.numbers import digest_sharing, digest_structure, list_numbers
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, Table, Temporary
-from porter.loops.reversal import reverse_loops
 from porter.mpsgraph.graph import Value
 from porter.recording.calls import read_arguments
 from porter.recording.concrete import (

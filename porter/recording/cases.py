@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from porter.core.dtypes import DType
-from porter.mpsgraph.graph import Case, Expr, UnknownValue, Value, nodes
-from porter.mpsgraph.leaves import leaves, replace_leaves, skeleton
+from porter.mpsgraph.graph import Case, Expr, UnknownValue, Value, leaves, nodes, replace_leaves, skeleton
 from porter.recording.branches import find_distinguishing_conditions, split_calls
 from porter.recording.complexes import merge_parts
 from porter.recording.recovery import recover_expression

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from porter.loops.expanded import list_own_dims
+from porter.loops.program import list_own_dims
 from porter.recording.flow import same_elements
 from porter.recording.record import RecordedRun
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
-from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Value
-from porter.mpsgraph.leaves import size
+from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Value, size
 from porter.mpsgraph.operations import by_selector
 from porter.recording import complexes
 from porter.recording.flow import same_elements

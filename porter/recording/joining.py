@@ -9,8 +9,7 @@ from functools import cached_property
 
 from porter.core.dtypes import BOOL
 from porter.core.errors import PorterError
-from porter.loops.alternatives import list_alternatives
-from porter.loops.building import CallProgram, Values
+from porter.loops.building import CallProgram, Values, list_alternatives
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram

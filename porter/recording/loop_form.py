@@ -12,7 +12,7 @@ from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest, fuse
 from porter.loops.graph import ConcreteGraph, Tensor
 from porter.loops.printing import name_buffers, nest_lines
-from porter.mpsgraph.recording import LoopForm
+from porter.mpsgraph.graph import LoopForm
 from porter.recording.concrete import read_concrete_graph
 from porter.recording.loop_cost import cost_lines, count_cost, count_graph_bytes
 from porter.verdict.errors import raising_porter_errors

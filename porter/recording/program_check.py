@@ -11,10 +11,8 @@ import torch
 from porter.core.dtypes import DType
 from porter.loops.expressions import Buffer, Op
 from porter.loops.fusion import LoopNest
-from porter.loops.host_values import Arguments
-from porter.loops.instances import instantiate
-from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table
-from porter.loops.rounding import round_number
+from porter.loops.host_values import Arguments, round_number
+from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table, instantiate
 from porter.recording.call_programs import read_call_arguments
 from porter.recording.concrete import evaluate_nodes, fit_value
 from porter.recording.loop_check import describe_difference, evaluate_nest

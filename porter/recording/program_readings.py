@@ -11,9 +11,8 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.loops.host_values import Arguments
-from porter.loops.instances import instantiate
-from porter.loops.program import ArgumentBuffer, Role, SymbolicProgram, Table
-from porter.loops.program_printing import name_memory, program_lines
+from porter.loops.printing import name_memory, program_lines
+from porter.loops.program import ArgumentBuffer, Role, SymbolicProgram, Table, instantiate
 from porter.metal.forms.programs import Computation, FormProgram, decode_computations, encode_computations
 from porter.plan.native.files import read_style
 from porter.recording.slice_cost import list_together, slice_lines

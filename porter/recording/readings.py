@@ -18,10 +18,8 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.mpsgraph.agreement import compare_readings
-from porter.mpsgraph.graph import Call, Case, Graph, nodes
+from porter.mpsgraph.graph import Call, Case, Graph, NotRecorded, Recording, graph_lines, nodes
 from porter.mpsgraph.operations import by_op
-from porter.mpsgraph.printing import graph_lines
-from porter.mpsgraph.recording import NotRecorded, Recording
 from porter.mpsgraph.source_reader.read_graph import read_graph
 from porter.recording.program_readings import describe_programs
 from porter.verdict import client

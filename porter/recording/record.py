@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.mpsgraph.graph import Case, Expr, Graph
-from porter.mpsgraph.recording import CallSummary, LoopForm, NotRecorded, Recording
+from porter.mpsgraph.graph import CallSummary, Case, Expr, Graph, LoopForm, NotRecorded, Recording
 from porter.recording.cases import RecordedCall, build_cases, find_unknown_numbers
 from porter.recording.effort import counting_graphs
 from porter.recording.expressions import build_expression

@@ -41,7 +41,7 @@ from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, Verdict, 
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
-    from porter.mpsgraph.recording import Recording
+    from porter.mpsgraph.graph import Recording
     from porter.verdict.behavior import SampleResult
     from porter.verdict.suite.context import Context
 

@@ -23,7 +23,7 @@ from porter.core.cache import digest, require_writable
 from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
 from porter.core.python import EXECUTABLE, PACKAGES, own_module
-from porter.mpsgraph.recording import Recording
+from porter.mpsgraph.graph import Recording
 from porter.verdict import environment
 from porter.verdict.errors import NoVerdict
 from porter.verdict.judge import verdict_without_tests

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from porter.core import codec
 from porter.core.errors import Place, PorterError
-from porter.mpsgraph.recording import Recording
+from porter.mpsgraph.graph import Recording
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.behavior import SampleResult
 from porter.verdict.result import HOST, ForkFinding, Verdict, VerifyTarget

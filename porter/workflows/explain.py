@@ -11,8 +11,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.cpu.kernels import read_cpu_kernel
-from porter.mpsgraph.graph import Graph
-from porter.mpsgraph.printing import graph_lines
+from porter.mpsgraph.graph import Graph, graph_lines
 from porter.plan.addition import plan_addition
 from porter.plan.native.port import FROM_RECORDING
 from porter.plan.plan import Plan, PlannedFunctor

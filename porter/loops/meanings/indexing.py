@@ -11,8 +11,26 @@ from porter.loops.expressions import Expr, ReductionKind, select
 from porter.loops.graph import Argument
 from porter.loops.indices import both, clamp, equal, integer, is_inside, less, read_index
 from porter.loops.lowering import Element, Indices, as_int, means
-from porter.loops.meanings.scans import neutral
+from porter.loops.meanings.reductions import neutral
 from porter.loops.meanings.views import replace
+
+_ADD, _SUBTRACT, _MULTIPLY, _DIVIDE, _MIN, _MAX, _SET = range(7)  # MPSGraphScatterMode
+_REDUCE = {
+    _ADD: (ReductionKind.SUM, "addition"), _SUBTRACT: (ReductionKind.SUM, "addition"),
+    _MULTIPLY: (ReductionKind.PRODUCT, "multiplication"), _DIVIDE: (ReductionKind.PRODUCT, "multiplication"),
+    _MIN: (ReductionKind.MIN_NAN, "minimumWithNaNPropagation"),
+    _MAX: (ReductionKind.MAX_NAN, "maximumWithNaNPropagation"),
+}  # fmt: skip
+_ND = "scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions"
+_ONE_HOT = "oneHotWithIndicesTensor:depth"
+_ONE_HOT_FORMS = (
+    "",
+    ":axis",
+    ":dataType",
+    ":axis:dataType",
+    ":dataType:onValue:offValue",
+    ":axis:dataType:onValue:offValue",
+)
 
 
 def _axis(element: Element, axis: Argument) -> int:
@@ -54,13 +72,6 @@ def gather_nd(element: Element, x: Argument, indices: Argument, batch: Argument)
     return select(both(is_inside(i, n) for i, n in pairs), element.read(x, inner), element.number(0))
 
 
-_ADD, _SUBTRACT, _MULTIPLY, _DIVIDE, _MIN, _MAX, _SET = range(7)  # MPSGraphScatterMode
-_REDUCE = {
-    _ADD: (ReductionKind.SUM, "addition"), _SUBTRACT: (ReductionKind.SUM, "addition"),
-    _MULTIPLY: (ReductionKind.PRODUCT, "multiplication"), _DIVIDE: (ReductionKind.PRODUCT, "multiplication"),
-    _MIN: (ReductionKind.MIN_NAN, "minimumWithNaNPropagation"),
-    _MAX: (ReductionKind.MAX_NAN, "maximumWithNaNPropagation"),
-}  # fmt: skip
 Search = Callable[[Indices], tuple[Expr, Expr]]  # whether an update hits the element, and its value
 
 
@@ -151,25 +162,11 @@ def scatter_nd(
     return _at_places(element, updates, indices, element.read(x), as_int(mode))
 
 
-_ND = "scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions"
-
-
 @means(_ND, f"{_ND}:mode")
 def scatter_nd_new(
     element: Element, updates: Argument, indices: Argument, shape: Argument, batch: Argument, mode: Argument = _ADD
 ) -> Expr:
     return _at_places(element, updates, indices, _start(element, as_int(mode)), as_int(mode))
-
-
-_ONE_HOT = "oneHotWithIndicesTensor:depth"
-_ONE_HOT_FORMS = (
-    "",
-    ":axis",
-    ":dataType",
-    ":axis:dataType",
-    ":dataType:onValue:offValue",
-    ":axis:dataType:onValue:offValue",
-)
 
 
 @means(*(f"{_ONE_HOT}{form}" for form in _ONE_HOT_FORMS))

@@ -1,20 +1,30 @@
-"""Reductions; a reduced dimension stays, with size 1. Source: Apple's documentation of MPSGraph (reductions)."""
+"""Reductions, which keep a reduced dimension with size 1; what is normalized by them; scans as reductions.
+
+Source: Apple's documentation of MPSGraph.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
-from porter.core.dtypes import FLOAT, INT, DType
-from porter.loops.expressions import Expr, ReductionKind, call, cast, index_value, number
+from porter.core.dtypes import FLOAT, INT, DType, Kind
+from porter.loops.expressions import Expr, ReductionKind, call, cast, index_value, number, select
 from porter.loops.graph import Argument
-from porter.loops.indices import integer
-from porter.loops.lowering import Element, Indices, means
+from porter.loops.host_values import Number
+from porter.loops.indices import add, integer, less
+from porter.loops.lowering import Element, Indices, as_int, means
+from porter.loops.meanings.views import replace
 
 ReadAt = Callable[[Indices], Expr]
 _KINDS = {
     "Sum": ReductionKind.SUM, "Product": ReductionKind.PRODUCT, "Maximum": ReductionKind.MAX,
     "Minimum": ReductionKind.MIN, "MaximumPropagateNaN": ReductionKind.MAX_NAN,
     "MinimumPropagateNaN": ReductionKind.MIN_NAN, "And": ReductionKind.ALL, "Or": ReductionKind.ANY,
+}  # fmt: skip
+_SCANS = {
+    "Sum": ReductionKind.SUM, "Product": ReductionKind.PRODUCT, "Maximum": ReductionKind.MAX_NAN,
+    "Minimum": ReductionKind.MIN_NAN,
 }  # fmt: skip
 
 
@@ -102,3 +112,158 @@ def variance_of_mean(element: Element, x: Argument, middle: Argument, axes: Argu
 
 def _square_distance(value: Expr, middle: Expr) -> Expr:
     return call("square", (call("subtraction", (cast(value, FLOAT), cast(middle, FLOAT)), FLOAT),), FLOAT)
+
+
+def _float(operation: str, *args: Expr) -> Expr:
+    return call(operation, args, FLOAT)
+
+
+def _softmax_of(element: Element, x: Argument, axis: int) -> ReadAt:
+    """The softmax along an axis, at any indices of a row."""
+
+    def read(at: Indices) -> Expr:
+        return cast(element.read(x, at), FLOAT)
+
+    top = reduce_axes(element, ReductionKind.MAX_NAN, x, [axis], read, FLOAT)
+
+    def power(at: Indices) -> Expr:
+        return _float("exponent", _float("subtraction", read(at), top))
+
+    total = reduce_axes(element, ReductionKind.SUM, x, [axis], power, FLOAT)
+    return lambda at: _float("division", power(at), total)
+
+
+@means("softMaxWithTensor:axis")
+def softmax(element: Element, x: Argument, axis: Argument) -> Expr:
+    if not element.shape:
+        return element.number(1)
+    return _softmax_of(element, x, as_int(axis) % len(element.shape))(element.indices)
+
+
+@means("softMaxGradientWithIncomingGradient:sourceTensor:axis")
+def softmax_gradient(element: Element, gradient: Argument, x: Argument, axis: Argument) -> Expr:
+    at = as_int(axis) % len(element.shape)
+    value = _softmax_of(element, x, at)
+
+    def weigh(indices: Indices) -> Expr:
+        return _float("multiplication", cast(element.read(gradient, indices), FLOAT), value(indices))
+
+    total = reduce_axes(element, ReductionKind.SUM, x, [at], weigh, FLOAT)
+    rest = _float("subtraction", cast(element.read(gradient), FLOAT), total)
+    return _float("multiplication", value(element.indices), rest)
+
+
+def _read(element: Element, x: Argument, at: Indices | None = None) -> Expr:
+    return cast(element.read(x, at), FLOAT)
+
+
+def _scale(element: Element, variance: Argument, epsilon: Argument, at: Indices | None = None) -> Expr:
+    """1 / sqrt(variance + epsilon)."""
+    assert isinstance(epsilon, (int, float))
+    return _float("reciprocalSquareRoot", _float("addition", _read(element, variance, at), number(epsilon, FLOAT)))
+
+
+@means("normalizationWithTensor:meanTensor:varianceTensor:gammaTensor:betaTensor:epsilon")
+def normalize(
+    element: Element,
+    x: Argument,
+    mean: Argument,
+    variance: Argument,
+    gamma: Argument,
+    beta: Argument,
+    epsilon: Argument,
+) -> Expr:
+    made = _float("subtraction", _read(element, x), _read(element, mean))
+    made = _float("multiplication", made, _scale(element, variance, epsilon))
+    made = made if gamma is None else _float("multiplication", made, _read(element, gamma))
+    return made if beta is None else _float("addition", made, _read(element, beta))
+
+
+@means("normalizationBetaGradientWithIncomingGradientTensor:sourceTensor:reductionAxes")
+def beta_gradient(element: Element, gradient: Argument, _: Argument, axes: Argument) -> Expr:
+    return _sum_gradient(element, gradient, find_axes(element, gradient, axes))
+
+
+def _sum_gradient(element: Element, gradient: Argument, axes: list[int]) -> Expr:
+    return reduce_axes(element, ReductionKind.SUM, gradient, axes, lambda at: _read(element, gradient, at), FLOAT)
+
+
+def _sum_slope(
+    element: Element, gradient: Argument, x: Argument, mean: Argument, variance: Argument, axes: list[int],
+    epsilon: Argument,
+) -> Expr:  # fmt: skip
+    """The sum of the gradient times the normalized source."""
+
+    def weigh(at: Indices) -> Expr:
+        centered = _float("subtraction", _read(element, x, at), _read(element, mean, at))
+        weighted = _float("multiplication", _read(element, gradient, at), centered)
+        return _float("multiplication", weighted, _scale(element, variance, epsilon, at))
+
+    return reduce_axes(element, ReductionKind.SUM, gradient, axes, weigh, FLOAT)
+
+
+@means(
+    "normalizationGammaGradientWithIncomingGradientTensor:sourceTensor:meanTensor:varianceTensor:reductionAxes:epsilon"
+)
+def gamma_gradient(
+    element: Element, gradient: Argument, x: Argument, mean: Argument, variance: Argument, axes: Argument,
+    epsilon: Argument,
+) -> Expr:  # fmt: skip
+    return _sum_slope(element, gradient, x, mean, variance, find_axes(element, gradient, axes), epsilon)
+
+
+@means(
+    "normalizationGradientWithIncomingGradientTensor:sourceTensor:meanTensor:varianceTensor:gammaTensor:"
+    "gammaGradientTensor:betaGradientTensor:reductionAxes:epsilon"
+)
+def normalization_gradient(
+    element: Element, gradient: Argument, x: Argument, mean: Argument, variance: Argument, gamma: Argument,
+    slopes: Argument, sums: Argument, axes: Argument, epsilon: Argument,
+) -> Expr:  # fmt: skip
+    reduced = find_axes(element, x, axes)
+    scale = _scale(element, variance, epsilon)
+    normal = _float("multiplication", _float("subtraction", _read(element, x), _read(element, mean)), scale)
+    total = _sum_gradient(element, gradient, reduced) if sums is None else _read(element, sums)
+    given = slopes is not None
+    slope = _read(element, slopes) if given else _sum_slope(element, gradient, x, mean, variance, reduced, epsilon)
+    shared = _float("addition", total, _float("multiplication", normal, slope))
+    shared = _float("division", shared, count(element, x, reduced))
+    made = _float("multiplication", scale, _float("subtraction", _read(element, gradient), shared))
+    return made if gamma is None else _float("multiplication", made, _read(element, gamma))
+
+
+def neutral(element: Element, kind: ReductionKind) -> Number:
+    """What a reduction of this element's type starts from."""
+    if kind in (ReductionKind.SUM, ReductionKind.ANY):
+        return 0
+    if kind in (ReductionKind.PRODUCT, ReductionKind.ALL):
+        return 1
+    is_max = kind in (ReductionKind.MAX, ReductionKind.MAX_NAN)
+    if element.dtype.kind is Kind.FLOATING:
+        return -math.inf if is_max else math.inf
+    least, greatest = integer_range(element)
+    return least if is_max else greatest
+
+
+def integer_range(element: Element) -> tuple[int, int]:
+    """The least and the greatest value of this element's type."""
+    if element.dtype.kind is Kind.BOOL:
+        return 0, 1
+    bits = 8 * element.dtype.size
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if element.dtype.is_signed else (0, (1 << bits) - 1)
+
+
+@means(*(f"cumulative{name}WithTensor:axis{more}" for name in _SCANS for more in ("", ":exclusive:reverse")))
+def scan(element: Element, x: Argument, axis: Argument, exclusive: Argument = 0, reverse: Argument = 0) -> Expr:
+    if not element.shape:
+        return element.read(x)
+    at = as_int(axis) % len(element.shape)
+    kind = _SCANS[element.node.selector.removeprefix("cumulative").split("With")[0]]
+    last, otherwise = element.indices[at], element.number(neutral(element, kind))
+
+    def take(turn: Indices) -> Expr:
+        own = 0 if exclusive else 1
+        is_before = less(last, add(turn[0], own)) if reverse else less(turn[0], add(last, own))
+        return select(is_before, cast(element.read(x, replace(element.indices, at, turn[0])), element.dtype), otherwise)
+
+    return element.reduce(kind, [element.shape[at]], take)

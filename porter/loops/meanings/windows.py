@@ -25,8 +25,8 @@ from porter.loops.indices import (
     read_index,
 )  # fmt: skip
 from porter.loops.lowering import Element, Indices, as_int, means, refuse
+from porter.loops.meanings.reductions import neutral
 from porter.loops.meanings.resizing import find_rows
-from porter.loops.meanings.scans import neutral
 
 _GLOBAL = (1, 2, 3, 4)  # MPSGraphPoolingReturnIndicesMode: positions in the last 1 to 4 dimensions
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from porter.languages.statements import name_tokens
-from porter.loops.expanded import count_own_dims
-from porter.loops.program import Programs
+from porter.loops.program import Programs, count_own_dims
 from porter.metal.native.host_code import Node, change_text
 from porter.metal.native.host_values import Names
 

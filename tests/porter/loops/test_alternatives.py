@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from porter.core.dtypes import FLOAT
-from porter.loops.alternatives import list_alternatives
-from porter.loops.building import build_program
+from porter.loops.building import build_program, list_alternatives
 from porter.loops.host_values import Arguments, TensorValue, describe
 from tests.porter.loops.test_numbers import make_call
 

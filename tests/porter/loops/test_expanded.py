@@ -6,8 +6,8 @@ import pytest
 
 from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
-from porter.loops.expanded import count_own_dims, list_own_dims
 from porter.loops.host_values import Arguments, TensorValue
+from porter.loops.program import count_own_dims, list_own_dims
 
 Shape = tuple[int, ...]
 

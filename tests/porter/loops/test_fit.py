@@ -27,8 +27,8 @@ from porter.loops.host_values import (
     WrappedDim,
     describe,
     evaluate,
+    round_number,
 )  # fmt: skip
-from porter.loops.rounding import round_number
 
 DIM = WrappedDim(Scalar("dim"), "self")
 NORMALIZED = Binary(Operator.SUBTRACT, Rank("self"), Length("normalized_shape"))

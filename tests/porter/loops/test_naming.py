@@ -1,7 +1,7 @@
 """Names of numbers in kernels."""
 
 from porter.loops.host_values import Binary, Constant, Operator, Scalar
-from porter.loops.naming import name_number
+from porter.loops.printing import name_number
 
 
 def test_a_name_is_an_identifier_and_unlike_those_in_use() -> None:

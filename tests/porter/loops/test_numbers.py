@@ -16,11 +16,9 @@ from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest, fuse
 from porter.loops.graph import ConcreteGraph, Node, Result, Tensor
 from porter.loops.host_values import Arguments, TensorValue, describe, evaluate
-from porter.loops.instances import instantiate
 from porter.loops.numbers import digest_structure, list_numbers, replace_numbers
-from porter.loops.printing import nest_lines
-from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role
-from porter.loops.program_printing import program_lines
+from porter.loops.printing import nest_lines, program_lines
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, instantiate
 from porter.loops.storage import StoredPrograms, load_programs, store_programs
 
 INPUT, OUTPUT = Buffer(0), Buffer(2)

@@ -10,7 +10,6 @@ from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.loops.expressions import Op, intern
 from porter.loops.host_values import Arguments, Constant, Given, Named, Size, SizeProduct, TensorValue
-from porter.loops.instances import instantiate
 from porter.loops.optional import (
     allow_left_out,
     allow_unasked,
@@ -22,8 +21,8 @@ from porter.loops.optional import (
     list_read,
     list_readers,
 )
-from porter.loops.program import Temporary
-from porter.loops.program_printing import program_lines
+from porter.loops.printing import program_lines
+from porter.loops.program import Temporary, instantiate
 from tests.porter.plan.native import fork, left_out
 
 

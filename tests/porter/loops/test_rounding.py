@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, LONG
-from porter.loops.rounding import round_number
+from porter.loops.host_values import round_number
 
 NUMBERS = st.one_of(st.integers(-(2**20), 2**20), st.floats(width=32, allow_nan=False))
 

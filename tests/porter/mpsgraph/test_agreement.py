@@ -7,8 +7,19 @@ import pytest
 from porter.aten.condition import Condition
 from porter.core.dtypes import FLOAT, INT
 from porter.mpsgraph.agreement import compare_readings
-from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar
-from porter.mpsgraph.recording import CallSummary, Recording
+from porter.mpsgraph.graph import (
+    RESULTS,
+    Call,
+    CallSummary,
+    Case,
+    Cast,
+    Constant,
+    Expr,
+    Graph,
+    Input,
+    Recording,
+    Scalar,
+)
 
 X = Input("self", FLOAT)
 ALPHA = Scalar("alpha", FLOAT)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from porter.core import dtypes
-from porter.mpsgraph.graph import Call, Constant, Expr, Input
-from porter.mpsgraph.leaves import leaves, replace_leaves, size, skeleton
+from porter.mpsgraph.graph import Call, Constant, Expr, Input, leaves, replace_leaves, size, skeleton
 from tests.porter.mpsgraph.test_storing import expressions
 
 

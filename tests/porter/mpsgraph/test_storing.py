@@ -8,8 +8,21 @@ from hypothesis import strategies as st
 from porter.aten.condition import Condition
 from porter.core import codec, dtypes
 from porter.mpsgraph import graph
-from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input, Literal, Scalar, UnknownValue
-from porter.mpsgraph.recording import CallSummary, NotRecorded, Recording
+from porter.mpsgraph.graph import (
+    Call,
+    CallSummary,
+    Case,
+    Cast,
+    Constant,
+    Expr,
+    Graph,
+    Input,
+    Literal,
+    NotRecorded,
+    Recording,
+    Scalar,
+    UnknownValue,
+)
 
 names = st.text("abcdef_.()[]", min_size=1, max_size=8)
 types = st.sampled_from(dtypes.ALL)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from expecttest import assert_expected_inline
 
 from porter.core.dtypes import FLOAT, HALF, DType
-from porter.mpsgraph.graph import Call, Constant, Expr, Graph, Input, Value
-from porter.mpsgraph.printing import graph_lines
+from porter.mpsgraph.graph import Call, Constant, Expr, Graph, Input, Value, graph_lines
 from porter.recording.cases import RecordedCall, build_cases, find_unknown_numbers
 
 X = Input("self", FLOAT)

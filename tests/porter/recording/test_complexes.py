@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.dtypes import FLOAT, FLOAT2, HALF2, DType
-from porter.mpsgraph.graph import Call, Cast, Expr, Input
-from porter.mpsgraph.printing import format_expr
+from porter.mpsgraph.graph import Call, Cast, Expr, Input, format_expr
 from porter.recording.cases import RecordedCall, build_cases
 from porter.recording.complexes import argument_parts, complex_constant, merge_parts
 

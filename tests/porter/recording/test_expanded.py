@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
-from porter.loops.program_printing import program_lines
+from porter.loops.printing import program_lines
 from porter.recording.expanded import expand_arguments
 from porter.recording.joining import observe
 from porter.recording.program_check import check_program

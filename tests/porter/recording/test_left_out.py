@@ -15,7 +15,7 @@ from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import GraphRun
 from porter.core.dtypes import FLOAT, HALF
 from porter.loops.optional import is_explained
-from porter.loops.program_printing import program_lines
+from porter.loops.printing import program_lines
 from porter.recording.calls import OpCall
 from porter.recording.left_out import ask_alone, drop_empty, leave_out_tensors, list_optional, vary_given
 from porter.recording.programs import find_programs

@@ -13,7 +13,7 @@ from aten_overlay.apple.mpsgraph.types import MPS
 from porter.core.errors import PorterError
 from porter.loops.expressions import Op, walk
 from porter.loops.graph import Node, Tensor
-from porter.loops.meanings.sampling import sample_grid
+from porter.loops.meanings.resizing import sample_grid
 from porter.recording.loop_check import TOLERANCE, check_loop_form
 from tests.porter.recording.graphs import GraphBuilder
 

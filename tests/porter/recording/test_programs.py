@@ -14,8 +14,8 @@ from aten_overlay.apple.mpsgraph.recorder import GraphRun
 from aten_overlay.apple.mpsgraph.types import MPS
 from porter.core.dtypes import FLOAT, INT, DType
 from porter.loops.host_values import Binary, Operator, Scalar, describe
+from porter.loops.printing import program_lines
 from porter.loops.program import Programs, SymbolicProgram, Temporary
-from porter.loops.program_printing import program_lines
 from porter.recording import programs
 from porter.recording.calls import OpCall
 from porter.recording.lost import Losses

@@ -14,8 +14,7 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
 from porter.mpsgraph.agreement import compare_readings
-from porter.mpsgraph.printing import graph_lines
-from porter.mpsgraph.recording import Recording
+from porter.mpsgraph.graph import Recording, graph_lines
 from porter.recording.readings import NEWEST, describe_recordings, get_recordings, read_source_graph
 from porter.report.status import Stage, stage_text
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.dtypes import BFLOAT, FLOAT, HALF, INT, UCHAR, DType
-from porter.mpsgraph.graph import Constant, Literal, UnknownValue, Value
-from porter.mpsgraph.printing import format_expr
+from porter.mpsgraph.graph import Constant, Literal, UnknownValue, Value, format_expr
 from porter.recording.recovery import recover_expression
 
 CALLS: list[dict[str, Value]] = [

@@ -14,9 +14,8 @@ from porter.core import dtypes
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, graph_lines
 from porter.mpsgraph.operations import by_op
-from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.source_reader.read_graph import read_graph
 
 
