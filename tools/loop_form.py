@@ -104,11 +104,11 @@ def _find_programs(base: str, through: Sequence[str]) -> Iterator[Line]:
 
 
 def _check_call(base: str, call: object) -> Iterator[Line]:
-    from porter.recording import record
-    from porter.recording.loop_check import check_loop_form
+    from porter.recording.evaluation import check_loop_form
+    from porter.recording.runs import run_call
 
     try:
-        ran = record.run_call(call)  # type: ignore[arg-type]
+        ran = run_call(call)  # type: ignore[arg-type]
     except Exception as error:  # the fork's code or torch may raise anything
         yield base, "refused", type(error).__name__
         return

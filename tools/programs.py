@@ -25,7 +25,7 @@ from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator, ServedFunction, find_served
 from porter.core.checkout import Checkout
 from porter.loops.program import Programs
-from porter.recording.row_programs import serves
+from porter.recording.readings import serves
 from porter.server import worker
 from porter.verdict.backends import host
 from porter.verdict.result import HOST

@@ -1,16 +1,19 @@
-"""Captures the calls of an operator that its OpInfo samples make, and varies their arguments.
+"""Captures the calls of an operator that its OpInfo samples make, varies their arguments, and counts what they cost.
 
 A branch or a baked-in number shows only when an argument changes: every scalar is tried with several values, every flag
 both ways, every optional argument left out, every tensor with gaps in its layout.
+
+The cost is counted in steps: a clock that calls move, and neither a loaded machine nor a slow one. Limits in seconds of
+the processor cut recordings at other calls each time, and the programs of an operator were others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -18,10 +21,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.core.dtypes import DType, Kind
 from porter.mpsgraph.graph import Value
-from porter.recording import complexes
-from porter.recording.effort import counting_sample
+from porter.verdict.backends import host
 from porter.verdict.suite.samples import on_device
 
+if TYPE_CHECKING:
+    from aten_overlay.apple.mpsgraph.recorder import GraphRun
+
+# What each takes, where a step is about 10 microseconds of an idle core.
+_CALL = 50  # of an operator on the CPU, with the tensors that are made for it
+_SAMPLE = 200  # of an OpInfo, forward and backward on the device, besides its graphs
+_RUN = 60  # of a graph on the stand-in, besides its nodes
+_NODE = 30
+_READING = 60  # of a node into a loop nest
+_ELEMENTS = 2_000  # that a node computes in one step
 SAMPLES = 24  # of an OpInfo
 MAX_CALLS = 8  # for one overload and dtype
 _REAL = (0.0, 1.0, 0.37, 0.59, 1.7, -0.8)
@@ -29,6 +41,60 @@ _WHOLE = (0, 1, 2, 3, 5)
 _COMPLEX = (0.37 + 0.59j, 1.7 - 0.8j, -0.8 + 0.37j)
 _OPTIONAL = ("Optional[number]", "Optional[float]")
 _SKIPPED = ("Device", "Layout", "MemoryFormat", "Generator", "Dimname")
+
+
+@dataclass
+class _Counter:
+    """The steps of this process."""
+
+    steps: int = 0
+
+
+_counter = _Counter()
+
+
+def spent() -> int:
+    """The steps that recordings of this process have taken."""
+    return _counter.steps
+
+
+def count_call(elements: int) -> None:
+    """Counts a call on the CPU with tensors of so many elements."""
+    _counter.steps += _CALL + elements // _ELEMENTS
+
+
+def count_reading(runs: Iterable[GraphRun]) -> None:
+    """Counts the reading of graphs into loop nests."""
+    _counter.steps += _READING * sum(len(each.graph.nodes) for each in runs)
+
+
+@contextmanager
+def counting_sample() -> Iterator[None]:
+    """Counts a sample of an OpInfo that a block computes on the device, and the graphs that it runs there."""
+    _counter.steps += _SAMPLE
+    with counting_graphs():
+        yield
+
+
+@contextmanager
+def counting_graphs(runs: list[GraphRun] | None = None) -> Iterator[None]:
+    """Counts the graphs that a block runs on the device, if that is started, and adds them to `runs`."""
+
+    def count(run: GraphRun) -> None:
+        elements = sum(each.numel() for each in run.values.values())
+        _counter.steps += _RUN + len(run.graph.nodes) * (_NODE + elements // _ELEMENTS)
+        if runs is not None:
+            runs.append(run)
+
+    recorder = host.find_recorder()
+    if recorder is None:
+        yield
+        return
+    recorder.on_run = count
+    try:
+        yield
+    finally:
+        recorder.on_run = None
 
 
 @dataclass(frozen=True)
@@ -208,7 +274,7 @@ def read_arguments(call: OpCall) -> dict[str, Value]:
             found[f"{argument.name}.size()"] = len(value)
         found[argument.name] = _to_scalar(value) if "number" in str(argument.type) else _to_value(value)
         if "number" in str(argument.type) and isinstance(value, (int, float, complex)) and is_complex:
-            found |= complexes.argument_parts(argument.name, value)
+            found |= argument_parts(argument.name, value)
         if "number" in str(argument.type) and value is not None:
             found[f"{argument.name}.isFloatingPoint()"] = isinstance(value, float)
             found[f"{argument.name}.isBoolean()"] = isinstance(value, bool)
@@ -218,6 +284,11 @@ def read_arguments(call: OpCall) -> dict[str, Value]:
         found[f"{one}.sizes() == {other}.sizes()"] = first.shape == second.shape
         found[f"{one}.scalar_type() == {other}.scalar_type()"] = first.dtype == second.dtype
     return found
+
+
+def argument_parts(name: str, value: complex) -> dict[str, Value]:
+    """The parts of an argument, by the expressions host code reads them with."""
+    return {f"{name}.real()": float(value.real), f"{name}.imag()": float(value.imag)}
 
 
 def _to_scalar(value: Any) -> Value:

@@ -1,18 +1,295 @@
-"""Groups the calls of an implementation into cases: what each computes, and under which condition."""
+"""Groups the calls of an implementation into cases: what each computes, and under which condition.
+
+A number of a graph is a function of the arguments. Host code feeds a scalar to the graph or bakes in a number computed
+from it; either way each run shows a value. A form is accepted if it gives the value of every run, in the graph's type.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, permutations
+from math import isfinite
+from typing import TypeVar
 
-from porter.core.dtypes import DType
-from porter.mpsgraph.graph import Case, Expr, UnknownValue, Value, leaves, nodes, replace_leaves, skeleton
-from porter.recording.branches import find_distinguishing_conditions, split_calls
-from porter.recording.complexes import merge_parts
-from porter.recording.recovery import recover_expression
+from porter.aten.condition import Condition
+from porter.core.dtypes import DType, Kind
+from porter.mpsgraph.conditions import Arguments, Undecided, holds
+from porter.mpsgraph.graph import (
+    Call,
+    Case,
+    Constant,
+    Expr,
+    Literal,
+    Scalar,
+    UnknownValue,
+    Value,
+    leaves,
+    nodes,
+    replace_leaves,
+    skeleton,
+)
+from porter.recording.expressions import merge_parts
 
+T = TypeVar("T")
+_MAX_CONDITIONS = 4
+UNKNOWN_CONDITION = Condition("unknown condition", True)
+_MIN_VALUES = 3  # distinct values needed to rule out a coincidence
+_ONE = 1.0
+_PLAIN = (-1, 0, 0.5, 1, 2)
+_FUNCTIONS: Mapping[str, Callable[..., float]] = {
+    "negative": lambda a: -a,
+    "reciprocal": lambda a: 1 / a,
+    "addition": lambda a, b: a + b,
+    "subtraction": lambda a, b: a - b,
+    "multiplication": lambda a, b: a * b,
+    "division": lambda a, b: a / b,
+    "exponent": math.exp,
+    "logarithm": math.log,
+    "squareRoot": math.sqrt,
+    "minimum": min,
+    "maximum": max,
+}
 _MAX_DEPTH = 3  # splits of a group of calls
+
+
+def find_distinguishing_conditions(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple[Condition, ...]:
+    """Finds a small set of conditions that all hold for every call of a group, and for no other call.
+
+    Prefers options, flags and strings to numbers. UNKNOWN_CONDITION if there is no such set.
+    """
+    matching = [c for text in _list_questions([*group, *others]) if (c := _find_common_answer(text, group))]
+    plain = [c for c in matching if not _compares_number(c.text)]
+    return _find_fewest(plain, others) or _find_fewest(matching, others) or (UNKNOWN_CONDITION,)
+
+
+def _find_fewest(matching: Sequence[Condition], others: Sequence[Arguments]) -> tuple[Condition, ...]:
+    """Conditions that together exclude all other calls; empty if there are none."""
+    chosen: list[Condition] = []
+    left = list(others)
+    while left and len(chosen) < _MAX_CONDITIONS:
+        best = max(matching, key=lambda c: sum(not _is_true(c, call) for call in left), default=None)
+        if best is None or all(_is_true(best, call) for call in left):
+            return ()
+        chosen.append(best)
+        left = [call for call in left if _is_true(best, call)]
+    return () if left else _simplify(chosen, matching, others)
+
+
+def _simplify(
+    chosen: Sequence[Condition], matching: Sequence[Condition], others: Sequence[Arguments]
+) -> tuple[Condition, ...]:
+    """Replaces each condition with the first on the same argument that still works: one with 0, if possible."""
+    simplified = list(chosen)
+    for at, condition in enumerate(chosen):
+        beside = [call for call in others if all(_is_true(c, call) for i, c in enumerate(simplified) if i != at)]
+        alike = (c for c in matching if c.text.split(" ")[0] == condition.text.split(" ")[0])
+        simplified[at] = next(c for c in alike if not any(_is_true(c, call) for call in beside))
+    return tuple(simplified)
+
+
+def _compares_number(text: str) -> bool:
+    return " < " in text or " > " in text or (" == " in text and '"' not in text)
+
+
+def split_calls(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tuple[list[T], list[T]]]:
+    """Yields splits of the items (one per call) in two: by an optional argument, a flag or a string."""
+    for text in _list_questions(calls):
+        if _compares_number(text):
+            continue
+        try:
+            answers = [holds(text, call) for call in calls]
+        except Undecided:
+            continue
+        sides = tuple([each for each, a in zip(items, answers, strict=True) if a is side] for side in (True, False))
+        if all(sides):
+            yield sides[0], sides[1]
+
+
+def _is_true(condition: Condition, arguments: Arguments) -> bool:
+    try:
+        return holds(condition.text, arguments) is condition.holds
+    except Undecided:
+        return False
+
+
+def _find_common_answer(text: str, group: Sequence[Arguments]) -> Condition | None:
+    try:
+        found = {holds(text, call) for call in group}
+    except Undecided:
+        return None
+    return Condition(text, found.pop()) if len(found) == 1 else None
+
+
+def _list_questions(calls: Sequence[Arguments]) -> Iterator[str]:
+    """The conditions to try: on arguments first, then on tensor properties; of arguments, on flags first.
+
+    Which tensors are given may follow from a flag.
+    """
+    flags = {name for call in calls for name, value in call.items() if isinstance(value, bool)}
+    flags -= {name for call in calls for name, value in call.items() if value is None}
+    names = sorted({name for call in calls for name in call}, key=lambda name: ("." in name, name not in flags, name))
+    for name in names:
+        values = list(dict.fromkeys(call.get(name) for call in calls))
+        if len(values) < 2:
+            continue
+        if None in values and "." not in name:  # a tensor property is never optional
+            yield f"{name}.has_value()"
+        given = [value for value in values if value is not None]
+        if any(isinstance(value, bool) for value in given):
+            yield name
+        yield from (f'{name} == "{value}"' for value in given if isinstance(value, str))
+        numbers = sorted({v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)}, key=abs)
+        yield from (f"{name} == {value}" for value in numbers if value in numbers[:6] or not isfinite(value))
+        yield from (f"{name} {sign} {v}" for v in numbers[:3] for sign in "<>")
+
+
+# An operation on argument 0, argument 1 and numbers; simpler forms first.
+_Form = tuple[str, tuple["int | float | _Form", ...]]
+_FORMS: tuple[_Form, ...] = (
+    ("negative", (0,)),
+    ("reciprocal", (0,)),
+    ("subtraction", (_ONE, 0)),
+    ("subtraction", (0, _ONE)),
+    ("addition", (_ONE, 0)),
+    ("multiplication", (0, 0)),
+    ("squareRoot", (0,)),
+    ("exponent", (0,)),
+    ("logarithm", (0,)),
+    ("multiplication", (0, 0.5)),
+    ("multiplication", (0, 2.0)),
+    ("subtraction", (0, 1)),
+    ("multiplication", (0, 1)),
+    ("division", (0, 1)),
+    ("addition", (0, 1)),
+    ("minimum", (0, 1)),
+    ("maximum", (0, 1)),
+    ("multiplication", (("negative", (0,)), 1)),
+    ("negative", (("division", (0, 1)),)),
+)
+
+
+def recover_expression(leaves: Sequence[Constant | Literal], calls: Sequence[Arguments]) -> Expr:
+    """Expresses the leaves of all runs as one function of the arguments; unknown if no form matches all values."""
+    first = leaves[0]
+    values = [leaf.value for leaf in leaves]
+    if all(_is_same(value, values[0]) for value in values):
+        return (_find_equal_argument(first, calls) or first) if isinstance(first, Constant) else first
+    recover = _recover_number if isinstance(first, Constant) else _recover_literal
+    return recover(values, calls, first.dtype) or UnknownValue(tuple(dict.fromkeys(values)), first.dtype)
+
+
+def _find_equal_argument(number: Constant, calls: Sequence[Arguments]) -> Expr | None:
+    """The only argument equal to this number in every call. Simple numbers are assumed to be host code's own."""
+    if number.value in _PLAIN:
+        return None
+    names = [
+        name
+        for name in _find_common_names(calls)
+        if "." not in name and all(_equals(call[name], number) for call in calls)
+    ]
+    return Scalar(names[0], number.dtype) if len(names) == 1 else None
+
+
+def _equals(value: Value, number: Constant) -> bool:
+    return isinstance(value, (int, float)) and _is_close(value, float(number.value), number.dtype)
+
+
+def _recover_literal(values: Sequence[Value], calls: Sequence[Arguments], dtype: DType) -> Expr | None:
+    """The argument that a literal equals: directly, alone in a list, as a wrapped axis, or as the list of all axes."""
+    ranks = [call.get("self.dim()", -1) for call in calls]
+    if all(isinstance(v, tuple) and sorted(map(str, v)) == _axes(rank) for v, rank in zip(values, ranks, strict=True)):
+        return Literal("every axis", dtype)
+    for name in _find_common_names(calls):
+        given = [call[name] for call in calls]
+        if all(_matches(value, arg, rank) for value, arg, rank in zip(values, given, ranks, strict=True)):
+            return Literal(name, dtype)
+    return None
+
+
+def _axes(rank: Value) -> list[str]:
+    return sorted(map(str, range(rank))) if isinstance(rank, int) else []
+
+
+def _matches(value: Value, arg: Value, rank: Value) -> bool:
+    if (value, arg) == ((1,), ()):  # host code passes a 0-d shape as [1]
+        return True
+    if isinstance(value, tuple):
+        items = arg if isinstance(arg, tuple) else (arg,)
+        return len(items) == len(value) and all(_matches(v, a, rank) for v, a in zip(value, items, strict=True))
+    wrapped = isinstance(value, int) and isinstance(arg, int) and isinstance(rank, int) and value == arg + rank
+    return wrapped or (type(value) is type(arg) and value == arg)
+
+
+def _recover_number(values: Sequence[Value], calls: Sequence[Arguments], dtype: DType) -> Expr | None:
+    numbers = [float(value) for value in values if isinstance(value, (int, float))]
+    names = [name for name in _find_common_names(calls) if all(_is_number(call[name]) for call in calls)]
+    columns = {name: [float(call[name]) for call in calls] for name in names}  # type: ignore[arg-type]
+    for name in names:
+        if all(_is_close(given, number, dtype) for given, number in zip(columns[name], numbers, strict=True)):
+            return Scalar(name, dtype)
+    if len(set(numbers)) < _MIN_VALUES:
+        return None
+    for form in _FORMS:
+        arity = 1 + max(_list_arguments(form))
+        for chosen in permutations(names, arity):
+            rows = zip(*(columns[name] for name in chosen), strict=True)
+            if all(_is_close(_evaluate(form, row), number, dtype) for row, number in zip(rows, numbers, strict=True)):
+                return _expression(form, chosen, dtype)
+    return None
+
+
+def _find_common_names(calls: Sequence[Arguments]) -> list[str]:
+    """The names common to all runs: arguments first, then tensor properties."""
+    names = [name for name in calls[0] if all(name in call for call in calls)]
+    return sorted(names, key=lambda name: "." in name)
+
+
+def _list_arguments(form: _Form) -> set[int]:
+    return {i for part in form[1] for i in ({part} if isinstance(part, int) else _list_arguments_in(part))}
+
+
+def _list_arguments_in(part: float | _Form) -> set[int]:
+    return _list_arguments(part) if isinstance(part, tuple) else set()
+
+
+def _evaluate(form: _Form, row: Sequence[float]) -> float:
+    def value(part: int | float | _Form) -> float:
+        if isinstance(part, tuple):
+            return _evaluate(part, row)
+        return row[part] if isinstance(part, int) else part
+
+    try:
+        return _FUNCTIONS[form[0]](*map(value, form[1]))
+    except (ArithmeticError, ValueError):
+        return math.nan
+
+
+def _expression(form: _Form, names: Sequence[str], dtype: DType) -> Expr:
+    def part_of(part: int | float | _Form) -> Expr:
+        if isinstance(part, tuple):
+            return _expression(part, names, dtype)
+        return Scalar(names[part], dtype) if isinstance(part, int) else Constant(part, dtype)
+
+    return Call(form[0], tuple(map(part_of, form[1])), dtype)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, (int, float))
+
+
+def _is_same(a: Value, b: Value) -> bool:
+    return a == b or (a != a and b != b)  # NaN alone differs from itself
+
+
+def _is_close(expected: float, actual: float, dtype: DType) -> bool:
+    """Whether numbers are equal when rounded to the graph's dtype, or to float32, in which host code passes them."""
+    if math.isnan(expected) or math.isinf(expected) or expected == actual:
+        return expected == actual or (math.isnan(expected) and math.isnan(actual))
+    if dtype.kind in (Kind.INTEGRAL, Kind.BOOL):
+        return (math.trunc(expected) - int(actual)) % (1 << 8 * dtype.size) == 0
+    return abs(expected - actual) <= 2.0 ** -min(dtype.digits, 23) * abs(actual)
 
 
 @dataclass(frozen=True)

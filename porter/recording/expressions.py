@@ -1,17 +1,21 @@
-"""Turns the graphs that one call ran into one expression of its tensor arguments."""
+"""Turns the graphs that one call ran into one expression of its tensor arguments.
+
+Complex numbers are pairs of parts, merged again if both are parts of one argument.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
-from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Value, size
+from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Scalar, Value, size
 from porter.mpsgraph.operations import by_selector
-from porter.recording import complexes
-from porter.recording.flow import same_elements
+from porter.recording.calls import argument_parts
+from porter.recording.runs import same_elements
 
 if TYPE_CHECKING:
     import torch
@@ -19,11 +23,42 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.objects import Ref
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
 
+JOIN = "complexTensorWithRealTensor:imaginaryTensor"
 _MAX_OPERATIONS = 600
 _TYPES = ("dataType", "toType", "returnIndicesDataType")
 _TABLE = 16  # the most numbers host code passes to a graph at once, such as sizes
 # Operations that only move elements: elementwise, each is its argument.
 _SHAPES = ("reshapeTensor", "broadcastTensor", "squeezeTensor", "expandDimsOfTensor", "identityWithTensor")
+
+
+def join_parts(real: Expr, imaginary: Expr, dtype: DType) -> Call:
+    """The complex number with these parts."""
+    return Call(JOIN, (real, imaginary), dtype)
+
+
+def complex_constant(value: complex, dtype: DType) -> Call:
+    """A complex constant as a pair of real ones, which may differ from run to run."""
+    return join_parts(Constant(value.real, dtype.real), Constant(value.imag, dtype.real), dtype)
+
+
+def merge_parts(expr: Expr) -> Expr:
+    """Merges the parts of each argument, and of each constant without an imaginary part."""
+    if isinstance(expr, Cast):
+        return replace(expr, arg=merge_parts(expr.arg))
+    if not isinstance(expr, Call):
+        return expr
+    match expr.op, tuple(map(merge_parts, expr.args)):
+        case op, (Constant() | Scalar() as real, Constant(value=0)) if op == JOIN:
+            return replace(real, dtype=expr.dtype)
+        case op, (Scalar(name=real), Scalar(name=imaginary)) if op == JOIN and _are_parts_of_one(real, imaginary):
+            return Scalar(real.removesuffix(".real()"), expr.dtype)
+        case _, args:
+            return replace(expr, args=args)
+
+
+def _are_parts_of_one(real: str, imaginary: str) -> bool:
+    name = real.removesuffix(".real()")
+    return (real, imaginary) == tuple(argument_parts(name, 0))
 
 
 def build_expression(
@@ -68,7 +103,7 @@ def _read_result(
         raise _unreadable("the call ran no graph")
     if result.is_complex() and len(runs) > 1:
         real, imaginary = (_find_copy(part, run, known) for part, run in zip(_parts(result), runs[-2:], strict=True))
-        return complexes.join_parts(real, imaginary, _dtype(result.dtype))
+        return join_parts(real, imaginary, _dtype(result.dtype))
     return _find_copy(result, runs[-1], known)
 
 
@@ -78,7 +113,7 @@ def _read_as(known: Mapping[int, Expr], address: int, dtype: DType, does: str) -
     if (found.dtype.kind is Kind.COMPLEX) == (dtype.kind is Kind.COMPLEX):
         return found
     if dtype.kind is Kind.COMPLEX and (imaginary := known.get(address + dtype.real.size)):
-        return complexes.join_parts(found, imaginary, dtype)
+        return join_parts(found, imaginary, dtype)
     raise _unsupported(f"a placeholder or a result that {does} complex elements as pairs of real ones")
 
 
@@ -119,9 +154,7 @@ class _Reader:
             return _read_as(self._addresses, self._run.feeds[ref], dtype, "reads")
         copied = [name for name, tensor in self._given.items() if same_elements(value, tensor)]
         if not copied and value.numel() == 1:
-            return (
-                complexes.complex_constant(value.item(), dtype) if value.is_complex() else Constant(value.item(), dtype)
-            )
+            return complex_constant(value.item(), dtype) if value.is_complex() else Constant(value.item(), dtype)
         if not copied and not self._elementwise and value.numel() <= _TABLE:
             return Literal(tuple(value.flatten().tolist()), dtype)
         if len(copied) != 1:
@@ -137,7 +170,7 @@ class _Reader:
             return Constant(node.arguments[0], dtype)  # type: ignore[arg-type]
         if node.selector.startswith("constantWithRealPart") and dtype.kind is Kind.COMPLEX:
             real, imaginary = node.arguments[:2]
-            return complexes.complex_constant(complex(real, imaginary), dtype)  # type: ignore[arg-type]
+            return complex_constant(complex(real, imaginary), dtype)  # type: ignore[arg-type]
         if node.selector == "castTensor:toType":
             return Cast(self._read_argument(node.arguments[0], dtype), dtype)
         if self._elementwise and node.selector.startswith(_SHAPES):

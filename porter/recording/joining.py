@@ -3,31 +3,91 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 from porter.core.dtypes import BOOL
 from porter.core.errors import PorterError
 from porter.loops.building import CallProgram, Values, list_alternatives
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
-from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram
+from porter.loops.host_values import Arguments
+from porter.loops.optional import NEUTRAL, allow_left_out, is_explained, list_left_out, list_read, list_readers
+from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, list_loaded
 from porter.metal.loop_spelling import copies
 from porter.mpsgraph.graph import Value
 from porter.recording.call_programs import read_call_program
-from porter.recording.expanded import expand_arguments
-from porter.recording.flags import order_cases, split_by_flags
-from porter.recording.left_out import compute_left_out
-from porter.recording.loop_values import TooManyTurns
-from porter.recording.program_check import check_program
-from porter.recording.record import RecordedRun
+from porter.recording.concrete import expand_arguments
+from porter.recording.evaluation import TooManyTurns, check_program
+from porter.recording.runs import RecordedRun
 from porter.verdict.errors import raising_porter_errors
 
+Facts = Mapping[str, Value]
+_MAX_READ = 3  # tensors that a call leaves out, to find numbers for
 _SIZE = re.compile(r"\.size\(-?\d")
 _SIZES = (".sizes()", ".numel()")
 _CHECKED = 6  # calls that a program of their own structure is compared with
 _JOINED = 48  # calls that another case's program is tried with
+
+
+def split_by_flags(group: Sequence[Facts], cases: Sequence[Sequence[Facts]]) -> list[list[int]]:
+    """The places of calls that agree in every fact which all calls of a case share, and by which cases differ."""
+    flags = _list_flags(cases)
+    parts: dict[str, list[int]] = {}
+    for i, facts in enumerate(group):
+        parts.setdefault(repr([facts.get(name) for name in flags]), []).append(i)
+    return list(parts.values())
+
+
+def order_cases(call: Facts, cases: Sequence[Sequence[Facts]]) -> list[int]:
+    """The places of cases, those first that share most of the flags of a call: arguments, then what these are like."""
+    flags = _list_flags(cases)
+    shared = [[name for name in flags if case[0].get(name) == call.get(name)] for case in cases]
+    return sorted(range(len(cases)), key=lambda i: (-sum(map(str.isidentifier, shared[i])), -len(shared[i])))
+
+
+def _list_flags(cases: Sequence[Sequence[Facts]]) -> list[str]:
+    names = dict.fromkeys(name for case in cases for name in case[0])
+    return [name for name in names if _is_flag(name, cases)]
+
+
+def _is_flag(name: str, cases: Sequence[Sequence[Facts]]) -> bool:
+    """Whether the calls of each case agree in a fact, and those of all cases do not."""
+    firsts = [repr(case[0].get(name)) for case in cases]
+    if len(set(firsts)) == 1:
+        return False
+    return all(repr(facts.get(name)) == first for case, first in zip(cases, firsts, strict=True) for facts in case)
+
+
+def compute_left_out(
+    program: SymbolicProgram, call: Arguments, differs: Callable[[SymbolicProgram], bool]
+) -> SymbolicProgram | None:
+    """The program that computes a call too which leaves tensors out; None if there is none, or if several do.
+
+    `differs` is whether a program differs from the call. Where the other values are huge, NaN or none, any number
+    seems to stand for a tensor. Of one that nothing which the call asks for is computed from, any does, until a call
+    tells which.
+    """
+    missing = list_left_out(program, call)
+    if not missing:
+        return None
+    loaded = list_loaded(program).intersection(missing)
+    unsettled = [name for name in missing if name in loaded and not is_explained(program, name)]
+    read = dict.fromkeys((*list_read(program, missing), *unsettled))
+    needed = [name for name in read if not list_readers(program, name).isdisjoint(call.tensors)]
+    if len(needed) > _MAX_READ:
+        return None
+    found = None
+    for numbers in product(NEUTRAL, repeat=len(needed)):
+        neutral = {**dict.fromkeys(read, NEUTRAL[0]), **dict(zip(needed, numbers, strict=True))}
+        made = allow_left_out(program, missing, neutral)
+        if not differs(made):
+            if found is not None:
+                return None
+            found = made
+    return found
 
 
 @dataclass(frozen=True)

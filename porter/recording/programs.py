@@ -16,11 +16,12 @@ from porter.loops.fit import MIN_CALLS
 from porter.loops.optional import join_flags
 from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.forms.programs import Computation, FormProgram
-from porter.recording.branches import UNKNOWN_CONDITION, find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_arguments
-from porter.recording.effort import spent
+from porter.recording.calls import spent
+from porter.recording.cases import UNKNOWN_CONDITION, find_distinguishing_conditions, split_calls
+from porter.recording.conversions import with_conversions
+from porter.recording.coverage import Run, cover_left_out, cover_ranks, run_at_other_types
 from porter.recording.forms import find_form
-from porter.recording.given import run_at_other_types
 from porter.recording.joining import (
     Case,
     Observed,
@@ -30,14 +31,10 @@ from porter.recording.joining import (
     join_parts,
     leave_out,
 )
-from porter.recording.lost import Losses
-from porter.recording.other_types import with_conversions
-from porter.recording.own_calls import OwnCall
-from porter.recording.ranks import cover_ranks
-from porter.recording.reading import read_runs
-from porter.recording.record import RecordedRun, find_opinfos
-from porter.recording.required import Run, cover_left_out
-from porter.recording.running import MORE_STEPS, Near, run_calls, run_with_type
+from porter.recording.probe_calls import ProbeCall
+from porter.recording.record import find_opinfos
+from porter.recording.running import MORE_STEPS, Losses, Near, read_runs, run_calls, run_with_type
+from porter.recording.runs import RecordedRun
 
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
@@ -53,7 +50,7 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
 
     check_gradients()
     found: dict[str, list[RecordedRun]] = {}
-    origins: dict[int, OwnCall] = {}
+    origins: dict[int, ProbeCall] = {}
     lost = Losses()
     for ran, origin in run_calls(find_opinfos(base, through), base, lost):
         found.setdefault(ran.call.name, []).append(ran)

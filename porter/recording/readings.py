@@ -1,33 +1,122 @@
 """The two readings of an old implementation: from its source, and by running it.
 
-The second runs the fork's code in a separate process, and is cached under a digest of everything it depends on.
+The second runs the fork's code in a separate process, at the sizes of OpInfo samples for graphs and at sizes of
+porter's own for programs. Both are cached under a digest of everything they depend on.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from porter.aten.declarations import MPS_KEY
+from porter.aten.declarations import MPS_KEY, TENSOR_OPTIONS
 from porter.aten.meta import TypeRule, read_type_rules
-from porter.aten.native_functions import NativeFunctions
+from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, find_stubs_behind, is_shared
 from porter.core import cache, codec, dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
+from porter.loops.host_values import Arguments
+from porter.loops.printing import name_memory, program_lines
+from porter.loops.program import ArgumentBuffer, Role, SymbolicProgram, Table, instantiate
+from porter.metal.forms.programs import Computation, FormProgram, decode_computations, encode_computations
 from porter.mpsgraph.agreement import compare_readings
 from porter.mpsgraph.graph import Call, Case, Graph, NotRecorded, Recording, graph_lines, nodes
 from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.source_reader.read_graph import read_graph
-from porter.recording.program_readings import describe_programs
+from porter.plan.native.files import read_style
+from porter.recording.cost import list_together, slice_lines
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.messages import RecordRequest
 from porter.verdict.result import HOST, VerifyTarget
 
 NEWEST = ""
+
+
+def get_programs(
+    checkout: Checkout, target: VerifyTarget, macos: str = "", run: bool = True, progress: Progress = ignore
+) -> tuple[Computation, ...] | None:
+    """The programs of an operator's overloads; None if not cached and `run` is false.
+
+    Raises PTR137, PTR138, and what building the old code raises.
+    """
+    text = cache.get(_find_programs_file(checkout, target, macos))
+    if text is not None:
+        return decode_computations(text)
+    if not run:
+        return None
+    request = RecordRequest(checkout.root.resolve(), target, macos, earlier=checkout.earlier)
+    found = client.request_programs(request, progress)
+    return keep_programs(checkout, target, found, macos)
+
+
+def keep_programs(
+    checkout: Checkout, target: VerifyTarget, found: tuple[Computation, ...], macos: str = ""
+) -> tuple[Computation, ...]:
+    """Caches the programs of an operator, and returns them."""
+    cache.put(_find_programs_file(checkout, target, macos), encode_computations(found))
+    return found
+
+
+def _find_programs_file(checkout: Checkout, target: VerifyTarget, macos: str) -> Path:
+    return key(digest_old_code(checkout), "programs", target.base, macos)
+
+
+def describe_programs(
+    checkout: Checkout, target: VerifyTarget, overload: str, macos: str, cost: bool = False, progress: Progress = ignore
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields the programs of an overload as titles and lines, with `cost` theirs too, and why calls have none."""
+    try:
+        found = get_programs(checkout, target, macos, progress=progress) or ()
+    except PorterError as error:
+        yield "program", (str(error),)
+        return
+    for each in found:
+        if each.name != overload:
+            continue
+        if isinstance(each, FormProgram):
+            yield f"{each.form.TITLE} of {each.name}", tuple(each.form.describe())
+            continue
+        for program in each.cases:
+            yield _title(program), tuple(program_lines(program))
+            if cost:
+                yield _describe_cost(checkout, program)
+        if each.left:
+            yield f"no program of {overload}", tuple(f"{error.code} {error.what}" for error in each.left)
+
+
+def _title(program: SymbolicProgram) -> str:
+    dtypes = ", ".join(dtype.metal for dtype in program.dtypes)
+    return f"program of {program.name}, from {len(program.calls)} calls, {program.key} of {dtypes}"
+
+
+def _describe_cost(checkout: Checkout, program: SymbolicProgram) -> tuple[str, tuple[str, ...]]:
+    """What the largest recorded call costs."""
+    from porter.recording.cost import cost_lines, count_cost  # torch, which nothing else here needs
+
+    call = max(program.calls, key=lambda each: sum(math.prod(value.shape) for value in each.tensors.values()))
+    shapes = ", ".join(f"{name} {value.shape}" for name, value in call.tensors.items())
+    title = f"cost of a call of {program.name}, for {shapes}"
+    sizes = {buffer: size for buffer, role in program.roles.items() if (size := _size(role, call)) is not None}
+    try:
+        nests = instantiate([each.nest for each in program.nests], call)
+        found = count_cost(nests, sizes, set(list_together(read_style(checkout), nests)))
+    except PorterError as error:
+        return title, (f"{error.code} {error.what}",)
+    return title, (*cost_lines(found, name_memory(program)), *slice_lines(read_style(checkout), program))
+
+
+def _size(role: Role, call: Arguments) -> int | None:
+    match role:
+        case ArgumentBuffer(name):
+            return math.prod(call.tensors[name].shape)
+        case Table(elements):
+            return len(elements)
+    return None
 
 
 _Recordings = tuple[Recording, ...]
@@ -206,3 +295,44 @@ def is_recording_of(checkout: Checkout, recording: Recording, row: ServedFunctio
         return entry is not None
     out = f"{entry.name}_out" if "." in entry.name else f"{entry.name}.out"
     return row.function.name == out and entry.delegate is None and entry.entry_for(MPS_KEY) is None
+
+
+def get_row_programs(
+    checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore
+) -> Computation | None:
+    """The programs of the overload that a row serves; None if no call has one.
+
+    Raises PTR395 if none are kept and nothing may `run`, and as `get_programs` does.
+    """
+    target = find_target(checkout, row.function.base)
+    found = get_programs(checkout, target, run=run, progress=progress)
+    if found is None:
+        raise PorterError(
+            "PTR395",
+            f"no runs of {target.base} are kept",
+            hint="Without --no-verify, or --no-record of explain, its old code runs and is recorded.",
+        )
+    functions = NativeFunctions.read(checkout).by_name
+    serving = [each for each in found if serves(checkout, each.name, row)]
+    serving.sort(key=lambda each: not each.calls)  # those of which calls are known first
+    own = [each for each in serving if row.function.name in (each.name, functions[each.name].delegate)]
+    return next(iter(own or serving), None)
+
+
+def serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:
+    """Whether a row serves calls of an overload: directly, as its delegate, or as its out= variant."""
+    function = NativeFunctions.read(checkout).by_name.get(overload)
+    if function is None or row.function.name in (overload, function.delegate):
+        return function is not None
+    return function.delegate is None and _is_out_of(row.function, function)
+
+
+def _is_out_of(row: NativeFunction, function: NativeFunction) -> bool:
+    """Whether a row is the out= variant of a function, which takes what it writes too, or its in-place variant."""
+    if [each.name for each in row.arguments] == [each.name for each in function.arguments]:
+        return row.name.partition(".")[::2] == (f"{function.base}_", function.name.partition(".")[2])
+    taken = [(each.name, each.type) for each in row.arguments if "!" not in each.type]
+    is_family = row.base == function.base and len(taken) < len(row.arguments)
+    return is_family and taken == [
+        (each.name, each.type) for each in function.arguments if each.name not in TENSOR_OPTIONS
+    ]

@@ -8,28 +8,66 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.loops.coalesce import coalesce
+from porter.loops.expressions import Buffer
+from porter.loops.fusion import LoopNest, fuse
+from porter.loops.graph import ConcreteGraph, Tensor
+from porter.loops.printing import name_buffers, nest_lines
 from porter.mpsgraph.graph import CallSummary, Case, Expr, Graph, LoopForm, NotRecorded, Recording
 from porter.recording.cases import RecordedCall, build_cases, find_unknown_numbers
-from porter.recording.effort import counting_graphs
+from porter.recording.concrete import read_concrete_graph
+from porter.recording.cost import cost_lines, count_cost, count_graph_bytes
 from porter.recording.expressions import build_expression
-from porter.recording.flow import check_flow
-from porter.recording.loop_form import describe_loop_form
-from porter.verdict.backends import host
+from porter.recording.runs import RecordedRun, check_flow, run_call
 from porter.verdict.errors import raising_porter_errors
-
-_CODE = re.compile(r"(PTR\d{3}):? ")
 
 if TYPE_CHECKING:
     import torch
 
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
     from porter.recording.calls import OpCall
+
+_CODE = re.compile(r"(PTR\d{3}):? ")
+
+
+def describe_loop_form(runs: Sequence[GraphRun], inputs: Mapping[str, torch.Tensor]) -> LoopForm:
+    """The kernels of a call's graphs, with its tensors by name; a graph without loop form is a line with its code."""
+    shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in inputs.items())
+    names = {tensor.data_ptr(): name for name, tensor in inputs.items()}
+    lines, cost = zip(*(_describe_graph(run, names) for run in runs), strict=True) if runs else ((), ())
+    return LoopForm(shapes, tuple(chain(*lines)), tuple(chain(*cost)))
+
+
+def _describe_graph(run: GraphRun, names: Mapping[int, str]) -> tuple[list[str], list[str]]:
+    """The lines of the kernels, and those of their cost."""
+    try:
+        with raising_porter_errors():
+            graph = read_concrete_graph(run)
+            nests = [coalesce(nest) for nest in fuse(graph)]
+    except PorterError as error:
+        return [f"{error.code} {error.what}"], []
+    feeds = enumerate(run.feeds.items())
+    given = {Buffer(ref.node, ref.output): names.get(address, f"in{i}") for i, (ref, address) in feeds}
+    buffers = name_buffers(nests, given)
+    return [line for nest in nests for line in nest_lines(nest, buffers)], list(_describe_cost(graph, nests, buffers))
+
+
+def _describe_cost(graph: ConcreteGraph, nests: Sequence[LoopNest], names: Mapping[Buffer, str]) -> Iterator[str]:
+    sizes = {
+        buffer: graph.result(Tensor(buffer.node, buffer.output)).size for buffer in names if not buffer.is_temporary
+    }
+    try:
+        yield from cost_lines(count_cost(nests, sizes), names)
+    except PorterError as error:
+        yield f"{error.code} {error.what}"
+    operations, moved = count_graph_bytes(graph)
+    yield f"the graph: {operations} operations, {moved} bytes moved if none are fused"
 
 
 @dataclass
@@ -83,7 +121,7 @@ def _adapt_calls(tried: Sequence[_Calls], name: str) -> _Calls:
 
     The shape of out= tensors depends on the arguments, so calls with out= are not varied.
     """
-    from porter.recording.overloads import adapt_call
+    from porter.recording.varied_calls import adapt_call
 
     for each in tried:
         found = [(dtype, made) for dtype, call in each if (made := adapt_call(call, name))]
@@ -136,66 +174,20 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
         for each, elementwise in ((plain, True), (whole, False)):
             try:
                 with raising_porter_errors():
-                    found = ran.build_expression(elementwise)
+                    found = _read_expression(ran, elementwise)
                 each.observed.append(RecordedCall(dtype, read_arguments(call), found))
             except PorterError as error:
                 each.left.append(NotRecorded(dtype, error.code, error.what))
     return plain, whole
 
 
-@dataclass(frozen=True)
-class RecordedRun:
-    """A call and the graphs it ran. Keeps its tensors alive, so that addresses stay unique.
-
-    `given` are copies of its tensors from before the call. One that is seen with arguments expanded has the shapes that
-    these have of their own, and the run as it was `before`.
-    """
-
-    call: OpCall
-    given: Mapping[str, torch.Tensor]
-    runs: tuple[GraphRun, ...]
-    results: tuple[torch.Tensor, ...]
-    others: bool
-    places: tuple[int, ...] = ()  # of the results among all that the operator has; empty if all are there
-    own_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    before: RecordedRun | None = None
-
-    @property
-    def made(self) -> dict[int, torch.Tensor]:
-        """The results by their places, without those that the call does not ask for."""
-        return dict(zip(self.places or range(len(self.results)), self.results, strict=True))
-
-    @property
-    def tells_results(self) -> bool:
-        """Whether the call has a result, or writes to an argument: its graph may run for a mask that asks for none."""
-        return bool(self.results) or self.call.overload._schema.is_mutable
-
-    def build_expression(self, elementwise: bool) -> Expr:
-        """The expression that the call computes. Raises PTR135."""
-        inputs = self.call.tensors()
-        if self.others:
-            before = {tensor.data_ptr(): self.given[name] for name, tensor in inputs.items()}
-            check_flow(self.runs, before, self.results)
-        return build_expression(self.runs, inputs, self.given, self.results, elementwise)
-
-
-def run_call(call: OpCall) -> RecordedRun:
-    """Runs one call and records its graphs. Raises what the call raises."""
-    import torch
-    from torch.utils import _pytree as pytree
-
-    runs: list[GraphRun] = []
-    given = {name: tensor.detach().cpu() for name, tensor in call.tensors().items()}
-    before = _other_kernels()
-    with counting_graphs(runs):
-        result = call.run()
-    leaves = [v for v in pytree.tree_leaves(result) if v is None or isinstance(v, torch.Tensor)]
-    made = {i: each for i, each in enumerate(leaves) if each is not None}
-    return RecordedRun(call, given, tuple(runs), tuple(made.values()), _other_kernels() > before, tuple(made))
-
-
-def _other_kernels() -> int:
-    return sum(host.kernel_calls().values()) + sum(host.fallbacks().values())
+def _read_expression(ran: RecordedRun, elementwise: bool) -> Expr:
+    """The expression that a call computes. Raises PTR135."""
+    inputs = ran.call.tensors()
+    if ran.others:
+        before = {tensor.data_ptr(): ran.given[name] for name, tensor in inputs.items()}
+        check_flow(ran.runs, before, ran.results)
+    return build_expression(ran.runs, inputs, ran.given, ran.results, elementwise)
 
 
 def _notes(cases: Sequence[Case]) -> Iterator[str]:

@@ -1,33 +1,80 @@
-"""Runs calls of an operator at sizes of porter's own, until its steps are spent."""
+"""Runs calls of an operator at sizes of porter's own until its steps are spent, and reads their loop nests.
+
+Calls of which nothing is known are kept: those whose run raises, and those that no program computes.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from porter.recording.calls import OpCall
-from porter.recording.effort import spent
-from porter.recording.left_out import drop_empty, vary_given
-from porter.recording.lost import Losses
-from porter.recording.overloads import adapt_with_type
-from porter.recording.own_calls import OwnCall, capture_own_calls
-from porter.recording.record import RecordedRun, run_call
+import torch
 
+from porter.core.errors import PorterError
+from porter.loops.host_values import Arguments, ArgumentValue
+from porter.loops.program import LostCall
+from porter.recording.call_programs import read_call_arguments
+from porter.recording.calls import OpCall, count_reading, spent
+from porter.recording.joining import Observed, observe
+from porter.recording.probe_calls import ProbeCall, capture_probe_calls
+from porter.recording.runs import RecordedRun, run_call
+from porter.recording.varied_calls import adapt_with_type, drop_empty, vary_given
+
+_MOST = 60  # of an overload that are kept
+_SMALL = 4  # a whole number that may be a choice
 STEPS = 1_200_000  # to record one operator
 MORE_STEPS = 800_000  # to record more calls of an overload's cases that have few
 _VARIED = 4  # calls that tensors are left out of, of each choice of tensors
 _TRIED = 12  # calls of other sizes, where the first one of its ranks raises
 _FOUND = 2  # of these that run
+_KNOWN = 8  # calls of a structure, which one more tells nothing new of
+_ALIKE = 8  # calls in a row that tell nothing new, after which no more of their kind are read
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Collects lost calls by overload, one of each kind: of the same choices, ranks, types and reason."""
+
+    found: dict[str, dict[str, LostCall]] = field(default_factory=dict)
+
+    def add_raised(self, call: OpCall, error: Exception) -> None:
+        """Adds a call whose run raised."""
+        try:
+            arguments = read_call_arguments(call, {})
+        except PorterError:  # no kernel takes elements of its type
+            return
+        self.add(call.name, arguments, f"{type(error).__name__}: {error}".splitlines()[0])
+
+    def add(self, name: str, arguments: Arguments, why: str) -> None:
+        kinds = {key: _kind(value) for key, value in arguments.others.items()}
+        tensors = [(key, len(value.shape), str(value.dtype)) for key, value in arguments.tensors.items()]
+        own = self.found.setdefault(name, {})
+        if len(own) < _MOST:
+            own.setdefault(f"{kinds} {tensors}", LostCall(arguments, why))
+
+    def add_all(self, name: str, calls: Iterable[Arguments], why: str) -> None:
+        for each in calls:
+            self.add(name, each, why)
+
+    def list_of(self, name: str) -> tuple[LostCall, ...]:
+        """The lost calls of an overload."""
+        return tuple(self.found.get(name, {}).values())
+
+
+def _kind(value: ArgumentValue) -> object:
+    if isinstance(value, (bool, str, type(None))):
+        return value
+    return value if isinstance(value, int) and abs(value) <= _SMALL else type(value)
 
 
 @dataclass(frozen=True)
 class Near:
     """Where calls came from, for more like them, until so many steps are spent; `plain` are those given a type."""
 
-    origins: Mapping[int, OwnCall]
+    origins: Mapping[int, ProbeCall]
     plain: Mapping[int, RecordedRun]
     until: int
     lost: Losses
@@ -48,7 +95,7 @@ class Near:
         yield from run_all((call,), spent(), Losses())
 
 
-def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[RecordedRun, OwnCall | None]]:
+def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[RecordedRun, ProbeCall | None]]:
     """Runs calls of all OpInfos until the steps are spent, and some of them without tensors that may be left out.
 
     Those that raise are `lost`. The first call of its ranks that raises, for which sizes may be the reason, is followed
@@ -59,7 +106,7 @@ def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[Rec
     end = spent() + STEPS
     for i, op in enumerate(ops):
         until = spent() + (end - spent()) // (len(ops) - i)
-        for own in capture_own_calls(op, base, until - spent()):
+        for own in capture_probe_calls(op, base, until - spent()):
             if spent() > until:
                 break
             runs = list(run_all((own.call,), until, lost)) or list(run_all(drop_empty(own.call), until, lost))
@@ -112,3 +159,52 @@ def run_all(calls: Iterable[OpCall], until: int, lost: Losses) -> Iterator[Recor
             continue
         if ran.runs:  # host code returns early for some calls
             yield ran
+
+
+def read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed], list[PorterError]]:
+    """The loop nests of calls, and why others have none.
+
+    Calls of a kind differ in numbers alone: sizes, and what they are multiplied by.
+    """
+    observed: list[Observed] = []
+    left: list[PorterError] = []
+    structures: Counter[str] = Counter()
+    in_row: Counter[Hashable] = Counter()
+    for ran in runs:
+        kind = _describe(ran.call)
+        if not ran.runs or not ran.tells_results or in_row[kind] >= _ALIKE:  # host code answers a call without runs
+            continue
+        count_reading(ran.runs)
+        try:
+            observed.append(observe(ran))
+        except PorterError as error:
+            if _has_one_element(ran):
+                lost.add_raised(ran.call, error)
+            else:
+                left.append(error)
+            continue
+        structure = observed[-1].program.structure
+        structures[structure] += 1
+        in_row[kind] = in_row[kind] + 1 if structures[structure] > _KNOWN else 0
+    return observed, left
+
+
+def _has_one_element(ran: RecordedRun) -> bool:
+    return all(tensor.numel() == 1 for tensor in ran.call.tensors().values())
+
+
+def _describe(call: OpCall) -> Hashable:
+    """What calls that may have one graph have in common: all of their arguments, but for large numbers."""
+    return tuple((name, _describe_value(value)) for name, value in sorted(call.arguments.items()))
+
+
+def _describe_value(value: Any) -> Hashable:
+    if isinstance(value, torch.Tensor):
+        return value.dtype, tuple(min(size, 2) for size in value.shape), value.is_contiguous()
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_describe_value, value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "int", max(-3, min(value, 3))
+    if isinstance(value, float):
+        return "float", repr(value) if value in (0.0, 1.0, 2.0) or value - value else value > 0
+    return repr(value)

@@ -14,9 +14,16 @@ from porter.metal.forms.programs import Computation, decode_computations
 from porter.metal.kernel_spec import RecordedGraph
 from porter.mpsgraph.graph import Graph
 from porter.plan.native.port import ReadPrograms
-from porter.recording.program_readings import get_programs, keep_programs
-from porter.recording.readings import NEWEST, find_target, get_recorded_graph, get_recordings, keep_recordings
-from porter.recording.row_programs import get_row_programs
+from porter.recording.readings import (
+    NEWEST,
+    find_target,
+    get_programs,
+    get_recorded_graph,
+    get_recordings,
+    get_row_programs,
+    keep_programs,
+    keep_recordings,
+)
 from porter.verdict.many import ask_many
 from porter.verdict.messages import ErrorAnswer, RecordAnswer, RecordRequest, error_of_answer
 from porter.workflows.stacking import Missing, NotRecordedYet, StackedPlan, stack_plans

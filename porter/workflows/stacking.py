@@ -82,7 +82,7 @@ def read_programs(checkout: Checkout, run: bool) -> RecordedPrograms:
     """The reader of recorded programs, which runs old code that is not recorded yet if it may `run`."""
 
     def read(progress: Progress, served: ServedFunction) -> Computation | None:
-        from porter.recording.row_programs import get_row_programs
+        from porter.recording.readings import get_row_programs
 
         return get_row_programs(checkout, served, run, progress)
 

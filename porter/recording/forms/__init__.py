@@ -13,7 +13,7 @@ from porter.recording.forms.pooling import find_pooling
 from porter.recording.forms.resampling import find_resampling
 from porter.recording.forms.sort import find_sort
 from porter.recording.forms.unique import find_unique
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 # In the order in which they are tried: one for each of FORMS.
 FINDERS: tuple[Callable[[Sequence[RecordedRun]], AnyForm | None], ...] = (

@@ -18,7 +18,7 @@ from porter.core.dtypes import BFLOAT, HALF, DType, Kind
 from porter.loops.fit import MIN_CALLS
 from porter.metal.forms import AnyForm
 from porter.recording.calls import OpCall
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 Results = tuple[torch.Tensor, ...]
 F = TypeVar("F", bound=AnyForm)

@@ -23,7 +23,7 @@ from porter.recording.forms.agreement import (
     tell_form,
     widen,
 )
-from porter.recording.record import RecordedRun, run_call
+from porter.recording.runs import RecordedRun, run_call
 
 
 def find_bincount(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] = run_call) -> Bincount | None:

@@ -11,7 +11,7 @@ import torch
 from porter.metal.forms.concatenation import Concatenation
 from porter.recording.calls import OpCall
 from porter.recording.forms.agreement import find_first, read_types, tell_form
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 
 def find_concatenation(runs: Sequence[RecordedRun]) -> Concatenation | None:

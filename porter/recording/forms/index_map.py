@@ -21,7 +21,7 @@ from porter.recording.forms.agreement import (
     tell_form,
     widen,
 )
-from porter.recording.record import RecordedRun, run_call
+from porter.recording.runs import RecordedRun, run_call
 
 _LISTED = (IndexRule.REVERSED, IndexRule.PADDED, IndexRule.CLAMPED, IndexRule.REFLECTED)
 _PADS = (IndexRule.CLAMPED, IndexRule.REFLECTED)  # whose gradients are sums

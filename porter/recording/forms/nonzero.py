@@ -8,7 +8,7 @@ import torch
 
 from porter.metal.forms.nonzero import Nonzero
 from porter.recording.forms.agreement import read_dtypes, tell_form
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 
 def find_nonzero(runs: Sequence[RecordedRun]) -> Nonzero | None:

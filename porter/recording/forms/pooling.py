@@ -12,7 +12,7 @@ import torch
 from porter.metal.forms.pooling import Pooled, Pooling
 from porter.recording.calls import OpCall
 from porter.recording.forms.agreement import TOLERANCES, Results, find_only, read_dtype, read_types, tell_form
-from porter.recording.record import RecordedRun, run_call
+from porter.recording.runs import RecordedRun, run_call
 
 _VARIED = 24  # calls
 _DIMS = 2  # that windows move over, behind one or two others

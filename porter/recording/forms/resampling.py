@@ -10,7 +10,7 @@ import torch
 from porter.metal.forms.resampling import Resampling, Sampling
 from porter.recording.calls import OpCall
 from porter.recording.forms.agreement import TOLERANCES, Results, find_only, read_dtype, read_types, tell_form
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 _LEADING = 2  # dimensions that are not resampled: batches and channels
 

@@ -10,7 +10,7 @@ import torch
 
 from porter.metal.forms.sort import Kept, Sort
 from porter.recording.forms.agreement import count_elements, find_first, read_types, tell_form
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 
 def find_sort(runs: Sequence[RecordedRun]) -> Sort | None:

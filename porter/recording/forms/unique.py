@@ -11,7 +11,7 @@ import torch
 
 from porter.metal.forms.unique import Unique
 from porter.recording.forms.agreement import count_elements, read_dtypes, read_types, tell_form
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 _RESULTS = 3  # values, where each element is among them, how many there are of each
 _DIMS = ("int", "Optional[int]")

@@ -26,7 +26,7 @@ from porter.metal.loop_spelling import Spelling, runs_alone
 from porter.metal.loop_text import write_nest
 from porter.metal.simd_functions import join_simdgroup
 from porter.recording.concrete import evaluate_nodes, read_concrete_graph
-from porter.recording.loop_check import describe_difference
+from porter.recording.evaluation import describe_difference
 
 if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import GraphRun

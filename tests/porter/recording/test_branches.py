@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from porter.mpsgraph.conditions import Undecided, holds
 from porter.mpsgraph.graph import Value
-from porter.recording.branches import UNKNOWN_CONDITION, find_distinguishing_conditions
+from porter.recording.cases import UNKNOWN_CONDITION, find_distinguishing_conditions
 
 Calls = list[dict[str, Value]]
 

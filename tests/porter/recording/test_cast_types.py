@@ -16,8 +16,8 @@ from porter.loops.expressions import Buffer
 from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import ArgumentBuffer
 from porter.recording.calls import OpCall
-from porter.recording.cast_types import find_cast_types
-from porter.recording.record import RecordedRun
+from porter.recording.conversions import find_cast_types
+from porter.recording.runs import RecordedRun
 
 FED, CAST, OTHER = Ref(0, 0), "castTensor:toType", "squareRootWithTensor"
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from porter.core.dtypes import FLOAT, FLOAT2, HALF2, DType
 from porter.mpsgraph.graph import Call, Cast, Expr, Input, format_expr
+from porter.recording.calls import argument_parts
 from porter.recording.cases import RecordedCall, build_cases
-from porter.recording.complexes import argument_parts, complex_constant, merge_parts
+from porter.recording.expressions import complex_constant, merge_parts
 
 X = Input("self", FLOAT2)
 VALUES = (0.37 + 0.59j, 1.7 - 0.8j, -0.8 + 0.37j, 2 + 0j)

@@ -12,8 +12,8 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter import recording
-from porter.recording import effort
-from porter.recording.effort import count_reading, counting_graphs, spent
+from porter.recording import calls
+from porter.recording.calls import count_reading, counting_graphs, spent
 from porter.recording.size_sets import SizeSets
 from porter.verdict.backends import host
 
@@ -61,7 +61,7 @@ def test_graphs_cost_by_their_nodes_and_elements(recorder: Any) -> None:
             recorder.on_run(_make_run(nodes, elements))
         return spent() - before
 
-    assert run(1, 1) < run(2, 1) < run(2, 10 * effort._ELEMENTS)
+    assert run(1, 1) < run(2, 1) < run(2, 10 * calls._ELEMENTS)
     assert recorder.on_run is None
 
 
@@ -73,4 +73,4 @@ def test_graphs_of_a_call_are_kept_and_read(recorder: Any) -> None:
     assert [len(each.graph.nodes) for each in runs] == [3] and recorder.on_run is None
     before = spent()
     count_reading(runs)
-    assert spent() - before == 3 * effort._READING
+    assert spent() - before == 3 * calls._READING

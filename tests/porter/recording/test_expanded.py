@@ -9,11 +9,11 @@ import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
 from porter.loops.printing import program_lines
-from porter.recording.expanded import expand_arguments
+from porter.recording.concrete import expand_arguments
+from porter.recording.evaluation import check_program
 from porter.recording.joining import observe
-from porter.recording.program_check import check_program
 from porter.recording.programs import find_programs
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 from .graphs import GraphBuilder
 from .test_programs import run_graph

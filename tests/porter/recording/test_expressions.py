@@ -12,8 +12,7 @@ from aten_overlay.apple.mpsgraph.recorder import GraphRun, Node, RecordedGraph
 from aten_overlay.apple.mpsgraph.types import MPS
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import format_expr
-from porter.recording.complexes import merge_parts
-from porter.recording.expressions import build_expression
+from porter.recording.expressions import build_expression, merge_parts
 
 RESULT = Ref(0, 0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.recording.flags import order_cases, split_by_flags
+from porter.recording.joining import order_cases, split_by_flags
 
 MEAN = [{"reduction": 1, "ignored": 3, "self.dim()": 2}, {"reduction": 1, "ignored": 5, "self.dim()": 2}]
 SUM = [{"reduction": 2, "ignored": 3, "self.dim()": 2}]

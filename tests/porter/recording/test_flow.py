@@ -8,7 +8,7 @@ import torch
 from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import PLACEHOLDER, GraphRun, Node, RecordedGraph
 from porter.core.errors import PorterError
-from porter.recording.flow import check_flow, same_elements
+from porter.recording.runs import check_flow, same_elements
 
 X = torch.tensor([1.0, float("nan"), 3.0])
 SELF, OUT = 0x100, 0x200

@@ -17,10 +17,16 @@ from porter.core.dtypes import FLOAT, HALF
 from porter.loops.optional import is_explained
 from porter.loops.printing import program_lines
 from porter.recording.calls import OpCall
-from porter.recording.left_out import ask_alone, drop_empty, leave_out_tensors, list_optional, vary_given
 from porter.recording.programs import find_programs
-from porter.recording.record import RecordedRun
-from porter.recording.seen_values import SeenValues
+from porter.recording.runs import RecordedRun
+from porter.recording.varied_calls import (
+    ObservedValues,
+    ask_alone,
+    drop_empty,
+    leave_out_tensors,
+    list_optional,
+    vary_given,
+)
 from tests.porter.recording.graphs import GraphBuilder
 from tests.porter.recording.test_programs import SHAPES, run_graph
 
@@ -91,7 +97,7 @@ def test_a_flag_is_not_changed_where_tensors_are_missing_that_it_may_need() -> N
     stats = {"running_mean": torch.zeros(3), "running_var": torch.ones(3)}
     vectors = {"weight": torch.rand(3), "bias": torch.rand(3)}
     given = [OpCall(NORM, {**rest, **vectors, **stats, "training": flag}) for flag in (True, False)]
-    seen = SeenValues.of(given)
+    seen = ObservedValues.of(given)
     assert seen.change(given[0]) == {"training": False}
     lacking = OpCall(NORM, {**rest, "running_mean": None, "running_var": None, "training": True})
     assert seen.change(lacking) == {}

@@ -14,7 +14,7 @@ from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import fuse
 from porter.recording.concrete import read_concrete_graph
-from porter.recording.loop_cost import Cost, cost_lines, count_cost, count_graph_bytes
+from porter.recording.cost import Cost, cost_lines, count_cost, count_graph_bytes
 from tests.porter.recording.graphs import GraphBuilder
 
 

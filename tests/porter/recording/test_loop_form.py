@@ -6,7 +6,7 @@ import torch
 from expecttest import assert_expected_inline
 
 from aten_overlay.apple.mpsgraph.objects import Ref
-from porter.recording.loop_form import describe_loop_form
+from porter.recording.record import describe_loop_form
 from tests.porter.recording.graphs import GraphBuilder
 
 

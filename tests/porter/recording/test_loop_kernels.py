@@ -12,7 +12,7 @@ from aten_overlay.toolchain import torch_root
 from porter.metal.loop_spelling import Spelling
 from porter.metal.loop_text import write_nest
 from porter.metal.simd_functions import join_simdgroup
-from porter.recording.loop_check import check_loop_form
+from porter.recording.evaluation import check_loop_form
 from tests.porter.recording.graphs import GraphBuilder
 from tests.porter.recording.loop_kernels import check_loop_kernels
 from tests.porter.recording.test_loop_meanings import (

@@ -8,8 +8,7 @@ import torch
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.recording.calls import OpCall
-from porter.recording.lost import Losses
-from porter.recording.running import run_all
+from porter.recording.running import Losses, run_all
 
 
 def call(reduction: int, size: int = 3) -> Arguments:

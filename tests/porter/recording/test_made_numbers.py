@@ -8,9 +8,9 @@ import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import PLACEHOLDER, GraphRun, Node, RecordedGraph
+from porter.recording.call_programs import find_made, with_other_elements
 from porter.recording.calls import OpCall
-from porter.recording.made_numbers import find_made, with_other_elements
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 FED, MADE = Ref(0, 0), 0x300
 

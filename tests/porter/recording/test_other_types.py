@@ -9,8 +9,8 @@ import torch
 
 from porter.core.dtypes import CHAR, INT, SHORT, UCHAR, DType
 from porter.recording.calls import OpCall
-from porter.recording.other_types import find_other_types
-from porter.recording.record import RecordedRun
+from porter.recording.conversions import find_other_types
+from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from porter.recording.calls import OpCall
-from porter.recording.overloads import adapt_call, adapt_with_type
+from porter.recording.varied_calls import adapt_call, adapt_with_type
 
 X = torch.tensor([0.5, -1.0])
 ATEN = torch.ops.aten

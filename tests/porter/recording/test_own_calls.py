@@ -11,11 +11,11 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.core.dtypes import FLOAT
-from porter.recording import own_calls
+from porter.recording import probe_calls
 from porter.recording.calls import OpCall, capture_calls_in_place
-from porter.recording.own_calls import STEPS, _pick_samples, _put_new_first, capture_own_calls
-from porter.recording.seen_values import SeenValues
-from porter.recording.templates import Template
+from porter.recording.probe_calls import STEPS, _pick_samples, _put_new_first, capture_probe_calls
+from porter.recording.size_sets import Template
+from porter.recording.varied_calls import ObservedValues
 from porter.verdict.suite.made_opinfos import make_opinfo
 
 [LOSS] = [op for op in op_db if op.full_name == "nn.functional.nll_loss"]
@@ -111,8 +111,8 @@ def test_samples_call_an_operator_that_only_the_device_has(monkeypatch: pytest.M
         if not sample.kwargs["indices"]:
             yield OpCall(torch.ops.aten.add.Tensor, {})
 
-    monkeypatch.setattr(own_calls, "capture_sample_calls", capture)
-    monkeypatch.setattr(SeenValues, "of", lambda calls: calls)
+    monkeypatch.setattr(probe_calls, "capture_sample_calls", capture)
+    monkeypatch.setattr(ObservedValues, "of", lambda calls: calls)
     flags = product((False, True), repeat=2)
     samples = [SampleInput(torch.rand(2), kwargs={"indices": one, "ceil": other}) for one, other in flags]
     picked, _ = _pick_samples(Listed(samples[1:]), "mps_only", FLOAT, False, STEPS)
@@ -123,10 +123,10 @@ def test_calls_of_a_made_opinfo_keep_operands_that_fit(monkeypatch: pytest.Monke
     """No argument of a call is changed alone: its operands may fit no other number."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    monkeypatch.setattr(own_calls, "capture_sample_calls", lambda *given: iter(capture_calls_in_place(*given)))
+    monkeypatch.setattr(probe_calls, "capture_sample_calls", lambda *given: iter(capture_calls_in_place(*given)))
     base = "_weight_norm_interface"
     seen = set()
-    for own in capture_own_calls(make_opinfo(base), base):
+    for own in capture_probe_calls(make_opinfo(base), base):
         first, second, dim = own.call.arguments.values()
         assert second.shape == torch.Size(size if d == dim else 1 for d, size in enumerate(first.shape))
         seen.add((first.dtype, first.ndim, dim))
@@ -138,9 +138,9 @@ def test_calls_of_a_made_opinfo_keep_operands_that_fit(monkeypatch: pytest.Monke
 
 
 def test_flags_of_a_made_opinfo_are_varied_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_calls, "capture_sample_calls", lambda *given: iter(capture_calls_in_place(*given)))
+    monkeypatch.setattr(probe_calls, "capture_sample_calls", lambda *given: iter(capture_calls_in_place(*given)))
     base = "unique_dim_consecutive"
-    calls = [own.call.arguments for own in islice(capture_own_calls(make_opinfo(base), base), 12)]
+    calls = [own.call.arguments for own in islice(capture_probe_calls(make_opinfo(base), base), 12)]
     flags = [(each["return_inverse"], each["return_counts"]) for each in calls]
     assert flags == [(True, True), (False, True), (True, False)] * 4
     assert len({(each["self"].dtype, each["self"].shape, each["dim"]) for each in calls}) == 4

@@ -14,7 +14,7 @@ from porter.loops.expressions import Buffer, Loop, Op, intern, load
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Named, SizeProduct, TensorValue
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
-from porter.recording import program_readings
+from porter.recording import readings
 from porter.verdict import client
 from porter.verdict.messages import RecordRequest
 from porter.verdict.result import VerifyTarget
@@ -43,9 +43,9 @@ def test_programs_are_kept_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
     monkeypatch.setattr(client, "request_programs", request_programs)
     checkout, target = Checkout(EMBEDDED_FORK, "embedded"), VerifyTarget("copy")
-    assert program_readings.get_programs(checkout, target, run=False) is None
+    assert readings.get_programs(checkout, target, run=False) is None
     for _ in range(2):
-        stages = dict(program_readings.describe_programs(checkout, target, "copy.out", ""))
+        stages = dict(readings.describe_programs(checkout, target, "copy.out", ""))
         assert stages == {
             "program of copy.out, from 1 calls, self of float, half": (
                 "input_numel = self.numel()",
@@ -64,7 +64,7 @@ def test_the_cost_is_that_of_the_largest_call(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
     monkeypatch.setattr(client, "request_programs", lambda request, progress: made)
     checkout, target = Checkout(EMBEDDED_FORK, "embedded"), VerifyTarget("copy")
-    stages = dict(program_readings.describe_programs(checkout, target, "copy.out", "", cost=True))
+    stages = dict(readings.describe_programs(checkout, target, "copy.out", "", cost=True))
     assert stages["cost of a call of copy.out, for self (5, 8)"] == (
         "map: 40 threads, 40 turns, 160 bytes read, 160 written",
         "320 bytes moved, 1.00 times the 320 of inputs and results",

@@ -18,10 +18,9 @@ from porter.loops.printing import program_lines
 from porter.loops.program import Programs, SymbolicProgram, Temporary
 from porter.recording import programs
 from porter.recording.calls import OpCall
-from porter.recording.lost import Losses
 from porter.recording.programs import find_programs
-from porter.recording.record import RecordedRun
-from porter.recording.running import MORE_STEPS, Near
+from porter.recording.running import MORE_STEPS, Losses, Near
+from porter.recording.runs import RecordedRun
 
 from .graphs import GraphBuilder
 

@@ -11,7 +11,7 @@ from aten_overlay.apple.mpsgraph.objects import Ref
 from porter.loops.program import Programs
 from porter.recording.calls import OpCall
 from porter.recording.programs import find_programs
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 from .graphs import GraphBuilder
 from .test_programs import run_graph

@@ -10,9 +10,8 @@ import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
 from porter.core.errors import PorterError
-from porter.recording.lost import Losses
-from porter.recording.reading import read_runs
-from porter.recording.record import RecordedRun
+from porter.recording.running import Losses, read_runs
+from porter.recording.runs import RecordedRun
 
 from .graphs import GraphBuilder
 from .test_programs import mean, run_graph

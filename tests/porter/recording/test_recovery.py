@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from porter.core.dtypes import BFLOAT, FLOAT, HALF, INT, UCHAR, DType
 from porter.mpsgraph.graph import Constant, Literal, UnknownValue, Value, format_expr
-from porter.recording.recovery import recover_expression
+from porter.recording.cases import recover_expression
 
 CALLS: list[dict[str, Value]] = [
     {"eps": eps, "scale": scale, "self.dim()": 2} for eps, scale in ((0.1, 2.0), (0.25, 3.0), (0.37, 5.0), (0.59, 0.7))

@@ -10,7 +10,7 @@ from porter.aten.operator import Operator
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
-from porter.recording.row_programs import get_row_programs, serves
+from porter.recording.readings import get_row_programs, serves
 
 
 def test_programs_that_are_not_kept_take_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

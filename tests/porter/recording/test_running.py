@@ -11,19 +11,17 @@ import torch
 
 from porter.recording import running
 from porter.recording.calls import OpCall
-from porter.recording.lost import Losses
-from porter.recording.own_calls import OwnCall
-from porter.recording.record import RecordedRun
-from porter.recording.running import Near, run_calls, run_with_type
-from porter.recording.size_sets import Place, SizeSets
-from porter.recording.templates import Template
+from porter.recording.probe_calls import ProbeCall
+from porter.recording.running import Losses, Near, run_calls, run_with_type
+from porter.recording.runs import RecordedRun
+from porter.recording.size_sets import Place, SizeSets, Template
 
 
 def _call(*shape: int) -> OpCall:
     return OpCall(torch.ops.aten.neg.default, {"self": torch.ones(shape)})
 
 
-class _OwnCall(OwnCall):
+class _OwnCall(ProbeCall):
     """A call whose near ones have the first size doubled, one time after the other."""
 
     def capture_near(self, until: int) -> Iterator[OpCall]:
@@ -36,7 +34,7 @@ def _own(*shape: int) -> _OwnCall:
     return _OwnCall(_call(*shape), None, "neg", SizeSets(lambda sample: None, 0), Place(template, (), {}, False))
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, least: int, made: Sequence[OwnCall]) -> tuple[list[tuple[int, ...]], int]:
+def _run(monkeypatch: pytest.MonkeyPatch, least: int, made: Sequence[ProbeCall]) -> tuple[list[tuple[int, ...]], int]:
     """The shapes of the calls that run, where the first size must not be less, and how many were tried."""
     tried = 0
 
@@ -50,7 +48,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, least: int, made: Sequence[OwnCall]) -
         return RecordedRun(call, {"self": given}, (graph,), (given,), False)
 
     monkeypatch.setattr(running, "run_call", run)
-    monkeypatch.setattr(running, "capture_own_calls", lambda op, base, steps: iter(made))
+    monkeypatch.setattr(running, "capture_probe_calls", lambda op, base, steps: iter(made))
     ran = [each.call.tensors()["self"].shape for each, _ in run_calls([None], "neg", Losses())]
     return [tuple(each) for each in ran], tried
 

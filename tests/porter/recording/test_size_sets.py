@@ -10,8 +10,7 @@ import torch
 from torch.nn import functional
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.recording.size_sets import SizeSets
-from porter.recording.templates import Template
+from porter.recording.size_sets import SizeSets, Template
 
 Op = Callable[..., Any]
 LONG = 10**12

@@ -3,8 +3,7 @@
 import pytest
 
 from porter.metal.native.kernel import KernelStyle
-from porter.recording.loop_cost import count_cost
-from porter.recording.slice_cost import list_together, slice_lines
+from porter.recording.cost import count_cost, list_together, slice_lines
 from tests.porter.metal.native.test_slices import WELFORD, variance
 from tests.porter.plan.native import fork
 

@@ -13,7 +13,7 @@ from porter.core.dtypes import FLOAT
 from porter.metal.forms.concatenation import Concatenation
 from porter.recording.calls import OpCall
 from porter.recording.forms.concatenation import find_concatenation
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten
 SHAPES = (

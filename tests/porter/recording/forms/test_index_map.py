@@ -12,7 +12,7 @@ import torch
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
 from porter.recording.calls import OpCall
 from porter.recording.forms.index_map import find_index_map
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 SHAPES = ((5, 4), (3, 6, 4), (2, 3, 4, 5), (7,), (4, 5, 3))
 Arguments = dict[str, Any]

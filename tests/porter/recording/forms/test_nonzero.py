@@ -8,8 +8,8 @@ from porter.core.dtypes import FLOAT
 from porter.metal.forms.nonzero import Nonzero
 from porter.recording.calls import OpCall
 from porter.recording.forms.nonzero import find_nonzero
-from porter.recording.own_calls import _kind
-from porter.recording.record import RecordedRun
+from porter.recording.probe_calls import _kind
+from porter.recording.runs import RecordedRun
 
 SHAPES = ((5, 4), (3, 6, 4), (2, 3, 4, 5), (7,), (4, 5, 3))
 

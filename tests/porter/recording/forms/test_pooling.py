@@ -15,7 +15,7 @@ from porter.core.dtypes import FLOAT
 from porter.metal.forms.pooling import Pooled, Pooling
 from porter.recording.calls import OpCall
 from porter.recording.forms.pooling import find_pooling
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten
 SHAPES = ((2, 3, 9, 7), (3, 8, 10), (2, 2, 10, 6), (1, 3, 7, 11), (2, 7, 9), (2, 3, 11, 8))

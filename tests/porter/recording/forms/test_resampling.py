@@ -14,7 +14,7 @@ from porter.core.dtypes import FLOAT
 from porter.metal.forms.resampling import Resampling, Sampling
 from porter.recording.calls import OpCall
 from porter.recording.forms.resampling import find_resampling
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten
 SIZES = ((5, 7), (7, 3), (4, 4), (3, 11), (9, 5), (2, 8))  # of a dimension, before and after

@@ -12,7 +12,7 @@ from porter.core.dtypes import FLOAT
 from porter.metal.forms.sort import Kept, Sort
 from porter.recording.calls import OpCall
 from porter.recording.forms.sort import compute_sort, find_sort
-from porter.recording.record import RecordedRun
+from porter.recording.runs import RecordedRun
 
 SHAPES = ((5, 4), (3, 6, 4), (2, 3, 4, 5), (7,), (4, 5, 3))
 aten = torch.ops.aten

@@ -10,7 +10,7 @@ from torch.testing._internal.common_dtype import _dispatch_dtypes
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.core.dtypes import BY_TORCH
-from porter.recording import calls, own_calls
+from porter.recording import calls, probe_calls
 
 
 def _samples(op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **_: object) -> Iterator[SampleInput]:
@@ -32,7 +32,7 @@ def _rolls(op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **_
 def test_types_after_the_first_begin_with_a_call_of_each_sample() -> None:
     types = _dispatch_dtypes((torch.float32, torch.float16))
     op = OpInfo("roll", dtypes=types, supports_autograd=False, sample_inputs_func=_rolls)
-    made = (each.call.arguments["self"] for each in own_calls.capture_own_calls(op, "roll") if not each.changed)
+    made = (each.call.arguments["self"] for each in probe_calls.capture_probe_calls(op, "roll") if not each.changed)
     first, second, third = islice(made, 3)
     assert (first.dtype, second.dtype, third.dtype) == (torch.float16, torch.float16, torch.float32)
     assert first.ndim > 1 == second.ndim

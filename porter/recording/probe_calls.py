@@ -14,11 +14,9 @@ import torch
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
-from porter.recording.calls import OpCall, capture_calls_in_place, capture_sample_calls
-from porter.recording.effort import spent
-from porter.recording.seen_values import SeenValues, with_arguments
-from porter.recording.size_sets import SETS, Place, SizeSets
-from porter.recording.templates import Template
+from porter.recording.calls import OpCall, capture_calls_in_place, capture_sample_calls, spent
+from porter.recording.size_sets import SETS, Place, SizeSets, Template
+from porter.recording.varied_calls import ObservedValues, with_arguments
 from porter.verdict.suite.children import survives
 from porter.verdict.suite.made_opinfos import is_made
 
@@ -32,7 +30,7 @@ TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", 
 
 
 @dataclass(frozen=True)
-class OwnCall:
+class ProbeCall:
     """A call, and where it came from: an OpInfo, the sizes of a sample of it, and arguments that were changed."""
 
     call: OpCall
@@ -51,7 +49,7 @@ class OwnCall:
                     yield with_arguments(call, self.changed)
 
 
-def capture_own_calls(op: Any, base: str, steps: int = STEPS) -> Iterator[OwnCall]:
+def capture_probe_calls(op: Any, base: str, steps: int = STEPS) -> Iterator[ProbeCall]:
     """Yields calls by element type: those of the first that the operator has vary all sizes, the others some.
 
     The first call of an overload and type is made with each value of an argument, later ones with the next in turn.
@@ -71,7 +69,7 @@ def capture_own_calls(op: Any, base: str, steps: int = STEPS) -> Iterator[OwnCal
 
 def _list_walks(
     op: Any, base: str, dtype: DType, is_first: bool, until: int, steps: int
-) -> Iterator[Iterator[Iterator[OwnCall]]]:
+) -> Iterator[Iterator[Iterator[ProbeCall]]]:
     """Yields, for each sample of a type, the calls that it makes at some sizes after the other."""
     differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
     sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), until)
@@ -87,14 +85,14 @@ def _list_walks(
 
 
 def _capture(
-    op: Any, base: str, made: Any, sets: SizeSets, place: Place, seen: SeenValues, begun: set[str]
-) -> Iterator[OwnCall]:
+    op: Any, base: str, made: Any, sets: SizeSets, place: Place, seen: ObservedValues, begun: set[str]
+) -> Iterator[ProbeCall]:
     """The calls of a sample of some sizes, and those with other values of an argument.
 
     An OpInfo that is made has samples with all values but those of flags, and operands that may fit no others.
     """
     for call in capture_sample_calls(op, base, made, place.requires_grad):
-        own = OwnCall(call, op, base, sets, place)
+        own = ProbeCall(call, op, base, sets, place)
         yield own
         is_next = call.name in begun and not is_made(op)
         changes = [seen.change(call)] if is_next else seen.list_changes(call, flags_alone=is_made(op))
@@ -102,13 +100,13 @@ def _capture(
         yield from (_change(own, each) for each in changes if each)
 
 
-def _change(own: OwnCall, changed: Mapping[str, Any]) -> OwnCall:
+def _change(own: ProbeCall, changed: Mapping[str, Any]) -> ProbeCall:
     return replace(own, call=with_arguments(own.call, changed), changed=changed)
 
 
 def _pick_samples(
     op: Any, base: str, dtype: DType, differentiable: bool, steps: int
-) -> tuple[Sequence[Any], SeenValues]:
+) -> tuple[Sequence[Any], ObservedValues]:
     """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
 
     Those that call the operator on the CPU, if any does, or else on the device: an OpInfo may serve others by some
@@ -119,7 +117,7 @@ def _pick_samples(
     try:
         listed = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
-        return [], SeenValues.of(())
+        return [], ObservedValues.of(())
     samples = _put_ranks_first(listed)  # steps may end before all are asked
     captures: tuple[Callable[..., Iterable[OpCall]], ...] = (capture_calls_in_place, capture_sample_calls)
     for capture in captures:
@@ -141,7 +139,7 @@ def _pick_samples(
     for sample in _list_other_flags(op, kept):
         if not any(calls) or any(True for _ in capture(op, base, sample, differentiable)):
             kept.append(sample)
-    return _put_new_first(kept), SeenValues.of(call for made in calls for call in made)
+    return _put_new_first(kept), ObservedValues.of(call for made in calls for call in made)
 
 
 def _take_until(until: int, samples: Iterable[Any]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Checks that a call computes its results only with its graphs, even if other kernels ran too.
+"""Runs a call and records its graphs; checks that it computes its results only with these.
 
 Host code may clear or copy memory with other kernels. The recorded graphs are still complete if no graph reads, and no
 result holds, what another kernel wrote; comparing elements shows that.
@@ -7,13 +7,17 @@ result holds, what another kernel wrote; comparing elements shows that.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import torch
+from torch.utils import _pytree as pytree
+
 from porter.core.errors import PorterError
+from porter.recording.calls import OpCall, counting_graphs
+from porter.verdict.backends import host
 
 if TYPE_CHECKING:
-    import torch
-
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
 
 
@@ -68,3 +72,47 @@ def _loses_a_part(value: torch.Tensor, tensor: torch.Tensor) -> bool:
 
 def _unsupported(what: str) -> PorterError:
     return PorterError("PTR135", f"the call runs {what}", hint="See docs/errors/PTR135.md.")
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A call and the graphs it ran. Keeps its tensors alive, so that addresses stay unique.
+
+    `given` are copies of its tensors from before the call. One that is seen with arguments expanded has the shapes that
+    these have of their own, and the run as it was `before`.
+    """
+
+    call: OpCall
+    given: Mapping[str, torch.Tensor]
+    runs: tuple[GraphRun, ...]
+    results: tuple[torch.Tensor, ...]
+    others: bool
+    places: tuple[int, ...] = ()  # of the results among all that the operator has; empty if all are there
+    own_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    before: RecordedRun | None = None
+
+    @property
+    def made(self) -> dict[int, torch.Tensor]:
+        """The results by their places, without those that the call does not ask for."""
+        return dict(zip(self.places or range(len(self.results)), self.results, strict=True))
+
+    @property
+    def tells_results(self) -> bool:
+        """Whether the call has a result, or writes to an argument: its graph may run for a mask that asks for none."""
+        return bool(self.results) or self.call.overload._schema.is_mutable
+
+
+def run_call(call: OpCall) -> RecordedRun:
+    """Runs one call and records its graphs. Raises what the call raises."""
+    runs: list[GraphRun] = []
+    given = {name: tensor.detach().cpu() for name, tensor in call.tensors().items()}
+    before = _other_kernels()
+    with counting_graphs(runs):
+        result = call.run()
+    leaves = [v for v in pytree.tree_leaves(result) if v is None or isinstance(v, torch.Tensor)]
+    made = {i: each for i, each in enumerate(leaves) if each is not None}
+    return RecordedRun(call, given, tuple(runs), tuple(made.values()), _other_kernels() > before, tuple(made))
+
+
+def _other_kernels() -> int:
+    return sum(host.kernel_calls().values()) + sum(host.fallbacks().values())
