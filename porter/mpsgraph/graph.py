@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from porter.aten.condition import Condition
-from porter.core import dtypes
+from porter.core import codec, dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import Place
 
@@ -240,3 +240,14 @@ class Recording:
     left: tuple[NotRecorded, ...] = ()
     notes: tuple[str, ...] = field(default=())
     loop_form: LoopForm | None = None  # of the first call
+
+
+def encode_recordings(recordings: tuple[Recording, ...]) -> str:
+    """The recordings as JSON."""
+    return codec.encode(recordings, tuple[Recording, ...])
+
+
+def decode_recordings(text: str) -> tuple[Recording, ...]:
+    """What `encode_recordings` was given."""
+    recordings: tuple[Recording, ...] = codec.decode(text, tuple[Recording, ...])
+    return recordings

@@ -15,16 +15,16 @@ from porter.aten.declarations import MPS_KEY, TENSOR_OPTIONS
 from porter.aten.meta import TypeRule, read_type_rules
 from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, find_stubs_behind, is_shared
-from porter.core import cache, codec, dtypes
+from porter.core import cache, dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.loops.host_values import Arguments
 from porter.loops.printing import name_memory, program_lines
 from porter.loops.program import ArgumentBuffer, Role, SymbolicProgram, Table, instantiate
-from porter.metal.forms.programs import Computation, FormProgram, decode_computations, encode_computations
+from porter.metal.forms.programs import Computation, FormProgram, decode_computations
 from porter.mpsgraph.agreement import compare_readings
-from porter.mpsgraph.graph import Call, Case, Graph, NotRecorded, Recording, graph_lines, nodes
+from porter.mpsgraph.graph import Call, Case, Graph, NotRecorded, Recording, decode_recordings, graph_lines, nodes
 from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.source_reader.read_graph import read_graph
 from porter.plan.native.files import read_style
@@ -38,40 +38,57 @@ NEWEST = ""
 
 
 def get_programs(
-    checkout: Checkout, target: VerifyTarget, macos: str = "", run: bool = True, progress: Progress = ignore
+    checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
 ) -> tuple[Computation, ...] | None:
     """The programs of an operator's overloads; None if not cached and `run` is false.
 
     Raises PTR137, PTR138, and what building the old code raises.
     """
-    text = cache.get(_find_programs_file(checkout, target, macos))
-    if text is not None:
-        return decode_computations(text)
-    if not run:
-        return None
-    request = RecordRequest(checkout.root.resolve(), target, macos, earlier=checkout.earlier)
-    found = client.request_programs(request, progress)
-    return keep_programs(checkout, target, found, macos)
+    text = _get_text(checkout, base, macos, True, run, progress)
+    return None if text is None else decode_computations(text)
 
 
-def keep_programs(
-    checkout: Checkout, target: VerifyTarget, found: tuple[Computation, ...], macos: str = ""
-) -> tuple[Computation, ...]:
-    """Caches the programs of an operator, and returns them."""
-    cache.put(_find_programs_file(checkout, target, macos), encode_computations(found))
-    return found
+def get_recordings(
+    checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
+) -> tuple[Recording, ...] | None:
+    """The recordings of an operator's overloads as on a macOS release; None if not cached and `run` is false.
+
+    Raises PTR136 to PTR138, and what `request_recording` raises.
+    """
+    text = _get_text(checkout, base, macos, False, run, progress)
+    return None if text is None else decode_recordings(text)
 
 
-def _find_programs_file(checkout: Checkout, target: VerifyTarget, macos: str) -> Path:
-    return key(digest_old_code(checkout), "programs", target.base, macos)
+def _get_text(checkout: Checkout, base: str, macos: str, own_sizes: bool, run: bool, progress: Progress) -> str | None:
+    text = cache.get(_find_file(checkout, base, macos, own_sizes))
+    if text is not None or not run:
+        return text
+    request = make_request(checkout, base, macos, own_sizes)
+    return keep_recording(checkout, request, client.request_recording(request, progress))
+
+
+def make_request(checkout: Checkout, base: str, macos: str = NEWEST, own_sizes: bool = False) -> RecordRequest:
+    """Asks for the recordings of an operator; with `own_sizes`, for its programs."""
+    target = find_target(checkout, base)
+    return RecordRequest(checkout.root.resolve(), target, macos, own_sizes=own_sizes, earlier=checkout.earlier)
+
+
+def keep_recording(checkout: Checkout, request: RecordRequest, text: str) -> str:
+    """Caches the answer to a request, and returns it."""
+    cache.put(_find_file(checkout, request.target.base, request.macos, request.own_sizes), text)
+    return text
+
+
+def _find_file(checkout: Checkout, base: str, macos: str, own_sizes: bool) -> Path:
+    return key(digest_old_code(checkout), "programs" if own_sizes else "recordings", base, macos)
 
 
 def describe_programs(
-    checkout: Checkout, target: VerifyTarget, overload: str, macos: str, cost: bool = False, progress: Progress = ignore
+    checkout: Checkout, base: str, overload: str, macos: str, cost: bool = False, progress: Progress = ignore
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yields the programs of an overload as titles and lines, with `cost` theirs too, and why calls have none."""
     try:
-        found = get_programs(checkout, target, macos, progress=progress) or ()
+        found = get_programs(checkout, base, macos, progress=progress) or ()
     except PorterError as error:
         yield "program", (str(error),)
         return
@@ -117,36 +134,6 @@ def _size(role: Role, call: Arguments) -> int | None:
         case Table(elements):
             return len(elements)
     return None
-
-
-_Recordings = tuple[Recording, ...]
-
-
-def get_recordings(
-    checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
-) -> tuple[Recording, ...] | None:
-    """The recordings of an operator's overloads as on a macOS release; None if not cached and `run` is false.
-
-    Raises PTR136 to PTR138, and what `request_recordings` raises.
-    """
-    text = cache.get(_find_file(checkout, base, macos))
-    if text is not None:
-        cached: _Recordings = codec.decode(text, _Recordings)
-        return cached
-    if not run:
-        return None
-    request = RecordRequest(checkout.root.resolve(), find_target(checkout, base), macos, earlier=checkout.earlier)
-    return keep_recordings(checkout, base, client.request_recordings(request, progress), macos)
-
-
-def keep_recordings(checkout: Checkout, base: str, recorded: _Recordings, macos: str = NEWEST) -> _Recordings:
-    """Caches the recordings of an operator, and returns them."""
-    cache.put(_find_file(checkout, base, macos), codec.encode(recorded, _Recordings))
-    return recorded
-
-
-def _find_file(checkout: Checkout, base: str, macos: str) -> Path:
-    return key(digest_old_code(checkout), "recordings", base, macos)
 
 
 def find_target(checkout: Checkout, base: str) -> VerifyTarget:
@@ -226,7 +213,7 @@ def list_readings(checkout: Checkout, rows: Sequence[ServedFunction]) -> Iterato
     for row in rows:
         found = ["source"] if _is_read(checkout, row) else []
         text = cache.get(key(evidence, "recordings", row.function.base, NEWEST))
-        recorded: _Recordings = () if text is None else codec.decode(text, _Recordings)
+        recorded = () if text is None else decode_recordings(text)
         if any(each.graph.cases and is_recording_of(checkout, each, row) for each in recorded):
             found.append("run")
         yield " and ".join(found)
@@ -269,8 +256,7 @@ def describe_recordings(
             if cost:
                 yield "cost of this call", each.loop_form.cost
         if not _is_elementwise(each.graph):
-            target = find_target(checkout, row.function.base)
-            yield from describe_programs(checkout, target, each.name, macos, cost, progress)
+            yield from describe_programs(checkout, row.function.base, each.name, macos, cost, progress)
 
 
 def _is_elementwise(graph: Graph) -> bool:
@@ -304,12 +290,11 @@ def get_row_programs(
 
     Raises PTR395 if none are kept and nothing may `run`, and as `get_programs` does.
     """
-    target = find_target(checkout, row.function.base)
-    found = get_programs(checkout, target, run=run, progress=progress)
+    found = get_programs(checkout, row.function.base, run=run, progress=progress)
     if found is None:
         raise PorterError(
             "PTR395",
-            f"no runs of {target.base} are kept",
+            f"no runs of {row.function.base} are kept",
             hint="Without --no-verify, or --no-record of explain, its old code runs and is recorded.",
         )
     functions = NativeFunctions.read(checkout).by_name

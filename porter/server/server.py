@@ -250,10 +250,8 @@ def _run_old_path(request: VerifyRequest, progress: Progress) -> Answer:
 
 
 def _record(request: RecordRequest, progress: Progress) -> Answer:
-    if request.own_sizes:
-        programs = worker.record_programs(request.root, request.earlier, request.target, request.macos, progress)
-        return RecordAnswer(programs=programs)
-    return RecordAnswer(worker.record(request.root, request.earlier, request.target, request.macos, progress))
+    record = worker.record_programs if request.own_sizes else worker.record
+    return RecordAnswer(record(request.root, request.earlier, request.target, request.macos, progress))
 
 
 def _prepare(request: PrepareRequest, progress: Progress) -> Answer:

@@ -19,6 +19,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, TEST_MPS
 from porter.core.progress import Progress
 from porter.metal.lint import lint
+from porter.mpsgraph.graph import encode_recordings
 from porter.verdict import judge
 from porter.verdict.backends import cuda, host
 from porter.verdict.backends.choice import BACKENDS
@@ -41,7 +42,6 @@ from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, Verdict, 
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
-    from porter.mpsgraph.graph import Recording
     from porter.verdict.behavior import SampleResult
     from porter.verdict.suite.context import Context
 
@@ -184,12 +184,12 @@ def prepare(root: Path, backend: str) -> None:
     BACKENDS[backend].prepare(materialise(root, {}, cache.root()))
 
 
-def record(root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress) -> tuple[Recording, ...]:
-    """Records an operator of the checkout as on a macOS release (`""` for the newest)."""
+def record(root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress) -> str:
+    """Records an operator of the checkout as on a macOS release (`""` for the newest), and encodes its recordings."""
     from porter.recording import record
 
     through = _load_to_record(root, earlier, target, macos, progress)
-    return record.record(target.base, through, target.rows)
+    return encode_recordings(record.record(target.base, through, target.rows))
 
 
 def record_programs(root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress) -> str:

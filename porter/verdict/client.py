@@ -23,7 +23,6 @@ from porter.core.cache import digest, require_writable
 from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
 from porter.core.python import EXECUTABLE, PACKAGES, own_module
-from porter.mpsgraph.graph import Recording
 from porter.verdict import environment
 from porter.verdict.errors import NoVerdict
 from porter.verdict.judge import verdict_without_tests
@@ -47,7 +46,7 @@ from porter.verdict.messages import (
 from porter.verdict.result import Verdict
 
 if TYPE_CHECKING:
-    from porter.metal.forms.programs import Computation
+    pass
 
 START_SECONDS = 600.0  # the very first start builds the device
 NO_SERVER = "PORTER_NO_SERVER"
@@ -64,20 +63,11 @@ def request_verdict(request: VerifyRequest, progress: Progress = ignore) -> Verd
     return answer.verdict
 
 
-def request_recordings(request: RecordRequest, progress: Progress = ignore) -> tuple[Recording, ...]:
-    """Requests recordings. Raises PTR136 to PTR138, build errors, and as `ask` does."""
+def request_recording(request: RecordRequest, progress: Progress = ignore) -> str:
+    """Requests recordings or programs, as text. Raises PTR136 to PTR138, build errors, and as `ask` does."""
     answer = ask(request, progress)
     assert isinstance(answer, RecordAnswer)
-    return answer.recordings
-
-
-def request_programs(request: RecordRequest, progress: Progress = ignore) -> tuple[Computation, ...]:
-    """Requests the programs of a target, recorded at sizes of porter's own. Raises as `request_recordings` does."""
-    from porter.metal.forms.programs import decode_computations  # with writers of kernels, which verdicts need none of
-
-    answer = ask(replace(request, own_sizes=True), progress)
-    assert isinstance(answer, RecordAnswer)
-    return decode_computations(answer.programs)
+    return answer.text
 
 
 def request_build(request: BuildRequest, progress: Progress = ignore) -> BuildAnswer:

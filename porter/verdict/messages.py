@@ -12,7 +12,6 @@ from pathlib import Path
 
 from porter.core import codec
 from porter.core.errors import Place, PorterError
-from porter.mpsgraph.graph import Recording
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.behavior import SampleResult
 from porter.verdict.result import HOST, ForkFinding, Verdict, VerifyTarget
@@ -128,10 +127,9 @@ class BaselineAnswer:
 
 @dataclass(frozen=True)
 class RecordAnswer:
-    """The recordings, or the programs as `encode_computations` writes them: few processes import what decodes them."""
+    """The recordings or the programs as the cache keeps them: few processes import what decodes these."""
 
-    recordings: tuple[Recording, ...] = ()
-    programs: str = "[]"
+    text: str = "[]"
 
 
 @dataclass(frozen=True)

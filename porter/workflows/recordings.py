@@ -10,22 +10,20 @@ from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Step, Steps, ignore
-from porter.metal.forms.programs import Computation, decode_computations
+from porter.metal.forms.programs import Computation
 from porter.metal.kernel_spec import RecordedGraph
 from porter.mpsgraph.graph import Graph
 from porter.plan.native.port import ReadPrograms
 from porter.recording.readings import (
-    NEWEST,
-    find_target,
     get_programs,
     get_recorded_graph,
     get_recordings,
     get_row_programs,
-    keep_programs,
-    keep_recordings,
+    keep_recording,
+    make_request,
 )
 from porter.verdict.many import ask_many
-from porter.verdict.messages import ErrorAnswer, RecordAnswer, RecordRequest, error_of_answer
+from porter.verdict.messages import ErrorAnswer, RecordAnswer, error_of_answer
 from porter.workflows.stacking import Missing, NotRecordedYet, StackedPlan, stack_plans
 
 
@@ -51,29 +49,19 @@ class Recordings:
     def record(self, missing: Iterable[Missing], jobs: int, progress: Steps) -> None:
         """Makes recordings, at most `jobs` at a time, and keeps each, or why there is none."""
         wanted = tuple(dict.fromkeys(missing))
+        requests = [make_request(self._checkout, each.base, own_sizes=each.of_programs) for each in wanted]
         done = 0
 
         def report(at: int, step: str) -> None:
             progress(Step(f"{wanted[at].base}: {step}", done, len(wanted)))
 
-        for at, answer in ask_many([self._make_request(each) for each in wanted], jobs, report):
+        for at, answer in ask_many(requests, jobs, report):
             done += 1
             if isinstance(answer, ErrorAnswer):
                 self._failed[wanted[at]] = error_of_answer(answer)
             else:
                 assert isinstance(answer, RecordAnswer)
-                self._keep(wanted[at], answer)
-
-    def _make_request(self, missing: Missing) -> RecordRequest:
-        target = find_target(self._checkout, missing.base)
-        return RecordRequest(self._checkout.root.resolve(), target, NEWEST, own_sizes=missing.of_programs)
-
-    def _keep(self, missing: Missing, answer: RecordAnswer) -> None:
-        if missing.of_programs:
-            programs = decode_computations(answer.programs)
-            keep_programs(self._checkout, find_target(self._checkout, missing.base), programs)
-        else:
-            keep_recordings(self._checkout, missing.base, answer.recordings)
+                keep_recording(self._checkout, requests[at], answer.text)
 
     def _read_graph(self, progress: Progress, served: ServedFunction) -> Graph | None:
         base = served.function.base
@@ -89,7 +77,7 @@ class Recordings:
         missing = Missing(base, of_programs=True)
         if missing in self._failed:
             raise self._failed[missing]
-        if self.wait and get_programs(self._checkout, find_target(self._checkout, base), run=False) is None:
+        if self.wait and get_programs(self._checkout, base, run=False) is None:
             raise NotRecordedYet(missing)
         return get_row_programs(self._checkout, served, run=True, progress=progress)
 

@@ -14,10 +14,10 @@ from porter.loops.expressions import Buffer, Loop, Op, intern, load
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Named, SizeProduct, TensorValue
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
+from porter.metal.forms.programs import encode_computations
 from porter.recording import readings
 from porter.verdict import client
 from porter.verdict.messages import RecordRequest
-from porter.verdict.result import VerifyTarget
 
 
 def make_copy() -> SymbolicProgram:
@@ -36,16 +36,16 @@ def test_programs_are_kept_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path
     asked: list[RecordRequest] = []
     made = (Programs("copy", ()), Programs("copy.out", (make_copy(),), (PorterError("PTR364", "one call"),)))
 
-    def request_programs(request: RecordRequest, progress: object) -> tuple[Programs, ...]:
+    def request_recording(request: RecordRequest, progress: object) -> str:
         asked.append(request)
-        return made
+        return encode_computations(made)
 
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
-    monkeypatch.setattr(client, "request_programs", request_programs)
-    checkout, target = Checkout(EMBEDDED_FORK, "embedded"), VerifyTarget("copy")
-    assert readings.get_programs(checkout, target, run=False) is None
+    monkeypatch.setattr(client, "request_recording", request_recording)
+    checkout = Checkout(EMBEDDED_FORK, "embedded")
+    assert readings.get_programs(checkout, "copy", run=False) is None
     for _ in range(2):
-        stages = dict(readings.describe_programs(checkout, target, "copy.out", ""))
+        stages = dict(readings.describe_programs(checkout, "copy", "copy.out", ""))
         assert stages == {
             "program of copy.out, from 1 calls, self of float, half": (
                 "input_numel = self.numel()",
@@ -62,9 +62,9 @@ def test_the_cost_is_that_of_the_largest_call(monkeypatch: pytest.MonkeyPatch, t
     larger = replace(program.example, tensors={"self": TensorValue((5, 8), FLOAT)})
     made = (Programs("copy.out", (replace(program, calls=(program.example, larger)),)),)
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
-    monkeypatch.setattr(client, "request_programs", lambda request, progress: made)
-    checkout, target = Checkout(EMBEDDED_FORK, "embedded"), VerifyTarget("copy")
-    stages = dict(readings.describe_programs(checkout, target, "copy.out", "", cost=True))
+    monkeypatch.setattr(client, "request_recording", lambda request, progress: encode_computations(made))
+    checkout = Checkout(EMBEDDED_FORK, "embedded")
+    stages = dict(readings.describe_programs(checkout, "copy", "copy.out", "", cost=True))
     assert stages["cost of a call of copy.out, for self (5, 8)"] == (
         "map: 40 threads, 40 turns, 160 bytes read, 160 written",
         "320 bytes moved, 1.00 times the 320 of inputs and results",

@@ -130,8 +130,8 @@ def test_old_code_that_dies_is_an_error_that_names_the_step(monkeypatch: pytest.
         progress("recording")
         os._exit(3)
 
-    monkeypatch.setattr(worker, "record", lambda root, earlier, target, macos, progress: ())
-    assert server.answer(RecordRequest(Path("/"), TARGET, "14.4")) == RecordAnswer(())
+    monkeypatch.setattr(worker, "record", lambda root, earlier, target, macos, progress: "[]")
+    assert server.answer(RecordRequest(Path("/"), TARGET, "14.4")) == RecordAnswer()
     monkeypatch.setattr(worker, "record", dying)
     found = server.answer(RecordRequest(Path("/"), TARGET, ""))
     told = "the old implementation crashed during recording: the process exited with code 3\n"

@@ -59,7 +59,7 @@ def test_operators_that_need_no_recording_are_planned_once(monkeypatch: pytest.M
 
 
 def test_a_row_is_planned_by_what_was_recorded_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    server = Server(monkeypatch, RecordAnswer(programs=encode_computations([native_fork.turned()])))
+    server = Server(monkeypatch, RecordAnswer(encode_computations([native_fork.turned()])))
     checkout = native_fork.copy_fork(tmp_path)
     *_, turned = server.plan(checkout, ("turned",))
     assert turned.plan and turned.plan.entries
@@ -68,7 +68,7 @@ def test_a_row_is_planned_by_what_was_recorded_of_it(monkeypatch: pytest.MonkeyP
 
 
 def test_what_was_recorded_before_is_not_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    server = Server(monkeypatch, RecordAnswer(programs=encode_computations([native_fork.turned()])))
+    server = Server(monkeypatch, RecordAnswer(encode_computations([native_fork.turned()])))
     checkout = native_fork.copy_fork(tmp_path)
     first, again = (server.plan(checkout, ("turned",)) for _ in range(2))
     assert len(server.rounds) == 1
@@ -87,7 +87,7 @@ def test_what_cannot_be_recorded_is_tried_once_and_said(monkeypatch: pytest.Monk
 
 
 def test_plans_after_the_first_that_waited_are_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    server = Server(monkeypatch, RecordAnswer(programs=encode_computations([native_fork.turned()])))
+    server = Server(monkeypatch, RecordAnswer(encode_computations([native_fork.turned()])))
     checkout = native_fork.copy_fork(tmp_path)
     ops = ("ceil", "turned", "atan2")
     read = Recordings(checkout)
