@@ -66,7 +66,7 @@ def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProg
 
     Raises PTR363 for an unknown number, PTR364 for too few calls.
     """
-    calls = _drop_repeated(calls)
+    calls = list({repr((call.arguments, call.dtype)): call for call in calls}.values())
     if len(calls) < MIN_CALLS:
         count = f"{len(calls)} call{'s' if len(calls) > 1 else ''}"
         shapes = ", ".join(f"{each} {tensor.shape}" for each, tensor in calls[0].arguments.tensors.items())
@@ -148,11 +148,6 @@ def _build(
     if names.unknowns:
         raise _report_unknown(program, names.unknowns)
     return program
-
-
-def _drop_repeated(calls: Sequence[CallProgram]) -> list[CallProgram]:
-    """Calls that differ in their arguments."""
-    return list({repr((call.arguments, call.dtype)): call for call in calls}.values())
 
 
 def _columns(calls: Sequence[CallProgram]) -> list[Column]:

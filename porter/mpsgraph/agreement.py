@@ -141,7 +141,7 @@ def _normalize(expr: Expr) -> Expr:
             return Cast(source, expr.dtype)
         case Cast(arg=arg, dtype=dtype):
             inner = _normalize(arg)
-            return inner if _type(inner) == dtype else Cast(inner, dtype)
+            return inner if getattr(inner, "dtype", None) == dtype else Cast(inner, dtype)
         case Call(op="identity", args=(arg,)):
             return _normalize(arg)
         case Call(op=op, args=args, dtype=dtype):
@@ -154,8 +154,3 @@ def _find_sent_op(op: str, dtype: DType) -> str:
     """Returns the MPSGraph operation that one of PyTorch's category on MPSGraph sends for an element type."""
     sends = by_op()[op].sends if op in by_op() else ()
     return sends[dtype.kind is not Kind.FLOATING] if sends else op
-
-
-def _type(expr: Expr) -> object:
-    """Returns the element type of an expression, or None if it has none."""
-    return getattr(expr, "dtype", None)

@@ -224,7 +224,7 @@ def _matches(value: Value, arg: Value, rank: Value) -> bool:
 
 def _recover_number(values: Sequence[Value], calls: Sequence[Arguments], dtype: DType) -> Expr | None:
     numbers = [float(value) for value in values if isinstance(value, (int, float))]
-    names = [name for name in _find_common_names(calls) if all(_is_number(call[name]) for call in calls)]
+    names = [name for name in _find_common_names(calls) if all(isinstance(call[name], (int, float)) for call in calls)]
     columns = {name: [float(call[name]) for call in calls] for name in names}  # type: ignore[arg-type]
     for name in names:
         if all(_is_close(given, number, dtype) for given, number in zip(columns[name], numbers, strict=True)):
@@ -273,10 +273,6 @@ def _expression(form: _Form, names: Sequence[str], dtype: DType) -> Expr:
         return Scalar(names[part], dtype) if isinstance(part, int) else Constant(part, dtype)
 
     return Call(form[0], tuple(map(part_of, form[1])), dtype)
-
-
-def _is_number(value: Value) -> bool:
-    return isinstance(value, (int, float))
 
 
 def _is_same(a: Value, b: Value) -> bool:

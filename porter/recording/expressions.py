@@ -166,8 +166,8 @@ class _Reader:
 
     def _read_operation(self, ref: Ref) -> Expr:
         node, dtype = self._run.graph.nodes[ref.node], self._dtype(ref)
-        if node.selector.startswith("constantWithScalar") and _is_number(node.arguments[0]):
-            return Constant(node.arguments[0], dtype)  # type: ignore[arg-type]
+        if node.selector.startswith("constantWithScalar") and isinstance(node.arguments[0], (bool, int, float)):
+            return Constant(node.arguments[0], dtype)
         if node.selector.startswith("constantWithRealPart") and dtype.kind is Kind.COMPLEX:
             real, imaginary = node.arguments[:2]
             return complex_constant(complex(real, imaginary), dtype)  # type: ignore[arg-type]
@@ -239,10 +239,6 @@ def _is_distinctive(tensor: torch.Tensor) -> bool:
 
 def _is_ref(value: Any) -> bool:
     return hasattr(value, "node")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (bool, int, float))
 
 
 def _dtype(dtype: torch.dtype) -> DType:

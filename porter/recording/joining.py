@@ -127,7 +127,7 @@ def join(cases: Sequence[Case], group: list[Observed]) -> bool:
             _returns_bools(first)  # whose two values the calls have
             or first.dtype in case.program.dtypes
             or first.structure == case.calls[0].program.structure
-            or _moves_elements(case.program)
+            or all(copies(store) for each in case.program.nests for store in each.nest.stores)  # of any type
         )
         writes = [each.nest for each in case.program.nests], case.program.roles
         if (
@@ -204,11 +204,6 @@ def _returns_bools(program: CallProgram) -> bool:
     """Whether a call takes bools and returns some of them, with what else it returns."""
     result = program.arguments.tensors.get("result0")
     return program.dtype is BOOL and result is not None and result.dtype is BOOL
-
-
-def _moves_elements(program: SymbolicProgram) -> bool:
-    """Whether nothing is computed of elements, which can be of any type then."""
-    return all(copies(store) for each in program.nests for store in each.nest.stores)
 
 
 def join_cases(cases: list[Case]) -> list[Case]:

@@ -97,11 +97,7 @@ def _capture(
         is_next = call.name in begun and not is_made(op)
         changes = [seen.change(call)] if is_next else seen.list_changes(call, flags_alone=is_made(op))
         begun.add(call.name)
-        yield from (_change(own, each) for each in changes if each)
-
-
-def _change(own: ProbeCall, changed: Mapping[str, Any]) -> ProbeCall:
-    return replace(own, call=with_arguments(own.call, changed), changed=changed)
+        yield from (replace(own, call=with_arguments(own.call, each), changed=each) for each in changes if each)
 
 
 def _pick_samples(

@@ -110,7 +110,7 @@ def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[Rec
             if spent() > until:
                 break
             runs = list(run_all((own.call,), until, lost)) or list(run_all(drop_empty(own.call), until, lost))
-            ranks = _describe_ranks(own.call)
+            ranks = f"{own.call.name} {[tensor.ndim for tensor in own.call.tensors().values()]}"
             if not runs and ranks not in begun:
                 near = run_all(islice(own.capture_near(until), _TRIED), until, lost)
                 runs = list(islice(near, _FOUND))
@@ -135,10 +135,6 @@ def run_with_type(
         for plain in runs:
             made = adapt_with_type(plain.call, name)
             yield from ((ran, plain) for ran in run_all((made,) if made else (), until, lost))
-
-
-def _describe_ranks(call: OpCall) -> str:
-    return f"{call.name} {[tensor.ndim for tensor in call.tensors().values()]}"
 
 
 def _describe_given(call: OpCall) -> str:
@@ -171,14 +167,14 @@ def read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed]
     structures: Counter[str] = Counter()
     in_row: Counter[Hashable] = Counter()
     for ran in runs:
-        kind = _describe(ran.call)
+        kind = tuple((name, _describe_value(value)) for name, value in sorted(ran.call.arguments.items()))
         if not ran.runs or not ran.tells_results or in_row[kind] >= _ALIKE:  # host code answers a call without runs
             continue
         count_reading(ran.runs)
         try:
             observed.append(observe(ran))
         except PorterError as error:
-            if _has_one_element(ran):
+            if all(tensor.numel() == 1 for tensor in ran.call.tensors().values()):
                 lost.add_raised(ran.call, error)
             else:
                 left.append(error)
@@ -187,15 +183,6 @@ def read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed]
         structures[structure] += 1
         in_row[kind] = in_row[kind] + 1 if structures[structure] > _KNOWN else 0
     return observed, left
-
-
-def _has_one_element(ran: RecordedRun) -> bool:
-    return all(tensor.numel() == 1 for tensor in ran.call.tensors().values())
-
-
-def _describe(call: OpCall) -> Hashable:
-    """What calls that may have one graph have in common: all of their arguments, but for large numbers."""
-    return tuple((name, _describe_value(value)) for name, value in sorted(call.arguments.items()))
 
 
 def _describe_value(value: Any) -> Hashable:

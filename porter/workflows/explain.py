@@ -20,7 +20,7 @@ from porter.plan.routes import Route, RowRoute, read_routes
 from porter.recording.readings import NEWEST, describe_recordings, read_source_graph
 from porter.report.status import Stage
 from porter.workflows.migrate import take_decision
-from porter.workflows.stacking import read_programs, read_recorded
+from porter.workflows.stacking import read_old_code
 
 
 def explain(
@@ -69,8 +69,9 @@ def _describe_routes(routes: Sequence[RowRoute]) -> Iterator[str]:
 
 def _plan_port(checkout: Checkout, op: str, record: bool, progress: Progress) -> Plan:
     """The plan that `migrate` makes: with the runs of old code, those that are kept or new ones if it may record."""
-    recorded = read_recorded(checkout, run=record)(progress)
-    planner = partial(plan_operator, programs=read_programs(checkout, run=record)(progress))
+    old = read_old_code(checkout, run=record)
+    recorded = old.graphs(progress)
+    planner = partial(plan_operator, programs=old.programs(progress))
     return take_decision(checkout, planner(checkout, op, recorded=recorded), planner, recorded).plan
 
 

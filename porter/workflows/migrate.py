@@ -21,7 +21,7 @@ from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.workflows.coverage import find_needed
-from porter.workflows.stacking import read_programs, read_recorded, stack_without
+from porter.workflows.stacking import read_old_code, stack_without
 from porter.workflows.status import IS_NATIVE
 
 if TYPE_CHECKING:
@@ -133,16 +133,15 @@ def migrate(
         yield from _migrate_together(checkout, ops, asked, request, progress, done)
         return
     unproven, refused = list[str](), dict[str, PorterError]()
-    draft, reading = Draft(checkout), read_recorded(checkout, run=request.proof is not None)
-    programs = read_programs(checkout, run=request.proof is not None)
+    draft, old = Draft(checkout), read_old_code(checkout, run=request.proof is not None)
     for at, op in enumerate(ops):
         if missing := [name for name in needed.get(op, ()) if name in refused]:
             yield NotPlanned(op, _lack_plan(op, missing[0], refused[missing[0]]))
             continue
         report_progress = number_progress(progress, op, at, len(ops))
-        recorded = reading(report_progress)
+        recorded = old.graphs(report_progress)
         report_progress("planning")
-        learnt = programs(report_progress)
+        learnt = old.programs(report_progress)
         planner = partial(plan_operator, source=request.source, programs=learnt, scaffold=request.scaffold)
         helped = partial(plan_operator, op=op, recorded=recorded, source=request.source)
         helpers = plan_helpers(draft.fork, op, helped) if request.helpers else None
@@ -254,8 +253,7 @@ def _migrate_together(
     jobs, proof, read = request.jobs, request.proof, Recordings(checkout)
     connected = start_preparation(checkout, proof.backend)
     known = record_ahead(read, checkout, ops, jobs, connected.wait, progress)
-    recorded, programs = read.recorded, read.programs
-    proven = list(prove_together(checkout, ops, proof, recorded, jobs, progress, done, programs, known))
+    proven = list(prove_together(checkout, ops, proof, read.old_code, jobs, progress, done, known))
     for found in proven:
         plan, trial = found.step.plan, found.trial
         is_needed = found.step.op not in asked
@@ -269,7 +267,7 @@ def _migrate_together(
     if request.write:
         failed = {each.step.op for each in proven if not (each.trial and each.trial.verdict.ok)}
         steps = [each.step for each in proven if each.step.plan and not each.broken]
-        kept = stack_without(checkout, steps, failed, recorded, progress, programs)
+        kept = stack_without(checkout, steps, failed, read.old_code, progress)
         wrote = _write(checkout, kept[-1].after if kept else Draft(checkout), request.force)
         yield replace(wrote, left_out=tuple(step.op for step in steps if step.op in failed))
 

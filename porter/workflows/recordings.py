@@ -11,9 +11,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Step, Steps, ignore
 from porter.metal.forms.programs import Computation
-from porter.metal.kernel_spec import RecordedGraph
 from porter.mpsgraph.graph import Graph
-from porter.plan.native.port import ReadPrograms
 from porter.recording.readings import (
     get_programs,
     get_recorded_graph,
@@ -24,7 +22,7 @@ from porter.recording.readings import (
 )
 from porter.verdict.many import ask_many
 from porter.verdict.messages import ErrorAnswer, RecordAnswer, error_of_answer
-from porter.workflows.stacking import Missing, NotRecordedYet, StackedPlan, stack_plans
+from porter.workflows.stacking import Missing, NotRecordedYet, OldCode, StackedPlan, stack_plans
 
 
 class Recordings:
@@ -38,13 +36,10 @@ class Recordings:
         self._checkout = checkout
         self._failed: dict[Missing, PorterError] = {}
 
-    def recorded(self, progress: Progress) -> RecordedGraph:
-        """The reader of recorded graphs."""
-        return partial(self._read_graph, progress)
-
-    def programs(self, progress: Progress) -> ReadPrograms:
-        """The reader of recorded programs."""
-        return partial(self._read_programs, progress)
+    @property
+    def old_code(self) -> OldCode:
+        """The readers as plans take them."""
+        return OldCode(partial(partial, self._read_graph), partial(partial, self._read_programs))
 
     def record(self, missing: Iterable[Missing], jobs: int, progress: Steps) -> None:
         """Makes recordings, at most `jobs` at a time, and keeps each, or why there is none."""
@@ -95,7 +90,7 @@ def record_ahead(
     Operators are planned as far as that goes without; a plan that then needs another recording has it in the next
     round. Calls `wait` before the first recording.
     """
-    plan = partial(stack_plans, recorded=recordings.recorded, choices={}, programs=recordings.programs)
+    plan = partial(stack_plans, old=recordings.old_code, choices={})
     steps = plan(checkout, ops, progress=progress)
     waiting = [step for step in steps if step.missing]
     if waiting:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 _NO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType({})
-Recorded = Callable[[Progress], RecordedGraph]
-RecordedPrograms = Callable[[Progress], ReadPrograms]
 
 
 @dataclass(frozen=True)
@@ -67,41 +65,41 @@ class StackedPlan:
         return parse_base_name(self.op)
 
 
-def read_recorded(checkout: Checkout, run: bool) -> Recorded:
-    """The reader of recorded graphs, which runs old code that is not recorded yet if it may `run`."""
+def _read_nothing(_progress: Progress) -> ReadPrograms:
+    return no_programs
 
-    def read(progress: Progress, served: ServedFunction) -> Graph | None:
+
+@dataclass(frozen=True)
+class OldCode:
+    """What recorded runs of old code tell: readers of a row's graph, and of its programs."""
+
+    graphs: Callable[[Progress], RecordedGraph]
+    programs: Callable[[Progress], ReadPrograms] = _read_nothing
+
+
+def read_old_code(checkout: Checkout, run: bool) -> OldCode:
+    """The readers that run old code which is not recorded yet if they may `run`."""
+
+    def read_graph(progress: Progress, served: ServedFunction) -> Graph | None:
         from porter.recording.readings import get_recorded_graph  # what it imports takes longer than most plans
 
         return get_recorded_graph(checkout, served, run, progress)
 
-    return lambda progress: partial(read, progress)
-
-
-def read_programs(checkout: Checkout, run: bool) -> RecordedPrograms:
-    """The reader of recorded programs, which runs old code that is not recorded yet if it may `run`."""
-
-    def read(progress: Progress, served: ServedFunction) -> Computation | None:
+    def read_programs(progress: Progress, served: ServedFunction) -> Computation | None:
         from porter.recording.readings import get_row_programs
 
         return get_row_programs(checkout, served, run, progress)
 
-    return lambda progress: partial(read, progress)
-
-
-def no_recorded_programs(_progress: Progress) -> ReadPrograms:
-    """The reader of no programs."""
-    return no_programs
+    return OldCode(partial(partial, read_graph), partial(partial, read_programs))
 
 
 def stack_plans(
     checkout: Checkout,
     ops: Sequence[str],
-    recorded: Recorded,
+    old: OldCode,
     choices: Mapping[str, CandidateChoice],
     known: Sequence[StackedPlan] = (),
     progress: Steps = ignore,
-    programs: RecordedPrograms = no_recorded_programs,
     listed: Mapping[str, frozenset[str]] = _NO_TESTS,
 ) -> tuple[StackedPlan, ...]:
     """Plans operators one on top of the other. The `known` plans are kept up to the first that has to change.
@@ -120,8 +118,8 @@ def stack_plans(
         report_progress = number_progress(progress, op, at, len(ops))
         report_progress("planning")
         try:
-            reading = programs(report_progress)
-            plan = plan_operator(before.fork, op, choice, recorded(report_progress), programs=reading, listed=stay)
+            graphs, programs = old.graphs(report_progress), old.programs(report_progress)
+            plan = plan_operator(before.fork, op, choice, graphs, programs=programs, listed=stay)
         except PorterError as error:
             found.append(StackedPlan(op, choice, before, before, error=error, listed=stay))
         except NotRecordedYet as not_yet:
@@ -135,16 +133,15 @@ def stack_without(
     checkout: Checkout,
     steps: Sequence[StackedPlan],
     left_out: Collection[str],
-    recorded: Recorded,
+    old: OldCode,
     progress: Steps = ignore,
-    programs: RecordedPrograms = no_recorded_programs,
 ) -> tuple[StackedPlan, ...]:
     """The plans without those of some operators; from the first of these on, the others are planned again."""
     kept = [step for step in steps if step.op not in left_out]
     same = [step for step, other in zip(steps, kept, strict=False) if step is other]
     choices = {step.op: step.choice for step in kept}
     listed = {step.op: step.listed for step in kept}
-    return stack_plans(checkout, [step.op for step in kept], recorded, choices, same, progress, programs, listed)
+    return stack_plans(checkout, [step.op for step in kept], old, choices, same, progress, listed)
 
 
 MOST_LINES = 600

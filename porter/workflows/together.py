@@ -29,7 +29,7 @@ from porter.verdict.prove import find_target, select_tests
 from porter.verdict.result import Verdict, VerifyTarget
 from porter.verdict.verify import make_request
 from porter.workflows.candidates import Candidate, Trial, try_candidates
-from porter.workflows.stacking import Recorded, RecordedPrograms, StackedPlan, no_recorded_programs, stack_plans
+from porter.workflows.stacking import OldCode, StackedPlan, stack_plans
 
 Done = Callable[[Verdict], None]
 
@@ -51,11 +51,10 @@ def prove_together(
     checkout: Checkout,
     ops: Sequence[str],
     proof: Proof,
-    recorded: Recorded,
+    old: OldCode,
     jobs: int = 0,
     progress: Steps = ignore,
     done: Done = ignore,
-    programs: RecordedPrograms = no_recorded_programs,
     known: Sequence[StackedPlan] = (),
 ) -> Iterator[Proven]:
     """Yields what came of each operator, in order, when all are done; calls `done` with each verdict as it comes.
@@ -63,7 +62,7 @@ def prove_together(
     The first plans may be `known`. At most `jobs` verdicts, by default as many as there are cores, are under way at a
     time. Raises what `make_request` raises.
     """
-    rounds = _Rounds(checkout, ops, proof, recorded, programs, jobs or os.cpu_count() or 1, progress, done)
+    rounds = _Rounds(checkout, ops, proof, old, jobs or os.cpu_count() or 1, progress, done)
     rounds.steps = tuple(known)
     rounds.run()
     steps = {step.op: step for step in rounds.steps}
@@ -80,13 +79,12 @@ class _Rounds:
         checkout: Checkout,
         ops: Sequence[str],
         proof: Proof,
-        recorded: Recorded,
-        programs: RecordedPrograms,
+        old: OldCode,
         jobs: int,
         progress: Steps,
         done: Done,
     ) -> None:
-        self._checkout, self._proof, self._recorded, self._programs = checkout, proof, recorded, programs
+        self._checkout, self._proof, self._old_code = checkout, proof, old
         self._ops, self._jobs, self._progress, self._done = list(ops), jobs, progress, done
         self._builds = choose_backend(proof.backend).RUNS_HOST_CODE
         self._choices: dict[str, CandidateChoice] = {}
@@ -100,10 +98,10 @@ class _Rounds:
 
     def run(self) -> None:
         self._plan()
-        planner = partial(plan_operator, programs=self._programs(ignore))
+        planner = partial(plan_operator, programs=self._old_code.programs(ignore))
         for step in self._pending():
             assert step.plan is not None
-            trials = try_candidates(step.before.fork, step.plan, self._recorded(ignore), planner, self._proof)
+            trials = try_candidates(step.before.fork, step.plan, self._old_code.graphs(ignore), planner, self._proof)
             self._trials[step.op] = trials
             self._choose(step.op, next(trials))
         self._plan()
@@ -116,11 +114,10 @@ class _Rounds:
         self.steps = stack_plans(
             self._checkout,
             self._ops,
-            self._recorded,
+            self._old_code,
             self._choices,
             known,
             self._progress,
-            self._programs,
             self._listed,
         )
         for step in self.steps:

@@ -24,7 +24,7 @@ from porter.verdict.result import Verdict
 from porter.verdict.verify import ask_verdict, make_request
 from porter.workflows.candidates import choose_candidates
 from porter.workflows.migrate import require_names
-from porter.workflows.stacking import read_programs, read_recorded
+from porter.workflows.stacking import read_old_code
 from porter.workflows.written import Baseline, find_baseline, request_written
 
 NO_BASELINE = "what the fork did before is not known, so that nothing is compared with it: --baseline names it"
@@ -69,8 +69,9 @@ def verify_operator(
     try:
         target = native_target(checkout, op)
     except NotNative:
-        recorded = read_recorded(checkout, run=True)(progress)
-        planner = partial(plan_operator, programs=read_programs(checkout, run=True)(progress))
+        old = read_old_code(checkout, run=True)
+        recorded = old.graphs(progress)
+        planner = partial(plan_operator, programs=old.programs(progress))
         plan = planner(checkout, op, recorded=recorded)
 
         def verdict(candidate: Plan, asked: Proof) -> Verdict:

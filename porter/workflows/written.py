@@ -42,7 +42,7 @@ from porter.verdict.verify import make_request
 from porter.workflows.candidates import Planner
 from porter.workflows.coverage import find_needed
 from porter.workflows.decisions import recall_decision
-from porter.workflows.stacking import read_programs, read_recorded
+from porter.workflows.stacking import read_old_code
 
 _MPS_PLACES = (MPS, METAL_HEADERS, NATIVE_FUNCTIONS, OPINFOS, OPINFO_DEFINITIONS, *TEST_LISTS)
 _PLACES = (ATEN, METAL_HEADERS, OPINFOS, OPINFO_DEFINITIONS, *TEST_LISTS)  # ATEN has NATIVE_FUNCTIONS
@@ -156,8 +156,9 @@ def request_written(checkout: Checkout, before: Baseline, op: str, proof: Proof,
 def _plan_again(checkout: Checkout, fork: Checkout, op: str, progress: Progress) -> _Replanned | None:
     """The plan of a port on the fork before it, with the candidates that the checkout has; None if it has another."""
     progress("planning")
-    recorded = read_recorded(fork, run=True)(progress)
-    planner: Planner = partial(plan_operator, programs=read_programs(fork, run=True)(progress))
+    old = read_old_code(fork, run=True)
+    recorded = old.graphs(progress)
+    planner: Planner = partial(plan_operator, programs=old.programs(progress))
     if not Operator.read(fork, op).served:
         planner, recorded = plan_addition, no_recording
     draft = Draft(fork)

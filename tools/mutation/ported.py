@@ -17,7 +17,7 @@ from porter.core.layout import NATIVE_FUNCTIONS
 from porter.core.progress import ignore
 from porter.plan.planner import plan_operator
 from porter.verdict.prove import target_of
-from porter.workflows.stacking import read_programs, read_recorded
+from porter.workflows.stacking import read_old_code
 
 
 def make_ported_subject(root: Path, op: str) -> Subject:
@@ -26,8 +26,8 @@ def make_ported_subject(root: Path, op: str) -> Subject:
     Raises what `plan_operator` does.
     """
     checkout = Checkout(root, root.name)
-    recorded = read_recorded(checkout, run=True)(ignore)
-    programs = read_programs(checkout, run=True)(ignore)
+    runs = read_old_code(checkout, run=True)
+    recorded, programs = runs.graphs(ignore), runs.programs(ignore)
     plan = plan_operator(checkout, op, recorded=recorded, programs=programs)
     target, texts = target_of(plan, parse_base_name(op)), dict(plan.changes.apply())
     old = {file: checkout.read(file) if (root / file).is_file() else "" for file in texts}

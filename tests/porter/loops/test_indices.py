@@ -16,7 +16,6 @@ from porter.loops.indices import (
     at_least,
     at_most,
     both,
-    compute,
     distance,
     divide,
     equal,
@@ -29,6 +28,7 @@ from porter.loops.indices import (
     rebuild_index,
     unflatten,
 )  # fmt: skip
+from tests.porter.loops.turns import compute
 
 LOOPS = (Loop("i", 3), Loop("j", 4), Loop("k", 5))
 VARIABLES = tuple(loop(each.name, each.size) for each in LOOPS)

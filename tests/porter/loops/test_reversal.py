@@ -11,9 +11,10 @@ from porter.core.dtypes import INT
 from porter.loops.coalesce import reverse_loops
 from porter.loops.expressions import Buffer, Expr, Loop, load
 from porter.loops.fusion import LoopNest, Store
-from porter.loops.indices import add, compute, loop, multiply
+from porter.loops.indices import add, loop, multiply
 from porter.loops.lowering import as_loop
 from porter.loops.numbers import Use, list_numbers
+from tests.porter.loops.turns import compute
 
 FED, MADE = Buffer(1), Buffer(2)
 

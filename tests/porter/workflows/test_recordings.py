@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.progress import ignore
 from porter.metal.forms.programs import encode_computations
 from porter.verdict.messages import Answer, ErrorAnswer, RecordAnswer, RecordRequest
 from porter.workflows import recordings as recordings_module
 from porter.workflows.recordings import Recordings, record_ahead
-from porter.workflows.stacking import StackedPlan, read_recorded, stack_plans
+from porter.workflows.stacking import StackedPlan, read_old_code, stack_plans
 from tests.porter.plan.native import fork as native_fork
 
 JOBS = 3
@@ -40,7 +39,7 @@ class Server:
     def plan(self, checkout: Checkout, ops: Sequence[str]) -> tuple[StackedPlan, ...]:
         read = Recordings(checkout)
         known = record_ahead(read, checkout, ops, JOBS, self.wait)
-        return stack_plans(checkout, ops, read.recorded, {}, known, ignore, read.programs)
+        return stack_plans(checkout, ops, read.old_code, {}, known)
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +52,9 @@ def test_operators_that_need_no_recording_are_planned_once(monkeypatch: pytest.M
     read = Recordings(fork)
     known = record_ahead(read, fork, ops, JOBS, server.wait)
     assert not server.rounds and not server.waits
-    planned = stack_plans(fork, ops, read_recorded(fork, run=False), {})
+    planned = stack_plans(fork, ops, read_old_code(fork, run=False), {})
     assert [each.plan for each in known] == [each.plan for each in planned]
-    assert stack_plans(fork, ops, read.recorded, {}, known) == known
+    assert stack_plans(fork, ops, read.old_code, {}, known) == known
 
 
 def test_a_row_is_planned_by_what_was_recorded_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -81,7 +80,7 @@ def test_what_cannot_be_recorded_is_tried_once_and_said(monkeypatch: pytest.Monk
     read = Recordings(checkout)
     known = record_ahead(read, checkout, ("turned",), JOBS, server.wait)
     assert not known, "a plan that needed a recording is made again"
-    [turned] = stack_plans(checkout, ("turned",), read.recorded, {}, known, ignore, read.programs)
+    [turned] = stack_plans(checkout, ("turned",), read.old_code, {}, known)
     assert turned.plan is None and turned.error
     assert len(server.rounds) == 1
 
@@ -93,5 +92,5 @@ def test_plans_after_the_first_that_waited_are_made_again(monkeypatch: pytest.Mo
     read = Recordings(checkout)
     known = record_ahead(read, checkout, ops, JOBS, server.wait)
     assert [each.op for each in known] == ["ceil"]
-    found = stack_plans(checkout, ops, read.recorded, {}, known, ignore, read.programs)
+    found = stack_plans(checkout, ops, read.old_code, {}, known)
     assert found[0] is known[0] and all(each.plan for each in found)

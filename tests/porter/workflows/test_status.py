@@ -17,6 +17,7 @@ from porter.plan.planner import plan_operator
 from porter.plan.routes import Route
 from porter.report.status import OperatorStatus, State, count_lines, status_lines, status_object
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
+from porter.workflows.stacking import OldCode, read_old_code
 from porter.workflows.status import Filters, operators, portable, recordable, status
 from tests.porter.plan.native import fork as made_up
 
@@ -188,7 +189,8 @@ def test_all_operators_of_an_older_fork_are_ported_from_recorded_runs(
             raise PorterError("PTR395", f"no runs of {served.function.base} are kept")
         return made_up.turned()
 
-    monkeypatch.setattr("porter.workflows.migrate.read_programs", lambda *_, **__: lambda _: read)
+    old = OldCode(read_old_code(checkout, run=False).graphs, lambda _: read)
+    monkeypatch.setattr("porter.workflows.migrate.read_old_code", lambda *_, **__: old)
     found = list(migrate(checkout, Request(all=True, recorded=True)))
     assert [each.plan.op for each in found if isinstance(each, PortedOperator)] == ["turned"]
     refused = {each.op: each.error.code for each in found if isinstance(each, NotPlanned)}

@@ -27,13 +27,13 @@ from porter.verdict.proof import Proof
 from porter.verdict.result import Failure, Verdict, VerifyTarget
 from porter.workflows import setup, together
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
-from porter.workflows.stacking import read_recorded, stack_plans, stack_without
+from porter.workflows.stacking import OldCode, read_old_code, stack_plans, stack_without
 from porter.workflows.together import Proven, prove_together
 from tests.porter.plan.native import fork as native_fork
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 OPS = ("ceil", "erf", "logaddexp", "atan2")
-PLANNING = read_recorded(FORK, run=False)
+PLANNING = OldCode(read_old_code(FORK, run=False).graphs)
 Judge = Callable[[VerifyRequest], Verdict]
 
 
@@ -260,6 +260,6 @@ def test_a_row_that_no_stub_serves_is_verified_by_its_programs(monkeypatch: pyte
     [blocked] = prove_together(checkout, ("turned",), Proof(), PLANNING)
     assert blocked.step.plan is None and not server.asked
     kept = native_fork.turned()
-    [found] = prove_together(checkout, ("turned",), Proof(), PLANNING, programs=lambda _: lambda served: kept)
+    [found] = prove_together(checkout, ("turned",), Proof(), OldCode(PLANNING.graphs, lambda _: lambda served: kept))
     assert found.trial and found.trial.verdict.ok
     assert [each.target.base for each in server.asked] == ["turned"]
