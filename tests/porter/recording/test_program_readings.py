@@ -29,12 +29,12 @@ def make_copy() -> SymbolicProgram:
     nest = SymbolicNest(LoopNest((store,), (turns,)), numel.value)
     roles: dict[Buffer, Role] = {Buffer(0): ArgumentBuffer("self"), Buffer(1): ResultBuffer(0)}
     call = Arguments({"self": TensorValue((2, 3), FLOAT)}, {"scale": 0.5, "sizes": (2, 3), "mode": None})
-    return SymbolicProgram("copy.out", (), "self", (FLOAT, HALF), (nest,), roles, (numel,), call, (call,))
+    return SymbolicProgram("neg.out", (), "self", (FLOAT, HALF), (nest,), roles, (numel,), call, (call,))
 
 
 def test_programs_are_kept_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[RecordRequest] = []
-    made = (Programs("copy", ()), Programs("copy.out", (make_copy(),), (PorterError("PTR364", "one call"),)))
+    made = (Programs("neg", ()), Programs("neg.out", (make_copy(),), (PorterError("PTR364", "one call"),)))
 
     def request_recording(request: RecordRequest, progress: object) -> str:
         asked.append(request)
@@ -43,16 +43,16 @@ def test_programs_are_kept_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
     monkeypatch.setattr(client, "request_recording", request_recording)
     checkout = Checkout(EMBEDDED_FORK, "embedded")
-    assert readings.get_programs(checkout, "copy", run=False) is None
+    assert readings.get_programs(checkout, "neg", run=False) is None
     for _ in range(2):
-        stages = dict(readings.describe_programs(checkout, "copy", "copy.out", ""))
+        stages = dict(readings.describe_programs(checkout, "neg", "neg.out", ""))
         assert stages == {
-            "program of copy.out, from 1 calls, self of float, half": (
+            "program of neg.out, from 1 calls, self of float, half": (
                 "input_numel = self.numel()",
                 "map, for i0 < input_numel:",
                 "  output[i0] = input[i0]",
             ),
-            "no program of copy.out": ("PTR364 one call",),
+            "no program of neg.out": ("PTR364 one call",),
         }
     assert len(asked) == 1
 
@@ -60,12 +60,12 @@ def test_programs_are_kept_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_the_cost_is_that_of_the_largest_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = make_copy()
     larger = replace(program.example, tensors={"self": TensorValue((5, 8), FLOAT)})
-    made = (Programs("copy.out", (replace(program, calls=(program.example, larger)),)),)
+    made = (Programs("neg.out", (replace(program, calls=(program.example, larger)),)),)
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
     monkeypatch.setattr(client, "request_recording", lambda request, progress: encode_computations(made))
     checkout = Checkout(EMBEDDED_FORK, "embedded")
-    stages = dict(readings.describe_programs(checkout, "copy", "copy.out", "", cost=True))
-    assert stages["cost of a call of copy.out, for self (5, 8)"] == (
+    stages = dict(readings.describe_programs(checkout, "neg", "neg.out", "", cost=True))
+    assert stages["cost of a call of neg.out, for self (5, 8)"] == (
         "map: 40 threads, 40 turns, 160 bytes read, 160 written",
         "320 bytes moved, 1.00 times the 320 of inputs and results",
     )
