@@ -14,6 +14,7 @@ from porter.loops.program import Programs
 from porter.plan.planner import plan_operator
 from porter.plan.routes import Route, RowRoute, read_routes
 from porter.workflows.explain import explain
+from porter.workflows.stacking import OldCode, read_old_code
 from tests.porter.plan.native import fork as made_up
 
 PRODUCT = "makeMatrices(^() { [graph matrixMultiplicationWithPrimaryTensor:a secondaryTensor:b name:nil]; })"
@@ -98,7 +99,8 @@ def test_explain_shows_the_route_and_the_kernel_of_a_row_that_is_ported_from_run
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkout = made_up.copy_fork(tmp_path)
-    monkeypatch.setattr("porter.workflows.explain.read_programs", lambda *_, **__: lambda _: lambda _: made_up.shares())
+    old = OldCode(read_old_code(checkout, run=False).graphs, lambda _: lambda _: made_up.shares())
+    monkeypatch.setattr("porter.workflows.explain.read_old_code", lambda *_, **__: old)
     stages = list(explain(checkout, "shares", record=False))
     [port, kernel] = stages[-2:]
     assert port.title == "port"
