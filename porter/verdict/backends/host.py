@@ -11,10 +11,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 from porter.core import cache
 from porter.core.checkout import Checkout
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.core.files import read_regular
 from porter.core.layout import DEVICE, KERNELS, NATIVE_FUNCTIONS, spell_include
 from porter.verdict.build import switches
@@ -86,7 +87,7 @@ def recipe(fork: Path) -> Recipe:
     from aten_overlay.apple import build
     from aten_overlay.device import libraries
 
-    mps = libraries.build_mps(_device_headers(fork))
+    mps = _build_mps(fork)
     frameworks, device = build.build_frameworks(), libraries.build_device()
     linked = (flag for library in (frameworks, mps, device) for flag in toolchain.link_with(library))
     general = build.general_flags()
@@ -99,6 +100,23 @@ def recipe(fork: Path) -> Recipe:
         digest=cache.digest(*general, *inputs),
         precompiled=precompiled,
     )
+
+
+def _build_mps(fork: Path) -> Path:
+    """`at::mps` against the fork's headers. Raises PTR150 where they declare something else than it defines."""
+    from aten_overlay.device import libraries
+
+    headers = _device_headers(fork)
+    try:
+        return libraries.build_mps(headers)
+    except OverlayError as error:
+        if not headers or not error.place or error.code != "PTR143":
+            raise
+        header = Path(error.place.file).with_suffix(".h").name
+        place = Place(f"{DEVICE}/{header}" if (fork / DEVICE / header).is_file() else DEVICE)
+        what = f"this fork's headers of at::mps are of no release that porter knows: {error.what}"
+        hint = f"Keep what a release of PyTorch declares in {DEVICE} and add to it, or update porter."
+        raise PorterError("PTR150", what, place, hint) from error
 
 
 def _device_headers(fork: Path) -> Path | None:
@@ -310,14 +328,12 @@ def set_macos_version(fork: Path, macos: str) -> None:
     Raises PTR138 for a release that it does not know.
     """
     from aten_overlay import toolchain
-    from aten_overlay.device import libraries
 
-    headers = _device_headers(fork)
-    device = (headers or toolchain.torch_root() / "include") / spell_include(DEVICE) / "MPSDevice.h"
+    device = (_device_headers(fork) or toolchain.torch_root() / "include") / spell_include(DEVICE) / "MPSDevice.h"
     known = [f"{major}.{minor}" for major, minor in _LEVEL.findall(device.read_text())]
     if macos not in known:
         raise PorterError("PTR138", f"unknown macOS version {macos}", hint=f"Choose one of {', '.join(known)}.")
-    ctypes.CDLL(str(libraries.build_mps(headers))).porter_set_macos_version(known.index(macos))
+    ctypes.CDLL(str(_build_mps(fork))).porter_set_macos_version(known.index(macos))
 
 
 def recorder() -> Recorder:
