@@ -31,10 +31,14 @@ _NAMESPACE_END = re.compile(r"^\} *// namespace", re.M)
 _STATIC = re.compile(r"^static void (\w+)\(", re.M)
 
 
-def refuse_parameter(of: str, parameter: str, place: Place) -> PorterError:
+class NewDialect(PorterError):
+    """A header of the fork is newer than what porter knows (PTR095): code against it is not to be written."""
+
+
+def refuse_parameter(of: str, parameter: str, place: Place) -> NewDialect:
     """PTR095 for a parameter that a newer header of the fork has, and for which porter knows no argument."""
     hint = "Update porter, or pass it as the fork's own kernels do and port this operator by hand."
-    return PorterError("PTR095", f"this fork's {of} has a parameter {parameter} that porter does not know", place, hint)
+    return NewDialect("PTR095", f"this fork's {of} has a parameter {parameter} that porter does not know", place, hint)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import INDEXING, KERNEL_LIBRARY
 from porter.languages.directives import read_macros
-from porter.metal.host import Dialect
+from porter.metal.host import Dialect, NewDialect
 from porter.metal.macros import MacroBook, MacroFamily, find_unread
 
 _REGISTERS = "REGISTER_BINARY_OP"
@@ -39,7 +39,7 @@ def find_dialect_error(checkout: Checkout) -> PorterError | None:
         if unread := find_unread(read_macros(header), MacroFamily.BINARY):
             what = f"this fork's {unread} registers kernels in a form that porter does not know"
             hint = "Update porter, or port this operator by hand."
-            return PorterError("PTR095", what, Place(INDEXING), hint)
+            return NewDialect("PTR095", what, Place(INDEXING), hint)
         missing.append(f"{_REGISTERS} in {INDEXING}")
     names = {each.name for each in Dialect.read(checkout).execs}
     missing += [f"{n} in {KERNEL_LIBRARY}" for n in ("exec_unary_kernel", "exec_binary_kernel") if n not in names]

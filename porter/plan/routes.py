@@ -15,6 +15,7 @@ from porter.aten.library_calls import find_library_call
 from porter.aten.operator import Blocked, Migration, Operator, ServedFunction, find_migrations, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.metal.host import NewDialect
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import no_recording, read_spec
 from porter.plan.dialect import require_library
@@ -105,7 +106,7 @@ def _choose_route(checkout: Checkout, outcome: Migration | Blocked, has_stub: bo
     served = outcome.served
     if isinstance(outcome, Migration):
         return RowRoute(served, Route.OWN if outcome.body else Route.SHARED, has_stub=True)
-    if not served.builds_graph or is_shared(served.entry):
+    if not served.builds_graph or is_shared(served.entry) or isinstance(outcome.error, NewDialect):
         return RowRoute(served, Route.NONE, outcome.error, has_stub)
     if library := find_library_call(checkout, served):
         return (

@@ -6,11 +6,13 @@ import re
 
 import pytest
 
+from porter.aten.operator import Operator
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, KERNEL_LIBRARY, KERNELS
 from porter.metal.host import Dialect
 from porter.plan.planner import plan_operator
+from porter.plan.routes import Route, read_routes
 from porter.verdict.build import sources
 
 FORK = Checkout(EMBEDDED_FORK, "test")
@@ -44,6 +46,12 @@ def test_a_parameter_of_a_launcher_that_has_no_default_is_named(parameter: str, 
         plan_operator(declare(parameter, before), "atan2")
     assert (raised.value.code, str(raised.value.place)) == ("PTR095", KERNEL_LIBRARY)
     assert raised.value.what == "this fork's exec_binary_kernel has a parameter precision that porter does not know"
+
+
+def test_a_row_whose_launcher_is_not_known_is_ported_by_no_other_route() -> None:
+    fork = declare("Precision precision", before=False)
+    [row] = read_routes(fork, Operator.read(fork, "atan2"))
+    assert (row.route, row.error and row.error.code) == (Route.NONE, "PTR095")
 
 
 def test_a_parameter_with_a_default_changes_no_call() -> None:
