@@ -1,6 +1,6 @@
 """Forms: what an overload computes at any sizes, found from the results of its calls, and not from its graph.
 
-A form is a file here with its value, kernels and launch, and one in `porter/recording/forms/` that finds it.
+A form is a file here with its value, kernels and launch, and a function in `porter/recording/forms/` that finds it.
 """
 
 from __future__ import annotations

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from porter.metal.forms import AnyForm
-from porter.recording.forms.bincount import find_bincount
-from porter.recording.forms.concatenation import find_concatenation
-from porter.recording.forms.index_map import find_index_map
-from porter.recording.forms.nonzero import find_nonzero
-from porter.recording.forms.pooling import find_pooling
-from porter.recording.forms.resampling import find_resampling
-from porter.recording.forms.sort import find_sort
-from porter.recording.forms.unique import find_unique
+from porter.recording.forms.index_map import find_bincount, find_index_map
+from porter.recording.forms.order import find_concatenation, find_nonzero, find_sort, find_unique
+from porter.recording.forms.windows import find_pooling, find_resampling
 from porter.recording.runs import RecordedRun
 
 # In the order in which they are tried: one for each of FORMS.

@@ -16,7 +16,7 @@ from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, LONG
 from porter.metal.forms.unique import Unique
 from porter.metal.native.kernel import KernelStyle
-from porter.recording.forms.unique import compute_unique
+from porter.recording.forms.order import compute_unique
 
 TYPES = {torch.float32: "float", torch.int64: "long", torch.bool: "bool"}
 NAN = float("nan")

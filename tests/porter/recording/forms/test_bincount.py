@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from porter.recording.forms.bincount import find_bincount
+from porter.recording.forms.index_map import find_bincount
 from tests.porter.recording.forms.test_index_map import Arguments, aten, run, run_call
 
 

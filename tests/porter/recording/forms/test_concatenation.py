@@ -12,7 +12,7 @@ import torch
 from porter.core.dtypes import FLOAT
 from porter.metal.forms.concatenation import Concatenation
 from porter.recording.calls import OpCall
-from porter.recording.forms.concatenation import find_concatenation
+from porter.recording.forms.order import find_concatenation
 from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten

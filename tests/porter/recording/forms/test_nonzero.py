@@ -7,7 +7,7 @@ import torch
 from porter.core.dtypes import FLOAT
 from porter.metal.forms.nonzero import Nonzero
 from porter.recording.calls import OpCall
-from porter.recording.forms.nonzero import find_nonzero
+from porter.recording.forms.order import find_nonzero
 from porter.recording.probe_calls import _kind
 from porter.recording.runs import RecordedRun
 

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from porter.core.dtypes import FLOAT
 from porter.metal.forms.pooling import Pooled, Pooling
 from porter.recording.calls import OpCall
-from porter.recording.forms.pooling import find_pooling
+from porter.recording.forms.windows import find_pooling
 from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten

@@ -13,7 +13,7 @@ import torch
 from porter.core.dtypes import FLOAT
 from porter.metal.forms.resampling import Resampling, Sampling
 from porter.recording.calls import OpCall
-from porter.recording.forms.resampling import find_resampling
+from porter.recording.forms.windows import find_resampling
 from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten

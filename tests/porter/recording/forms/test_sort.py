@@ -11,7 +11,7 @@ import torch
 from porter.core.dtypes import FLOAT
 from porter.metal.forms.sort import Kept, Sort
 from porter.recording.calls import OpCall
-from porter.recording.forms.sort import compute_sort, find_sort
+from porter.recording.forms.order import compute_sort, find_sort
 from porter.recording.runs import RecordedRun
 
 SHAPES = ((5, 4), (3, 6, 4), (2, 3, 4, 5), (7,), (4, 5, 3))

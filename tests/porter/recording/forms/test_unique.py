@@ -11,7 +11,7 @@ import torch
 from porter.core.dtypes import FLOAT, LONG
 from porter.metal.forms.unique import Unique
 from porter.recording.calls import OpCall
-from porter.recording.forms.unique import compute_unique, find_unique
+from porter.recording.forms.order import compute_unique, find_unique
 from porter.recording.runs import RecordedRun
 
 SHAPES = ((5, 4), (3, 6, 4), (2, 3, 4, 5), (7,), (4, 0, 3), (1,))
