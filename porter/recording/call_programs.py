@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.building import CallProgram
@@ -24,7 +23,7 @@ from porter.loops.host_values import Arguments, ArgumentValue, Constant, TensorV
 from porter.loops.numbers import digest_sharing, digest_structure, list_numbers
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, Table, Temporary
 from porter.mpsgraph.graph import Value
-from porter.recording.calls import read_arguments
+from porter.recording.calls import read_arguments, read_dtype
 from porter.recording.concrete import (
     View,
     evaluate_nodes,
@@ -69,7 +68,7 @@ def with_other_elements(call: OpCall) -> OpCall:
     changed = call
     for name, tensor in call.tensors().items():
         if name in call.arguments:  # elements of lists stay
-            changed = changed.with_argument(name, _draw(tensor))
+            changed = changed.with_arguments({name: _draw(tensor)})
     return changed
 
 
@@ -139,7 +138,7 @@ def _named_dims(text: str, dims: Sequence[object], rank: int) -> Iterator[tuple[
 def read_call_arguments(call: OpCall, results: Mapping[int, torch.Tensor]) -> Arguments:
     """The arguments of a call as plain values, and the shapes of its results."""
     found = {**call.tensors(), **{f"result{i}": each for i, each in results.items()}}
-    tensors = {name: TensorValue(tuple(each.shape), _dtype(each)) for name, each in found.items()}
+    tensors = {name: TensorValue(tuple(each.shape), read_dtype(each)) for name, each in found.items()}
     scalars = {each.name for each in call.overload._schema.arguments if "number" in str(each.type)}
     plain = {name: _plain(value) for name, value in call.arguments.items() if _is_plain(value)}
     others = {name: _count_truth(value) if name in scalars else value for name, value in plain.items()}
@@ -165,13 +164,6 @@ def _count_truth(value: ArgumentValue) -> ArgumentValue:
 
 def _plain(value: Any) -> ArgumentValue:
     return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _dtype(tensor: torch.Tensor) -> DType:
-    name = str(tensor.dtype).removeprefix("torch.")
-    if name not in dtypes.BY_TORCH:
-        raise PorterError("PTR345", f"elements of type {name} have no loop form", hint="See docs/errors/PTR345.md.")
-    return dtypes.BY_TORCH[name]
 
 
 def _label_dtype(dtype: DType | None, key: DType, is_memory: bool) -> str:
@@ -264,9 +256,9 @@ class _Reader:
         found = {}
         for buffer, role in self.roles.items():
             if isinstance(role, ArgumentBuffer):
-                found[buffer] = _dtype(self._inputs[role.name])
+                found[buffer] = read_dtype(self._inputs[role.name])
             elif isinstance(role, ResultBuffer):
-                found[buffer] = _dtype(self._ran.made[role.index])
+                found[buffer] = read_dtype(self._ran.made[role.index])
         return found
 
     def _add(self, role: Role) -> Buffer:
@@ -332,7 +324,7 @@ def _is_held(value: torch.Tensor, given: torch.Tensor) -> bool:
 
 
 def _temporary(value: torch.Tensor) -> Temporary:
-    return Temporary(Constant(value.numel()), _dtype(value))
+    return Temporary(Constant(value.numel()), read_dtype(value))
 
 
 def _table(graph: ConcreteGraph, buffer: Buffer) -> Table:

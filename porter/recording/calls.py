@@ -19,7 +19,9 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Value
 from porter.verdict.backends import host
 from porter.verdict.suite.samples import on_device
@@ -119,8 +121,9 @@ class OpCall:
             *positional, **{a.name: self.arguments[a.name] for a in schema if a.kwarg_only and a.name in self.arguments}
         )
 
-    def with_argument(self, name: str, value: Any) -> OpCall:
-        return OpCall(self.overload, {**self.arguments, name: value})
+    def with_arguments(self, changed: Mapping[str, Any]) -> OpCall:
+        """The call with some of its arguments changed."""
+        return OpCall(self.overload, {**self.arguments, **changed})
 
     def out_names(self) -> frozenset[str]:
         """The names of its out= arguments."""
@@ -138,6 +141,20 @@ class OpCall:
             elif isinstance(value, (list, tuple)):
                 found |= {f"{name}[{i}]": each for i, each in enumerate(value) if isinstance(each, torch.Tensor)}
         return found
+
+
+def find_dtype(dtype: torch.dtype) -> DType | None:
+    """Metal's element type for one of torch; None if it has none."""
+    return dtypes.BY_TORCH.get(str(dtype).removeprefix("torch."))
+
+
+def read_dtype(tensor: torch.Tensor) -> DType:
+    """The element type of a tensor. Raises PTR345 for one that Metal has not."""
+    dtype = find_dtype(tensor.dtype)
+    if dtype is None:
+        name = str(tensor.dtype).removeprefix("torch.")
+        raise PorterError("PTR345", f"elements of type {name} have no loop form", hint="See docs/errors/PTR345.md.")
+    return dtype
 
 
 class _Capture(TorchDispatchMode):
@@ -230,13 +247,13 @@ def vary_arguments(call: OpCall, dtype: DType) -> Iterator[OpCall]:
         value = call.arguments.get(argument.name)
         kind = str(argument.type)
         if "Optional" in kind and value is not None and not isinstance(value, torch.Tensor):
-            yield call.with_argument(argument.name, None)
+            yield call.with_arguments({argument.name: None})
         if isinstance(value, bool) and ("number" not in kind or dtype.kind is Kind.BOOL):
-            yield call.with_argument(argument.name, not value)
+            yield call.with_arguments({argument.name: not value})
         elif isinstance(value, (int, float, complex)) or (value is None and kind in _OPTIONAL):
-            yield from (call.with_argument(argument.name, probe) for probe in _probes(kind, dtype))
+            yield from (call.with_arguments({argument.name: probe}) for probe in _probes(kind, dtype))
         elif isinstance(value, torch.Tensor) and value.ndim:
-            yield call.with_argument(argument.name, _make_strided(value))
+            yield call.with_arguments({argument.name: _make_strided(value)})
     yield from _vary_numbers_together(call, dtype)
 
 
@@ -248,8 +265,8 @@ def _vary_numbers_together(call: OpCall, dtype: DType) -> Iterator[OpCall]:
     _, _, *probes = _probes("number", dtype)
     for i in range(3):
         given = dict(zip(optional, (*probes[i:], *probes[:i]), strict=False))
-        yield OpCall(call.overload, {**call.arguments, **given})
-        yield from (OpCall(call.overload, {**call.arguments, **given, name: None}) for name in optional)
+        yield call.with_arguments(given)
+        yield from (call.with_arguments({**given, name: None}) for name in optional)
 
 
 def _probes(kind: str, dtype: DType) -> tuple[complex, ...]:

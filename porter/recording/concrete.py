@@ -12,10 +12,9 @@ from itertools import permutations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from porter.core import dtypes
-from porter.core.errors import PorterError
 from porter.loops.graph import Argument, ConcreteGraph, Descriptor, Node, Result, Tensor
 from porter.loops.program import list_own_dims
+from porter.recording.calls import read_dtype
 from porter.recording.runs import RecordedRun, same_elements
 
 if TYPE_CHECKING:
@@ -165,13 +164,10 @@ def _results(
 
 
 def _result(value: torch.Tensor, constant: torch.Tensor | None) -> Result:
-    name = str(value.dtype).removeprefix("torch.")
-    if name not in dtypes.BY_TORCH:
-        raise PorterError("PTR345", f"elements of type {name} have no loop form", hint="See docs/errors/PTR345.md.")
     elements = None
     if constant is not None and not constant.is_complex() and constant.numel() <= _MAX_ELEMENTS:
         elements = tuple(constant.flatten().tolist())
-    return Result(tuple(value.shape), dtypes.BY_TORCH[name], elements)
+    return Result(tuple(value.shape), read_dtype(value), elements)
 
 
 def _argument(value: Any) -> Argument:
@@ -200,7 +196,7 @@ def expand_arguments(ran: RecordedRun) -> RecordedRun:
     own = {name: tuple(given[name].shape) for name in shapes}
     for name, shape in shapes.items():
         given[name] = given[name].expand(shape).contiguous()
-        call = call.with_argument(name, call.tensors()[name].expand(shape))
+        call = call.with_arguments({name: call.tensors()[name].expand(shape)})
     runs = tuple(_feed_expanded(run, list(_list_fed(ran, run)), shapes) for run in ran.runs)
     return replace(ran, call=call, given=given, runs=runs, own_shapes=own, before=ran)
 

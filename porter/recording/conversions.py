@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from porter.core import dtypes
 from porter.core.dtypes import LONG, DType, Kind
 from porter.loops.program import ArgumentBuffer, Programs, SymbolicProgram, list_loaded
-from porter.recording.calls import OpCall
+from porter.recording.calls import OpCall, read_dtype
 from porter.recording.runs import RecordedRun, run_call
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _group(name: str, runs: Sequence[RecordedRun]) -> dict[DType, list[RecordedR
     found: dict[DType, list[RecordedRun]] = {}
     for ran in runs:
         if name in ran.call.arguments and name in ran.given and _list_readers(ran, name):
-            found.setdefault(dtypes.BY_TORCH[str(ran.given[name].dtype).removeprefix("torch.")], []).append(ran)
+            found.setdefault(read_dtype(ran.given[name]), []).append(ran)
     return found
 
 

@@ -18,7 +18,7 @@ from porter.loops.program import list_loaded
 from porter.recording.calls import OpCall, spent
 from porter.recording.joining import Case, Observed, join, join_changed, leave_out, observe
 from porter.recording.runs import RecordedRun
-from porter.recording.varied_calls import ask_alone, leave_out_tensors, list_optional, with_arguments
+from porter.recording.varied_calls import ask_alone, list_optional
 
 Run = Callable[[OpCall], Iterable[RecordedRun]]  # the run of a call; none of one that raises
 _TRIED = 2  # calls of a case that tensors are left out of
@@ -38,7 +38,7 @@ def cover_left_out(case: Case, run: Run) -> tuple[str, ...]:
     tensors = list(_list_unexplained(case))
     required = set(tensors)
     for call, left_out in ((call, chosen) for call in _pick_calls(case) for chosen in _choose(tensors)):
-        made = leave_out_tensors(call, left_out)
+        made = call.with_arguments(dict.fromkeys(left_out))
         if not all(_cover(case, run, each) for each in (made, *ask_alone(made))):
             required.difference_update(left_out)
     return tuple(each for each in _list_unexplained(case) if each in required)
@@ -115,7 +115,7 @@ def _take_tensors(own: OpCall, other: OpCall) -> OpCall:
     """A call with the tensors and lists of another."""
     kept = (bool, int, float, complex, str, torch.dtype, type(None))
     changed = {name: value for name, value in own.arguments.items() if isinstance(value, kept)}
-    return with_arguments(other, changed)
+    return other.with_arguments(changed)
 
 
 def _describe_ranks(call: OpCall) -> Ranks:
@@ -151,7 +151,7 @@ def _cast(call: OpCall, dtype: DType) -> OpCall:
     """A call with its floating tensors in another type."""
     type_ = getattr(torch, dtype.torch)
     floating = {name: value for name, value in call.arguments.items() if _is_floating(value)}
-    return with_arguments(call, {name: value.detach().to(type_) for name, value in floating.items()})
+    return call.with_arguments({name: value.detach().to(type_) for name, value in floating.items()})
 
 
 def _is_floating(value: object) -> bool:

@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Scalar, Value, size
 from porter.mpsgraph.operations import by_selector
-from porter.recording.calls import argument_parts
+from porter.recording.calls import argument_parts, find_dtype
 from porter.recording.runs import same_elements
 
 if TYPE_CHECKING:
@@ -216,8 +215,8 @@ def _name_type(part: str, value: Any) -> Any:
 
     if part not in _TYPES or value not in TORCH:
         return value
-    name = str(TORCH[value]).removeprefix("torch.")
-    return dtypes.BY_TORCH[name].metal if name in dtypes.BY_TORCH else name
+    dtype = find_dtype(TORCH[value])
+    return dtype.metal if dtype else str(TORCH[value]).removeprefix("torch.")
 
 
 def _to_value(value: Any) -> Value:
@@ -242,10 +241,10 @@ def _is_ref(value: Any) -> bool:
 
 
 def _dtype(dtype: torch.dtype) -> DType:
-    name = str(dtype).removeprefix("torch.")
-    if name not in dtypes.BY_TORCH:
-        raise _unsupported(f"elements of type {name}")
-    return dtypes.BY_TORCH[name]
+    metal = find_dtype(dtype)
+    if metal is None:
+        raise _unsupported(f"elements of type {str(dtype).removeprefix('torch.')}")
+    return metal
 
 
 def _unsupported(what: str) -> PorterError:

@@ -16,7 +16,7 @@ from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.recording.calls import OpCall, capture_calls_in_place, capture_sample_calls, spent
 from porter.recording.size_sets import SETS, Place, SizeSets, Template
-from porter.recording.varied_calls import ObservedValues, with_arguments
+from porter.recording.varied_calls import ObservedValues
 from porter.verdict.suite.children import survives
 from porter.verdict.suite.made_opinfos import is_made
 
@@ -46,7 +46,7 @@ class ProbeCall:
         for sample in self.sets.make_near(self.place):
             for call in capture_sample_calls(self.op, self.base, sample, self.place.requires_grad):
                 if call.overload == self.call.overload:
-                    yield with_arguments(call, self.changed)
+                    yield call.with_arguments(self.changed)
 
 
 def capture_probe_calls(op: Any, base: str, steps: int = STEPS) -> Iterator[ProbeCall]:
@@ -97,7 +97,7 @@ def _capture(
         is_next = call.name in begun and not is_made(op)
         changes = [seen.change(call)] if is_next else seen.list_changes(call, flags_alone=is_made(op))
         begun.add(call.name)
-        yield from (replace(own, call=with_arguments(own.call, each), changed=each) for each in changes if each)
+        yield from (replace(own, call=own.call.with_arguments(each), changed=each) for each in changes if each)
 
 
 def _pick_samples(

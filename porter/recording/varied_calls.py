@@ -6,7 +6,7 @@ samples never combine, or never give, callers may: a number that all leave at it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -119,26 +119,23 @@ def _allocate_results(call: OpCall, names: Sequence[str]) -> dict[str, torch.Ten
 
 def vary_given(call: OpCall) -> Iterator[OpCall]:
     """Calls without one of the tensors that may be left out, without two and without all; so for results of a mask."""
-    switches: list[_Switch] = [*_list_tensors(call), *_list_results(call)]
+    results = [(name, i) for name, flags in _list_masks(call) for i, is_asked in enumerate(flags) if is_asked]
+    switches: list[tuple[str, int | None]] = [*((name, None) for name in list_optional(call)), *results]
     counts = range(1, len(switches) + 1) if len(switches) <= _MANY else (1, 2, len(switches))
     for chosen in chain.from_iterable(combinations(switches, count) for count in counts):
-        yield _turn_all(chosen, call)
+        varied = call
+        for name, result in chosen:
+            flags = () if result is None else varied.arguments[name]
+            value = [is_asked and i != result for i, is_asked in enumerate(flags)]
+            varied = varied.with_arguments({name: None if result is None else value})
+        yield varied
 
 
 def drop_empty(call: OpCall) -> Iterator[OpCall]:
     """The call without tensors of no elements that may be left out, if it has any."""
-    switches = [each for each in _list_tensors(call) if not call.arguments[each.args[0]].numel()]
-    if switches:
-        yield _turn_all(switches, call)
-
-
-_Switch = Callable[[OpCall], OpCall]
-
-
-def _turn_all(switches: Sequence[_Switch], call: OpCall) -> OpCall:
-    for switch in switches:
-        call = switch(call)
-    return call
+    empty = [name for name in list_optional(call) if not call.arguments[name].numel()]
+    if empty:
+        yield call.with_arguments(dict.fromkeys(empty))
 
 
 def list_optional(call: OpCall) -> Iterator[str]:
@@ -148,48 +145,23 @@ def list_optional(call: OpCall) -> Iterator[str]:
             yield argument.name
 
 
-def leave_out_tensors(call: OpCall, names: Iterable[str]) -> OpCall:
-    """The call without some tensors."""
-    return OpCall(call.overload, {**call.arguments, **dict.fromkeys(names)})
-
-
 def ask_alone(call: OpCall) -> Iterator[OpCall]:
     """The call for each of its results alone, if a mask says which it asks for."""
     for name, value in _list_masks(call):
         for at in range(len(value)):
-            yield call.with_argument(name, [i == at for i in range(len(value))])
-
-
-def _list_tensors(call: OpCall) -> Iterator[partial[OpCall]]:
-    for name in list_optional(call):
-        yield partial(_leave_out, name)
-
-
-def _list_results(call: OpCall) -> Iterator[_Switch]:
-    """What turns off results that a mask asks for."""
-    for name, value in _list_masks(call):
-        for i in (i for i, each in enumerate(value) if each):
-            yield partial(_turn_off, name, i)
+            yield call.with_arguments({name: [i == at for i in range(len(value))]})
 
 
 def _list_masks(call: OpCall) -> Iterator[tuple[str, Sequence[bool]]]:
     """The arguments that say which results a call asks for: lists of as many flags as there are results."""
     count = len(call.overload._schema.returns)
     for name, value in call.arguments.items():
-        if isinstance(value, (list, tuple)) and len(value) == count > 1 and all(map(_is_flag, value)):
+        if (
+            isinstance(value, (list, tuple))
+            and len(value) == count > 1
+            and all(isinstance(flag, bool) for flag in value)
+        ):
             yield name, value
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _leave_out(name: str, call: OpCall) -> OpCall:
-    return call.with_argument(name, None)
-
-
-def _turn_off(name: str, at: int, call: OpCall) -> OpCall:
-    return call.with_argument(name, [each and i != at for i, each in enumerate(call.arguments[name])])
 
 
 _Choice = tuple[str, Any]
@@ -229,7 +201,7 @@ class ObservedValues:
         for _ in range(min(_TRIED, len(others))):
             turn = self._turns[call.name] = self._turns.get(call.name, -1) + 1
             changed = dict([others[turn % len(others)]])
-            if _runs_on_cpu(with_arguments(call, changed)):
+            if _runs_on_cpu(call.with_arguments(changed)):
                 return changed
         return {}
 
@@ -237,7 +209,7 @@ class ObservedValues:
         """Every value of an argument, of each alone, that a call has another of and the CPU accepts."""
         for name, value in self._list_survived(call):
             is_tried = isinstance(value, bool) or not flags_alone
-            if is_tried and _runs_on_cpu(with_arguments(call, {name: value})):
+            if is_tried and _runs_on_cpu(call.with_arguments({name: value})):
                 yield {name: value}
 
     def _list_others(self, call: OpCall) -> Iterator[_Choice]:
@@ -255,7 +227,7 @@ class ObservedValues:
         given = [(name, each.ndim) for name, each in call.tensors().items()]
         keys = {f"{call.name} {choice} {given}": choice for choice in self._list_others(call)}
         new = [key for key in keys if key not in self._answers]
-        runs = [partial(_runs_on_cpu, with_arguments(call, dict([keys[key]]))) for key in new]
+        runs = [partial(_runs_on_cpu, call.with_arguments(dict([keys[key]]))) for key in new]
         self._answers |= zip(new, survives_each(runs), strict=True)
         return [choice for key, choice in keys.items() if self._answers[key]]
 
@@ -266,11 +238,6 @@ def _list_choices(argument: Any) -> Iterator[Any]:
     yield from _FLAGS.get(kind, ())
     if argument.has_default_value():
         yield from _SMALL.get(kind, ())
-
-
-def with_arguments(call: OpCall, changed: Mapping[str, Any]) -> OpCall:
-    """A call with some of its arguments changed."""
-    return OpCall(call.overload, {**call.arguments, **changed})
 
 
 def _lacks_tensors(call: OpCall) -> bool:

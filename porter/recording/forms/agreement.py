@@ -13,11 +13,10 @@ from typing import TypeVar
 import torch
 from torch.utils import _pytree as pytree
 
-from porter.core import dtypes
 from porter.core.dtypes import BFLOAT, HALF, DType, Kind
 from porter.loops.fit import MIN_CALLS
 from porter.metal.forms import AnyForm
-from porter.recording.calls import OpCall
+from porter.recording.calls import OpCall, read_dtype
 from porter.recording.runs import RecordedRun
 
 Results = tuple[torch.Tensor, ...]
@@ -61,16 +60,6 @@ def count_elements(run: RecordedRun) -> int:
 def read_types(call: OpCall) -> Mapping[str, str]:
     """The types of the arguments of a schema, but results."""
     return {item.name: str(item.type) for item in call.overload._schema.arguments if not item.is_out}
-
-
-def has_metal_type(tensor: torch.Tensor) -> bool:
-    """Whether elements are of a type that Metal has."""
-    return str(tensor.dtype).removeprefix("torch.") in dtypes.BY_TORCH
-
-
-def read_dtype(tensor: torch.Tensor) -> DType:
-    """The element type of a tensor. Raises KeyError for one that Metal has not."""
-    return dtypes.BY_TORCH[str(tensor.dtype).removeprefix("torch.")]
 
 
 def read_dtypes(tensors: Iterable[torch.Tensor]) -> tuple[DType, ...]:
@@ -132,7 +121,7 @@ def _list_cpu_results(run: RecordedRun) -> Results:
     """What the CPU makes of the arguments of a call; nothing where it refuses them."""
     tensors = {name: run.given[name].clone() for name in run.given if name in run.call.arguments}
     try:
-        results = OpCall(run.call.overload, {**run.call.arguments, **tensors}).run()
+        results = run.call.with_arguments(tensors).run()
     except (RuntimeError, NotImplementedError, IndexError):
         return ()
     return tuple(leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor))

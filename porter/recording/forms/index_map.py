@@ -14,11 +14,10 @@ from porter.core import dtypes
 from porter.core.dtypes import INT, LONG, DType, Kind
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.index_map import INDEXED, AccessMode, IndexMap, IndexRule
-from porter.recording.calls import OpCall
+from porter.recording.calls import OpCall, find_dtype
 from porter.recording.forms.agreement import (
     agrees_or_as_cpu,
     find_first,
-    has_metal_type,
     is_near,
     read_dtypes,
     read_types,
@@ -69,7 +68,7 @@ def _read_ignored(form: IndexMap, runs: Sequence[RecordedRun]) -> IndexMap:
 
 def _pick(form: IndexMap, other: IndexMap, run: RecordedRun, name: str, value: object) -> IndexMap:
     """The other map, if it alone computes what the CPU makes of a call with another value of an argument."""
-    changed = replace(run, call=run.call.with_argument(name, value))
+    changed = replace(run, call=run.call.with_arguments({name: value}))
     result = run_on_cpu(changed, run.results[0])
     return other if _computes(other, changed, result) and not _computes(form, changed, result) else form
 
@@ -94,7 +93,7 @@ def _combine_otherwise(runs: Sequence[RecordedRun]) -> Iterator[OpCall]:
         for name, value in run.call.arguments.items():
             if isinstance(value, str) and value in _COMBINED:
                 other = next(each for each in _COMBINED if each != value)
-                yield run.call.with_argument(name, other)
+                yield run.call.with_arguments({name: other})
 
 
 def _list_candidates(runs: Sequence[RecordedRun]) -> Iterator[IndexMap]:
@@ -341,8 +340,8 @@ def _convert(
         converted = None
         with suppress(Exception):  # whatever the fork's checks raise
             operand = weighted.call.arguments[name].to(getattr(torch, dtype.torch))
-            converted = run(weighted.call.with_argument(name, operand))
-        if converted is not None and has_metal_type(converted.results[0]) and _agrees_as_bincount(form, converted):
+            converted = run(weighted.call.with_arguments({name: operand}))
+        if converted is not None and find_dtype(converted.results[0].dtype) and _agrees_as_bincount(form, converted):
             yield converted
 
 

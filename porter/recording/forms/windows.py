@@ -11,8 +11,8 @@ import torch
 
 from porter.metal.forms.pooling import Pooled, Pooling
 from porter.metal.forms.resampling import Resampling, Sampling
-from porter.recording.calls import OpCall
-from porter.recording.forms.agreement import TOLERANCES, Results, find_only, read_dtype, read_types, tell_form
+from porter.recording.calls import OpCall, read_dtype
+from porter.recording.forms.agreement import TOLERANCES, Results, find_only, read_types, tell_form
 from porter.recording.runs import RecordedRun, run_call
 
 _VARIED = 24  # calls
@@ -37,9 +37,9 @@ def _vary_flags(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun
     padded = [each.call for each in runs if any(_read_list(each.call.arguments.get(_LISTS[2])))]
     for call in padded[:: max(1, len(padded) // _VARIED)]:
         options = [each.name for each in call.overload._schema.arguments if str(each.type) == "Optional[int]"]
-        plain = OpCall(call.overload, {**call.arguments, **dict.fromkeys(options)})
+        plain = call.with_arguments(dict.fromkeys(options))
         flags = [(name, value) for name, value in call.arguments.items() if isinstance(value, bool)]
-        for varied in (plain, *(plain.with_argument(name, not value) for name, value in flags)):
+        for varied in (plain, *(plain.with_arguments({name: not value}) for name, value in flags)):
             with suppress(Exception):  # the results of a gradient are of sizes that follow from flags
                 yield run(varied)
 

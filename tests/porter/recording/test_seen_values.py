@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from porter.recording.calls import OpCall
-from porter.recording.varied_calls import ObservedValues, with_arguments
+from porter.recording.varied_calls import ObservedValues
 
 LOSS = torch.ops.aten.nll_loss_forward.default
 
@@ -21,7 +21,7 @@ def test_every_value_of_other_calls_comes_in_turn() -> None:
     assert [seen.change(first) for _ in range(4)] == [
         {"reduction": 1}, {"reduction": 2}, {"ignore_index": 1}, {"reduction": 1},
     ]  # fmt: skip
-    assert with_arguments(first, {"ignore_index": 1}).arguments["ignore_index"] == 1
+    assert first.with_arguments({"ignore_index": 1}).arguments["ignore_index"] == 1
 
 
 def test_a_flag_and_a_number_that_callers_may_leave_out_take_values_that_no_call_has() -> None:
@@ -93,5 +93,5 @@ def test_a_scalar_of_one_value_has_others_besides() -> None:
     given = OpCall(fill, {"self": torch.rand(3), "value": True})
     seen = ObservedValues.of((given,))
     assert [seen.change(given) for _ in range(3)] == [{"value": 2}, {"value": 3}, {"value": 5}]
-    two = ObservedValues.of((given, with_arguments(given, {"value": 0.5})))
+    two = ObservedValues.of((given, given.with_arguments({"value": 0.5})))
     assert two.values == {("fill.Scalar", "value"): (True, 0.5)}
