@@ -97,7 +97,7 @@ class SymbolicProgram:
 
 
 @dataclass(frozen=True)
-class LostCall:
+class UnexplainedCall:
     """A call that nothing is known of, and why: its run raised, or no program computes it."""
 
     arguments: Arguments
@@ -114,7 +114,7 @@ class Programs:
     name: str
     cases: tuple[SymbolicProgram, ...]
     left: tuple[PorterError, ...] = ()
-    lost: tuple[LostCall, ...] = ()
+    lost: tuple[UnexplainedCall, ...] = ()
 
     @property
     def calls(self) -> tuple[Arguments, ...]:

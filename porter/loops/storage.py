@@ -11,7 +11,7 @@ from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
-from porter.loops.program import LostCall, Programs, Role, SymbolicNest, SymbolicProgram
+from porter.loops.program import Programs, Role, SymbolicNest, SymbolicProgram, UnexplainedCall
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class StoredPrograms:
     cases: tuple[_StoredProgram, ...]
     codes: tuple[str, ...]
     reasons: tuple[str, ...]
-    lost: tuple[LostCall, ...]
+    lost: tuple[UnexplainedCall, ...]
 
 
 def store_programs(programs: Programs) -> StoredPrograms:

@@ -33,7 +33,7 @@ from porter.recording.joining import (
 )
 from porter.recording.probe_calls import ProbeCall
 from porter.recording.record import find_opinfos
-from porter.recording.running import MORE_STEPS, Losses, Near, read_runs, run_calls, run_with_type
+from porter.recording.running import MORE_STEPS, Near, UnexplainedCalls, read_runs, run_calls, run_with_type
 from porter.recording.runs import RecordedRun
 
 _ENOUGH = 8  # calls of a case
@@ -51,7 +51,7 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
     check_gradients()
     found: dict[str, list[RecordedRun]] = {}
     origins: dict[int, ProbeCall] = {}
-    lost = Losses()
+    lost = UnexplainedCalls()
     for ran, origin in run_calls(find_opinfos(base, through), base, lost):
         found.setdefault(ran.call.name, []).append(ran)
         if origin is not None:
@@ -69,14 +69,14 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
     return tuple(replace(each, lost=lost.list_of(each.name)) for each in made)
 
 
-def _refuse_all(name: str, lost: Losses) -> Programs:
+def _refuse_all(name: str, lost: UnexplainedCalls) -> Programs:
     """What is known of an overload all of whose calls raise."""
     why = lost.list_of(name)[0].why
     error = PorterError("PTR419", f"every call of {name} raises: {why}", hint="See docs/errors/PTR419.md.")
     return Programs(name, (), (error,))
 
 
-def _find_form_or_programs(name: str, runs: Sequence[RecordedRun], more: Near, lost: Losses) -> Computation:
+def _find_form_or_programs(name: str, runs: Sequence[RecordedRun], more: Near, lost: UnexplainedCalls) -> Computation:
     """The form of an overload, at any sizes; else programs."""
     form = find_form(runs)
     if form is None:
@@ -91,7 +91,7 @@ def find_programs(
     name: str,
     runs: Iterable[RecordedRun],
     more: More = lambda ran: (),
-    lost: Losses | None = None,
+    lost: UnexplainedCalls | None = None,
     run: Run | None = None,
 ) -> Programs:
     """The cases of an overload; the most general program first, which others are tried with.
@@ -100,12 +100,12 @@ def find_programs(
     `lost`. By `run`, calls without optional tensors are tried that all calls of a case give, and calls of a case with
     as many dimensions as others have.
     """
-    lost = Losses() if lost is None else lost
+    lost = UnexplainedCalls() if lost is None else lost
     observed, left = read_runs(runs, lost)
     cases: list[Case] = []
     failed = _add_cases(cases, name, observed, more)
     if run:
-        failed += _add_cases(cases, name, read_runs(run_at_other_types(cases, run), Losses())[0], more)
+        failed += _add_cases(cases, name, read_runs(run_at_other_types(cases, run), UnexplainedCalls())[0], more)
     cases, dropped = _drop_single(join_cases(cases))
     if run:
         for case in cases:
@@ -153,7 +153,7 @@ def _find_more(group: list[Observed], more: More) -> list[Observed]:
         return group
     first = group[0].program
     runs = islice(chain.from_iterable(more(each.ran) for each in group), _TRIED)
-    for each in (observed for ran in runs for observed in read_runs((ran,), Losses())[0]):
+    for each in (observed for ran in runs for observed in read_runs((ran,), UnexplainedCalls())[0]):
         if (each.program.dtype, each.program.structure) == (first.dtype, first.structure):
             found.setdefault(repr(each.program.arguments), each)
         if len(found) >= _ENOUGH:

@@ -59,28 +59,30 @@ def get_recordings(
     return None if text is None else decode_recordings(text)
 
 
-def _get_text(checkout: Checkout, base: str, macos: str, own_sizes: bool, run: bool, progress: Progress) -> str | None:
-    text = cache.get(_find_file(checkout, base, macos, own_sizes))
+def _get_text(
+    checkout: Checkout, base: str, macos: str, of_programs: bool, run: bool, progress: Progress
+) -> str | None:
+    text = cache.get(_find_file(checkout, base, macos, of_programs))
     if text is not None or not run:
         return text
-    request = make_request(checkout, base, macos, own_sizes)
+    request = make_request(checkout, base, macos, of_programs)
     return keep_recording(checkout, request, client.request_recording(request, progress))
 
 
-def make_request(checkout: Checkout, base: str, macos: str = NEWEST, own_sizes: bool = False) -> RecordRequest:
-    """Asks for the recordings of an operator; with `own_sizes`, for its programs."""
+def make_request(checkout: Checkout, base: str, macos: str = NEWEST, of_programs: bool = False) -> RecordRequest:
+    """Asks for the recordings of an operator; with `of_programs`, for its programs."""
     target = find_target(checkout, base)
-    return RecordRequest(checkout.root.resolve(), target, macos, own_sizes=own_sizes, earlier=checkout.earlier)
+    return RecordRequest(checkout.root.resolve(), target, macos, of_programs=of_programs, earlier=checkout.earlier)
 
 
 def keep_recording(checkout: Checkout, request: RecordRequest, text: str) -> str:
     """Caches the answer to a request, and returns it."""
-    cache.put(_find_file(checkout, request.target.base, request.macos, request.own_sizes), text)
+    cache.put(_find_file(checkout, request.target.base, request.macos, request.of_programs), text)
     return text
 
 
-def _find_file(checkout: Checkout, base: str, macos: str, own_sizes: bool) -> Path:
-    return key(digest_old_code(checkout), "programs" if own_sizes else "recordings", base, macos)
+def _find_file(checkout: Checkout, base: str, macos: str, of_programs: bool) -> Path:
+    return key(digest_old_code(checkout), "programs" if of_programs else "recordings", base, macos)
 
 
 def describe_programs(

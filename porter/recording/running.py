@@ -15,7 +15,7 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.loops.host_values import Arguments, ArgumentValue
-from porter.loops.program import LostCall
+from porter.loops.program import UnexplainedCall
 from porter.recording.call_programs import read_call_arguments
 from porter.recording.calls import OpCall, count_reading, spent
 from porter.recording.joining import Observed, observe
@@ -35,10 +35,10 @@ _ALIKE = 8  # calls in a row that tell nothing new, after which no more of their
 
 
 @dataclass(frozen=True)
-class Losses:
+class UnexplainedCalls:
     """Collects lost calls by overload, one of each kind: of the same choices, ranks, types and reason."""
 
-    found: dict[str, dict[str, LostCall]] = field(default_factory=dict)
+    found: dict[str, dict[str, UnexplainedCall]] = field(default_factory=dict)
 
     def add_raised(self, call: OpCall, error: Exception) -> None:
         """Adds a call whose run raised."""
@@ -53,13 +53,13 @@ class Losses:
         tensors = [(key, len(value.shape), str(value.dtype)) for key, value in arguments.tensors.items()]
         own = self.found.setdefault(name, {})
         if len(own) < _MOST:
-            own.setdefault(f"{kinds} {tensors}", LostCall(arguments, why))
+            own.setdefault(f"{kinds} {tensors}", UnexplainedCall(arguments, why))
 
     def add_all(self, name: str, calls: Iterable[Arguments], why: str) -> None:
         for each in calls:
             self.add(name, each, why)
 
-    def list_of(self, name: str) -> tuple[LostCall, ...]:
+    def list_of(self, name: str) -> tuple[UnexplainedCall, ...]:
         """The lost calls of an overload."""
         return tuple(self.found.get(name, {}).values())
 
@@ -77,7 +77,7 @@ class Near:
     origins: Mapping[int, ProbeCall]
     plain: Mapping[int, RecordedRun]
     until: int
-    lost: Losses
+    lost: UnexplainedCalls
 
     def run_near(self, ran: RecordedRun) -> Iterator[RecordedRun]:
         """Yields calls that differ from one in few sizes."""
@@ -92,10 +92,10 @@ class Near:
 
     def run_again(self, call: OpCall) -> Iterator[RecordedRun]:
         """Runs a call that was made of one; nothing of one that raises."""
-        yield from run_all((call,), spent(), Losses())
+        yield from run_all((call,), spent(), UnexplainedCalls())
 
 
-def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[RecordedRun, ProbeCall | None]]:
+def run_calls(ops: Sequence[Any], base: str, lost: UnexplainedCalls) -> Iterator[tuple[RecordedRun, ProbeCall | None]]:
     """Runs calls of all OpInfos until the steps are spent, and some of them without tensors that may be left out.
 
     Those that raise are `lost`. The first call of its ranks that raises, for which sizes may be the reason, is followed
@@ -124,7 +124,7 @@ def run_calls(ops: Sequence[Any], base: str, lost: Losses) -> Iterator[tuple[Rec
 
 
 def run_with_type(
-    runs: Sequence[RecordedRun], overloads: Collection[str], lost: Losses
+    runs: Sequence[RecordedRun], overloads: Collection[str], lost: UnexplainedCalls
 ) -> Iterator[tuple[RecordedRun, RecordedRun]]:
     """Runs calls of those overloads that take the result's type besides what some calls take, while there are steps.
 
@@ -143,7 +143,7 @@ def _describe_given(call: OpCall) -> str:
     return f"{call.name} {tensors} {[value for value in call.arguments.values() if isinstance(value, bool)]}"
 
 
-def run_all(calls: Iterable[OpCall], until: int, lost: Losses) -> Iterator[RecordedRun]:
+def run_all(calls: Iterable[OpCall], until: int, lost: UnexplainedCalls) -> Iterator[RecordedRun]:
     """The calls that run graphs, until so many steps are spent."""
     for call in calls:
         if spent() > until:
@@ -157,7 +157,7 @@ def run_all(calls: Iterable[OpCall], until: int, lost: Losses) -> Iterator[Recor
             yield ran
 
 
-def read_runs(runs: Iterable[RecordedRun], lost: Losses) -> tuple[list[Observed], list[PorterError]]:
+def read_runs(runs: Iterable[RecordedRun], lost: UnexplainedCalls) -> tuple[list[Observed], list[PorterError]]:
     """The loop nests of calls, and why others have none.
 
     Calls of a kind differ in numbers alone: sizes, and what they are multiplied by.

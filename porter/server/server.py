@@ -250,7 +250,7 @@ def _run_old_path(request: VerifyRequest, progress: Progress) -> Answer:
 
 
 def _record(request: RecordRequest, progress: Progress) -> Answer:
-    record = worker.record_programs if request.own_sizes else worker.record
+    record = worker.record_programs if request.of_programs else worker.record
     return RecordAnswer(record(request.root, request.earlier, request.target, request.macos, progress))
 
 

@@ -74,7 +74,7 @@ class BuildRequest:
 class RecordRequest:
     """Asks for the recordings of a target in the checkout, as on a macOS release (`""` for the newest).
 
-    With `own_sizes`, asks for its programs instead, recorded at sizes of porter's own. `earlier` are as in a
+    With `of_programs`, asks for its programs instead, recorded at sizes of porter's own. `earlier` are as in a
     VerifyRequest.
     """
 
@@ -82,7 +82,7 @@ class RecordRequest:
     target: VerifyTarget
     macos: str
     backend: str = HOST
-    own_sizes: bool = False
+    of_programs: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     earlier: Mapping[str, str | None] = field(default_factory=dict)
 

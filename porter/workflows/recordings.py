@@ -44,7 +44,7 @@ class Recordings:
     def record(self, missing: Iterable[Missing], jobs: int, progress: Steps) -> None:
         """Makes recordings, at most `jobs` at a time, and keeps each, or why there is none."""
         wanted = tuple(dict.fromkeys(missing))
-        requests = [make_request(self._checkout, each.base, own_sizes=each.of_programs) for each in wanted]
+        requests = [make_request(self._checkout, each.base, of_programs=each.of_programs) for each in wanted]
         done = 0
 
         def report(at: int, step: str) -> None:

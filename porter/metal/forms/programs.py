@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from porter.core import codec
 from porter.loops.host_values import Arguments
-from porter.loops.program import LostCall, Programs
+from porter.loops.program import Programs, UnexplainedCall
 from porter.loops.storage import StoredPrograms, load_programs, store_programs
 from porter.metal.forms import AnyForm
 
@@ -19,7 +19,7 @@ class FormProgram:
     name: str
     form: AnyForm
     calls: tuple[Arguments, ...] = ()
-    lost: tuple[LostCall, ...] = ()
+    lost: tuple[UnexplainedCall, ...] = ()
 
     @property
     def named(self) -> frozenset[str]:

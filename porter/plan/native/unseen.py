@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
-from porter.loops.program import LostCall, Programs, SymbolicProgram
+from porter.loops.program import Programs, SymbolicProgram, UnexplainedCall
 from porter.metal.forms.programs import Computation, FormProgram
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
@@ -87,7 +87,9 @@ def _ask(condition: str, call: Arguments) -> bool | None:
         return None
 
 
-def _refuse_lost(name: str, function: NativeFunction, argument: str, known: set[str], lost: Sequence[LostCall]) -> None:
+def _refuse_lost(
+    name: str, function: NativeFunction, argument: str, known: set[str], lost: Sequence[UnexplainedCall]
+) -> None:
     others = {repr(each.arguments.others.get(argument)): each for each in lost}
     unknown = {value: each for value, each in others.items() if value not in known}
     if unknown and len(known | unknown.keys()) <= _CHOICES:
@@ -173,7 +175,7 @@ def _find_ranks(programs: Computation, names: Names, body: str) -> Iterator[tupl
             yield tensor, ranks
 
 
-def _has_other_rank(lost: LostCall, tensor: str, ranks: Collection[int]) -> bool:
+def _has_other_rank(lost: UnexplainedCall, tensor: str, ranks: Collection[int]) -> bool:
     """Whether a call of more than one element has a tensor of other dimensions."""
     given = lost.arguments.tensors
     is_single = all(math.prod(each.shape) == 1 for each in given.values())

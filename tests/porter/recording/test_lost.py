@@ -8,7 +8,7 @@ import torch
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.recording.calls import OpCall
-from porter.recording.running import Losses, run_all
+from porter.recording.running import UnexplainedCalls, run_all
 
 
 def call(reduction: int, size: int = 3) -> Arguments:
@@ -16,7 +16,7 @@ def call(reduction: int, size: int = 3) -> Arguments:
 
 
 def test_of_calls_that_differ_in_sizes_one_is_kept() -> None:
-    lost = Losses()
+    lost = UnexplainedCalls()
     lost.add_all("loss", (call(0), call(0, 4), call(1)), "no program")
     assert [(each.arguments, each.why) for each in lost.list_of("loss")] == [
         (call(0), "no program"), (call(1), "no program"),
@@ -26,7 +26,7 @@ def test_of_calls_that_differ_in_sizes_one_is_kept() -> None:
 
 def test_a_call_whose_run_raises_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("porter.recording.running.run_call", OpCall.run)
-    lost = Losses()
+    lost = UnexplainedCalls()
     wrong = OpCall(torch.ops.aten.mm.default, {"self": torch.rand(2, 3), "mat2": torch.rand(2, 3)})
     assert list(run_all((wrong,), 1 << 62, lost)) == []
     [found] = lost.list_of("mm")

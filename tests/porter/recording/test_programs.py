@@ -19,7 +19,7 @@ from porter.loops.program import Programs, SymbolicProgram, Temporary
 from porter.recording import programs
 from porter.recording.calls import OpCall
 from porter.recording.programs import find_programs
-from porter.recording.running import MORE_STEPS, Losses, Near
+from porter.recording.running import MORE_STEPS, Near, UnexplainedCalls
 from porter.recording.runs import RecordedRun
 
 from .graphs import GraphBuilder
@@ -145,7 +145,7 @@ def test_calls_of_dimensions_that_no_program_computes_are_lost() -> None:
         return builder.send("reductionMaximumWithTensor:axes", refs["self"], arguments["dim"])
 
     flat = [call_mean((size, 3), 1, largest) for size in (2, 4, 5)]
-    lost = Losses()
+    lost = UnexplainedCalls()
     found = find_programs("mean.dim", [*(call_mean(shape, 1) for shape in SHAPES), *flat], lost=lost)
     assert len(found.cases) == 1 and not found.left
     [call] = lost.list_of("mean.dim")
@@ -434,7 +434,7 @@ def test_calls_that_another_program_computes_too_decide_nothing(monkeypatch: pyt
 def test_each_overload_has_steps_of_its_own_for_more_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     now, left = [0], []
 
-    def find(name: str, runs: object, more: Near, lost: Losses) -> Programs:
+    def find(name: str, runs: object, more: Near, lost: UnexplainedCalls) -> Programs:
         left.append(more.until - now[0])
         now[0] += 100
         return Programs(name, ())

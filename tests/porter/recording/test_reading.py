@@ -10,7 +10,7 @@ import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
 from porter.core.errors import PorterError
-from porter.recording.running import Losses, read_runs
+from porter.recording.running import UnexplainedCalls, read_runs
 from porter.recording.runs import RecordedRun
 
 from .graphs import GraphBuilder
@@ -31,13 +31,13 @@ SIZES = [(2 + i, 3 + i % 7) for i in range(60)]
 
 def test_calls_that_differ_in_sizes_alone_are_read_until_they_tell_nothing_new() -> None:
     """Eight of their structure, which is not known before, and eight that follow them."""
-    assert count(read_runs(means(SIZES, 0), Losses())) == 16
+    assert count(read_runs(means(SIZES, 0), UnexplainedCalls())) == 16
 
 
 def test_each_kind_of_argument_has_calls_of_its_own() -> None:
-    assert count(read_runs([*means(SIZES, 0), *means(SIZES, 1)], Losses())) in range(24, 33)
+    assert count(read_runs([*means(SIZES, 0), *means(SIZES, 1)], UnexplainedCalls())) in range(24, 33)
     ones = [(1, size) for size, _ in SIZES]
-    assert count(read_runs([*means(SIZES, 0), *means(ones, 0)], Losses())) in range(24, 33)
+    assert count(read_runs([*means(SIZES, 0), *means(ones, 0)], UnexplainedCalls())) in range(24, 33)
 
 
 def test_a_kind_with_a_rare_structure_is_read_on() -> None:
@@ -51,14 +51,14 @@ def test_a_kind_with_a_rare_structure_is_read_on() -> None:
     runs = [
         run_graph(torch.ops.aten.mean.dim, {"self": torch.rand(shape), "dim": [0]}, mean_or_twice) for shape in SIZES
     ]
-    found, _ = read_runs(runs, Losses())
+    found, _ = read_runs(runs, UnexplainedCalls())
     assert len({each.program.structure for each in found}) == 2
     assert len(found) == 13 + 8  # the thirteenth is rare, and what was counted starts again
 
 
 def test_calls_without_a_program_tell_why_and_those_of_one_element_are_lost() -> None:
     """No graph writes the result that the call is said to have returned."""
-    lost = Losses()
+    lost = UnexplainedCalls()
     runs = [replace(ran, results=(torch.rand(5),)) for ran in means([(3, 5), (1, 1)], 0)]
     found, left = read_runs(runs, lost)
     assert (found, [each.code for each in left]) == ([], ["PTR365"])

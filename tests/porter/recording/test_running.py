@@ -12,7 +12,7 @@ import torch
 from porter.recording import running
 from porter.recording.calls import OpCall
 from porter.recording.probe_calls import ProbeCall
-from porter.recording.running import Losses, Near, run_calls, run_with_type
+from porter.recording.running import Near, UnexplainedCalls, run_calls, run_with_type
 from porter.recording.runs import RecordedRun
 from porter.recording.size_sets import Place, SizeSets, Template
 
@@ -49,7 +49,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, least: int, made: Sequence[ProbeCall])
 
     monkeypatch.setattr(running, "run_call", run)
     monkeypatch.setattr(running, "capture_probe_calls", lambda op, base, steps: iter(made))
-    ran = [each.call.tensors()["self"].shape for each, _ in run_calls([None], "neg", Losses())]
+    ran = [each.call.tensors()["self"].shape for each, _ in run_calls([None], "neg", UnexplainedCalls())]
     return [tuple(each) for each in ran], tried
 
 
@@ -85,8 +85,8 @@ def test_calls_that_were_given_a_type_have_near_ones_too(monkeypatch: pytest.Mon
     template = Template.of(torch.testing._internal.opinfo.core.SampleInput(torch.ones(2, 3)))
     own = _OwnNorm(_norm(2, 3), None, "norm", SizeSets(lambda sample: None, 0), Place(template, (), {}, False))
     plain = run(own.call)
-    [(typed, source)] = run_with_type([plain], {"norm.ScalarOpt_dim_dtype"}, Losses())
+    [(typed, source)] = run_with_type([plain], {"norm.ScalarOpt_dim_dtype"}, UnexplainedCalls())
     assert source is plain and typed.call.arguments["dtype"] == torch.float32
-    near = list(islice(Near({id(plain): own}, {id(typed): plain}, 10**12, Losses()).run_near(typed), 2))
+    near = list(islice(Near({id(plain): own}, {id(typed): plain}, 10**12, UnexplainedCalls()).run_near(typed), 2))
     assert [each.call.name for each in near] == ["norm.ScalarOpt_dim_dtype"] * 2
     assert [tuple(each.call.tensors()["self"].shape) for each in near] == [(4, 3), (8, 3)]

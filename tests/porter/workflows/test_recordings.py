@@ -63,7 +63,7 @@ def test_a_row_is_planned_by_what_was_recorded_of_it(monkeypatch: pytest.MonkeyP
     *_, turned = server.plan(checkout, ("turned",))
     assert turned.plan and turned.plan.entries
     [[request]] = server.rounds
-    assert (request.target.base, request.own_sizes, server.waits) == ("turned", True, 1)
+    assert (request.target.base, request.of_programs, server.waits) == ("turned", True, 1)
 
 
 def test_what_was_recorded_before_is_not_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

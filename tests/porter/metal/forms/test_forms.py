@@ -9,7 +9,7 @@ import pytest
 
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
-from porter.loops.program import LostCall, Programs
+from porter.loops.program import Programs, UnexplainedCall
 from porter.metal.forms import FORMS, AnyForm
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
@@ -46,7 +46,7 @@ def test_each_form_is_in_the_registry_and_is_found() -> None:
 @pytest.mark.parametrize("form", SAMPLES)
 def test_a_form_is_stored(form: AnyForm) -> None:
     call = Arguments({"self": TensorValue((2, 3), FLOAT)}, {"flag": True, "times": 2})
-    program = FormProgram("op", form, (call,), (LostCall(call, "it raised"),))
+    program = FormProgram("op", form, (call,), (UnexplainedCall(call, "it raised"),))
     others = Programs("other", ())
     assert decode_computations(encode_computations([program, others])) == (program, others)
 

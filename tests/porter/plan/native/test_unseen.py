@@ -23,7 +23,7 @@ from porter.loops.host_values import (
     TensorValue,
     WrappedDim,
 )  # fmt: skip
-from porter.loops.program import LostCall, Programs
+from porter.loops.program import Programs, UnexplainedCall
 from porter.metal.forms.programs import FormProgram
 from porter.metal.forms.sort import Kept, Sort
 from porter.metal.native.host_code import Launch, Line
@@ -87,7 +87,7 @@ def test_a_number_that_all_calls_give_alike_and_the_graph_reads_is_refused(tmp_p
 
 def test_a_value_of_lost_calls_alone_is_refused_with_what_was_raised(tmp_path: Path) -> None:
     known = with_flag(fork.largest(), False)
-    lost = LostCall(with_flag(fork.largest(), True).calls[0], "RuntimeError: no such graph")
+    lost = UnexplainedCall(with_flag(fork.largest(), True).calls[0], "RuntimeError: no such graph")
     what = "PTR418 nothing is known of calls of largest.out with `keepdim` = True: RuntimeError: no such graph"
     with pytest.raises(PorterError, match=what):
         plan_operator(fork.copy_fork(tmp_path), "largest", programs=lambda _: replace(known, lost=(lost,)))
@@ -95,7 +95,7 @@ def test_a_value_of_lost_calls_alone_is_refused_with_what_was_raised(tmp_path: P
 
 def test_a_lost_call_whose_values_others_have_is_not(tmp_path: Path) -> None:
     known = with_flag(fork.largest(), False, True)
-    lost = LostCall(known.calls[0], "RuntimeError: no such graph")
+    lost = UnexplainedCall(known.calls[0], "RuntimeError: no such graph")
     plan = plan_operator(fork.copy_fork(tmp_path), "largest", programs=lambda _: replace(known, lost=(lost,)))
     assert plan.complete
 
@@ -108,7 +108,7 @@ def turn_shape(call: Arguments, shape: tuple[int, ...]) -> Arguments:
 def test_dimensions_of_lost_calls_are_refused(tmp_path: Path) -> None:
     known = fork.turned()
     calls = tuple(turn_shape(known.calls[0], shape) for shape in ((6, 7), (2, 3, 4)))
-    lost = LostCall(turn_shape(known.calls[0], (2, 2, 3, 4)), "no program")
+    lost = UnexplainedCall(turn_shape(known.calls[0], (2, 2, 3, 4)), "no program")
     varied = replace(known, cases=(replace(known.cases[0], calls=calls),))
     assert not plan_operator(fork.copy_fork(tmp_path / "some"), "turned", programs=lambda _: varied).notes
     plan = plan_operator(fork.copy_fork(tmp_path / "lost"), "turned", programs=lambda _: replace(varied, lost=(lost,)))
