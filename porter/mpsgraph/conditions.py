@@ -1,15 +1,17 @@
-"""Conditions on an operator's arguments, spelled as in the fork's code."""
+"""Questions about an operator's arguments. As text, they are spelled as in the fork's code."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from porter.mpsgraph.graph import Value
 
 Arguments = Mapping[str, Value]
-_COMPARED = re.compile(r"(?P<name>.+?) (?P<sign>==|<|>) (?P<value>.+)")
+_GIVEN = ".has_value()"
+_SIGNS = ("==", "<", ">")
 
 
 @dataclass(frozen=True)
@@ -19,29 +21,65 @@ class Undecided(Exception):
     text: str
 
 
-def holds(text: str, arguments: Arguments) -> bool:
-    """Whether a condition holds for these arguments: `eps.has_value()`, `alpha == 1.0`, `mode == "floor"`, `training`.
+@dataclass(frozen=True)
+class Flag:
+    """Whether an argument, or an expression of arguments, is true: `training`, `p.isFloatingPoint()`."""
 
-    Raises Undecided for any other condition.
-    """
+    name: str
+
+
+@dataclass(frozen=True)
+class Present:
+    """Whether an optional argument is given: `eps.has_value()`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How an argument compares with a number or a string: `alpha == 1.0`, `mode == "floor"`, `self.dim() < 3`."""
+
+    name: str
+    sign: str
+    value: int | float | str
+
+    def __post_init__(self) -> None:
+        if self.sign not in _SIGNS:  # the device records no others, and kernels of a case need both answers
+            raise ValueError(f"no comparison by `{self.sign}`")
+
+    def compare(self, value: Value) -> bool:
+        """The answer for a value."""
+        if isinstance(self.value, str):
+            return value == self.value
+        if not isinstance(value, (int, float)):
+            return False
+        return {"==": value == self.value, "<": value < self.value, ">": value > self.value}[self.sign]
+
+
+Question = Flag | Present | Compared
+
+
+@lru_cache(maxsize=1024)
+def read_question(text: str) -> Question:
+    """The question that a condition asks; of a comparison of expressions, whether it is true."""
+    if text.endswith(_GIVEN):
+        return Present(text.removesuffix(_GIVEN))
+    for sign in _SIGNS:
+        name, found, value = text.partition(f" {sign} ")
+        if found and value.startswith('"'):
+            return Compared(name, sign, value.strip('"'))
+        if found:
+            with suppress(ValueError):
+                return Compared(name, sign, int(value) if value.removeprefix("-").isdecimal() else float(value))
+    return Flag(text)
+
+
+def holds(text: str, arguments: Arguments) -> bool:
+    """Whether a condition holds for these arguments. Raises Undecided where they do not tell."""
     if text in arguments:
         return bool(arguments[text])
-    name = text.removesuffix(".has_value()")
-    if name in arguments and name != text:
-        return arguments[name] is not None
-    match = _COMPARED.fullmatch(text)
-    if not match or match["name"] not in arguments:
+    question = read_question(text)
+    if question.name not in arguments or isinstance(question, Flag):
         raise Undecided(text)
-    return _compare(arguments[match["name"]], match["sign"], match["value"])
-
-
-def _compare(value: Value, sign: str, other: str) -> bool:
-    if other.startswith('"'):
-        return value == other.strip('"')
-    try:
-        number = float(other)
-    except ValueError as error:
-        raise Undecided(other) from error
-    if not isinstance(value, (int, float)):
-        return False
-    return {"==": value == number, "<": value < number, ">": value > number}[sign]
+    value = arguments[question.name]
+    return value is not None if isinstance(question, Present) else question.compare(value)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import BY_METAL, INT, Kind
 from porter.core.errors import PorterError
-from porter.languages.statements import name_tokens
+from porter.languages.identifiers import rename_identifiers
 from porter.loops.host_values import Scalar
 from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.native.body_locals import find_locals
@@ -18,14 +18,12 @@ from porter.metal.native.elements import NARROW
 from porter.metal.native.host_code import KERNEL, Branches, Launch, Node, declare, hoist
 from porter.metal.native.host_values import Names, write_given, write_value
 from porter.metal.native.result_types import chooses_type, takes_bools_alone
-from porter.mpsgraph.conditions import holds
+from porter.mpsgraph.conditions import Compared, Flag, Present, read_question
 
-_GIVEN = ".has_value()"
-_COMPARED = re.compile(r"(?P<name>\w+) (?P<sign>==|<|>) (?P<number>\S+)")
-_EQUAL = re.compile(r"(?P<name>[a-z]\w*) == (?P<number>-?inf|\d+(?:\.0)?)")
-_REDUCTIONS = {"0": "none", "1": "mean", "2": "sum"}  # ATen/core/Reduction.h
-_NUMBERS = {"inf": "inf", "-inf": "negative_inf", "0": "zero", "0.0": "zero"}
-_NAMED_DIMS = re.compile(r"names_\w+_dims\(")  # by which recordings differ; ATen has no such function
+_REDUCTIONS: Mapping[object, str] = {0: "none", 1: "mean", 2: "sum"}  # ATen/core/Reduction.h
+_NUMBERS = {math.inf: "inf", -math.inf: "negative_inf", 0: "zero"}
+# How recordings differ in which dimensions a list names; ATen has no such functions.
+_NAMED_DIMS = ("names_all_dims(", "names_first_dims(", "names_last_dims(", "names_adjacent_dims(")
 _NUMBER_TYPES = ("float", "int", "SymInt")
 _INFINITY = "std::numeric_limits<double>::infinity()"
 _OF_KIND: Mapping[Kind, str] = {
@@ -57,12 +55,15 @@ def _name_condition(case: SymbolicProgram) -> str:
     only = case.when[0] if len(case.when) == 1 else None
     if only is None or not only.holds:
         return ""
-    value = _EQUAL.fullmatch(only.text)
-    if value is None:
-        return only.text if re.fullmatch(r"[a-z]\w*", only.text) else ""
-    if value["name"] == "reduction":
-        return _REDUCTIONS.get(value["number"], "")
-    return _NUMBERS.get(value["number"]) or re.sub(r"\.0$", "", f"{value['name']}_{value['number']}")
+    match read_question(only.text):
+        case Compared("reduction", "==", value):
+            return _REDUCTIONS.get(value, "")
+        case Compared(name, "==", int() | float() as number) if name.isidentifier():
+            is_plain = math.isfinite(number) and number >= 0 and number == int(number)
+            return _NUMBERS.get(number) or (f"{name}_{int(number)}" if is_plain else "")
+        case Flag(name) if name.isidentifier():
+            return name
+    return ""
 
 
 def write_cases(programs: Programs, launches: Sequence[Launch], names: Names, body: str) -> tuple[Node, ...]:
@@ -139,37 +140,32 @@ def _write_condition(condition: Condition, names: Names, body: str) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
     if condition.text == UNKNOWN_CONDITION:
         raise _refuse("the calls of one case have nothing in common that others lack")
-    if _NAMED_DIMS.match(condition.text):
-        raise _refuse("cases differ in which dimensions a list names, and no kernel computes all of them")
-    compared = _COMPARED.fullmatch(condition.text)
-    if compared and names.types.get(compared["name"], "").startswith("Scalar"):
-        return _write_comparison(compared, condition.holds, names, body)
-    if compared and names.types.get(compared["name"]) in _NUMBER_TYPES:
-        return _compare(names.variable(compared["name"]), compared, condition.holds)
-    parts, last = [], 0
-    for token in name_tokens(condition.text):
-        if names.types.get(token.text) == "Tensor?" and condition.text.startswith(_GIVEN, token.end):
-            given = write_given(token.text, names)
-            parts += [condition.text[last : token.start], f"({given})" if "&&" in given else given]
-            last = token.end + len(_GIVEN)
-        elif token.text in names.types:
-            is_plain = condition.text[token.end : token.end + 1] != "."
-            converted = ".to<double>()" if is_plain and names.types[token.text].startswith("Scalar") else ""
-            parts += [condition.text[last : token.start], names.variable(token.text), converted]
-            last = token.end
-    text = "".join([*parts, condition.text[last:]])
+    match read_question(condition.text):
+        case Flag(name) if name.startswith(_NAMED_DIMS):
+            raise _refuse("cases differ in which dimensions a list names, and no kernel computes all of them")
+        case Compared(name) as compared if names.types.get(name, "").startswith("Scalar"):
+            return _write_comparison(compared, condition.holds, names, body)
+        case Compared(name) as compared if names.types.get(name) in _NUMBER_TYPES:
+            return _compare(names.variable(name), compared, condition.holds)
+        case Present(name) if names.types.get(name) == "Tensor?":
+            given = write_given(name, names)
+            text = f"({given})" if "&&" in given else given
+        case Flag(name) if names.types.get(name, "").startswith("Scalar"):
+            text = f"{names.variable(name)}.to<double>()"
+        case question:
+            variables = {name: names.variable(name) for name in names.types if name in names.variables}
+            text = condition.text.replace(question.name, rename_identifiers(question.name, variables), 1)
     if condition.holds:
         return text
-    return f"!{text}" if re.fullmatch(r"\w+", text) else f"!({text})"
+    return f"!{text}" if text.isidentifier() or text.startswith("(") else f"!({text})"
 
 
-def _write_comparison(compared: re.Match[str], is_met: bool, names: Names, body: str) -> str:
+def _write_comparison(compared: Compared, is_met: bool, names: Names, body: str) -> str:
     """Whether a scalar is equal to a number, less or greater; one that is left out is none of these."""
-    name, sign, number = compared["name"], compared["sign"], compared["number"]
-    variable, value = names.variable(name), write_value(Scalar(name), names)
-    is_given = not names.types[name].endswith("?")
+    variable, value = names.variable(compared.name), write_value(Scalar(compared.name), names)
+    is_given = not names.types[compared.name].endswith("?")
     for local, default in find_locals(body, value):
-        if default is None or holds(f"{name} {sign} {number}", {name: default}) is False:
+        if default is None or not compared.compare(default):
             value, is_given = local, True
     if is_given:
         return _compare(value, compared, is_met)
@@ -177,9 +173,9 @@ def _write_comparison(compared: re.Match[str], is_met: bool, names: Names, body:
     return text if is_met else f"!({text})"
 
 
-def _compare(value: str, compared: re.Match[str], is_met: bool) -> str:
+def _compare(value: str, compared: Compared, is_met: bool) -> str:
     """Whether a number in C++ compares as it is to, or does not; NaN is not less and not greater."""
-    sign, number = compared["sign"], compared["number"].replace("inf", _INFINITY)
-    if is_met or sign == "==":
-        return f"{value} {sign if is_met else '!='} {number}"
-    return f"!({value} {sign} {number})"
+    number = str(compared.value).replace("inf", _INFINITY)
+    if is_met or compared.sign == "==":
+        return f"{value} {compared.sign if is_met else '!='} {number}"
+    return f"!({value} {compared.sign} {number})"

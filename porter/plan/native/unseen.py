@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from porter.aten.condition import Condition
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
@@ -15,7 +16,7 @@ from porter.metal.forms.programs import Computation, FormProgram
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import find_numbers
-from porter.mpsgraph.conditions import Undecided, holds
+from porter.mpsgraph.conditions import Compared, Present, Undecided, holds, read_question
 
 _FLAGS = ("bool", "bool?", "str", "str?")
 _NUMBERS = tuple(f"{each}{mark}" for each in ("int", "SymInt", "float", "Scalar") for mark in ("", "?"))
@@ -78,10 +79,10 @@ def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
 
 def _ask(condition: str, call: Arguments) -> bool | None:
     """Whether a condition holds for a call, on arguments or on which tensors are given; None for one on their sizes."""
-    given = re.fullmatch(r"(\w+)\.has_value\(\)", condition)
-    if given and given[1] not in call.others:
-        return given[1] in call.tensors
     try:
+        question = read_question(condition)
+        if isinstance(question, Present) and question.name not in call.others:
+            return question.name in call.tensors
         return holds(condition, call.others)
     except Undecided:
         return None
@@ -131,7 +132,7 @@ def _find_case_ranks(programs: Programs, case: SymbolicProgram, names: Names) ->
         if tensor not in names.variables or tensor.startswith("result"):
             continue
         ours, every = (_list_ranks(calls, tensor) for calls in (case.calls, programs.calls))
-        is_asked = any(each.text.startswith(f"{tensor}.dim() ") for each in case.when)
+        is_asked = any(_asks_dims(each, tensor) for each in case.when)
         by_place = any(_is_by_place(each, tensor) for each in _list_values(case))
         if len(ours) == 1 and ours != every and by_place and not is_asked:
             yield tensor, ours[0]
@@ -189,9 +190,15 @@ def _asks_rank(programs: Computation, tensor: str) -> bool:
     """
     if isinstance(programs, FormProgram):
         return False
-    conditions = (each.text for case in programs.cases for each in case.when)
+    conditions = (each for case in programs.cases for each in case.when)
     ranks = _list_ranks(programs.cases[-1].calls, tensor) if programs.cases else ()
-    return len(ranks) == 1 and any(each.startswith(f"{tensor}.dim() ") for each in conditions)
+    return len(ranks) == 1 and any(_asks_dims(each, tensor) for each in conditions)
+
+
+def _asks_dims(condition: Condition, tensor: str) -> bool:
+    """Whether a condition asks how many dimensions a tensor has."""
+    question = read_question(condition.text)
+    return isinstance(question, Compared) and question.name == f"{tensor}.dim()"
 
 
 def _counts_dimensions(programs: Computation, tensor: str) -> bool:
