@@ -379,6 +379,12 @@ class Source:
         """The index of the first token of `code` from an offset on."""
         return bisect_left(self.code, offset, key=_START)
 
+    def list_scopes(self, offset: int) -> tuple[str, ...]:
+        """What stands before each brace that is open at an offset: the name of a namespace. Raises PTR030."""
+        at = self.index_of(offset)
+        opened = (i for i in self._brackets if i < at <= self.partners[i] and self.code[i].text == "{")
+        return tuple(self.code[i - 1].text if i else "" for i in opened)
+
     def _leading(self, start: int) -> int:
         """Returns the start of the comment lines directly above `start`, without a blank line in between."""
         at = self._token_at(start)

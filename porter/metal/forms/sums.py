@@ -18,12 +18,6 @@ INDEXED_AT = "index_t(at)"  # what an index names is as wide as the index until 
 _INDEX_TYPE = "I"
 _SUMS = "sums"
 # What kernels that add or combine use.
-SUM_HELPER = """\
-// The type that elements are added up in: of 32 bits for floating-point ones of 16
-template <typename T>
-using sum_t = ::metal::conditional_t<::metal::is_integral_v<T>, T, c10::metal::opmath_t<T>>;
-
-"""
 
 
 def find_sum(dtype: DType) -> DType:

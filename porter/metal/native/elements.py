@@ -16,13 +16,6 @@ from porter.metal.loop_spelling import copies, drop_conversion
 
 KEY = "T"
 COMBINED = "combined_t"
-COMBINED_HELPER = """\
-// What elements are combined in: simdgroups combine no bools
-template <typename T>
-using combined_t = ::metal::
-    conditional_t<::metal::is_same_v<T, bool>, int, c10::metal::opmath_t<T>>;
-
-"""
 NARROW = tuple(each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each.size < INT.size)
 _OF_COMPLEX = (ReductionKind.SUM, ReductionKind.PRODUCT, ReductionKind.ANY, ReductionKind.ALL)
 _BY_PARTS = ("addition", "subtraction", "negative", "identity")

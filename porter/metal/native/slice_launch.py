@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core import dtypes
+from porter.metal.helpers import read_helper
 from porter.metal.native.elements import COMBINED
 from porter.metal.native.host_code import Block, Encode, Line, declare
 from porter.metal.native.kernel import NativeKernel
@@ -18,45 +19,13 @@ from porter.metal.native.slices import name_buffers
 LARGEST = "kLargestRowIndex"
 HEADERS = ("ATen/AccumulateType.h", "ATen/ceil_div.h")
 LEAST_ELEMENTS = 32
-_HELPER = """
-// How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
-// one. Another kernel combines the slices.
-struct RowThreads {
-  int64_t lanes;
-  int64_t slices;
-};
-
-// 32-bit indices up to this one stay in range where the width of a grid is added to them.
-constexpr int64_t kLargestRowIndex = 1 << 30;
-
-static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false) {
-  constexpr int64_t kSimdSize = 32;
-  constexpr int64_t kGroupSize = GROUP;
-  constexpr int64_t kManyThreads = 512 * 1024;
-  // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
-  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
-  const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
-  // A thread has LEAST elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
-  const int64_t most = length / (LEAST * lanes);
-  const int64_t least = at::ceil_div(length, 256 * lanes);
-  return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
-}
-
-static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
-                          id<MTLComputePipelineState> PSO,
-                          int64_t rows,
-                          const RowThreads& threads) {
-  const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
-  [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
-      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
-}
-"""
 _PARTS = "4"  # numbers of which a float3 has the size
 
 
 def write_helper(threadgroup_reductions: bool) -> str:
     """What host files need to choose the threads of rows, once; without functions of threadgroups, for simdgroups."""
-    return _HELPER.replace("LEAST", str(LEAST_ELEMENTS)).replace("GROUP", "1024" if threadgroup_reductions else "32")
+    text = read_helper("share_rows.mm").replace("LEAST", str(LEAST_ELEMENTS))
+    return text.replace("GROUP", "1024" if threadgroup_reductions else "32")
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,6 @@ from porter.metal.native.host_values import Names
 
 ACCUMULATE_TYPE = "ATen/AccumulateType.h"
 # What kernels compute in that take scalars so.
-KERNEL_HELPER = """\
-// The type that ATen accumulates in
-template <typename T>
-using acc_t = ::metal::conditional_t<::metal::is_integral_v<T>, long, c10::metal::opmath_t<T>>;
-
-"""
 
 
 @dataclass(frozen=True)

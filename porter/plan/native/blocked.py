@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -93,7 +92,7 @@ def _list_idle_blocks(fork: Checkout, file: str) -> set[tuple[str, str]]:
 
 
 def _is_block(source: Source, parameter: Parameter) -> bool:
-    return re.search(rf"\(\s*\^\s*{re.escape(parameter.type)}\s*\)", source.text) is not None
+    return f"(^{parameter.type})" in "".join(source.text.split())
 
 
 def _count_launches(port: NativePort) -> int:

@@ -7,14 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from porter.languages.assignments import list_values, read_assignments
 from porter.languages.brackets import split_at_commas
+from porter.languages.patterns import find_code, match_code
 
-_RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
-_LISTED = re.compile(r"(?:std::(?:make_tuple|forward_as_tuple|tie)|std::tuple\s*<.*>|)\s*[({](.*)[)}]", re.S)
-# A tensor, that converted, or with a dimension where it has none; and a dimension that may be counted from the end.
-_CONVERTED = re.compile(r"(\w+)(?:\.to\([\w.:()]+\)|\.view\(\{?1\}?\))?")
-_WRAPPED = re.compile(r"(?:at::|c10::)?maybe_wrap_dim\((\w+), [^;]*\)")
-_BORROWED = re.compile(r"(?:at::)?borrow_from_optional_tensor\((\w+)\)")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
+# A tensor, that converted, or with a dimension where it has none.
+_CONVERTED = ("$name", "$name.to($$type)", "$name.view({1})", "$name.view(1)")
+_LISTED = ("make_tuple($$all)", "forward_as_tuple($$all)", "tie($$all)", "tuple<$$types>($$all)", "($$all)", "{$$all}")
 
 
 def list_enumerators(text: str) -> frozenset[str]:
@@ -24,8 +22,9 @@ def list_enumerators(text: str) -> frozenset[str]:
 
 def _list_own_enumerators(text: str) -> Iterator[str]:
     """The names of a file's own enumerations without a scope."""
-    for listed in re.findall(r"\benum\s+(?!class\b|struct\b)\w*[^{};]*\{([^}]*)\}", text):
-        yield from re.findall(r"(?:^|,)\s*(\w+)", listed)
+    for listed in find_code(text, "enum $$head {$$names}"):
+        if not listed["head"].startswith(("class ", "struct ")):
+            yield from (each.partition("=")[0].strip() for each in split_at_commas(listed["names"]))
 
 
 def read_borrowed(body: str) -> dict[str, str]:
@@ -33,8 +32,11 @@ def read_borrowed(body: str) -> dict[str, str]:
     assignments = read_assignments(body)
     owned = {each.name: each.value for each in assignments if each.type.endswith("MaybeOwned<Tensor>")}
     references = {each.name: each.value.removeprefix("*") for each in assignments if each.type == "Tensor&"}
-    borrowed = {name: _BORROWED.fullmatch(owned.get(holder, "")) for name, holder in references.items()}
-    return {name: match[1] for name, match in borrowed.items() if match}
+    borrowed = {
+        name: match_code(owned.get(holder, ""), "borrow_from_optional_tensor($name)")
+        for name, holder in references.items()
+    }
+    return {name: match["name"] for name, match in borrowed.items() if match}
 
 
 def read_converted(body: str, names: Iterable[str]) -> dict[str, str]:
@@ -46,22 +48,22 @@ def read_converted(body: str, names: Iterable[str]) -> dict[str, str]:
     converted = {}
     for name in names:
         values = list_values(body, name)
-        matches = [_CONVERTED.fullmatch(value) for value in values]
-        sources = {match[1] if match else "" for match in matches}
+        matches = [match_code(value, *_CONVERTED) for value in values]
+        sources = {match["name"] if match else "" for match in matches}
         if len(values) > 1 and len(sources) == 1 and "" not in sources:
             converted[name] = sources.pop()
-        elif len(values) == 1 and (wrapped := _WRAPPED.fullmatch(values[0])):
-            converted[name] = wrapped[1]
+        elif len(values) == 1 and (wrapped := match_code(values[0], "maybe_wrap_dim($dim, $$rank)")):
+            converted[name] = wrapped["dim"]
     return converted
 
 
 def read_returned(body: str) -> list[str]:
     """The variables that a function returns at its end."""
-    match = _RETURN.search(body)
-    if match is None:
+    end, returned = len(body.rstrip()), list(find_code(body, "return $$value;"))
+    if not returned or returned[-1].end != end:
         return []
-    value = match[1].strip()
-    listed = _LISTED.fullmatch(value)
-    parts = split_at_commas(listed[1]) if listed else [value]
-    moved = [re.sub(r"^std::move\((\w+)\)$", r"\1", part) for part in parts]
-    return moved if all(re.fullmatch(r"\w+", part) for part in moved) else []
+    value = returned[-1]["value"]
+    listed = match_code(value, *_LISTED)
+    parts = split_at_commas(listed["all"]) if listed else [value]
+    moved = [match_code(part, "$name", "move($name)") for part in parts]
+    return [each["name"] for each in moved if each] if all(moved) else []

@@ -13,16 +13,15 @@ from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
 from porter.languages.directives import read_includes
+from porter.languages.identifiers import contains_identifier
+from porter.languages.patterns import find_code, has_code
 from porter.languages.source import Source
-from porter.metal.forms.sums import SUM_HELPER
+from porter.metal.helpers import read_helper
 from porter.metal.insertion import insert_includes
-from porter.metal.native.elements import COMBINED_HELPER
-from porter.metal.native.extremes import GREATEST_HELPER, LEAST_HELPER
 from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
 from porter.metal.native.slice_launch import write_helper
-from porter.metal.native.typed_scalars import KERNEL_HELPER as ACCUMULATION_HELPER
 from porter.plan.native.helpers import define_missing, find_helper
 
 # A library of kernels: with what stands for it where shaders are compiled at run time, or the bundled one alone.
@@ -35,82 +34,26 @@ _OTHER_LIBRARY = re.compile(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#en
 _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace [\w:]+;\n)*", re.M)
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
 _ATOMIC = f"{METAL_HEADERS}/atomic.h"
-_THREADGROUP_SUM = re.compile(r"\bthreadgroup_sum\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+,\s*\w+ \w+\)")
-_WELFORD = re.compile(r"\bthreadgroup_welford_combine\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+\)")
+_THREADGROUP_SUM = "threadgroup_sum(threadgroup $$shared, $T $value, $a $thread, $b $threads)"
+_WELFORD = "threadgroup_welford_combine(threadgroup $$shared, $a $thread, $b $threads)"
 _USED = "lib.getPipelineStateForFunc"
-# What a kernel's text says, and the header of c10 or of Metal that declares it.
+_METAL = "c10::metal::"
+_SPECIAL = ("erf", "log_gamma", "digamma", "i0", "sinc", "polygamma", "zeta", "expm1", "log1p")
+# What a kernel names, and the header of c10 or of Metal that declares it.
 _DECLARED_IN = (
-    (re.compile(r"\bAtomicType"), f"{METAL_HEADERS}/atomic.h"),
-    (re.compile(r"c10::metal::(?:threadgroup_|simd_|welford_)"), f"{METAL_HEADERS}/reduction_utils.h"),
-    (re.compile(r"c10::metal::(?:erf|log_gamma|digamma|i0|sinc|polygamma|zeta|expm1|log1p)"), SPECIAL_MATH),
-    (re.compile(r"c10::metal::"), f"{METAL_HEADERS}/utils.h"),
+    (("AtomicType",), _ATOMIC),
+    (tuple(f"{_METAL}{each}" for each in ("threadgroup_", "simd_", "welford_")), _REDUCTIONS),
+    (tuple(f"{_METAL}{each}" for each in _SPECIAL), SPECIAL_MATH),
+    ((_METAL,), f"{METAL_HEADERS}/utils.h"),
 )
-
-
-# What host files and kernel files need for tensors that are reduced by their strides, each once.
-_HOST_HELPER = """
-// Some dimensions of a tensor, the innermost first; those that one stride goes over are one.
-struct MergedDims {
-  DimVector sizes{1};
-  DimVector strides{0};
-};
-
-static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
-  MergedDims dims;
-  for (int64_t dim = tensor.dim() - 1; dim >= 0; dim--) {
-    if (!mask[dim] || tensor.size(dim) == 1) {
-      continue;
-    }
-    if (dims.sizes.back() == 1) {
-      dims.sizes.back() = tensor.size(dim);
-      dims.strides.back() = tensor.stride(dim);
-    } else if (tensor.stride(dim) == dims.sizes.back() * dims.strides.back()) {
-      dims.sizes.back() *= tensor.size(dim);
-    } else {
-      dims.sizes.push_back(tensor.size(dim));
-      dims.strides.push_back(tensor.stride(dim));
-    }
-  }
-  return dims;
-}
-"""
-KERNEL_HELPER = """\
-// The offset of an element by its index, which is not divided by the size of
-// the last dimension
-template <typename index_t>
-inline index_t strided_offset(
-    index_t index,
-    constant long* sizes,
-    constant long* strides,
-    uint ndim) {
-  index_t offset = 0;
-  for (uint i = 0; i + 1 < ndim; i++) {
-    const index_t outer = index / index_t(sizes[i]);
-    offset += (index - outer * index_t(sizes[i])) * index_t(strides[i]);
-    index = outer;
-  }
-  return offset + index * index_t(strides[ndim - 1]);
-}
-
-"""
-
-
-_HELPERS = (
-    ("strided_offset(", "strided_offset(", KERNEL_HELPER),
-    ("acc_t<", "using acc_t =", ACCUMULATION_HELPER),
-    ("sum_t<", "using sum_t =", SUM_HELPER),
-    ("combined_t<", "using combined_t =", COMBINED_HELPER),
-    ("least_value<", "inline T least_value(", LEAST_HELPER),
-    ("greatest_value<", "inline T greatest_value(", GREATEST_HELPER),
-)
+_HELPERS = ("strided_offset", "acc_t", "sum_t", "combined_t", "least_value", "greatest_value")  # of kernels
 
 
 def read_style(checkout: Checkout) -> KernelStyle:
     """How the fork's kernels reduce, and whether those of bfloat need a newer Metal, by its own files."""
     reductions = checkout.read(_REDUCTIONS) if checkout.exists(_REDUCTIONS) else ""
     guarded = any("__METAL_VERSION__ >= 310" in checkout.read(path) for path in checkout.list(KERNELS, ".metal"))
-    welford = _WELFORD.search(reductions) is not None
-    return KernelStyle(_THREADGROUP_SUM.search(reductions) is not None, guarded, welford=welford)
+    return KernelStyle(has_code(reductions, _THREADGROUP_SUM), guarded, welford=has_code(reductions, _WELFORD))
 
 
 def read_atomic_types(checkout: Checkout) -> tuple[str, ...]:
@@ -118,7 +61,7 @@ def read_atomic_types(checkout: Checkout) -> tuple[str, ...]:
     helper = find_helper("AtomicType")
     assert helper is not None
     text = checkout.read(_ATOMIC) if checkout.exists(_ATOMIC) else helper.read_text()
-    return tuple(re.findall(r"struct AtomicType<(\w+)>", text))
+    return tuple(each["type"] for each in find_code(text, "struct AtomicType<$type>"))
 
 
 def find_kernel_file(checkout: Checkout, host: str) -> str:
@@ -130,10 +73,10 @@ def find_kernel_file(checkout: Checkout, host: str) -> str:
 def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]:
     """Adds kernels at the end of a kernel file, which is created if there is none. Raises PTR349."""
     known = checkout.read(file) if checkout.exists(file) else ""
-    for used, declared, helper in _HELPERS:
-        if used in text and declared not in known:
-            text = format_block(checkout, file, helper) + text
-    named = (header for pattern, header in _DECLARED_IN if pattern.search(text))
+    for helper in _HELPERS:
+        if contains_identifier(text, helper) and not contains_identifier(known, helper):
+            text = format_block(checkout, file, read_helper(f"{helper}.metal")) + text
+    named = (header for names, header in _DECLARED_IN if any(each in text for each in names))
     headers = tuple(header for header in dict.fromkeys(named) if checkout.exists(header))
     text = f"{define_missing(checkout, file, text)}{text}".rstrip("\n") + "\n"
     if not checkout.exists(file):
@@ -156,7 +99,7 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     found = _LIBRARY.search(text) or _OTHER_LIBRARY.search(text)
     helper = ""
     for used, declared, written in (
-        ("merge_dims(", "MergedDims merge_dims(", _HOST_HELPER),
+        ("merge_dims(", "MergedDims merge_dims(", read_helper("merge_dims.mm")),
         ("share_rows(", "RowThreads share_rows(", write_helper(read_style(checkout).threadgroup_reductions)),
     ):
         at = text.find(written) if declared in text else -1
@@ -194,14 +137,10 @@ def _move_library_up(file: str, text: str, helper: str) -> tuple[Edit, ...]:
 
 
 def _qualify(library: str) -> str:
-    return re.sub(r"= (?:mps::)?MetalShaderLibrary", "= mps::MetalShaderLibrary", library)
+    return library.replace("= MetalShaderLibrary", "= mps::MetalShaderLibrary")
 
 
 def sees_helpers(source: Source, offset: int) -> bool:
     """Whether the helpers of `namespace mps` are named without it at a place of a host file."""
-    before = source.text[:offset]
-    if re.search(r"^using namespace (?:at::native::)?mps;", before, re.M):
-        return True
-    opened = len(re.findall(r"^namespace (?:at::native::)?mps \{", before, re.M))
-    closed = len(re.findall(r"^\} // namespace (?:at::native::)?mps$", before, re.M))
-    return opened > closed
+    named = any(f"\nusing namespace {each};" in source.text[:offset] for each in ("mps", "at::native::mps"))
+    return named or "mps" in source.list_scopes(offset)

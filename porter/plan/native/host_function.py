@@ -6,17 +6,17 @@ add nodes where the graph ran; `print_body` writes the text, once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from porter.languages.brackets import is_balanced, strip_parentheses
+from porter.languages.patterns import match_code
 from porter.languages.scopes import bring_declarations
 from porter.languages.statements import DISPATCH, Statement, read_statements
 from porter.metal.native.host_code import Launch
 
-_EMPTY = re.compile(r"\(?\s*(\w+)\.numel\(\) == 0\s*\)?")
+_EMPTY = ("$tensor.numel() == 0", "($tensor.numel() == 0)")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Exit:
     @property
     def empty(self) -> frozenset[str]:
         """The tensors one of which has no elements where it returns; with "" if it asks for more than that."""
-        return frozenset(match[1] if (match := _EMPTY.fullmatch(test)) else "" for test in self.tests)
+        return frozenset(match["tensor"] if (match := match_code(test, *_EMPTY)) else "" for test in self.tests)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
+from porter.languages.patterns import find_code
 from porter.loops.optional import allow_unasked, name_flags
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.forms.form import Form, FormKernels, Site
@@ -52,8 +53,7 @@ from porter.plan.native.structured import find_own_target
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, list_leads
 from porter.plan.native.unseen import check_case_ranks
 
-_COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
-_KERNEL = re.compile(r"\bkernel void (\w+)\(")
+_REFUSED = ("TORCH_CHECK(!$$test,", "TORCH_CHECK_NOT_IMPLEMENTED(!$$test,", "TORCH_CHECK_TYPE(!$$test,")
 _RANK = re.compile(r"\d+d(?=_|$)")  # in the name of an operator
 _NAMESPACES = ("std", "metal", "c10")  # which no kernel can be called as
 
@@ -205,7 +205,7 @@ def _write_launches(
 
 def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:
     """What a function does with complex numbers: by its own check, and by what the fork's tests give it."""
-    if _COMPLEX_REFUSED.search(target.body):
+    if any("omplex" in check["test"] for check in find_code(target.body, *_REFUSED)):
         return Complex.REFUSES
     tests = {call.key for call in find_opinfos(fork, operator.base)} | {operator.base}
     listed = find_entries((each for each in read_lists(fork) if each.kind is ListKind.ALLOW), tests)
@@ -258,8 +258,8 @@ def _write_form_kernels(
     text = fork.read(kernel_file) if fork.exists(kernel_file) else ""
     general = _RANK.sub("", bases[0]) if form.ANY_RANK else bases[0]
     kernels = form.write_kernels(general, types, style)
-    suffixes = [name.removeprefix(general) for name in _KERNEL.findall(kernels.source)]
-    declared = set(_KERNEL.findall(text))
+    suffixes = [name.removeprefix(general) for name in _list_declared(kernels.source)]
+    declared = set(_list_declared(text))
     others = (name for name in sorted(declared) if declared.issuperset(f"{name}{suffix}" for suffix in suffixes))
     for name in dict.fromkeys((*(others if len(suffixes) > 1 else ()), general, *bases)):
         kernels = form.write_kernels(name, types, style)
@@ -268,6 +268,10 @@ def _write_form_kernels(
         if source in text or (is_free and not any(kernel.name.startswith(name) for kernel in port.kernels)):
             break
     return kernels, source
+
+
+def _list_declared(text: str) -> list[str]:
+    return [kernel["name"] for kernel in find_code(text, "kernel void $name(")]
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:

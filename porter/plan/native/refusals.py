@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import Place, PorterError
+from porter.languages.patterns import find_code
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
 from porter.loops.optional import is_explained
 from porter.loops.program import Programs, Table, list_loaded
@@ -64,7 +64,7 @@ def _is_apart(of_turn: Expr, of_result: Expr, turns: frozenset[Loop]) -> bool:
 
 def refuse_stale(host: HostFunction, place: Place, written: Collection[str]) -> None:
     """Raises PTR359 for a result that is copied from memory which no kernel writes, as the graph did."""
-    for variable, value in re.findall(r"\b(\w+)\.copy_\((\w+)\)", host.behind):
-        if variable in written and value not in written:
-            what = f"the function copies to {variable} from {value}, which only its graph wrote"
+    for copied in find_code(host.behind, "$to.copy_($memory)"):
+        if copied["to"] in written and copied["memory"] not in written:
+            what = f"the function copies to {copied['to']} from {copied['memory']}, which only its graph wrote"
             raise PorterError("PTR359", what, place, "See docs/errors/PTR359.md.")

@@ -8,7 +8,6 @@ replaced by a new tensor, which the caller never sees, in `median_out_mps` (ATen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ from porter.core.edits import Edit
 from porter.languages.assignments import Assignment, read_assignments
 from porter.languages.brackets import split_at_commas
 from porter.languages.inlining import read_parameters, rename
+from porter.languages.patterns import find_code, has_code, match_code
 from porter.languages.source import parse_source
 from porter.languages.statements import Statement, read_statements
 from porter.loops.program import Programs, ResultBuffer
@@ -27,13 +27,11 @@ from porter.metal.native.reduced import find_strided
 from porter.plan.native.target import Target
 
 # What a graph was given to write: under a condition memory of its own, else the result.
-_PLACED = re.compile(r"\bPlaceholder\(\s*\w+->\w+\s*,\s*(?P<when>\w+)\s*\?\s*(?P<memory>\w+)\s*:\s*(?P<result>\w+)\b")
-_COLON = re.compile(r"(?<!:):(?!:)")
-_MADE = re.compile(r"(?:at::)?(?P<how>empty|empty_mps|zeros)\((?P<arguments>.*)\)", re.S)
+_PLACED = "Placeholder($graph->$tensor, $when ? $memory : $result"
+_MADE = ("empty($$arguments)", "empty_mps($$arguments)", "zeros($$arguments)")
 _OUTPUTS = ("Tensor&", "at::Tensor&", "Tensor &", "at::Tensor &")
 _RESIZE = "ATen/native/Resize.h"
 _KEEP = "keepdim"
-_LISTS = re.compile(r"int\[\d*\]\??")
 
 
 def resize_outputs(checkout: Checkout, implementation: Implementation | None) -> Iterator[Edit]:
@@ -47,10 +45,10 @@ def resize_outputs(checkout: Checkout, implementation: Implementation | None) ->
     outputs = {parameter.name for parameter in read_parameters(function) if parameter.type in _OUTPUTS}
     edits = list[Edit]()
     for output in read_assignments(source.text[function.body_start : function.end]) if outputs else ():
-        match = _MADE.fullmatch(output.value)
+        match = match_code(output.value, *_MADE)
         if match and output.name in outputs and not output.type:
             sizes = split_at_commas(match["arguments"])[0].strip()
-            zero = f" {output.name}.zero_();" if match["how"] == "zeros" else ""
+            zero = f" {output.name}.zero_();" if has_code(output.value, "zeros(") else ""
             start, end = function.body_start + output.statement.start, function.body_start + output.statement.end
             resized = f"at::native::resize_output({output.name}, {sizes});{zero}"
             edits.append(Edit(implementation.file, start, end, resized))
@@ -78,7 +76,8 @@ def without_scratch(target: Target) -> Target:
 
 def _replace_chosen(body: str, chosen: Assignment, results: set[str]) -> str:
     """A body with a result where the graph wrote that or memory like it."""
-    values = {value.strip() for value in _COLON.split(chosen.value.partition("?")[2])}
+    choice = match_code(chosen.value, "$$test ? $$one : $$other")
+    values = {choice["one"], choice["other"]} if choice else set()
     for result in values & results:
         copies = [statement for statement, _ in _list_copies(body, result, chosen.name)]
         if len(values) == 2 and len(copies) == 1 and all(_is_like(each, result) for each in values - {result}):
@@ -112,7 +111,7 @@ def _is_like(value: str, result: str) -> bool:
 def with_direct_results(target: Target) -> Target:
     """The target without the copies to its results of what the graph wrote elsewhere, under the condition of both."""
     body = target.body
-    for placed in _PLACED.finditer(target.body):
+    for placed in find_code(target.body, _PLACED):
         if placed["result"] in target.variables.values():
             copies = _list_copies(body, placed["result"], placed["memory"])
             body = _remove(body, [statement for statement, test in copies if test == placed["when"]])
@@ -141,7 +140,7 @@ def create_results(body: str, programs: Programs, names: Names) -> str:
     """
     for case in programs.cases:
         strided = find_strided(case)
-        if strided and _KEEP in names.types and _LISTS.fullmatch(names.types.get(strided.dims, "")):
+        if strided and _KEEP in names.types and names.types.get(strided.dims, "").startswith("int["):
             passed = ", ".join(map(names.variable, (strided.name, strided.dims, _KEEP)))
             for role in case.roles.values():
                 if isinstance(role, ResultBuffer):

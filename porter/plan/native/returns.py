@@ -9,12 +9,13 @@ none.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from porter.languages.assignments import read_assignments
+from porter.languages.identifiers import rename_identifiers
+from porter.languages.patterns import find_code
 from porter.languages.statements import name_tokens
 from porter.loops.empty_rows import compute_of_nothing, compute_without, find_reduced
 from porter.loops.host_values import Number, SizeProduct
@@ -204,17 +205,14 @@ class _Returns:
         used = {token.text for token in name_tokens(text)}
         yield from (i for i, variable in self.variables.items() if variable in used)
         if self._mask:
-            places = map(int, re.findall(rf"\b{re.escape(self._mask)}\s*\[\s*(\d+)\s*\]", text))
-            yield from (i for i in places if i in self.variables)
+            places = {str(i): i for i in self.variables}
+            asked = (each["place"] for each in find_code(text, f"{self._mask}[$place]"))
+            yield from (places[place] for place in asked if place in places)
 
     def _expand(self, test: str) -> str:
         """A test with what its flags are set to."""
         for _ in self._flags:
-            flags = [token.text for token in name_tokens(test) if token.text in self._flags]
-            if not flags:
-                break
-            named = rf"(?<![\w.>])({'|'.join(map(re.escape, flags))})\b"
-            test = re.sub(named, lambda flag: f"({self._flags[flag[1]]})", test)
+            test = rename_identifiers(test, {name: f"({value})" for name, value in self._flags.items()})
         return test
 
     @cached_property

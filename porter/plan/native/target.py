@@ -6,7 +6,6 @@ its call, and stays as it is for the others.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -18,7 +17,7 @@ from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.languages.assignments import list_values, read_assignments
-from porter.languages.identifiers import contains_identifier
+from porter.languages.identifiers import contains_identifier, rename_identifiers
 from porter.languages.inlining import (
     CallSite,
     complete_call,
@@ -28,6 +27,7 @@ from porter.languages.inlining import (
     list_given,
     read_parameters,
 )
+from porter.languages.patterns import find_code, has_code, match_code
 from porter.languages.source import Function, Source, parse_source
 from porter.languages.statements import read_statements
 from porter.plan.native.body_text import list_enumerators, read_borrowed, read_converted, read_returned
@@ -35,9 +35,9 @@ from porter.plan.native.body_text import list_enumerators, read_borrowed, read_c
 RUN = "runMPSGraph"
 _MAX_CALLS = 4  # from a row's function to the one that runs the graph
 _REFERENCE = "OptionalScalarRef"
-_FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
-# A reference to the tensor that an optional one holds.
-_HELD = re.compile(r"\bconst Tensor& (\w+)\s*=\s*\*\(?\s*(?:at::)?borrow_from_optional_tensor\((\w+)\)\s*\)?;")
+_FED = "Placeholder($graph->$tensor, $fed"
+_BORROWED = "borrow_from_optional_tensor($optional)"
+_HELD = (f"const Tensor& $name = *{_BORROWED};", f"const Tensor& $name = *({_BORROWED});")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def find_target(
     references = frozenset(each.name for each in parameters if _REFERENCE in each.type)
     optional = frozenset(each.name for each in parameters if "ptional" in each.type) - references
     required = {each.name for each in served.function.arguments if each.type == "Tensor"}
-    held = {optional: name for name, optional in _HELD.findall(body)}
+    held = {each["optional"]: each["name"] for each in find_code(body, *_HELD)}
     variables |= {name: held.get(variables[name], variables[name]) for name in required & variables.keys()}
     found = Target(implementation.file, chain[own].function, body, variables, optional, references)
     return replace(found, alternatives=tuple(others), before=_read_before(chain[: own + 1]))
@@ -108,7 +108,7 @@ def _read_before(chain: Sequence[_Link]) -> str:
         text += link.site.text[: link.site.call.statement.start]
         parameters = [each.name for each in read_parameters(following.function)]
         passed = dict(zip(link.site.call.arguments, parameters, strict=True))
-        text = re.sub(r"\b\w+\b", lambda found, names=passed: names.get(found[0], found[0]), text)  # type: ignore[misc]
+        text = rename_identifiers(text, passed)
     return text
 
 
@@ -361,14 +361,14 @@ def with_fed(target: Target) -> Target:
     Such a variable has the sizes of the argument, but for a tensor without dimensions, of which it is a view with one.
     A result is the variable that the graph wrote, if that is copied to it.
     """
-    fed = dict.fromkeys(_FED.findall(target.body))
+    fed = dict.fromkeys(each["fed"] for each in find_code(target.body, _FED))
     variables = dict(target.variables)
     for name, variable in target.variables.items():
         choices = (each for each in read_assignments(target.body) if each.type == "auto")
         converted = [each.name for each in choices if f"? {variable}.to(" in " ".join(each.value.split())]
         named = [*fed, *(converted if variable not in fed else ())]
         views = [each for each in named if each != variable and _is_view(target.body, each, variable)]
-        written = [each for each in fed if re.search(rf"\b{variable}\.copy_\({each}\)", target.body)]
+        written = [each for each in fed if has_code(target.body, f"{variable}.copy_({each})")]
         if len(views) == 1 and not name.startswith("result"):
             variables[name] = views[0]
         elif len(written) == 1 and name.startswith("result") and written[0] not in target.variables.values():
@@ -378,7 +378,7 @@ def with_fed(target: Target) -> Target:
 
 def find_expanded(target: Target, variables: Mapping[str, str]) -> dict[str, str]:
     """The variables that the graph was fed in the place of arguments which they are expanded from, by these."""
-    fed = dict.fromkeys(_FED.findall(target.body))
+    fed = dict.fromkeys(each["fed"] for each in find_code(target.body, _FED))
     expanded = {each: [value for value in list_values(target.body, each) if ".expand(" in value] for each in fed}
     sources = {each: values[0].partition(".expand(")[0] for each, values in expanded.items() if len(values) == 1}
     return {name: each for name, variable in variables.items() for each, of in sources.items() if of == variable}
@@ -387,9 +387,9 @@ def find_expanded(target: Target, variables: Mapping[str, str]) -> dict[str, str
 def _is_view(body: str, variable: str, argument: str) -> bool:
     """Whether all that a local variable is set to is an argument, or that converted, or with a dimension more."""
     values = list_values(body, variable)
-    name = re.escape(argument)
-    same = re.compile(rf"(?:[\w.()]+\s*\?\s*{name}\.to\([\w.()]+\)\s*:\s*)?{name}(?:\.view\(\{{?1\}}?\))?")
-    return bool(values) and all(map(same.fullmatch, values))
+    forms = (f"{argument}{ending}" for ending in ("", ".view({1})", ".view(1)"))
+    patterns = [f"{before}{form}" for form in forms for before in ("", f"$$test ? {argument}.to($$type) : ")]
+    return bool(values) and all(match_code(value, *patterns) for value in values)
 
 
 def read_body(source: Source, function: Function) -> str:

@@ -7,8 +7,6 @@ this check has.
 
 from __future__ import annotations
 
-import re
-
 from porter.aten.meta import find_meta_function
 from porter.aten.native_functions import NativeFunction, NativeFunctions, functional_variant
 from porter.aten.opinfo import find_opinfos
@@ -19,7 +17,6 @@ from porter.metal.native.host_values import Names
 from porter.plan.native.host_function import Check, HostFunction
 
 _CHOICE = "dtype"  # what the argument is called that says the result's type
-_OF_RESULT = re.compile(r"\bget_result_or_\w+\(")
 
 
 def check_result_type(
@@ -53,4 +50,4 @@ def check_complex(
 def _takes_any_result(checkout: Checkout, function: NativeFunction) -> bool:
     functional = functional_variant(NativeFunctions.read(checkout).all, function)
     found = find_meta_function(checkout, functional.name) if functional else None
-    return found is not None and _OF_RESULT.search(found.text) is not None
+    return found is not None and "get_result_or_" in found.text

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from porter.aten.condition import Condition
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
+from porter.languages.lexer import TokenKind
+from porter.languages.patterns import has_code
+from porter.languages.source import Source
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
 from porter.loops.program import Programs, SymbolicProgram, UnexplainedCall
 from porter.metal.forms.programs import Computation, FormProgram
@@ -21,7 +23,6 @@ from porter.mpsgraph.conditions import Compared, Present, Undecided, holds, read
 _FLAGS = ("bool", "bool?", "str", "str?")
 _NUMBERS = tuple(f"{each}{mark}" for each in ("int", "SymInt", "float", "Scalar") for mark in ("", "?"))
 _CHOICES = 4  # values of a whole number, if these are choices rather than sizes
-_MESSAGE = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _LONG = 12  # characters of a message that no other has
 
 
@@ -34,12 +35,13 @@ class Edited:
 
     def removes(self, variable: str) -> bool:
         """Whether code is removed that reads a variable."""
-        used = re.compile(rf"\b{re.escape(variable)}\b")
-        return len(used.findall(self.before)) > len(used.findall(self.after))
+        before, after = (len(Source.parse("", text).references(variable)) for text in (self.before, self.after))
+        return before > after
 
     def raises(self, message: str) -> bool:
         """Whether a check that stays has words of a message."""
-        words = (each.strip() for each in _MESSAGE.findall(self.after))
+        tokens = Source.parse("", self.after).code
+        words = (token.text.strip('" ') for token in tokens if token.kind is TokenKind.STRING)
         return any(len(each) >= _LONG and each in message for each in words)
 
 
@@ -167,9 +169,8 @@ def _find_ranks(programs: Computation, names: Names, body: str) -> Iterator[tupl
         ranks = _list_ranks(programs.calls, tensor)
         if tensor not in names.variables or tensor.startswith("result"):
             continue
-        member = names.member(tensor)
-        asked = rf"{re.escape(member)}(?:dim|ndimension)\(\)"
-        is_checked = len(ranks) == 1 and re.search(rf"{asked}\s*==\s*{ranks[0]}\b", f"{names.before}{body}")
+        tests = [f"{names.member(tensor)}{count}() == {ranks[0]}" for count in ("dim", "ndimension")]
+        is_checked = len(ranks) == 1 and has_code(f"{names.before}{body}", *tests)
         counts = len(ranks) == 1 and _counts_dimensions(programs, tensor)
         is_lost = any(_has_other_rank(each, tensor, ranks) for each in programs.lost if not kept.raises(each.why))
         if not is_checked and (counts or is_lost or _asks_rank(programs, tensor)):

@@ -178,10 +178,4 @@ def read_scope(source: Source, offset: int) -> tuple[str, ...]:
                 conditions[-1:] = [f"{conditions[-1]} {text}"] if conditions else []
             elif text.startswith("endif"):
                 conditions[-1:] = []
-    opened = list[str]()
-    for at, token in enumerate(source.code):
-        if token.start >= offset:
-            break
-        if token.text == "{" and source.code[source.partners[at]].start > offset:
-            opened.append(source.code[at - 1].text if at else "")
-    return (*opened, *conditions)
+    return (*source.list_scopes(offset), *conditions)

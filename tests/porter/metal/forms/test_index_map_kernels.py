@@ -16,11 +16,13 @@ from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, HALF2, INT, LONG, SHOR
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.form import RESULT, Argument, FormKernels
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
-from porter.metal.forms.sums import SUM_HELPER
+from porter.metal.helpers import read_helper
 from porter.metal.native.kernel import KernelStyle
 from tests.porter.metal.forms.launching import with_gaps
 
-HEADS = f"#include <c10/metal/atomic.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n{SUM_HELPER}"
+HEADS = (
+    f"#include <c10/metal/atomic.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n{read_helper('sum_t.metal')}"
+)
 STYLE = KernelStyle(True, False)
 INDEX = (INT, LONG)
 ATOMIC = ("float", "half", "long", "int")

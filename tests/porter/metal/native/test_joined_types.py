@@ -12,7 +12,7 @@ from porter.loops.expressions import Buffer, Loop, Op, Reduction, ReductionKind,
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Constant, SizeProduct, TensorValue
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
-from porter.metal.native.elements import COMBINED_HELPER
+from porter.metal.helpers import read_helper
 from tests.porter.metal.native.test_kernel_values import HELPERS, STYLES, THREADS, compile_one, reduce_rows
 from tests.porter.plan.native import fork
 
@@ -49,7 +49,7 @@ def find_best(kind: ReductionKind, dtypes: tuple[DType, ...]) -> SymbolicProgram
 )
 def test_types_share_a_kernel(kind: ReductionKind, name: str, dtype: torch.dtype) -> None:
     programs = Programs("tested", (find_best(kind, FLOATS), find_best(kind, (*INTEGERS, BOOL))))
-    kernel, library = compile_one(programs, STYLES[0], f"{name}_int", HELPERS + COMBINED_HELPER)
+    kernel, library = compile_one(programs, STYLES[0], f"{name}_int", HELPERS + read_helper("combined_t.metal"))
     assert "combined_t<T> extreme" in kernel.source and "isnan" not in kernel.source
     for size in (1, 33, 2500):
         given = torch.randint(-9, 9, (size,)).to(dtype)

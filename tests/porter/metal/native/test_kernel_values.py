@@ -15,23 +15,17 @@ from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, LONG
 from porter.loops.expressions import ReductionKind
 from porter.loops.program import Programs
+from porter.metal.helpers import read_helper
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import COMBINED, KEY
-from porter.metal.native.extremes import GREATEST_HELPER, LEAST_HELPER
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.preparing import prepare
-from porter.metal.native.typed_scalars import KERNEL_HELPER as ACCUMULATION_HELPER
-from porter.plan.native.files import KERNEL_HELPER
 from porter.plan.native.helpers import find_helper
 from tests.porter.plan.native import fork
 
 SHARED = find_helper("simdgroup_sum").read_text()  # type: ignore[union-attr]
-HELPERS = (
-    f"namespace c10 {{\nnamespace metal {{\n{SHARED}}}\n}}\n"
-    + KERNEL_HELPER
-    + ACCUMULATION_HELPER
-    + LEAST_HELPER
-    + GREATEST_HELPER
+HELPERS = f"namespace c10 {{\nnamespace metal {{\n{SHARED}}}\n}}\n" + "".join(
+    read_helper(f"{name}.metal") for name in ("strided_offset", "acc_t", "least_value", "greatest_value")
 )
 INCLUDES = "#include <c10/metal/reduction_utils.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
 SIMDGROUP = 32
