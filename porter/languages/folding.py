@@ -16,7 +16,6 @@ from porter.languages.statements import Statement, read_statements
 TRUE, FALSE = "true", "false"
 _STARTS = frozenset(("=", "(", ",", "{", ";", "[", "return", "?", ":", "+=", "<<"))
 _STOPS = frozenset((",", ";", ")", "]", "}", ":"))
-_NUMBER = re.compile(r"-?\d+$")
 _IDLE = re.compile(r"\s*\|\| false\b|\bfalse \|\| |\s*&& true\b|\btrue && ")  # operands that change nothing
 _COMPARISONS = ("==", "!=")
 _LABEL = re.compile(r"\bcase ([\w:]+):(?!:)|\bdefault:")
@@ -49,7 +48,7 @@ def simplify(condition: str, distinct: Collection[str] = ()) -> str:
 def _simplify_part(text: str, code: Sequence[Token], distinct: Collection[str]) -> str:
     if text.startswith("(") and Source.parse("", text).partners[0] == len(code) - 1:
         inner = simplify(text[1:-1], distinct)
-        return inner if re.fullmatch(r"\w+", inner) else f"({inner})"
+        return inner if inner.isidentifier() or inner.isdecimal() else f"({inner})"
     if text.startswith("!") and not text.startswith("!="):
         inner = simplify(text[1:], distinct)
         return {TRUE: FALSE, FALSE: TRUE}.get(inner, f"!{inner}")
@@ -66,7 +65,7 @@ def _simplify_part(text: str, code: Sequence[Token], distinct: Collection[str]) 
 def _compare(left: str, right: str, distinct: Collection[str]) -> bool | None:
     """Whether two constants are equal; None if that is not known."""
     both = (left, right)
-    if all(each in (TRUE, FALSE) or _NUMBER.match(each) or each.startswith('"') for each in both):
+    if all(each in (TRUE, FALSE) or each.removeprefix("-").isdecimal() or each.startswith('"') for each in both):
         return left == right
     return left == right if all(each in distinct for each in both) else None
 
@@ -153,7 +152,7 @@ def _fold_switch(text: str, each: Statement, distinct: Collection[str]) -> str |
         chosen = next((i for i, label in enumerate(labels) if label[0] == "default:"), None)
     if chosen is None or "{" in body:
         return None
-    taken = re.split(r"\bbreak;", _LABEL.sub("", body[labels[chosen].end() :]), maxsplit=1)[0]
+    taken = _LABEL.sub("", body[labels[chosen].end() :]).partition("break;")[0]
     return text[: each.start] + taken.strip() + text[each.end :]
 
 

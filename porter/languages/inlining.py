@@ -11,22 +11,22 @@ from porter.languages.folding import FALSE, TRUE, fold
 from porter.languages.identifiers import contains_identifier
 from porter.languages.lexer import TokenKind, strip_comments
 from porter.languages.liveness import list_declared
+from porter.languages.patterns import find_code, has_code, match_code, replace_code
 from porter.languages.source import Function, Source
 from porter.languages.statements import Statement, name_tokens, read_statements
 from porter.languages.views import Owned, own_viewed
 
 _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
-_CONST_CAST = re.compile(r"(?:const_cast<[^<>]*>|\(Tensor&\))\s*\(?(\w+)\)?$")
+_CONST_CAST = ("const_cast<$$type>($name)", "(Tensor&)$name", "(Tensor&)($name)")
 _LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
 _CHARACTERS = re.compile(r'("[^"\n]*")\.c_str\(\)')  # of a literal, which has them itself
 _DECLARED = re.compile(r"(?:const\s+)?([\w:]+(?:<[^;=]*>)?)[&*]?\s+(\w+)\s*[=({;]")
 _EMPTY = "std::nullopt"
-# What is known of a tensor that is not given, and of an optional that is empty.
-_BORROWED = re.compile(
-    r"\*\(\s*(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)\s*\)"
-    r"|(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)"
-)
+_NEVER_OPTIONAL = ("bool", "auto", "Tensor", "Tensor&", "MaybeOwned<Tensor>", "c10::MaybeOwned<Tensor>")
 _UNDEFINED = "Tensor()"
+_NO_TENSOR = "borrow_from_optional_tensor(std::nullopt)"
+_RETURN = "return $$value;"
+_ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "++", "--")
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,10 @@ def list_call_sites(text: str, name: str) -> Iterator[CallSite]:
         if each.keyword:
             continue
         written = text[each.start : each.end]
-        match = re.match(rf"(return\s+)?(?:\w+::)*{re.escape(name)}\s*(?=\()", written)
-        if match is None:
-            continue
-        source = Source.parse("", written)
-        opener = next(i for i, token in enumerate(source.code) if token.text == "(")
-        if source.partners[opener] == len(source.code) - 2:
-            arguments = tuple(_strip(argument) for argument in source.arguments(opener))
-            yield CallSite(each, arguments, match[1] is not None)
+        match = match_code(written, f"{name}($$arguments);", f"return {name}($$arguments);")
+        if match:
+            arguments = tuple(_strip(argument) for argument in split_at_commas(match["arguments"]))
+            yield CallSite(each, arguments, written.startswith("return"))
 
 
 def complete_call(site: CallSite, parameters: Sequence[Parameter]) -> CallSite | None:
@@ -93,8 +89,8 @@ def complete_call(site: CallSite, parameters: Sequence[Parameter]) -> CallSite |
 def _strip(argument: str) -> str:
     """An argument without comments and without a cast that only takes `const` away."""
     plain = strip_comments(argument).strip()
-    match = _CONST_CAST.match(plain)
-    return match[1] if match else plain
+    match = match_code(plain, *_CONST_CAST)
+    return match["name"] if match else plain
 
 
 def inline_call(
@@ -113,9 +109,9 @@ def inline_call(
     no optionals.
     """
     behind = text[site.statement.end :].strip()
-    follows = re.fullmatch(r"(return\b[^;]*;)?", behind)
-    falls_through = follows is None and not site.is_returned and not contains_identifier(body, "return")
-    if (follows is None and not falls_through) or len(site.arguments) != len(parameters):
+    follows = not behind or match_code(behind, _RETURN) is not None
+    falls_through = not follows and not site.is_returned and not contains_identifier(body, "return")
+    if (not follows and not falls_through) or len(site.arguments) != len(parameters):
         return None
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
     owned = [_own(each, value, given) for each, value in zip(parameters, arguments, strict=True)]
@@ -125,7 +121,7 @@ def inline_call(
     body = _fill_optionals(body, [each for each, own in zip(parameters, kept, strict=True) if own.is_given])
     known, declarations = _bind(kept, parameters, body)
     passed = {token.text for each in kept for token in name_tokens(each.value)}
-    hidden = _find_hidden(body, passed | list_locals(text))
+    hidden = (passed | list_locals(text)) & list_locals(body)  # by which the body would hide an argument
     body = rename(body, {name: find_free_name(name, body) for name in hidden})
     made = _CHARACTERS.sub(r"\1", _LITERALS.sub("", rename(body, known)))
     made = _fold_undefined(fold(made, distinct), distinct)
@@ -146,7 +142,7 @@ def _bind(arguments: Sequence[Owned], parameters: Sequence[Parameter], body: str
     """What each parameter's name becomes, and declarations of those that stand for more than a name or a number."""
     known, declarations = {}, ""
     for argument, parameter in zip(arguments, parameters, strict=True):
-        is_assigned = re.search(rf"\b{parameter.name}\s*(?:[-+*/]?=(?!=)|\+\+|--)", body)
+        is_assigned = has_code(body, *(f"{parameter.name} {operator}" for operator in _ASSIGNMENTS))
         if argument.value == parameter.name:
             continue
         if _SIMPLE.match(argument.value) and (not is_assigned or argument.value == _EMPTY):
@@ -161,28 +157,25 @@ def _fill_optionals(body: str, parameters: Sequence[Parameter]) -> str:
     for each in parameters:
         if "ptional" in each.type:
             body = _without_borrowed(body, each.name)
-            body = re.sub(rf"\b{each.name}\.(?:has_value|defined)\(\)", TRUE, body)
-            body = re.sub(rf"\b{each.name}\.(?:value|get)\(\)|\*{each.name}\b", each.name, body)
-            body = re.sub(rf"\bTORCH_CHECK\(\s*{TRUE}\s*,[^;]*;\s*", "", body)
+            body = replace_code(body, TRUE, f"{each.name}.has_value()", f"{each.name}.defined()")
+            body = replace_code(body, each.name, f"{each.name}.value()", f"{each.name}.get()", f"*{each.name}")
+            body = replace_code(body, "", f"TORCH_CHECK({TRUE}, $$words);")
     return body
 
 
 def _without_borrowed(body: str, name: str) -> str:
     """A body without the reference to a tensor that an optional holds: it is the tensor."""
-    pattern = rf"const Tensor& (\w+) = \*\(?(?:at::)?borrow_from_optional_tensor\({name}\)\)?;\s*"
-    found = re.search(pattern, body)
-    return rename(body[: found.start()] + body[found.end() :], {found[1]: name}) if found else body
+    borrowed = f"borrow_from_optional_tensor({name})"
+    patterns = (f"const Tensor& $held = *{borrowed};", f"const Tensor& $held = *({borrowed});")
+    for found in find_code(body, *patterns):
+        return rename(body[: found.start] + body[found.end :].lstrip(), {found["held"]: name})
+    return body
 
 
 def find_free_name(name: str, body: str) -> str:
     """Another name for a variable, that a body does not have yet."""
     used = {token.text for token in name_tokens(body)}
     return next(each for each in (f"{name}_", f"{name}_c", f"own_{name}") if each not in used)
-
-
-def _find_hidden(body: str, names: set[str]) -> set[str]:
-    """Those of some names that a body declares itself, so that it would hide the argument."""
-    return names & list_locals(body)
 
 
 def list_locals(body: str) -> set[str]:
@@ -214,16 +207,16 @@ def rename(text: str, known: Mapping[str, str]) -> str:
 def _fold_undefined(text: str, distinct: Collection[str]) -> str:
     """Folds what depends on an optional tensor that is not given."""
     while True:
-        made = re.sub(r"\*Tensor\(\)", _UNDEFINED, _BORROWED.sub(_UNDEFINED, text))
-        made = re.sub(r"std::nullopt\.has_value\(\)|Tensor\(\)\.defined\(\)", FALSE, made)
+        made = replace_code(text, _UNDEFINED, f"*({_NO_TENSOR})", _NO_TENSOR, "*Tensor()")
+        made = replace_code(made, FALSE, "std::nullopt.has_value()", "Tensor().defined()")
         made = made.replace("Tensor().suggest_memory_format()", "MemoryFormat::Contiguous")
-        for each in (inner for outer in read_statements(made) for inner in outer.walk()):
-            match = re.fullmatch(
-                r"(?:const\s+)?(?:bool|auto|Tensor&?|(?:c10::)?MaybeOwned<Tensor>)\s+(\w+)\s*=\s*(true|false|Tensor\(\));",
-                made[each.start : each.end],
-            )
-            if match and len(re.findall(rf"\b{match[1]}\s*=(?!=)", made)) == 1:
-                made = rename(made[: each.start] + made[each.end :], {match[1]: match[2]})
+        for each in (inner for outer in read_statements(made) for inner in outer.walk() if not inner.keyword):
+            match = match_code(made[each.start : each.end], "$$type $name = $$value;")
+            if match is None or match["value"] not in (TRUE, FALSE, _UNDEFINED):
+                continue
+            is_only = len(list(find_code(made, f"{match['name']} ="))) == 1
+            if is_only and match["type"].removeprefix("const ") in _NEVER_OPTIONAL:
+                made = rename(made[: each.start] + made[each.end :], {match["name"]: match["value"]})
                 break
         made = fold(made, distinct)
         if made == text:
@@ -233,13 +226,8 @@ def _fold_undefined(text: str, distinct: Collection[str]) -> str:
 
 def _return_instead(text: str, behind: str) -> str:
     """A body whose every `return` is the one that follows the call, which it ends with unless nothing is returned."""
-    made = _without_last_return(text)
-    made = re.sub(r"\breturn\b[^;]*;", behind, made)
-    return made if behind == "return;" else f"{made.rstrip()}\n\n  {behind}"
-
-
-def _without_last_return(text: str) -> str:
     statements = read_statements(text)
-    if statements and re.match(r"return\b", text[statements[-1].start : statements[-1].end]):
-        return text[: statements[-1].start].rstrip()
-    return text
+    if statements and text.startswith("return", statements[-1].start):
+        text = text[: statements[-1].start].rstrip()
+    made = replace_code(text, behind, _RETURN)
+    return made if behind == "return;" else f"{made.rstrip()}\n\n  {behind}"

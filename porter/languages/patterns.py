@@ -58,6 +58,17 @@ def has_code(text: str, *patterns: str) -> bool:
     return next(find_code(text, *patterns), None) is not None
 
 
+def replace_code(text: str, replacement: str, *patterns: str) -> str:
+    """A text with another in the place of what has a pattern; with what is empty, spaces behind that go, too."""
+    for pattern in patterns:
+        parts, last = list[str](), 0
+        for place in find_code(text, pattern):
+            parts += [text[last : place.start], replacement]
+            last = place.end if replacement else len(text) - len(text[place.end :].lstrip())
+        text = "".join((*parts, text[last:]))
+    return text
+
+
 @lru_cache(maxsize=256)
 def _lex(text: str) -> tuple[Token, ...]:
     return Source.parse("", text).code

@@ -9,13 +9,13 @@ import re
 from dataclasses import dataclass
 
 from porter.languages.brackets import split_at_commas
+from porter.languages.patterns import match_code
 
 _VIEW = re.compile(r"\b(?:(?:Optional)?(?:Int|SymInt)?ArrayRef|(?:I?Optional)?TensorList(?:Ref)?|OptionalScalarRef)\b")
 _MAKER = r"(?:c10::|at::)*(?:(?:Optional)?(?:Int|SymInt)?ArrayRef|makeArrayRef)(?:<\w+>)?"
 _ONE_HELD = re.compile(rf"({_MAKER}\()\{{(\*\w+)\}}\)")  # one element, that lives where an optional does
 _BRACES = re.compile(rf"(?:{_MAKER}\()?\{{([^{{}}]*)\}}\)?$")
 _NUMBER = re.compile(rf"{_MAKER}\((-?\d+)\)$")
-_SCALAR = re.compile(r"(?:at::)?OptionalScalarRef\((.*)\)$")
 _MEMBER = r"\*?\w+(?:(?:\.|->)(?:sizes|strides|value|get|data|size)\(\))*"
 _EMPTY = r"(?:IntArrayRef)?\{\}"
 _MADE = re.compile(rf"{_MAKER}\({_MEMBER}(?:, (?:{_MEMBER}|\d+))?\)|{_MEMBER}(?:\.value_or\({_EMPTY}\))?")
@@ -36,8 +36,8 @@ def own_viewed(type_: str, argument: str) -> Owned | None:
     if not _VIEW.search(type_):
         return Owned(type_, argument)
     held = _ONE_HELD.sub(r"\1\2)", argument)
-    if scalar := _SCALAR.match(held):
-        return Owned("const Scalar", f"Scalar({scalar[1]})", is_given=True)
+    if scalar := match_code(held, "OptionalScalarRef($$value)"):
+        return Owned("const Scalar", f"Scalar({scalar['value']})", is_given=True)
     if elements := _BRACES.match(held) or _NUMBER.match(held):
         count = len(split_at_commas(elements[1], "<>()[]{}")) if elements[1].strip() else 0
         return Owned(f"const std::array<{_name_element(type_)}, {count}>", f"{{{elements[1].strip()}}}", is_given=True)

@@ -65,10 +65,10 @@ def read_question(text: str) -> Question:
     if text.endswith(_GIVEN):
         return Present(text.removesuffix(_GIVEN))
     for sign in _SIGNS:
-        name, found, value = text.partition(f" {sign} ")
-        if found and value.startswith('"'):
+        name, _, value = text.partition(f" {sign} ")
+        if value.startswith('"'):
             return Compared(name, sign, value.strip('"'))
-        if found:
+        if value:
             with suppress(ValueError):
                 return Compared(name, sign, int(value) if value.removeprefix("-").isdecimal() else float(value))
     return Flag(text)

@@ -22,8 +22,8 @@ CODE = "Tensor out = at::empty({2, f(x)}, self.options());\nout.copy_(  memory);
     ],
 )
 def test_holes_have_what_stands_there(pattern: str, holes: dict[str, str]) -> None:
-    [found] = find_code(CODE, pattern)
-    assert found.holes == holes
+    [place] = find_code(CODE, pattern)
+    assert place.holes == holes
 
 
 @pytest.mark.parametrize(
