@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import PurePosixPath
 
 from porter.aten.operator import Migration
 from porter.core.checkout import Checkout
@@ -20,20 +21,26 @@ from porter.plan.removal import Rewrite
 
 _ITERATOR_HEADER = "ATen/TensorIterator.h"
 _OPERATOR = re.compile(r"(?<!\w)at::(\w+)\(")
+_OTHER_LIBRARY = re.compile(r"\bauto& lib = |_metallib\.h>")
+_LAUNCH = re.compile(r"(?<![\w.:])(?=lib\.|exec_\w+\()")
+_NAMESPACE = re.compile(r"^namespace at::native \{\n", re.M)
 
 
 def rewrite_functions(
     fork: Checkout, migrations: Sequence[Migration], kernels: Sequence[Kernel]
 ) -> Iterator[tuple[str, Rewrite]]:
     """Yields the functions that stay, each with its file and its new body."""
-    launches = {kernel.stub.name: kernel.launch for kernel in kernels}
+    by_name = {kernel.stub.name: kernel for kernel in kernels}
     for each in migrations:
         found = each.served.implementation
         if each.body is None or found is None or found.function is None:
             continue
         function = parse_source(found.file, fork.read(found.file)).find_again(found.function)
         assert function is not None
-        launch = launches.get(each.body.call.stub.name, "") if each.body.call else ""
+        kernel = by_name.get(each.body.call.stub.name) if each.body.call else None
+        launch = kernel.launch if kernel else ""
+        if kernel and (scope := _name_scope(fork, found.file, kernel)):
+            launch = _LAUNCH.sub(f"{scope}::", launch)
         body = each.body.write(tuple(_read_names(function)), launch)
         text = format_block(fork, found.file, f"{function.signature} {body}\n")
         yield found.file, Rewrite(function, text[text.index("{", len(function.params)) :].rstrip("\n"))
@@ -42,9 +49,10 @@ def rewrite_functions(
 def define_what_bodies_use(
     fork: Checkout, migrations: Sequence[Migration], kernels: Sequence[Kernel]
 ) -> Iterator[Edit]:
-    """Yields the definitions that bodies with a kernel of their own need, before the first of each file."""
+    """Yields the definitions that bodies with a kernel of their own need: libraries and launchers at the start of the
+    namespace, where bodies that are ported later see them too, helpers before the first function of each file."""
     by_name = {kernel.stub.name: kernel for kernel in kernels}
-    needed: dict[str, tuple[Function, dict[str, None]]] = {}
+    needed: dict[str, tuple[Function, dict[str, None], dict[str, None]]] = {}
     for each in migrations:
         found = each.served.implementation
         if each.body is None or not each.body.loops or each.body.call is None or found is None or not found.function:
@@ -52,15 +60,38 @@ def define_what_bodies_use(
         kernel = by_name[each.body.call.stub.name]
         function = parse_source(found.file, fork.read(found.file)).find_again(found.function)
         assert function is not None
-        first, blocks = needed.setdefault(found.file, (function, {}))
-        needed[found.file] = (min(first, function, key=lambda one: one.start), blocks)
-        helpers = (textwrap.dedent(text) for text in each.body.helpers)
-        blocks.update(dict.fromkeys((find_library(fork, kernel.host_file), kernel.launcher, *helpers)))
-    for file, (function, blocks) in needed.items():
+        first, launching, helpers = needed.setdefault(found.file, (function, {}, {}))
+        needed[found.file] = (min(first, function, key=lambda one: one.start), launching, helpers)
+        scope = _name_scope(fork, found.file, kernel)
+        for text in (find_library(fork, kernel.host_file), kernel.launcher):
+            inside = f"namespace {scope} {{\n{text.strip()}\n}} // namespace {scope}" if scope and text else text
+            launching.setdefault(inside)
+        helpers.update(dict.fromkeys(textwrap.dedent(text) for text in each.body.helpers))
+    for file, (function, launching, helpers) in needed.items():
         text = fork.read(file)
-        missing = [format_block(fork, file, block.strip() + "\n") for block in blocks if block and block not in text]
-        at = function.leading
-        yield Edit(file, at, at, "".join(f"{block}\n" for block in missing))
+        opened = _NAMESPACE.search(text, 0, function.leading)
+        at = opened.end() if opened else function.leading
+        if added := _write_missing(fork, file, launching):
+            after = "\n" if text.startswith("\n", at) else "\n\n"
+            yield Edit(file, at, at, f"\n{added.rstrip()}{after}" if opened else added)
+        yield Edit(file, function.leading, function.leading, _write_missing(fork, file, helpers))
+
+
+def _write_missing(fork: Checkout, file: str, blocks: Collection[str]) -> str:
+    text = fork.read(file)
+    missing = (format_block(fork, file, block.strip() + "\n") for block in blocks if block and block not in text)
+    return "".join(f"{block}\n" for block in missing)
+
+
+def _name_scope(fork: Checkout, file: str, kernel: Kernel) -> str:
+    """A namespace for the library of a kernel's own file, where the file that launches it has another; else "".
+
+    LossOps.mm has one in `mps`, which its functions name without it.
+    """
+    library = find_library(fork, kernel.host_file)
+    if not _OTHER_LIBRARY.search(fork.read(file).replace(library, "")):
+        return ""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", PurePosixPath(kernel.host_file).stem).lower() + "_metal"
 
 
 def include_what_bodies_use(

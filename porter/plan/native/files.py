@@ -25,10 +25,9 @@ from porter.metal.native.slice_launch import write_helper
 from porter.plan.native.helpers import define_missing, find_helper
 
 # A library of kernels: with what stands for it where shaders are compiled at run time, or the bundled one alone.
+_BUNDLED = r"(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
 _LIBRARY = re.compile(
-    r"^(?:#ifndef.*\n)?(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
-    r"(?:#else\n#include <.*/(\w+)_metallib\.h>\n#endif\n)?",
-    re.M,
+    rf"^(?:#ifndef.*\n{_BUNDLED}#else\n#include <.*/(\w+)_metallib\.h>\n#endif\n|(?<!SHADERS\n){_BUNDLED})", re.M
 )
 _OTHER_LIBRARY = re.compile(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", re.M)
 _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace [\w:]+;\n)*", re.M)

@@ -273,13 +273,13 @@ def test_a_loop_of_the_cpu_function_becomes_a_launch() -> None:
 +#include <ATen/ops/squeeze.h>
  
  namespace at::native {
++
++static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
  
-@@
+ static void build(MPSGraph* mpsGraph, const Tensor& self) {
    [mpsGraph logarithmWithTensor:nil name:nil];
  }
  
-+static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
-+
 +static inline at::Tensor reduce(const at::Tensor& whole, int64_t reduction) {
 +  return reduction == at::Reduction::Mean ? whole.mean() : whole;
 +}
@@ -310,6 +310,20 @@ def test_a_loop_of_the_cpu_function_becomes_a_launch() -> None:
  
  } // namespace at::native""",
     )
+
+
+def test_a_library_of_another_kernel_file_is_set_apart_from_the_one_of_the_file() -> None:
+    host = f"{OPERATIONS}/Unlike.mm"
+    of_file = "namespace mps {\nstatic auto& lib = MetalShaderLibrary::getBundledLibrary();\n} // namespace mps\n"
+    text = LOSS_FILES[host].replace("namespace at::native {\n", f"namespace at::native {{\n{of_file}", 1)
+    texts = {NATIVE_FUNCTIONS: FORK.read(NATIVE_FUNCTIONS) + LOSS, **LOSS_FILES, host: text}
+    ported = plan_operator(FORK.layer(texts), "unlike").changes.apply()[host]
+    library = "static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();\n"
+    scope = (
+        f"namespace at::native {{\n\nnamespace binary_kernel_metal {{\n{library}}} // namespace binary_kernel_metal\n\n"
+    )
+    assert scope in ported and ported.count("auto& lib = ") == 2
+    assert '  binary_kernel_metal::lib.exec_binary_kernel(iter, "unlike");' in ported
 
 
 def test_the_sum_that_torchgen_generates_is_ported() -> None:

@@ -35,6 +35,18 @@ def test_a_helper_that_stands_after_its_first_use_moves_up(tmp_path: Path, betwe
     assert made.count("static int last;") == 1
 
 
+def test_a_helper_stands_behind_all_libraries_that_a_condition_chooses(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    libraries = (
+        f"#ifndef PYTORCH_JIT_COMPILE_SHADERS\n{LIBRARY}static auto& other_lib = mps::MetalShaderLibrary::getBundledLibrary();\n"
+        "#else\nnamespace rows {\n#include <ATen/native/mps/Rows_metallib.h>\n}\nstatic auto& lib = rows::lib;\n#endif\n"
+    )
+    (checkout.root / FILE).write_text(f"namespace at::native {{\n{libraries}{USE}}}\n")
+    draft = Draft(Checkout(checkout.root, "test"))
+    written = draft.apply(edit_host_file(draft.fork, FILE, f"{KERNELS}/Rows.metal", ())).fork.read(FILE)
+    assert libraries in written and written.index("#endif") < written.index("struct RowThreads")
+
+
 def test_a_helper_before_its_first_use_stays(tmp_path: Path) -> None:
     checkout = fork.copy_fork(tmp_path)
     (checkout.root / FILE).write_text(f"namespace at::native {{\n{LIBRARY}{HELPER}{USE}}}\n")
