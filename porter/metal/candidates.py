@@ -21,7 +21,7 @@ from porter.languages.brackets import ROUND, find_closing_end
 from porter.metal.functor import Body, Functor, Origin, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.graph_body import find_single_call, translate_graph
-from porter.metal.lambda_body import find_lambda, promote_body, translate_lambda
+from porter.metal.lambda_body import find_lambda, promote_body, rounds_halves, translate_lambda
 from porter.metal.params import PARAMETER
 from porter.metal.sharing import share_bodies
 from porter.metal.source import Source
@@ -182,6 +182,9 @@ def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel
         body = translate_lambda(found, spec, kind, result, kernel)
         yield body
         yield from _without_cancellation(body, spec)
+        if kind is Kind.FLOATING and result == "T" and len(spec.params) > 1 and rounds_halves(found):
+            rounded = translate_lambda(found, spec, kind, result, kernel, as_it_is=True)
+            yield replace(rounded, origin=f"{body.origin}, rounded after each operation")
     own = find_lambda(kernel.own, kind) if kernel.own else None
     if own and len(own.params) == len(spec.params):
         body = translate_lambda(own, spec, kind, result, kernel.own)

@@ -19,7 +19,8 @@ REAL = (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
 class Body:
     """The computation for one kind of element: MSL statements over the parameters, ending with a return.
 
-    `result` is the return type: `T`, `float` or `bool`. `origin` is its source, for reports.
+    `result` is the return type: `T`, `float` or `bool`. `origin` is its source, for reports. With `rounds`, T has to be
+    the element's type, which numbers or results of operations are rounded to: with opmath it is float.
     """
 
     statements: tuple[str, ...]
@@ -27,6 +28,7 @@ class Body:
     origin: str
     helpers: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
+    rounds: bool = False
 
 
 @dataclass(frozen=True)

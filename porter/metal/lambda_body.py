@@ -35,13 +35,20 @@ def find_lambda(kernel: CpuKernel, kind: Kind) -> Lambda | None:
     return next((found for dtype in order[kind] if (found := kernel.find_lambda(dtype))), None)
 
 
+def rounds_halves(found: Lambda) -> bool:
+    """Whether a lambda's operations on halves can be rounded one by one in Metal, as the CPU does it."""
+    return not (found.helpers or "precise::" in found.body or "metal::" in found.body)
+
+
 def translate_lambda(
-    found: Lambda, spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel | None = None
+    found: Lambda, spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel | None = None, as_it_is: bool = False
 ) -> Body:
-    """Translates a lambda of ATen's kernel, the CPU's if none is given. It is computed in float if halves need it."""
+    """Translates a lambda of ATen's kernel, the CPU's if none is given. It is computed in float if halves need it, but
+    not `as_it_is`: then they are rounded after each operation, as the CPU does it."""
     kernel = kernel or spec.cpu
     in_float = (
-        kind is Kind.FLOATING
+        not as_it_is
+        and kind is Kind.FLOATING
         and result == "T"
         and (found.opmath or found.helpers or "precise::" in found.body or "metal::" in found.body)
         and "float a0" not in found.body
@@ -65,7 +72,8 @@ def translate_lambda(
     if kind is Kind.COMPLEX and result == "float":
         lines = tuple(_take_real_part(line) for line in lines)
     origin = f"ATen's {kernel.device} kernel ({found.place})"
-    return Body(lines, result, origin, found.helpers, find_headers(found.body))
+    rounded = as_it_is or (in_float and any("float(T(" in line for line in lines))
+    return Body(lines, result, origin, found.helpers, find_headers(found.body), rounded)
 
 
 def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool, kernel: CpuKernel) -> str:

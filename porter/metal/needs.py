@@ -13,8 +13,6 @@ from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.registration import Need, find_base_macro
 
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
-# A number that is rounded to the element's type, which has to be T then: with opmath T is float.
-_ROUNDED = re.compile(r"\bfloat\(T\(")
 
 
 def list_needs(
@@ -48,8 +46,9 @@ def list_needs(
 def _find_raw_kinds(functor: Functor) -> set[Kind]:
     """Returns the kinds computed in their own type, so that halves would be rounded between operations."""
     own = [(o.kinds, o.body.statements) for o in functor.overloads if o.body.result == "T"]
-    floating = [line for kinds, lines in own if Kind.FLOATING in kinds for line in lines]
-    if any(map(_ARITHMETIC.search, floating)) and not any(map(_ROUNDED.search, floating)):
+    floating = [o.body for o in functor.overloads if Kind.FLOATING in o.kinds and o.body.result == "T"]
+    lines = (line for body in floating for line in body.statements)
+    if any(map(_ARITHMETIC.search, lines)) and not any(body.rounds for body in floating):
         return {Kind.FLOATING, Kind.COMPLEX}
     as_they_are = [
         lines for kinds, lines in own if Kind.COMPLEX in kinds and f"{dtypes.FLOAT2.metal}(" not in "".join(lines)

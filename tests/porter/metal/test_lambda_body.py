@@ -65,6 +65,16 @@ def test_a_number_that_a_half_cannot_hold_is_rounded_as_the_lambda_rounds_it(num
     assert body.statements == (f"return static_cast<T>(static_cast<float>(x) / {expected});",)
 
 
+@pytest.mark.parametrize(
+    ("text", "rounded"), [("y / (z * T(2))", ["return a / (b * T(2));"]), ("precise::log(y) / z", [])]
+)
+def test_a_candidate_rounds_halves_after_each_operation_as_the_cpu_does(text: str, rounded: list[str]) -> None:
+    spec = replace(subject(replace(LAMBDA, params=("y", "z"), body=text, opmath=True)), inputs=("self", "other"))
+    in_float, *others = list_candidates(spec, Kind.FLOATING)
+    assert "float(a)" in in_float.statements[0] or "<float>(a)" in in_float.statements[0]
+    assert [line for body in others if body.rounds for line in body.statements] == rounded
+
+
 def test_code_of_helpers_alone_is_computed_in_float() -> None:
     found = translate_lambda(replace(LAMBDA, body="side(z)", helpers=("...",)), subject(), Kind.FLOATING, "T")
     assert found.statements == ("return static_cast<T>(side(static_cast<float>(x)));",)
