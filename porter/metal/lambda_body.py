@@ -35,9 +35,9 @@ def find_lambda(kernel: CpuKernel, kind: Kind) -> Lambda | None:
     return next((found for dtype in order[kind] if (found := kernel.find_lambda(dtype))), None)
 
 
-def rounds_halves(found: Lambda) -> bool:
+def rounds_halves(source: Lambda) -> bool:
     """Whether a lambda's operations on halves can be rounded one by one in Metal, as the CPU does it."""
-    return not (found.helpers or "precise::" in found.body or "metal::" in found.body)
+    return not (source.helpers or "precise::" in source.body or "metal::" in source.body)
 
 
 def translate_lambda(
