@@ -6,7 +6,7 @@ a flat index that walks several dimensions backwards is a sum of products of siz
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from porter.loops.expressions import Expr, Loop, Op, Reduction, intern, substitute, walk
@@ -58,11 +58,8 @@ def _join(outer: Loop, inner: Loop, exprs: Exprs) -> tuple[Loop, Exprs] | None:
     joined = loop(outer.name, outer.size * inner.size)
     changes = {outer: divide(joined, inner.size), inner: modulo(joined, inner.size)}
     made = tuple(substitute(each, changes, rebuild) for each in exprs)
-    return None if _divides(made, as_loop(joined)) else (as_loop(joined), made)
-
-
-def _divides(exprs: Iterable[Expr], divided: Loop) -> bool:
-    return any(each.op in (Op.QUOTIENT, Op.REMAINDER) and divided in each.loops for each in walk(*exprs))
+    divided = (each.loops for each in walk(*made) if each.op in (Op.QUOTIENT, Op.REMAINDER))
+    return None if any(as_loop(joined) in loops for loops in divided) else (as_loop(joined), made)
 
 
 def _join_rows(rows: tuple[Loop, ...], stores: Sequence[Store]) -> tuple[tuple[Loop, ...], list[Store]]:

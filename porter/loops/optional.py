@@ -38,8 +38,9 @@ def list_read(program: SymbolicProgram, tensors: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for store in _stores(program):
         chosen = {arg for each in walk(store.value) if find_flag(each) for arg in each.args}
+        chosen |= {arg for each in chosen if each.op is Op.CAST for arg in each.args}
         for each in walk(store.value):
-            if each.op is Op.LOAD and each not in chosen and not _is_cast_of(each, chosen):
+            if each.op is Op.LOAD and each not in chosen:
                 name = _name_memory(program, each)
                 if name in wanted and name != _name(program.roles[store.buffer]):
                     found[name] = None
@@ -150,10 +151,6 @@ def _guard(store: Store, program: SymbolicProgram, flags: Mapping[str, Named], n
             flag = intern(Op.NUMBER, (), BOOL, flags[name])
             made[each] = select(flag, made[each], number(neutral[name], each.dtype))
     return replace(store, value=made[store.value], guard=flags.get(own, store.guard))
-
-
-def _is_cast_of(loaded: Expr, chosen: set[Expr]) -> bool:
-    return any(each.op is Op.CAST and each.args[0] is loaded for each in chosen)
 
 
 def _name_loaded(program: SymbolicProgram, value: Expr) -> str:

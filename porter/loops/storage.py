@@ -88,13 +88,10 @@ def store_programs(programs: Programs) -> StoredPrograms:
 
 def load_programs(stored: StoredPrograms) -> Programs:
     """What `store_programs` was given."""
-    left = tuple(_error(code, why) for code, why in zip(stored.codes, stored.reasons, strict=True))
+    refused = zip(stored.codes, stored.reasons, strict=True)
+    left = tuple(PorterError(code, why, hint=f"See docs/errors/{code}.md.") for code, why in refused)
     cases = tuple(map(_load_program, stored.cases))
     return Programs(stored.name, cases, left, stored.lost)
-
-
-def _error(code: str, what: str) -> PorterError:
-    return PorterError(code, what, hint=f"See docs/errors/{code}.md.")
 
 
 def _store_program(program: SymbolicProgram) -> _StoredProgram:

@@ -90,7 +90,9 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
             _check_others(ran)
         nests = tuple(nest for run in ran.runs for nest in reader.read_graph(run))
         reader.check_results()
-    arguments = _note_own_shapes(read_call_arguments(ran.call, ran.made), ran.own_shapes)
+    arguments = read_call_arguments(ran.call, ran.made)
+    own = {name: replace(arguments.tensors[name], own=shape) for name, shape in ran.own_shapes.items()}
+    arguments = replace(arguments, tensors={**arguments.tensors, **own})
     key = next(iter(arguments.tensors))  # of a call that takes no tensor, its first result
     dtype = arguments.tensors[key].dtype
     roles = reader.roles
@@ -141,25 +143,14 @@ def read_call_arguments(call: OpCall, results: Mapping[int, torch.Tensor]) -> Ar
     tensors = {name: TensorValue(tuple(each.shape), read_dtype(each)) for name, each in found.items()}
     scalars = {each.name for each in call.overload._schema.arguments if "number" in str(each.type)}
     plain = {name: _plain(value) for name, value in call.arguments.items() if _is_plain(value)}
-    others = {name: _count_truth(value) if name in scalars else value for name, value in plain.items()}
-    return Arguments(tensors, others)
-
-
-def _note_own_shapes(arguments: Arguments, shapes: Mapping[str, tuple[int, ...]]) -> Arguments:
-    """The arguments with the shapes that some have before they are expanded."""
-    own = {name: replace(arguments.tensors[name], own=shape) for name, shape in shapes.items()}
-    return replace(arguments, tensors={**arguments.tensors, **own}) if own else arguments
+    truths = {name: int(value) for name, value in plain.items() if name in scalars and isinstance(value, bool)}
+    return Arguments(tensors, {**plain, **truths})  # kernels compute with a truth value as a number
 
 
 def _is_plain(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return isinstance(value, (bool, int, float, str, type(None)))
-
-
-def _count_truth(value: ArgumentValue) -> ArgumentValue:
-    """A scalar as kernels compute with it: a truth value is a number."""
-    return int(value) if isinstance(value, bool) else value
 
 
 def _plain(value: Any) -> ArgumentValue:
@@ -305,7 +296,8 @@ class _Reader:
         elif address in self._results:
             made = self._shared(ResultBuffer(self._results[address]))
         else:
-            made = self._find_copy(evaluate_nodes(run)[ref]) or self._add(_temporary(evaluate_nodes(run)[ref]))
+            value = evaluate_nodes(run)[ref]
+            made = self._find_copy(value) or self._add(Temporary(Constant(value.numel()), read_dtype(value)))
         self._written[address] = made
         return made
 
@@ -321,10 +313,6 @@ class _Reader:
 def _is_held(value: torch.Tensor, given: torch.Tensor) -> bool:
     """Whether a value has the type of a tensor, or that which graphs take a bool as."""
     return given.dtype == value.dtype or (str(given.dtype), str(value.dtype)) == ("torch.bool", "torch.int8")
-
-
-def _temporary(value: torch.Tensor) -> Temporary:
-    return Temporary(Constant(value.numel()), read_dtype(value))
 
 
 def _table(graph: ConcreteGraph, buffer: Buffer) -> Table:

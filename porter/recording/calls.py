@@ -10,7 +10,7 @@ the processor cut recordings at other calls each time, and the programs of an op
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
@@ -188,10 +188,11 @@ def capture_calls(op: Any, base: str, dtype: DType) -> Iterator[OpCall]:
 
 def capture_sample_calls(op: Any, base: str, sample: Any, differentiable: bool) -> Iterator[OpCall]:
     """Yields the calls of a base name that one sample makes on the device; none if the device does not support it."""
-    for moved in _move_to_device([sample]):
-        with counting_sample(), _Capture(frozenset({base, f"{base}_"})) as capture:
-            _run_op(op, moved, differentiable)
-        yield from (call for call in capture.found if _is_on_device(call))
+    try:
+        moved = on_device(sample)
+    except TypeError:  # of float64, for one
+        return
+    yield from filter(_is_on_device, capture_calls_in_place(op, base, moved, differentiable))
 
 
 def capture_calls_in_place(op: Any, base: str, sample: Any, differentiable: bool) -> list[OpCall]:
@@ -199,13 +200,6 @@ def capture_calls_in_place(op: Any, base: str, sample: Any, differentiable: bool
     with counting_sample(), _Capture(frozenset({base, f"{base}_"})) as capture:
         _run_op(op, sample, differentiable)
     return list(capture.found)
-
-
-def _move_to_device(samples: Sequence[Any]) -> Iterator[Any]:
-    """The samples on the device, without those it does not support, such as float64."""
-    for sample in samples:
-        with suppress(TypeError):
-            yield on_device(sample)
 
 
 def _run_op(op: Any, sample: Any, differentiable: bool) -> None:
@@ -332,11 +326,7 @@ def _bind_arguments(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
             arguments[argument.name] = args[i]
         elif argument.name not in kwargs and argument.has_default_value():
             arguments[argument.name] = argument.default_value
-    return OpCall(func, pytree.tree_map(_detach, arguments))
-
-
-def _detach(value: Any) -> Any:
-    return value.detach() if isinstance(value, torch.Tensor) else value
+    return OpCall(func, pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, arguments))
 
 
 def _is_on_device(call: OpCall) -> bool:

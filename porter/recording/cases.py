@@ -174,7 +174,7 @@ def recover_expression(leaves: Sequence[Constant | Literal], calls: Sequence[Arg
     """Expresses the leaves of all runs as one function of the arguments; unknown if no form matches all values."""
     first = leaves[0]
     values = [leaf.value for leaf in leaves]
-    if all(_is_same(value, values[0]) for value in values):
+    if all(value == values[0] or (value != value and values[0] != values[0]) for value in values):  # or all NaN
         return (_find_equal_argument(first, calls) or first) if isinstance(first, Constant) else first
     recover = _recover_number if isinstance(first, Constant) else _recover_literal
     return recover(values, calls, first.dtype) or UnknownValue(tuple(dict.fromkeys(values)), first.dtype)
@@ -247,11 +247,8 @@ def _find_common_names(calls: Sequence[Arguments]) -> list[str]:
 
 
 def _list_arguments(form: _Form) -> set[int]:
-    return {i for part in form[1] for i in ({part} if isinstance(part, int) else _list_arguments_in(part))}
-
-
-def _list_arguments_in(part: float | _Form) -> set[int]:
-    return _list_arguments(part) if isinstance(part, tuple) else set()
+    inner = (_list_arguments(part) for part in form[1] if isinstance(part, tuple))
+    return {part for part in form[1] if isinstance(part, int)}.union(*inner)
 
 
 def _evaluate(form: _Form, row: Sequence[float]) -> float:
@@ -273,10 +270,6 @@ def _expression(form: _Form, names: Sequence[str], dtype: DType) -> Expr:
         return Scalar(names[part], dtype) if isinstance(part, int) else Constant(part, dtype)
 
     return Call(form[0], tuple(map(part_of, form[1])), dtype)
-
-
-def _is_same(a: Value, b: Value) -> bool:
-    return a == b or (a != a and b != b)  # NaN alone differs from itself
 
 
 def _is_close(expected: float, actual: float, dtype: DType) -> bool:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from aten_overlay.apple.mpsgraph.objects import Ref
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
-    from aten_overlay.apple.mpsgraph.recorder import Node as RecordedNode
 
 _MAX_ELEMENTS = 4096  # of a constant that is kept
 _PLACEHOLDER = "placeholderWithShape:dataType"
@@ -37,14 +36,14 @@ def read_concrete_graph(run: GraphRun, constants: Collection[Ref] = ()) -> Concr
 
     Raises PTR345 for elements of a type that Metal does not have.
     """
-    known = {ref: run.values[ref] for ref in constants}
+    known = {(ref.node, ref.output): run.values[ref] for ref in constants}
     values = evaluate_nodes(run)
-    feeds = frozenset(_tensor(ref) for ref in run.feeds if ref not in known)
+    feeds = frozenset(_tensor(ref) for ref in run.feeds if ref not in constants)
     nodes = tuple(
         Node(
             node.selector,
             tuple(map(_argument, node.arguments)),
-            _results(i, _replace_known(i, node.results, known), values, feeds),
+            _results(i, tuple(known.get((i, j), result) for j, result in enumerate(node.results)), values, feeds),
         )
         for i, node in enumerate(run.graph.nodes)
     )
@@ -125,14 +124,6 @@ def fit_value(value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     return value.reshape(()).expand(shape) if value.numel() == 1 else value[tuple(map(slice, shape))]
 
 
-def _replace_known(
-    node: int, results: tuple[torch.Tensor | None, ...], known: Mapping[Ref, torch.Tensor]
-) -> tuple[torch.Tensor | None, ...]:
-    from aten_overlay.apple.mpsgraph.objects import Ref
-
-    return tuple(known.get(Ref(node, i), result) for i, result in enumerate(results))
-
-
 def evaluate_nodes(run: GraphRun, in_double: bool = False) -> Mapping[Ref, torch.Tensor]:
     """The value of every tensor that the results depend on; `in_double`, no floating type rounds."""
     import torch
@@ -207,7 +198,8 @@ def _find_shapes(ran: RecordedRun) -> dict[str, tuple[int, ...]]:
     found: dict[str, set[tuple[int, ...] | None]] = {}
     for run in ran.runs:
         for _, (name, at) in _list_fed(ran, run):
-            found.setdefault(name, set()).add(_read_shape(run.graph.nodes[at]) if at >= 0 else None)
+            expanded = run.graph.nodes[at].results[0] if at >= 0 else None
+            found.setdefault(name, set()).add(None if expanded is None else tuple(expanded.shape))
     result = tuple(ran.made[0].shape) if 0 in ran.made else ()
     return {
         name: shape
@@ -233,11 +225,6 @@ def _list_refs(value: object) -> list[object]:
     if isinstance(value, (list, tuple)):
         return [ref for each in value for ref in _list_refs(each)]
     return [value] if hasattr(value, "node") else []
-
-
-def _read_shape(node: RecordedNode) -> tuple[int, ...] | None:
-    made = node.results[0]
-    return None if made is None else tuple(made.shape)
 
 
 def _feed_expanded(run: GraphRun, fed: list[tuple[Ref, _Fed]], shapes: dict[str, tuple[int, ...]]) -> GraphRun:

@@ -6,7 +6,7 @@ for which the old code, or the CPU, computes the same: samples give places and c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from porter.core import dtypes
 from porter.core.dtypes import LONG, DType, Kind
-from porter.loops.program import ArgumentBuffer, Programs, SymbolicProgram, list_loaded
+from porter.loops.program import ArgumentBuffer, Programs, list_loaded
 from porter.recording.calls import OpCall, read_dtype
 from porter.recording.runs import RecordedRun, run_call
 
@@ -40,7 +40,8 @@ def find_cast_types(
     found = {}
     for name in _list_alike(programs):
         by_type = _group(name, runs)
-        if len(by_type) > 1 and all(_casts(ran, name, other, run) for ran, other in _list_tried(by_type)):
+        tried = ((ran, other) for type_, other in permutations(by_type, 2) for ran in by_type[type_][:_TRIED])
+        if len(by_type) > 1 and all(_casts(ran, name, other, run) for ran, other in tried):
             found[name] = tuple(by_type)
     return found
 
@@ -62,12 +63,6 @@ def _group(name: str, runs: Sequence[RecordedRun]) -> dict[DType, list[RecordedR
         if name in ran.call.arguments and name in ran.given and _list_readers(ran, name):
             found.setdefault(read_dtype(ran.given[name]), []).append(ran)
     return found
-
-
-def _list_tried(by_type: Mapping[DType, Sequence[RecordedRun]]) -> Iterator[tuple[RecordedRun, DType]]:
-    """Some runs of each type, with each other type."""
-    for own, other in permutations(by_type, 2):
-        yield from ((ran, other) for ran in islice(by_type[own], _TRIED))
 
 
 def _casts(ran: RecordedRun, name: str, dtype: DType, run: _Run) -> bool:
@@ -114,17 +109,13 @@ def with_conversions(programs: Programs, runs: Sequence[RecordedRun]) -> Program
 
 def _list_long(programs: Programs) -> Iterator[str]:
     """The tensors that programs read, but are not chosen by, and that are of 64-bit integers in all calls."""
-    read = dict.fromkeys(name for case in programs.cases for name in _list_read(case))
-    for name in read:
+    roles = ((role, case.key) for case in programs.cases for role in case.roles.values())
+    for name in dict.fromkeys(
+        role.name for role, key in roles if isinstance(role, ArgumentBuffer) and role.name != key
+    ):
         given = [call.tensors[name].dtype for call in programs.calls if name in call.tensors]
         if given and all(dtype == LONG for dtype in given):
             yield name
-
-
-def _list_read(case: SymbolicProgram) -> Iterator[str]:
-    for role in case.roles.values():
-        if isinstance(role, ArgumentBuffer) and role.name != case.key:
-            yield role.name
 
 
 def find_other_types(name: str, runs: Sequence[RecordedRun]) -> tuple[DType, ...]:

@@ -88,12 +88,8 @@ def count_cost(nests: Sequence[LoopNest], sizes: Mapping[Buffer, int], together:
         stored = sum(store.size * store.dtype.size for store in nest.stores)
         kernels.append(KernelCost(nest.shape, prod(loop.size for loop in nest.rows), turns, reads, stored))
     inputs = sum(_join(found).bytes for buffer, found in needed.items() if buffer not in written)
-    results = sum(each.size * each.dtype.size for buffer, each in written.items() if not _is_inner(buffer, needed))
-    return Cost(tuple(kernels), inputs + results)
-
-
-def _is_inner(buffer: Buffer, needed: Mapping[Buffer, object]) -> bool:
-    return buffer.is_temporary or buffer in needed
+    results = [store for buffer, store in written.items() if not buffer.is_temporary and buffer not in needed]
+    return Cost(tuple(kernels), inputs + sum(store.size * store.dtype.size for store in results))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, combinations, islice
+from itertools import chain, combinations, islice, product
 
 import torch
 
@@ -37,7 +37,9 @@ def cover_left_out(case: Case, run: Run) -> tuple[str, ...]:
     """
     tensors = list(_list_unexplained(case))
     required = set(tensors)
-    for call, left_out in ((call, chosen) for call in _pick_calls(case) for chosen in _choose(tensors)):
+    counts = range(1, len(tensors) + 1 if len(tensors) <= _MOST else 3)
+    choices = list(chain.from_iterable(combinations(tensors, count) for count in counts))
+    for call, left_out in product(_pick_calls(case), choices):
         made = call.with_arguments(dict.fromkeys(left_out))
         if not all(_cover(case, run, each) for each in (made, *ask_alone(made))):
             required.difference_update(left_out)
@@ -50,11 +52,6 @@ def _list_unexplained(case: Case) -> Iterator[str]:
     for name in dict.fromkeys(name for each in case.calls for name in list_optional(each.ran.call)):
         if name in read and not is_explained(case.program, name):
             yield name
-
-
-def _choose(tensors: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    counts = range(1, len(tensors) + 1 if len(tensors) <= _MOST else 3)
-    return chain.from_iterable(combinations(tensors, count) for count in counts)
 
 
 def _pick_calls(case: Case) -> list[OpCall]:
@@ -139,20 +136,14 @@ def _list_with_more(case: Case, dtype: DType, cases: Sequence[Case]) -> Iterator
     own = [each.ran.call for each in case.calls if each.program.dtype == dtype]
     given = {name for call in own for name in list_optional(call)}
     for other in (each for each in cases if own and each is not case):
-        calls = (each.ran.call for each in other.calls if _is_of_other(each.program.dtype, dtype))
+        types = ((each.ran.call, each.program.dtype) for each in other.calls)
+        calls = (call for call, type_ in types if type_.kind is Kind.FLOATING and type_ != dtype)
         yield from islice((call for call in calls if not given.issuperset(list_optional(call))), _TRIED_OF_CASE)
-
-
-def _is_of_other(found: DType, dtype: DType) -> bool:
-    return found.kind is Kind.FLOATING and found != dtype
 
 
 def _cast(call: OpCall, dtype: DType) -> OpCall:
     """A call with its floating tensors in another type."""
     type_ = getattr(torch, dtype.torch)
-    floating = {name: value for name, value in call.arguments.items() if _is_floating(value)}
-    return call.with_arguments({name: value.detach().to(type_) for name, value in floating.items()})
-
-
-def _is_floating(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
+    tensors = {name: value for name, value in call.arguments.items() if isinstance(value, torch.Tensor)}
+    floating = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
+    return call.with_arguments({name: tensor.detach().to(type_) for name, tensor in floating.items()})

@@ -182,7 +182,8 @@ def check_loop_form(run: GraphRun, tolerance: float = TOLERANCE) -> tuple[tuple[
     graph = read_concrete_graph(run)
     values = {Buffer(ref.node, ref.output): value for ref, value in evaluate_nodes(run, in_double=True).items()}
     nests = tuple(map(coalesce, fuse(graph)))
-    buffers = {buffer: value for buffer, value in values.items() if _is_given(buffer, nests)}
+    stored = {store.buffer for nest in nests for store in nest.stores}
+    buffers = {buffer: value for buffer, value in values.items() if buffer not in stored}
     for nest in nests:
         buffers |= evaluate_nest(nest, buffers)
     found = []
@@ -191,10 +192,6 @@ def check_loop_form(run: GraphRun, tolerance: float = TOLERANCE) -> tuple[tuple[
         difference = describe_difference(buffers[buffer], values[buffer], tolerance)
         found += [f"{buffer.node}.{buffer.output}: {difference}"] if difference else []
     return nests, found
-
-
-def _is_given(buffer: Buffer, nests: tuple[LoopNest, ...]) -> bool:
-    return all(store.buffer != buffer for nest in nests for store in nest.stores)
 
 
 def evaluate_nest(nest: LoopNest, buffers: Mapping[Buffer, Tensor]) -> dict[Buffer, Tensor]:
@@ -261,7 +258,7 @@ def _read(role: object, ran: RecordedRun) -> torch.Tensor | None:
         case ArgumentBuffer(name):
             return _in_double(ran.given[name]) if name in ran.given else None
         case Table(elements, dtype):
-            return _in_double(torch.tensor(elements, dtype=_torch_type(dtype)))
+            return _in_double(torch.tensor(elements, dtype=getattr(torch, dtype.torch)))
     return None
 
 
@@ -298,8 +295,3 @@ def _compute_exactly(ran: RecordedRun, given: torch.Tensor) -> torch.Tensor:
 
 def _in_double(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
-
-
-def _torch_type(dtype: DType) -> torch.dtype:
-    found: torch.dtype = getattr(torch, dtype.torch)
-    return found

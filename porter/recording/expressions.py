@@ -101,7 +101,8 @@ def _read_result(
             return Input(copied[0], _dtype(given[copied[0]].dtype))
         raise _unreadable("the call ran no graph")
     if result.is_complex() and len(runs) > 1:
-        real, imaginary = (_find_copy(part, run, known) for part, run in zip(_parts(result), runs[-2:], strict=True))
+        whole = result.detach().cpu()
+        real, imaginary = _find_copy(whole.real, runs[-2], known), _find_copy(whole.imag, runs[-1], known)
         return join_parts(real, imaginary, _dtype(result.dtype))
     return _find_copy(result, runs[-1], known)
 
@@ -114,12 +115,6 @@ def _read_as(known: Mapping[int, Expr], address: int, dtype: DType, does: str) -
     if dtype.kind is Kind.COMPLEX and (imaginary := known.get(address + dtype.real.size)):
         return join_parts(found, imaginary, dtype)
     raise _unsupported(f"a placeholder or a result that {does} complex elements as pairs of real ones")
-
-
-def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The real and imaginary parts of a complex tensor."""
-    whole = tensor.detach().cpu()
-    return whole.real, whole.imag
 
 
 def _find_copy(tensor: torch.Tensor, run: GraphRun, known: Mapping[int, Expr]) -> Expr:

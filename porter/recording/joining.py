@@ -209,14 +209,10 @@ def _returns_bools(program: CallProgram) -> bool:
 def join_cases(cases: list[Case]) -> list[Case]:
     """The cases without those whose calls one of more calls computes too: it may be found later."""
     found: list[Case] = []
-    for case in sorted(cases, key=_count_tensors, reverse=True):
+    for case in sorted(cases, key=lambda case: (len(case.program.example.tensors), len(case.calls)), reverse=True):
         if not join(found, case.calls) and not leave_out(found, case.calls):
             found.append(case)
     return found
-
-
-def _count_tensors(case: Case) -> tuple[int, int]:
-    return len(case.program.example.tensors), len(case.calls)
 
 
 def find_difference(program: SymbolicProgram, group: Sequence[Observed], count: int = _CHECKED) -> str | None:

@@ -101,16 +101,13 @@ def describe_programs(
             yield f"{each.form.TITLE} of {each.name}", tuple(each.form.describe())
             continue
         for program in each.cases:
-            yield _title(program), tuple(program_lines(program))
+            types = ", ".join(dtype.metal for dtype in program.dtypes)
+            title = f"program of {program.name}, from {len(program.calls)} calls, {program.key} of {types}"
+            yield title, tuple(program_lines(program))
             if cost:
                 yield _describe_cost(checkout, program)
         if each.left:
             yield f"no program of {overload}", tuple(f"{error.code} {error.what}" for error in each.left)
-
-
-def _title(program: SymbolicProgram) -> str:
-    dtypes = ", ".join(dtype.metal for dtype in program.dtypes)
-    return f"program of {program.name}, from {len(program.calls)} calls, {program.key} of {dtypes}"
 
 
 def _describe_cost(checkout: Checkout, program: SymbolicProgram) -> tuple[str, tuple[str, ...]]:

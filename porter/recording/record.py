@@ -19,7 +19,7 @@ from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest, fuse
 from porter.loops.graph import ConcreteGraph, Tensor
 from porter.loops.printing import name_buffers, nest_lines
-from porter.mpsgraph.graph import CallSummary, Case, Expr, Graph, LoopForm, NotRecorded, Recording
+from porter.mpsgraph.graph import CallSummary, Expr, Graph, LoopForm, NotRecorded, Recording
 from porter.recording.cases import RecordedCall, build_cases, find_unknown_numbers
 from porter.recording.concrete import read_concrete_graph
 from porter.recording.cost import cost_lines, count_cost, count_graph_bytes
@@ -142,6 +142,8 @@ def _recording(name: str, made: _Calls) -> Recording:
     readings = plain if plain.observed and len(plain.left) <= len(whole.left) else whole
     tensors, scalars = _parameters(made[0][1])
     cases, taken = build_cases(readings.observed)
+    unknown = sum(1 for case in cases for _ in find_unknown_numbers(case.expr))
+    notes = (f"{unknown} numbers (`?`) match no known function of the arguments",) if unknown else ()
     calls = zip(readings.observed, taken, strict=True)
     seen = {repr((each.dtype, sorted(each.arguments.items()))): (each, case) for each, case in calls}
     return Recording(
@@ -149,7 +151,7 @@ def _recording(name: str, made: _Calls) -> Recording:
         Graph(tensors, scalars, cases),
         tuple(CallSummary(each.dtype, each.arguments, case) for each, case in seen.values()),
         tuple(dict.fromkeys(readings.left)),
-        tuple(_notes(cases)),
+        notes,
         plain.loop_form,
     )
 
@@ -168,7 +170,8 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
         except Exception as error:  # the fork's code or torch may raise anything
             if is_first:  # a varied call may have invalid arguments
                 for each in (plain, whole):
-                    each.left.append(NotRecorded(dtype, _find_code(error), _first_line(error)))
+                    code = _CODE.match(str(error))  # of the stand-in
+                    each.left.append(NotRecorded(dtype, code[1] if code else "refused", _first_line(error)))
             continue
         plain.loop_form = plain.loop_form or describe_loop_form(ran.runs, call.tensors())
         for each, elementwise in ((plain, True), (whole, False)):
@@ -190,23 +193,11 @@ def _read_expression(ran: RecordedRun, elementwise: bool) -> Expr:
     return build_expression(ran.runs, inputs, ran.given, ran.results, elementwise)
 
 
-def _notes(cases: Sequence[Case]) -> Iterator[str]:
-    count = sum(1 for case in cases for _ in find_unknown_numbers(case.expr))
-    if count:
-        yield f"{count} numbers (`?`) match no known function of the arguments"
-
-
 def _parameters(call: OpCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
     tensors = tuple(call.tensors())
     named = {name.split("[")[0] for name in tensors}
     others = (a.name for a in call.overload._schema.arguments if a.name not in named)
     return tensors, tuple(others)
-
-
-def _find_code(error: Exception) -> str:
-    """The code of an error of the stand-in, or `refused` for the fork's own."""
-    found = _CODE.match(str(error))
-    return found[1] if found else "refused"
 
 
 def _first_line(error: Exception) -> str:

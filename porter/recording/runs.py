@@ -57,17 +57,12 @@ def same_elements(value: torch.Tensor, tensor: torch.Tensor) -> bool:
     """Whether a value holds the elements of a tensor in order, perhaps converted, but with no part of a complex number
     lost. False if both are empty.
     """
-    if value.numel() != tensor.numel() or value.numel() == 0 or _loses_a_part(value, tensor):
+    loses_a_part = tensor.is_complex() and not value.is_complex() and value.dtype is not torch.bool
+    if value.numel() != tensor.numel() or value.numel() == 0 or loses_a_part:
         return False
     given = tensor.detach().cpu().to(value.dtype).flatten()
     mine = value.flatten()
     return bool(((mine == given) | ((mine != mine) & (given != given))).all())
-
-
-def _loses_a_part(value: torch.Tensor, tensor: torch.Tensor) -> bool:
-    import torch
-
-    return tensor.is_complex() and not value.is_complex() and value.dtype is not torch.bool
 
 
 def _unsupported(what: str) -> PorterError:

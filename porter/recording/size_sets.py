@@ -234,11 +234,11 @@ class SizeSets:
 
     def _widen(self, template: Template) -> Template | None:
         """The template with one dimension more in front of the tensors of most dimensions, if the CPU accepts it."""
-        return self._replace_tensors(template, _repeat) if template.rank else None
+        return self._replace_tensors(template, lambda tensor: torch.stack((tensor, tensor))) if template.rank else None
 
     def _narrow(self, template: Template) -> Template | None:
         """The template without the first dimension of the tensors of most dimensions, if the CPU accepts it."""
-        return self._replace_tensors(template, _take_first) if template.rank > 1 else None
+        return self._replace_tensors(template, lambda tensor: next(iter(tensor), tensor)) if template.rank > 1 else None
 
     def _replace_tensors(self, template: Template, change: Memory) -> Template | None:
         """The template with other tensors in the place of those of most dimensions, if the CPU accepts it."""
@@ -358,7 +358,8 @@ class SizeSets:
             made = template.make(sizes, memory=margins.place)
             count_call(count_elements(made))
             result = self._run(made)
-            self._drops_dimensions = _has_size_of_one(result)
+            tensors = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
+            self._drops_dimensions = any(1 in tensor.shape for tensor in tensors)  # such a dimension is no loop
             return margins.are_intact() and (template.has_nan or not has_nan(result))
         return False
 
@@ -392,22 +393,8 @@ class SizeSets:
         return None
 
 
-def _has_size_of_one(result: Any) -> bool:
-    """Whether a dimension of a result is no loop."""
-    tensors = (each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor))
-    return any(1 in each.shape for each in tensors)
-
-
 def _has_rank(leaf: Any, rank: int) -> bool:
     return isinstance(leaf, torch.Tensor) and leaf.ndim == rank
-
-
-def _repeat(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.stack((tensor, tensor))
-
-
-def _take_first(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor[0] if len(tensor) else tensor
 
 
 def _with(sizes: Sizes, slots: Sequence[Slot], size: int) -> dict[Slot, int]:

@@ -105,16 +105,11 @@ def agrees_with_all(runs: Sequence[RecordedRun], computes: Computes, more: Seque
     if len(runs) - len(others) < MIN_CALLS:
         return False
     others += [run for run in more if not _computes_recorded(run, computes)]
-    return all(_computes_as_cpu(run, computes) for run in others)
+    return all((results := _list_cpu_results(run)) and computes(run, results) for run in others)
 
 
 def _computes_recorded(run: RecordedRun, computes: Computes) -> bool:
     return computes(run, tuple(result.detach().cpu() for result in run.results))
-
-
-def _computes_as_cpu(run: RecordedRun, computes: Computes) -> bool:
-    results = _list_cpu_results(run)
-    return bool(results) and computes(run, results)
 
 
 def _list_cpu_results(run: RecordedRun) -> Results:

@@ -82,15 +82,10 @@ def find_nonzero(runs: Sequence[RecordedRun]) -> Nonzero | None:
     """The tensor whose coordinates all calls return; None if there is none, or for few calls."""
     if not tell_form(runs):
         return None
-    sources = (name for name in runs[0].given if all(_agrees_nonzero(name, run) for run in runs))
-    source = next(sources, None)
-    if source is None:
-        return None
-    return Nonzero(source, read_dtypes(run.given[source] for run in runs))
-
-
-def _agrees_nonzero(source: str, run: RecordedRun) -> bool:
-    return source in run.given and torch.equal(run.given[source].nonzero(), run.results[0].detach().cpu())
+    for name in (name for name in runs[0].given if all(name in run.given for run in runs)):
+        if all(torch.equal(run.given[name].nonzero(), run.results[0].detach().cpu()) for run in runs):
+            return Nonzero(name, read_dtypes(run.given[name] for run in runs))
+    return None
 
 
 def find_unique(runs: Sequence[RecordedRun]) -> Unique | None:
