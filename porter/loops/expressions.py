@@ -258,6 +258,11 @@ def walk(*roots: Expr, enters: Callable[[Expr], object] = lambda each: each.args
                 yield each
 
 
+def order_loops(loops: Iterable[Loop]) -> list[Loop]:
+    """Loops in one order, whatever set they are of."""
+    return sorted(loops, key=lambda loop: (loop.name, loop.size))
+
+
 def find_reductions(*roots: Expr) -> list[Expr]:
     """Every reduction, inner ones first."""
     return [each for each in walk(*roots) if each.op is Op.REDUCE]

@@ -48,11 +48,11 @@ _MAX_PAIRED = 60  # of the simplest values, in expressions of three
 Column = tuple[Number, ...]
 _Combine = Callable[[float, float], float | None]
 # For an operation on two values: the second from the result and the first.
-_INVERSES: tuple[tuple[Operator, bool, _Combine], ...] = (
-    (Operator.MULTIPLY, False, lambda c, a: c / a if a else None),
-    (Operator.ADD, False, lambda c, a: c - a),
-    (Operator.SUBTRACT, False, lambda c, a: a - c),
-    (Operator.DIVIDE, False, lambda c, a: a / c if c else None),
+_INVERSES: tuple[tuple[Operator, _Combine], ...] = (
+    (Operator.MULTIPLY, lambda c, a: c / a if a else None),
+    (Operator.ADD, lambda c, a: c - a),
+    (Operator.SUBTRACT, lambda c, a: a - c),
+    (Operator.DIVIDE, lambda c, a: a / c if c else None),
 )
 _FORWARD: tuple[tuple[Operator, _Combine], ...] = (
     (Operator.FLOOR_DIVIDE, lambda a, b: a // b if b else None),
@@ -347,7 +347,7 @@ class _Search:
     def _of_two(self, column: tuple[float, ...]) -> Iterator[HostValue]:
         """Two atoms, the second of which is looked up."""
         for atom, given in self._atoms:
-            for operator, _, inverse in _INVERSES:
+            for operator, inverse in _INVERSES:
                 found = self._look_up([inverse(c, a) for c, a in zip(column, given, strict=True)])
                 if found is not None:
                     yield Binary(operator, atom, found)

@@ -14,7 +14,18 @@ from itertools import count
 from math import prod
 
 from porter.core.dtypes import DType
-from porter.loops.expressions import Buffer, Expr, Loop, Op, find_buffers, find_reductions, load, substitute, walk
+from porter.loops.expressions import (
+    Buffer,
+    Expr,
+    Loop,
+    Op,
+    find_buffers,
+    find_reductions,
+    load,
+    order_loops,
+    substitute,
+    walk,
+)
 from porter.loops.graph import ConcreteGraph, Node, Tensor, list_tensors
 from porter.loops.host_values import Named
 from porter.loops.indices import flatten, loop
@@ -190,7 +201,7 @@ def _find_offender(store: Store) -> Expr | None:
 def _make_temporary(value: Expr, number: int) -> tuple[Store, Expr]:
     """A store of a reduction over the loops that it depends on, and the element to read in the reduction's place."""
     assert value.dtype is not None
-    loops = sorted(value.loops, key=lambda each: (each.name, each.size))
+    loops = order_loops(value.loops)
     named = {each: loop(f"i{d}", each.size) for d, each in enumerate(loops)}
     shape = tuple(each.size for each in loops)
     buffer, place = Buffer(number, is_temporary=True), flatten(list(named.values()), shape)

@@ -7,7 +7,7 @@ counts once, as neighbors share it through the cache; each further pass counts i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
@@ -18,7 +18,7 @@ from torch import Tensor
 from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions, walk
+from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions, order_loops, walk
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.graph import ConcreteGraph, list_tensors
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
@@ -124,14 +124,10 @@ def _join(reads: Sequence[_Read]) -> _Read:
 def _list_passes(nest: LoopNest) -> list[_Pass]:
     """Each reduction, and the elements of each store; a map's stores are one pass."""
     reductions = dict.fromkeys(each for store in nest.stores for each in find_reductions(store.value))
-    found = [_Pass(each.args, (*_order(each.loops), *each.reduction.loops), each) for each in reductions]
+    found = [_Pass(each.args, (*order_loops(each.loops), *each.reduction.loops), each) for each in reductions]
     if nest.shape is Shape.MAP:
         return [_Pass(tuple(store.value for store in nest.stores), nest.rows)]
     return found + [_Pass((store.value,), store.loops) for store in nest.stores]
-
-
-def _order(loops: Iterable[Loop]) -> list[Loop]:
-    return sorted(loops, key=lambda loop: (loop.name, loop.size))
 
 
 def _read_in_pass(nest: LoopNest, passed: _Pass, sizes: Mapping[Buffer, int]) -> dict[Buffer, _Read]:
@@ -174,7 +170,7 @@ def _is_known(expr: Expr) -> bool:
 
 
 def _find_places(place: Expr, guards: _Guards) -> frozenset[int]:
-    loops = _order(place.loops.union(*(condition.loops for condition, _ in guards)))
+    loops = order_loops(place.loops.union(*(condition.loops for condition, _ in guards)))
     holds = torch.ones([loop.size for loop in loops], dtype=torch.bool)
     for condition, expected in guards:
         holds &= evaluate_expression(condition, {}, loops) == expected

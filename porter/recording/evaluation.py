@@ -16,7 +16,7 @@ from aten_overlay.apple.mpsgraph import semantics
 from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
 from porter.loops.coalesce import coalesce
-from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, walk
+from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, order_loops, walk
 from porter.loops.fusion import LoopNest, fuse
 from porter.loops.host_values import Arguments, round_number
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table, instantiate
@@ -44,21 +44,16 @@ def evaluate_expression(root: Expr, buffers: Mapping[Buffer, Tensor], loops: Seq
     """
     values: dict[Expr, Tensor] = {}
     for each in walk(root):
-        order = _order(each)
+        order = order_loops(each.loops)
         if prod(loop.size for loop in order) > MAX_TURNS:
             error = _failed(f"over {MAX_TURNS} turns of loops")
             raise TooManyTurns(error.code, error.what, hint=error.hint)
         values[each] = _evaluate(each, [values[arg] for arg in each.args], buffers)
-    return _spread(values[root], _order(root), loops).expand([loop.size for loop in loops])
+    return _spread(values[root], order_loops(root.loops), loops).expand([loop.size for loop in loops])
 
 
 def _failed(why: str) -> PorterError:
     return PorterError("PTR346", f"cannot evaluate the loop form: {why}", hint="See docs/errors/PTR346.md.")
-
-
-def _order(expr: Expr) -> list[Loop]:
-    """The loops of an expression's dimensions."""
-    return sorted(expr.loops, key=lambda loop: (loop.name, loop.size))
 
 
 def _spread(value: Tensor, own: Sequence[Loop], loops: Sequence[Loop]) -> Tensor:
@@ -70,9 +65,11 @@ def _spread(value: Tensor, own: Sequence[Loop], loops: Sequence[Loop]) -> Tensor
 def _evaluate(expr: Expr, given: Sequence[Tensor], buffers: Mapping[Buffer, Tensor]) -> Tensor:
     if expr.op is Op.REDUCE:
         return _reduce(expr, given)
-    order = _order(expr)
+    order = order_loops(expr.loops)
     shape = [loop.size for loop in order]
-    args = [_spread(value, _order(arg), order).expand(shape) for value, arg in zip(given, expr.args, strict=True)]
+    args = [
+        _spread(value, order_loops(arg.loops), order).expand(shape) for value, arg in zip(given, expr.args, strict=True)
+    ]
     match expr.op:
         case Op.LOAD:
             assert isinstance(expr.attribute, Buffer)
@@ -138,11 +135,11 @@ def _evaluate_index(expr: Expr, args: Sequence[Tensor]) -> Tensor:
 
 def _reduce(expr: Expr, given: Sequence[Tensor]) -> Tensor:
     """Reduces the dimensions of its loops, which are put last and joined."""
-    outer, loops = _order(expr), expr.reduction.loops
+    outer, loops = order_loops(expr.loops), expr.reduction.loops
     order = [*outer, *loops]
     shape = [loop.size for loop in order]
     each = [
-        _spread(value, _order(arg), order).expand(shape).flatten(len(outer))
+        _spread(value, order_loops(arg.loops), order).expand(shape).flatten(len(outer))
         for value, arg in zip(given, expr.args, strict=True)
     ]
     return combine(expr.reduction.kind, each).to(_type(expr.dtype))
