@@ -26,6 +26,7 @@ from porter.loops.host_values import (
     SizeProduct,
     describe,
     evaluate,
+    is_result,
     round_number,
     substitute,
 )
@@ -171,7 +172,7 @@ def _find_values(calls: Sequence[CallProgram], fit: Fit) -> tuple[list[HostValue
 
 def _list_counts(calls: Sequence[Arguments]) -> Iterator[tuple[HostValue, HostValue]]:
     """The sizes of results that always have one dimension, as the number of elements: callers may give more."""
-    for name in (each for each in calls[0].tensors if each.startswith("result")):
+    for name in filter(is_result, calls[0].tensors):
         if all(name in call.tensors and len(call.tensors[name].shape) == 1 for call in calls):
             yield from ((Size(name, Constant(dim)), SizeProduct(name)) for dim in (0, -1))
 
@@ -181,9 +182,8 @@ def _fixed_conditions(calls: Sequence[CallProgram], constants: set[float]) -> li
     found = []
     for size in list_fixed_sizes([call.arguments for call in calls]):
         value = evaluate(size, first)
-        is_result = any(name.startswith("result") for name in (getattr(size, "tensor", ""),))
         is_front = not isinstance(size, Size) or (isinstance(size.dim, Constant) and size.dim.value >= 0)
-        if value is not None and float(value) in constants and not is_result and is_front:
+        if value is not None and float(value) in constants and not is_result(getattr(size, "tensor", "")) and is_front:
             found.append(Condition(f"{describe(size)} == {value}", True))
     return found
 

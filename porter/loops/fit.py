@@ -29,6 +29,7 @@ from porter.loops.host_values import (
     SizesOver,
     WrappedDim,
     evaluate,
+    is_result,
     list_names,
     round_number,
 )
@@ -81,7 +82,7 @@ def list_atoms(calls: Sequence[Arguments]) -> list[HostValue]:
 
 def is_of_result(value: HostValue) -> bool:
     """Whether a value needs the shape of a result."""
-    return any(name.startswith("result") for name in list_names(value))
+    return any(map(is_result, list_names(value)))
 
 
 def _rank_cost(value: HostValue) -> int:

@@ -374,6 +374,11 @@ def substitute(value: HostValue, made: Mapping[HostValue, HostValue]) -> HostVal
     return value
 
 
+def is_result(tensor: str) -> bool:
+    """Whether a tensor is a result of the call."""
+    return tensor.startswith("result") and tensor.removeprefix("result").isdecimal()
+
+
 def list_scalars(value: HostValue) -> list[Scalar]:
     """The scalar arguments that a value is computed from."""
     match value:

@@ -5,7 +5,6 @@ A result that is not asked for, and an argument that is not given, are not writt
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,7 +12,17 @@ from porter.core.dtypes import BOOL
 from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Op, intern, number, select, walk
 from porter.loops.fusion import Store
-from porter.loops.host_values import Arguments, Given, HostValue, Named, Number, SizeProduct, list_names, substitute
+from porter.loops.host_values import (
+    Arguments,
+    Given,
+    HostValue,
+    Named,
+    Number,
+    SizeProduct,
+    is_result,
+    list_names,
+    substitute,
+)
 from porter.loops.printing import name_number
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicNest, SymbolicProgram, Temporary, find_flag
 
@@ -120,7 +129,7 @@ def _count_by_arguments(program: SymbolicProgram, result: str) -> SymbolicProgra
     """The program whose kernels run over the sizes of an argument where they did over those of a result that always has
     the same; None if there is no such argument, or if kernels take sizes of the result.
     """
-    arguments = (name for name in program.example.tensors if not _is_result(name))
+    arguments = (name for name in program.example.tensors if not is_result(name))
     alike = next((name for name in arguments if _have_one_shape(program, name, result)), result)
     count: dict[HostValue, HostValue] = {SizeProduct(result): SizeProduct(alike)}
     nests = tuple(replace(each, rows=substitute(each.rows, count)) for each in program.nests)
@@ -185,7 +194,7 @@ def join_flags(program: SymbolicProgram) -> SymbolicProgram:
     for flag in flags:
         assert isinstance(flag.value, Given)
         tensor = flag.value.tensor
-        column = (_is_result(tensor), *(tensor in call.tensors for call in program.calls))
+        column = (is_result(tensor), *(tensor in call.tensors for call in program.calls))
         same[flag] = columns.setdefault(column, flag)
     return _replace_flags(program, same)
 
@@ -220,17 +229,13 @@ def find_flag_of(program: SymbolicProgram, tensor: str) -> Named | None:
 
 def _are_given_together(program: SymbolicProgram, flag: Named, tensor: str) -> bool:
     assert isinstance(flag.value, Given)
-    same_kind = _is_result(flag.value.tensor) == _is_result(tensor)
+    same_kind = is_result(flag.value.tensor) == is_result(tensor)
     return same_kind and all((flag.value.tensor in each.tensors) == (tensor in each.tensors) for each in program.calls)
-
-
-def _is_result(tensor: str) -> bool:
-    return re.fullmatch(r"result\d+", tensor) is not None
 
 
 def name_flags(program: SymbolicProgram, names: Mapping[str, str]) -> SymbolicProgram:
     """The program with its flags of results called as these; `names` are the variables of results."""
-    flags = [each for each in program.numbers if isinstance(each.value, Given) and _is_result(each.value.tensor)]
+    flags = [each for each in program.numbers if isinstance(each.value, Given) and is_result(each.value.tensor)]
     return _replace_flags(program, {each: replace(each, name=f"has_{names[each.value.tensor]}") for each in flags})  # type: ignore[union-attr]
 
 

@@ -58,7 +58,8 @@ def name_number(value: HostValue, used: Collection[str]) -> str:
 
 def name_tensor(name: str) -> str:
     """A tensor as kernels call it: `input` for `self`, `output` for the first result."""
-    return {"self": "input", "result0": "output"}.get(name, re.sub(r"^result", "output", name))
+    name = {"self": "input", "result0": "output"}.get(name, name)
+    return f"output{name.removeprefix('result')}" if name.startswith("result") else name
 
 
 def _name(value: HostValue) -> str:

@@ -23,7 +23,7 @@ from porter.loops.host_values import Arguments, ArgumentValue, Constant, TensorV
 from porter.loops.numbers import digest_sharing, digest_structure, list_numbers
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, Table, Temporary
 from porter.mpsgraph.graph import Value
-from porter.recording.calls import read_arguments, read_dtype
+from porter.recording.calls import read_choices, read_dtype
 from porter.recording.concrete import (
     View,
     evaluate_nodes,
@@ -101,7 +101,7 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     structure = digest_structure(nests, labels, lambda each, is_memory: _label_dtype(each, dtype, is_memory))
     shared = f"{structure} {digest_sharing(nests)}"
     empty = {f"{name}.empty()": not value for name, value in arguments.others.items() if isinstance(value, tuple)}
-    facts = {**read_arguments(ran.call), **empty, **dict(_wrapped_dims(arguments, key))}
+    facts = {**read_choices(ran.call), **empty, **dict(_wrapped_dims(arguments, key))}
     return CallProgram(arguments, facts, key, dtype, nests, roles, shared, numbers)
 
 

@@ -290,7 +290,8 @@ def read_arguments(call: OpCall) -> dict[str, Value]:
             found[f"{argument.name}.isFloatingPoint()"] = isinstance(value, float)
             found[f"{argument.name}.isBoolean()"] = isinstance(value, bool)
     for name, tensor in tensors.items():
-        found |= _describe_tensor(name, tensor)
+        found |= {f"{name}.dim()": tensor.ndim, f"{name}.is_contiguous()": tensor.is_contiguous()}
+        found |= _describe_sizes(name, tensor)
     for (one, first), (other, second) in pairwise(tensors.items()):
         found[f"{one}.sizes() == {other}.sizes()"] = first.shape == second.shape
         found[f"{one}.scalar_type() == {other}.scalar_type()"] = first.dtype == second.dtype
@@ -307,16 +308,18 @@ def _to_scalar(value: Any) -> Value:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else _to_value(value)
 
 
-def _describe_tensor(name: str, tensor: torch.Tensor) -> dict[str, Value]:
+def read_choices(call: OpCall) -> dict[str, Value]:
+    """What may choose a case: `read_arguments` without sizes, which every call has its own of."""
+    tensors = call.tensors()
+    sizes = {fact for name, tensor in tensors.items() for fact in _describe_sizes(name, tensor)}
+    sizes |= {f"{one}.sizes() == {other}.sizes()" for one, other in pairwise(tensors)}
+    return {fact: value for fact, value in read_arguments(call).items() if fact not in sizes}
+
+
+def _describe_sizes(name: str, tensor: torch.Tensor) -> dict[str, Value]:
     sizes = {f"{name}.size({i})": size for i, size in enumerate(tensor.shape)}
     sizes |= {f"{name}.size({i - tensor.ndim})": size for i, size in enumerate(tensor.shape)}
-    return {
-        f"{name}.dim()": tensor.ndim,
-        f"{name}.is_contiguous()": tensor.is_contiguous(),
-        f"{name}.numel()": tensor.numel(),
-        f"{name}.sizes()": tuple(tensor.shape),
-        **sizes,
-    }
+    return {f"{name}.numel()": tensor.numel(), f"{name}.sizes()": tuple(tensor.shape), **sizes}
 
 
 def _bind_arguments(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> OpCall:

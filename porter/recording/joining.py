@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 
 from porter.core.dtypes import BOOL
@@ -26,8 +24,6 @@ from porter.verdict.errors import raising_porter_errors
 
 Facts = Mapping[str, Value]
 _MAX_READ = 3  # tensors that a call leaves out, to find numbers for
-_SIZE = re.compile(r"\.size\(-?\d")
-_SIZES = (".sizes()", ".numel()")
 _CHECKED = 6  # calls that a program of their own structure is compared with
 _JOINED = 48  # calls that another case's program is tried with
 
@@ -97,12 +93,6 @@ class Observed:
     ran: RecordedRun
     program: CallProgram
 
-    @cached_property
-    def facts(self) -> dict[str, Value]:
-        """What may choose a case: no sizes, which every call has its own of."""
-        facts = self.program.facts
-        return {name: value for name, value in facts.items() if not _SIZE.search(name) and not name.endswith(_SIZES)}
-
 
 def observe(ran: RecordedRun) -> Observed:
     """The loop nests of a call, with the arguments expanded that its graphs expand. Raises as `read_call_program`."""
@@ -148,8 +138,8 @@ def join_parts(cases: Sequence[Case], group: list[Observed]) -> bool:
     if not cases:
         return False
     before = [(case.program, case.values, case.calls) for case in cases]
-    known = [[each.facts for each in case.calls] for case in cases]
-    facts = [each.facts for each in group]
+    known = [[each.program.facts for each in case.calls] for case in cases]
+    facts = [each.program.facts for each in group]
     for part in split_by_flags(facts, known):
         calls, ordered = [group[i] for i in part], [cases[i] for i in order_cases(facts[part[0]], known)]
         if not any(join([case], calls) or join_changed([case], calls) for case in ordered):

@@ -207,7 +207,7 @@ def _make_cases(name: str, group: list[Observed], more: More, depth: int = _MAX_
     except PorterError as error:
         if error.code != "PTR363" or not depth:
             raise
-        for halves in split_calls(group, [each.facts for each in group]):
+        for halves in split_calls(group, [each.program.facts for each in group]):
             with suppress(PorterError):
                 return [case for half in halves for case in _make_cases(name, _find_more(half, more), more, depth - 1)]
         raise
@@ -263,7 +263,7 @@ def _with_conditions(case: Case, cases: Sequence[Case], unexplained: Sequence[Ob
     """The program with the conditions that choose it among cases of the same element types."""
     beside_it = (each for other in cases if other is not case for each in _without_single(other.calls))
     others = [*unexplained, *beside_it]
-    beside = [each.facts for each in others if each.program.dtype in case.program.dtypes]
-    facts = [each.facts for each in _without_single(case.calls)]
+    beside = [each.program.facts for each in others if each.program.dtype in case.program.dtypes]
+    facts = [each.program.facts for each in _without_single(case.calls)]
     when: tuple[Condition, ...] = find_distinguishing_conditions(facts, beside) if beside else ()
     return replace(case.program, when=(*when, *case.program.when))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations, product
@@ -174,7 +173,8 @@ def _list_concatenations(call: OpCall) -> Iterator[Concatenation]:
 def _is_concatenated(candidate: Concatenation, run: RecordedRun) -> bool:
     """Whether each tensor is its part of the result, and the parts are all of it."""
     result, dim = run.results[0].detach().cpu(), run.call.arguments[candidate.dim]
-    tensors = [each for name, each in run.given.items() if re.fullmatch(rf"{candidate.sources}\[\d+\]", name)]
+    names = (f"{candidate.sources}[{i}]" for i in range(len(run.call.arguments[candidate.sources])))
+    tensors = [run.given[name] for name in names if name in run.given]
     start = 0
     for tensor in (each for each in tensors if each.shape != (0,)):
         fits = tensor.ndim == result.ndim and -result.ndim <= dim < result.ndim
