@@ -27,12 +27,18 @@ class Flag:
 
     name: str
 
+    def __str__(self) -> str:
+        return self.name
+
 
 @dataclass(frozen=True)
 class Present:
     """Whether an optional argument is given: `eps.has_value()`."""
 
     name: str
+
+    def __str__(self) -> str:
+        return f"{self.name}{_GIVEN}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,13 @@ class Compared:
     def __post_init__(self) -> None:
         if self.sign not in _SIGNS:  # the device records no others, and kernels of a case need both answers
             raise ValueError(f"no comparison by `{self.sign}`")
+
+    def __str__(self) -> str:
+        return (
+            f'{self.name} {self.sign} "{self.value}"'
+            if isinstance(self.value, str)
+            else f"{self.name} {self.sign} {self.value}"
+        )
 
     def compare(self, value: Value) -> bool:
         """The answer for a value."""
@@ -76,10 +89,18 @@ def read_question(text: str) -> Question:
 
 def holds(text: str, arguments: Arguments) -> bool:
     """Whether a condition holds for these arguments. Raises Undecided where they do not tell."""
-    if text in arguments:
-        return bool(arguments[text])
-    question = read_question(text)
-    if question.name not in arguments or isinstance(question, Flag):
-        raise Undecided(text)
+    return answer(Flag(text) if text in arguments else read_question(text), arguments)
+
+
+def answer(question: Question, arguments: Arguments) -> bool:
+    """The answer to a question for these arguments. Raises Undecided where they do not tell."""
+    if question.name not in arguments:
+        raise Undecided(str(question))
     value = arguments[question.name]
-    return value is not None if isinstance(question, Present) else question.compare(value)
+    match question:
+        case Flag():
+            return bool(value)
+        case Present():
+            return value is not None
+        case Compared():
+            return question.compare(value)

@@ -290,8 +290,8 @@ def read_arguments(call: OpCall) -> dict[str, Value]:
             found[f"{argument.name}.isFloatingPoint()"] = isinstance(value, float)
             found[f"{argument.name}.isBoolean()"] = isinstance(value, bool)
     for name, tensor in tensors.items():
-        found |= {f"{name}.dim()": tensor.ndim, f"{name}.is_contiguous()": tensor.is_contiguous()}
-        found |= _describe_sizes(name, tensor)
+        layout = {f"{name}.dim()": tensor.ndim, f"{name}.is_contiguous()": tensor.is_contiguous()}
+        found |= {**layout, **_describe_sizes(name, tensor)}
     for (one, first), (other, second) in pairwise(tensors.items()):
         found[f"{one}.sizes() == {other}.sizes()"] = first.shape == second.shape
         found[f"{one}.scalar_type() == {other}.scalar_type()"] = first.dtype == second.dtype

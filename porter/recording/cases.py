@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby, permutations
 from math import isfinite
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType, Kind
-from porter.mpsgraph.conditions import Arguments, Undecided, holds
+from porter.mpsgraph.conditions import Arguments, Compared, Flag, Present, Question, Undecided, answer
 from porter.mpsgraph.graph import (
     Call,
     Case,
@@ -53,77 +54,80 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {
 }
 _MAX_DEPTH = 3  # splits of a group of calls
 
+_Answered = tuple[Question, bool]  # a question, and the answer that calls have in common
+
 
 def find_distinguishing_conditions(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple[Condition, ...]:
     """Finds a small set of conditions that all hold for every call of a group, and for no other call.
 
     Prefers options, flags and strings to numbers. UNKNOWN_CONDITION if there is no such set.
     """
-    matching = [c for text in _list_questions([*group, *others]) if (c := _find_common_answer(text, group))]
-    plain = [c for c in matching if not _compares_number(c.text)]
-    return _find_fewest(plain, others) or _find_fewest(matching, others) or (UNKNOWN_CONDITION,)
+    matching: list[_Answered] = []
+    for question in _list_questions([*group, *others]):
+        with suppress(Undecided):
+            answers = {answer(question, call) for call in group}
+            matching += [(question, answers.pop())] if len(answers) == 1 else []
+    plain = [each for each in matching if not _compares_number(each[0])]
+    chosen = _find_fewest(plain, others) or _find_fewest(matching, others)
+    return tuple(Condition(str(question), is_met) for question, is_met in chosen) or (UNKNOWN_CONDITION,)
 
 
-def _find_fewest(matching: Sequence[Condition], others: Sequence[Arguments]) -> tuple[Condition, ...]:
-    """Conditions that together exclude all other calls; empty if there are none."""
-    chosen: list[Condition] = []
-    left = list(others)
-    while left and len(chosen) < _MAX_CONDITIONS:
-        best = max(matching, key=lambda c: sum(not _is_true(c, call) for call in left), default=None)
-        if best is None or all(_is_true(best, call) for call in left):
+def _find_fewest(matching: Sequence[_Answered], others: Sequence[Arguments]) -> tuple[_Answered, ...]:
+    """Answers that together exclude all other calls; empty if there are none."""
+    chosen: list[_Answered] = []
+    rest = list(others)
+    while rest and len(chosen) < _MAX_CONDITIONS:
+        best = max(matching, key=lambda answered: sum(not _is_met(answered, call) for call in rest), default=None)
+        if best is None or all(_is_met(best, call) for call in rest):
             return ()
         chosen.append(best)
-        left = [call for call in left if _is_true(best, call)]
-    return () if left else _simplify(chosen, matching, others)
+        rest = [call for call in rest if _is_met(best, call)]
+    return () if rest else _simplify(chosen, matching, others)
 
 
 def _simplify(
-    chosen: Sequence[Condition], matching: Sequence[Condition], others: Sequence[Arguments]
-) -> tuple[Condition, ...]:
-    """Replaces each condition with the first on the same argument that still works: one with 0, if possible."""
+    chosen: Sequence[_Answered], matching: Sequence[_Answered], others: Sequence[Arguments]
+) -> tuple[_Answered, ...]:
+    """Replaces each answer with the first on the same argument that still works: one with 0, if possible."""
     simplified = list(chosen)
-    for at, condition in enumerate(chosen):
-        beside = [call for call in others if all(_is_true(c, call) for i, c in enumerate(simplified) if i != at)]
-        alike = (c for c in matching if c.text.split(" ")[0] == condition.text.split(" ")[0])
-        simplified[at] = next(c for c in alike if not any(_is_true(c, call) for call in beside))
+    for at, (question, _) in enumerate(chosen):
+        met = [call for call in others if all(_is_met(each, call) for i, each in enumerate(simplified) if i != at)]
+        alike = (each for each in matching if _find_subject(each[0]) == _find_subject(question))
+        simplified[at] = next(each for each in alike if not any(_is_met(each, call) for call in met))
     return tuple(simplified)
 
 
-def _compares_number(text: str) -> bool:
-    return " < " in text or " > " in text or (" == " in text and '"' not in text)
+def _find_subject(question: Question) -> tuple[bool, str]:
+    """What a question is about: of an expression, its first operand."""
+    return isinstance(question, Present), question.name.split(" ")[0]
+
+
+def _compares_number(question: Question) -> bool:
+    """Whether a question compares with a number, or is an expression that compares."""
+    return " == " in question.name or (isinstance(question, Compared) and not isinstance(question.value, str))
 
 
 def split_calls(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tuple[list[T], list[T]]]:
     """Yields splits of the items (one per call) in two: by an optional argument, a flag or a string."""
-    for text in _list_questions(calls):
-        if _compares_number(text):
-            continue
-        try:
-            answers = [holds(text, call) for call in calls]
-        except Undecided:
-            continue
-        sides = tuple([each for each, a in zip(items, answers, strict=True) if a is side] for side in (True, False))
-        if all(sides):
-            yield sides[0], sides[1]
+    for question in (each for each in _list_questions(calls) if not _compares_number(each)):
+        sides: dict[bool, list[T]] = {True: [], False: []}
+        with suppress(Undecided):
+            for item, call in zip(items, calls, strict=True):
+                sides[answer(question, call)].append(item)
+            if sides[True] and sides[False]:
+                yield sides[True], sides[False]
 
 
-def _is_true(condition: Condition, arguments: Arguments) -> bool:
+def _is_met(answered: _Answered, arguments: Arguments) -> bool:
+    question, is_met = answered
     try:
-        return holds(condition.text, arguments) is condition.holds
+        return answer(question, arguments) is is_met
     except Undecided:
         return False
 
 
-def _find_common_answer(text: str, group: Sequence[Arguments]) -> Condition | None:
-    try:
-        found = {holds(text, call) for call in group}
-    except Undecided:
-        return None
-    return Condition(text, found.pop()) if len(found) == 1 else None
-
-
-def _list_questions(calls: Sequence[Arguments]) -> Iterator[str]:
-    """The conditions to try: on arguments first, then on tensor properties; of arguments, on flags first.
+def _list_questions(calls: Sequence[Arguments]) -> Iterator[Question]:
+    """The questions to ask: on arguments first, then on tensor properties; of arguments, on flags first.
 
     Which tensors are given may follow from a flag.
     """
@@ -135,14 +139,13 @@ def _list_questions(calls: Sequence[Arguments]) -> Iterator[str]:
         if len(values) < 2:
             continue
         if None in values and "." not in name:  # a tensor property is never optional
-            yield f"{name}.has_value()"
-        given = [value for value in values if value is not None]
-        if any(isinstance(value, bool) for value in given):
-            yield name
-        yield from (f'{name} == "{value}"' for value in given if isinstance(value, str))
-        numbers = sorted({v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)}, key=abs)
-        yield from (f"{name} == {value}" for value in numbers if value in numbers[:6] or not isfinite(value))
-        yield from (f"{name} {sign} {v}" for v in numbers[:3] for sign in "<>")
+            yield Present(name)
+        if any(isinstance(value, bool) for value in values):
+            yield Flag(name)
+        yield from (Compared(name, "==", value) for value in values if isinstance(value, str))
+        numbers = sorted({v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)}, key=abs)
+        yield from (Compared(name, "==", v) for v in numbers if v in numbers[:6] or not isfinite(v))
+        yield from (Compared(name, sign, v) for v in numbers[:3] for sign in "<>")
 
 
 # An operation on argument 0, argument 1 and numbers; simpler forms first.
