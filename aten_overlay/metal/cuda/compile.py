@@ -66,7 +66,7 @@ def write_flags(options: Options, cuda: CudaOptions) -> list[str]:
         *(("-DPM_SCHEDULED",) if cuda.scheduled else ()),
         *(("-DPM_TENSOR_CORES",) if cuda.tensor_cores else ()), *(("-gline-directives-only",) if cuda.lines else ()),
         "-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(find_libdevice()),
-        "-include", str(INCLUDE / "metal_stdlib"), "-S",
+        compiler.BY_CONTENT, "-S",
     ]  # fmt: skip
 
 
@@ -92,4 +92,13 @@ def _compile(key: str, text: str, names: Sequence[str], options: Options, cuda: 
     code = generate(unit, names, dict(options.constants), make_target(names, cuda))
     generated = compiler.cache_root() / f"{key}.cu"
     cache.write(generated, code.encode(errors="surrogateescape"))
-    compiler.build_cached(key, ".ptx", flags, [str(generated)])
+    compiler.build_cached(key, ".ptx", [*flags, "-include-pch", str(_precompile_library(flags))], [str(generated)])
+
+
+def _precompile_library(flags: Sequence[str]) -> Path:
+    """Metal's library, precompiled: to read it takes longer than most kernels do. The driver has no language for it."""
+    header = INCLUDE / "metal_stdlib"
+    key = cache.digest(
+        "ptx header", *flags, str(header), compiler.library_digest(), compiler.version(compiler.find_clang())
+    )
+    return compiler.build_cached(key, ".pch", [*flags, *compiler.TIMELESS, "-Xclang", "-emit-pch"], [str(header)])
