@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.verdict.suite.backward import run_backward
-from porter.verdict.suite.context import base_name
+from porter.verdict.suite.context import aten_names, base_name
 
 Overload = torch._ops.OpOverload
 _OF_RESULTS = ("dtype", "layout", "device", "pin_memory")  # of a factory, which has no say where it gets tensors
@@ -36,6 +36,11 @@ class Call:
     def name(self) -> str:
         """`gather`, `median.dim`: the name of the row."""
         return name_row(self.overload)
+
+    @property
+    def base(self) -> str:
+        """The name of the operator."""
+        return base_name(self.name)
 
     def make_sample(self, overload: Overload | None = None, **others: Any) -> SampleInput:
         """A sample for `call_overload` of this overload or another one, with other arguments by name added, and without
@@ -85,12 +90,18 @@ def find_returning(row: str) -> tuple[Overload, Overload] | None:
 def record_calls(op: OpInfo, samples: Iterable[SampleInput], bases: Collection[str]) -> Iterator[Call]:
     """Yields the calls of operators, by their ATen base names, that write to no argument; backward ones as well.
 
-    Samples that require gradients are differentiated. What the CPU refuses ends in no call.
+    Samples that require gradients are differentiated. What the CPU refuses ends in no call. Where a Python function
+    calls another operator on the CPU, as `torch.norm` does linalg_vector_norm, the one of its name is called instead.
     """
+    named = sorted(aten_names(op).intersection(bases))
+    packets = [packet for name in named if (packet := getattr(torch.ops.aten, name, None)) is not None]
     for sample in samples:
         with _Recording(bases) as recording, suppress(Exception):
             results = op(sample.input, *sample.args, **sample.kwargs)
             run_backward([each for each in pytree.tree_leaves(results) if _requires_gradient(each)])
+        for packet in packets if not recording.calls else ():
+            with recording, suppress(Exception):
+                packet(sample.input, *sample.args, **sample.kwargs)
         yield from recording.calls
 
 

@@ -10,7 +10,7 @@ and one that the CPU computes there, without reaching beyond its operands, is ta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
@@ -106,9 +106,14 @@ def find_way(op: Callable[..., Any], sample: SampleInput, dims: Sequence[int]) -
 
 
 def lengthen_dimensions(
-    op: Callable[..., Any], sample: SampleInput, longs: Mapping[int, int], most: int = MOST_ELEMENTS
+    op: Callable[..., Any],
+    sample: SampleInput,
+    longs: Mapping[int, int],
+    most: int = MOST_ELEMENTS,
+    kept: Collection[int] = (),
 ) -> SampleInput | None:
-    """The sample with dimensions of its input, by number, as long as that at least, and others so short that it fits.
+    """The sample with dimensions of its input, by number, as long as that at least, and others so short that it fits,
+    but for those that are `kept`.
 
     A size stays a multiple of what it was, since groups may divide it; the input has `most` elements. None where the
     CPU takes no such sizes, or the results would have millions of elements.
@@ -117,7 +122,7 @@ def lengthen_dimensions(
         return None
     shape = sample.input.shape
     sizes = {dim: _round_up(long, shape[dim]) for dim, long in longs.items()}
-    for others in _list_shorter(shape, sizes):
+    for others in _list_shorter(shape, sizes, kept):
         count = math.prod(others.get(dim, size) for dim, size in enumerate(shape))
         if count > most:
             continue
@@ -206,12 +211,12 @@ def shorten_rows(op: OpInfo, sample: SampleInput) -> SampleInput | None:
     return _shorten(op, sample, dict.fromkeys(range(sample.input.ndim - _IMAGE), 1))
 
 
-def _list_shorter(shape: Sequence[int], sizes: Mapping[int, int]) -> Iterator[dict[int, int]]:
+def _list_shorter(shape: Sequence[int], sizes: Mapping[int, int], kept: Collection[int]) -> Iterator[dict[int, int]]:
     """Sizes of the dimensions that are not long: a few elements of each, as they are behind the second, or one.
 
     Of an image of one column, windows that are padded may have no element at all.
     """
-    rest = [dim for dim in range(len(shape)) if dim not in sizes]
+    rest = [dim for dim in range(len(shape)) if dim not in sizes and dim not in kept]
     seen: list[dict[int, int]] = []
     for most, leading in ((3, 3), (2, 2), (math.inf, math.inf), (math.inf, 1), (3, 1), (2, 1), (1, 1)):
         found = {dim: int(min(shape[dim], leading if dim < 2 else most)) for dim in rest}

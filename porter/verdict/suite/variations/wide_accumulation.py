@@ -32,9 +32,9 @@ from porter.verdict.suite.variations.variation import Expectation, Variation
 LENGTH = 70_001  # 34 elements for each of 1,024 threads that have a slice of a row, of two
 LARGE = 2048  # elements at its start: the first of each thread's
 MOST_ELEMENTS, MOST_WITH_OTHERS = 100_000, 300_000
-MOST = 24  # samples of an operator
-_CALLS = 6  # of each row of ATen
-_ROWS = 2  # for a dimension of a call
+MOST = 12  # samples of an operator
+_SAMPLES, _CALLS = 24, 6  # that are recorded; of each row of ATen
+_ROWS, _PICKED = 2, 1  # for a dimension of a call
 _SEEN = 1.5  # times what 16 bits tell apart: what a result changes by with the small elements, at least
 _FLAGS = ("keepdim", *NAMES)  # arguments that do not tell what is added up
 
@@ -46,27 +46,27 @@ def list_accumulating(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Itera
 
 
 def _list_all(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    seen: set[str] = set()
     for call in choose_calls(opinfos, op, dtype):
         sample = call.make_sample()
-        most = MOST_WITH_OTHERS if has_other_tensors(sample) else MOST_ELEMENTS
+        # A weight for channels that were cut is of no call, though the CPU computes it.
+        most, kept = (MOST_WITH_OTHERS, (1,)) if has_other_tensors(sample) else (MOST_ELEMENTS, ())
         for dim in dict.fromkeys((sample.input.ndim - 1, 0)):
-            resized = lengthen_dimensions(call_overload, sample, {dim: LENGTH}, most)
-            # A weight for channels that were cut is of no call, though the CPU computes it.
-            if resized is not None and (_keeps_others(resized, sample, dim) or not has_other_tensors(sample)):
-                yield from islice(fill_rows(resized, dim, dtype), _ROWS)
-
-
-def _keeps_others(resized: SampleInput, sample: SampleInput, dim: int) -> bool:
-    """Whether only one dimension of the input, and batches, have other sizes."""
-    pairs = list(zip(resized.input.shape, sample.input.shape, strict=True))
-    return all(after == before for at, (after, before) in enumerate(pairs) if at not in (0, dim))
+            resized = lengthen_dimensions(call_overload, sample, {dim: LENGTH}, most, kept)
+            rows = _ROWS if call.base not in seen else 1
+            filled = [] if resized is None else [*islice(fill_picked(resized, dim, dtype), _PICKED),
+                                                 *islice(fill_rows(resized, dim, dtype), rows)]  # fmt: skip
+            yield from filled
+            if filled and call.base in seen:  # of calls that differ in numbers one dimension tells
+                break
+        seen.add(call.base)
 
 
 def choose_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> list[Call]:
     """Calls of operators under test that an OpInfo's samples end in: of each row a few that differ in numbers."""
     samples = opinfos.samples(op, dtype, requires_grad=op.supports_autograd)
     chosen: dict[str, dict[str, Call]] = {}
-    for call in record_calls(op, samples[:: len(samples) // MOST + 1], opinfos.context.bases):
+    for call in record_calls(op, samples[:: len(samples) // _SAMPLES + 1], opinfos.context.bases):
         first = call.args[0] if call.args else None
         if isinstance(first, torch.Tensor) and first.dtype is dtype and first.ndim and first.numel():
             chosen.setdefault(call.name, {}).setdefault(_describe(call), call)
@@ -94,9 +94,28 @@ def fill_rows(sample: SampleInput, dim: int, dtype: torch.dtype) -> Iterator[Var
         smaller = torch.full(at.shape, rest / 64 if large else 4 * rest)
         rows = [torch.full(at.shape, rest), smaller, torch.where(at // 2 % 2 == 0, smaller, rest)]
         filled = [_fill(sample, signs * torch.where(at < LARGE, large, row)) for row in rows]
-        for _, computed in keep_computed(stay_inside(call_overload), [(label, filled[0])]):
-            if counts(computed, filled[1:], len(at), dtype):
-                yield f"{sample.kwargs['overload']}: {label}", computed
+        if counts(filled[0], filled[1:], len(at), dtype):
+            yield from keep_computed(stay_inside(call_overload), [(f"{sample.kwargs['overload']}: {label}", filled[0])])
+
+
+def fill_picked(sample: SampleInput, dim: int, dtype: torch.dtype) -> Iterator[Varied]:
+    """Yields the call with such elements in the floating tensors of one dimension that its long index tensors pick
+    from: the weights of classes, of which a loss has the sum.
+
+    The first of a tensor is large, and what is picked most is the second and the third.
+    """
+    count = sample.input.shape[dim]
+    indices = [value for value in pytree.tree_leaves((sample.args, sample.kwargs)) if _is_index(value, count)]
+    if not indices or any(int(index.max()) < 2 for index in indices):  # what they may name, no schema tells
+        return
+    small = torch.finfo(dtype).eps * 0.45
+    at = torch.arange(count)
+    places = torch.where(at < LARGE, 0, 1 + at // 2 % 2)
+    tables = ((small, small), (small / 64, small / 64), (small / 64, small))
+    filled = [_fill_table(sample, places, torch.tensor([1.0, *table])) for table in tables]
+    label = f"{LARGE} of the first weight and {count - LARGE} of others along dimension {dim}"
+    if counts(filled[0], filled[1:], count, dtype):
+        yield from keep_computed(stay_inside(call_overload), [(f"{sample.kwargs['overload']}: {label}", filled[0])])
 
 
 def counts(sample: SampleInput, smaller: Sequence[SampleInput], length: int, dtype: torch.dtype) -> bool:
@@ -128,12 +147,36 @@ def _compute_exactly(sample: SampleInput) -> list[torch.Tensor]:
     return [each for each in results if isinstance(each, torch.Tensor) and each.is_floating_point()]
 
 
+def _is_index(value: Any, count: int) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.int64, torch.int32) and count in value.shape
+
+
+def _fill_table(sample: SampleInput, places: torch.Tensor, table: torch.Tensor) -> SampleInput:
+    """The sample with these indices along the dimension that is as long, and these elements to pick from."""
+
+    def change(value: Any) -> Any:
+        if _is_index(value, len(places)):
+            return _spread_row(places, value)
+        is_table = isinstance(value, torch.Tensor) and value.is_floating_point() and value.ndim == 1
+        if not is_table or len(value) < len(table) or len(value) == len(places):
+            return value
+        return table.to(value.dtype)[torch.arange(len(value)).clamp(max=len(table) - 1)]
+
+    filled: SampleInput = sample.transform(change)
+    return filled
+
+
+def _spread_row(row: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """A tensor of a shape and type whose elements are a row's along the dimension that is as long."""
+    behind = value.ndim - 1 - list(value.shape).index(len(row))
+    return row.view(-1, *[1] * behind).expand(value.shape).to(value.dtype, memory_format=torch.contiguous_format)
+
+
 def _fill(sample: SampleInput, row: torch.Tensor) -> SampleInput:
     def change(value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point() or len(row) not in value.shape:
             return value
-        behind = value.ndim - 1 - list(value.shape).index(len(row))
-        return row.view(-1, *[1] * behind).expand(value.shape).to(value.dtype, memory_format=torch.contiguous_format)
+        return _spread_row(row, value)
 
     filled: SampleInput = sample.transform(change)
     return filled

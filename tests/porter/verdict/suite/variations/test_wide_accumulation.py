@@ -11,7 +11,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.overloads import call_overload
+from porter.verdict.suite.overloads import call_overload, record_calls
 from porter.verdict.suite.sums import convert, excess_of_rounding
 from porter.verdict.suite.variations.wide_accumulation import LARGE, LENGTH, list_accumulating
 from tests.porter.verdict.suite.variations.shown import find_op
@@ -95,3 +95,25 @@ def test_a_statistic_in_32_bits_is_judged_as_if_it_were_rounded() -> None:
     assert not excess_of_rounding(torch.tensor([1.0, 3.0 + 2**-12]), exact.float(), exact, torch.float16)
     assert excess_of_rounding(torch.tensor([1.0, 3.0 + 2**-6]), exact.float(), exact, torch.float16)
     assert LARGE * 32 < LENGTH and LENGTH > 1 << 16
+
+
+def test_an_operator_is_called_by_its_row_where_its_function_calls_another() -> None:
+    op = find_op("norm")
+    samples = [each for each in op.sample_inputs("cpu", torch.float16) if each.input.ndim][:4]
+    assert {call.name for call in record_calls(op, samples, ("norm",))} <= {"norm.Scalar", "norm.ScalarOpt_dim"}
+    assert len(list(record_calls(op, samples, ("norm",)))) >= len(samples)
+    assert {call.name for call in record_calls(op, samples, ("linalg_vector_norm",))} == {"linalg_vector_norm"}
+
+
+def test_weights_that_long_indices_pick_are_added_up() -> None:
+    opinfos, op = OpInfos(Context(bases=("nll_loss2d_forward",))), find_op("nn.functional.nll_loss")
+    seen = False
+    for _, sample in list_accumulating(opinfos, op, torch.float16):
+        target, weight, reduction = sample.args[:3]
+        if weight is not None and reduction == 1:
+            wide, exact = (call(convert(sample, each))[1] for each in (torch.float32, torch.float64))
+            wrong = add_up(weight.double()[target.flatten()], torch.float16)
+            seen = bool(excess_of_rounding(wrong.half(), wide, exact, torch.float16))
+            if seen:
+                break
+    assert seen
