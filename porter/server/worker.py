@@ -28,6 +28,7 @@ from porter.verdict.build import registration, sources
 from porter.verdict.build.atomics import find_adding_kernels
 from porter.verdict.build.kernel_names import (
     describe_unlaunched,
+    find_missing_widths,
     find_unlaunched_pairs,
     list_kernel_names,
     match_pair,
@@ -275,7 +276,9 @@ def _tell_unlaunched(tree: Tree, context: Context, target: VerifyTarget, found: 
     launched = [name for name in counters.read_kernels() if context.owner(name) in context.kernels]
     names = [name for name in list_kernel_names(tree, target) if context.owner(name) in context.kernels]
     demanded = [dtype for dtype in context.dtypes if context.demands(dtype)]
-    found = judge.require_launches(target, found, find_unlaunched_pairs(target, launched), demanded)
+    missing = find_missing_widths(names) if not target.pairs else ()
+    registered = judge.require_registrations(found, missing)
+    found = judge.require_launches(target, registered, find_unlaunched_pairs(target, launched), demanded)
     note = describe_unlaunched(names, launched)
     return replace(found, notes=(*found.notes, *([note] if note else ())))
 

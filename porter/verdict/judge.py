@@ -134,6 +134,14 @@ def require_launches(
     )
 
 
+def require_registrations(verdict: Verdict, missing: Iterable[str]) -> Verdict:
+    """Fails a verdict on kernels that are not registered, though others of the operator are for both index widths."""
+    failures = [
+        Failure("registration", f"no kernel {name} is registered, as others are of its width") for name in missing
+    ]
+    return replace(verdict, failed=verdict.failed + len(failures), failures=(*verdict.failures, *failures))
+
+
 def add_notes(found: Verdict, notes: Iterable[str], seconds: float) -> Verdict:
     """Adds notes and the total time to a verdict."""
     return replace(found, notes=(*found.notes, *notes), seconds=round(seconds, 3))

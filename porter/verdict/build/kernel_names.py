@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
 from porter.verdict.build.kernel_files import defines_kernel
 from porter.verdict.build.tree import Tree, metal_include
@@ -12,6 +13,8 @@ from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
 
 MOST_TOLD = 12
+_WIDTHS = (("_int", "_long"), ("_u32", "_u64"))  # how names of kernels with indices of either width end
+_OF_TYPE = re.compile(rf"_(?:{'|'.join(BY_METAL)})$")  # before that: an `int` alone may be a type of elements
 
 
 def list_kernel_names(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
@@ -65,3 +68,17 @@ def describe_unlaunched(names: Collection[str], launched: Collection[str]) -> st
         return ""
     more = f", and {len(rest) - MOST_TOLD} more" if len(rest) > MOST_TOLD else ""
     return f"no test launched {len(rest)} of {len(set(names))} kernels: {', '.join(rest[:MOST_TOLD])}{more}"
+
+
+def find_missing_widths(names: Collection[str]) -> Iterator[str]:
+    """The names of kernels that are missing for indices in 32 or in 64 bits: others of the same operator have both.
+
+    No test has tensors so large that host code asks for the wider one.
+    """
+    for narrow, wide in _WIDTHS:
+        ends = ((end, (name.removesuffix(end) for name in names if name.endswith(end))) for end in (narrow, wide))
+        stems = {end: {stem for stem in listed if _OF_TYPE.search(stem)} for end, listed in ends}
+        both = stems[narrow] & stems[wide]
+        if 2 * len(both) >= len(stems[narrow] | stems[wide]):
+            yield from sorted(stem + wide for stem in stems[narrow] - both)
+            yield from sorted(stem + narrow for stem in stems[wide] - both)

@@ -99,6 +99,13 @@ def test_a_planned_pair_that_no_test_launched_fails_where_tests_of_its_type_call
     assert judged.notes == ("not proven: no test launched a kernel of atan2 that takes float2 and returns float2",)
 
 
+def test_a_kernel_that_is_missing_for_a_width_of_indices_fails() -> None:
+    verdict = judge.judge("gather", OUTCOMES[:2], 1.0)
+    judged = judge.require_registrations(verdict, ["gather_half_long"])
+    assert not judged.ok and [each.test for each in judged.failures] == ["registration"]
+    assert judge.require_registrations(verdict, []) == verdict
+
+
 def test_a_planned_pair_whose_type_has_no_passing_kernel_call_or_is_not_demanded_is_noted() -> None:
     target = VerifyTarget("atan2", kernels=("atan2",), pairs=(("float", "float"), ("long", "float")))
     found = judge.judge("atan2", [*OUTCOMES[:1], OUTCOMES[3]], 1.0)

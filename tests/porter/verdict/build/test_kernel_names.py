@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.verdict.build.kernel_names import describe_unlaunched, find_unlaunched_pairs
+from porter.verdict.build.kernel_names import describe_unlaunched, find_missing_widths, find_unlaunched_pairs
 from porter.verdict.result import VerifyTarget
 
 TARGET = VerifyTarget("f", kernels=("f",), pairs=(("float", "float"), ("float2", "float2")))
@@ -38,3 +38,12 @@ def test_kernels_that_cast_compute_the_pairs_of_an_operator_whose_operands_never
     assert list(find_unlaunched_pairs(target, ["f_dense_float2_float2", *casting])) == [("float", "float")]
     two = ["f_dense_float_float", "f_dense_cast_float2"]  # of two types, one that runs as it is tells that both could
     assert list(find_unlaunched_pairs(TARGET, two)) == [("float2", "float2")]
+
+
+def test_a_kernel_has_both_widths_of_indices_where_others_have() -> None:
+    names = [f"gather_{each}_{width}" for each in ("float_int", "float_long", "half_int") for width in ("int", "long")]
+    assert not list(find_missing_widths([*names, "gather_combine_float"]))
+    assert list(find_missing_widths([*names, "gather_half_long_int"])) == ["gather_half_long_long"]
+    assert list(find_missing_widths(names[1:])) == ["gather_float_int_int"]
+    # Here they are types of elements.
+    assert not list(find_missing_widths(["where_dense_int_int", "where_dense_long_long", "where_dense_half_half"]))
