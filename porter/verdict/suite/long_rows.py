@@ -164,10 +164,13 @@ def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
 
 
 def put_nan_last(found: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str, SampleInput]]:
-    """The samples of floats with a NaN as the last element, which of a row in parts is in the last one."""
+    """The samples of floats with a NaN as the last element, which of a row in parts is in the last one, and with one as
+    the first too, whose position is that of the row.
+    """
     for label, sample in found:
         if sample.input.is_floating_point():
             yield f"{label}, nan last", _put(sample, math.nan, [-1])
+            yield f"{label}, nan first and last", _put(sample, math.nan, [0, -1])
 
 
 def _put(sample: SampleInput, value: float, places: list[int]) -> SampleInput:

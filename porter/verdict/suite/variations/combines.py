@@ -34,6 +34,7 @@ SAMPLES = 2
 MOST_WITH_OTHERS = 1  # rows
 IDENTITY_ROW = 70_001
 IDENTITY_SAMPLES = 4
+FAR = 1 << 17  # of a few elements a sum is exact
 
 
 def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -148,12 +149,16 @@ def list_identities(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterato
 
 
 def fill(sample: SampleInput) -> Iterator[Varied]:
-    """The sample with an input of -1 and of 1, of either end of a type of integers, or of either bool."""
+    """The sample with an input of -1 and of 1, alone of what no exponential of is left, of either end of a type of
+    integers, or of either bool.
+    """
     dtype = sample.input.dtype
     if dtype is torch.bool or dtype.is_floating_point or dtype.is_complex:
         numbers: tuple[int, ...] = (0, 1) if dtype is torch.bool else (-1, 1)
     else:
         numbers = (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    if dtype.is_floating_point and not has_other_tensors(sample):  # a product with others loses digits
+        numbers = (*numbers, -FAR, FAR)
     for number in numbers:
         yield f"an input of {number} alone", replace_input(sample, torch.full_like(sample.input.detach(), number))
 

@@ -118,7 +118,8 @@ def test_a_gradient_sums_rows_for_a_tensor_that_has_none() -> None:
 
 def test_the_last_part_of_a_long_row_has_a_nan() -> None:
     found = list(lengthen(SampleInput(torch.ones(2, 3)), *SHORT))
-    [(label, long)] = put_nan_last(found[2:3])
+    [(label, long), (_, both)] = put_nan_last(found[2:3])
+    assert both.input.flatten()[[0, -1]].isnan().all() and int(both.input.isnan().sum()) == 2
     assert label == "a long last dimension, of 1s, nan last"
     assert long.input[-1, -1].isnan() and long.input.isnan().sum() == 1 and not found[2][1].input.isnan().any()
     assert not list(put_nan_last([("whole", SampleInput(torch.tensor([1, 2])))]))

@@ -121,3 +121,19 @@ def test_integers_are_at_the_ends_of_their_type() -> None:
     samples = list_samples(IDENTITIES, find_op("amax"), torch.int32)
     numbers = {int(number) for _, sample in samples for number in sample.input.unique()}
     assert numbers == {-(2**31), 2**31 - 1} and all(isinstance(sample, SampleInput) for _, sample in samples)
+
+
+def start_from(number: float) -> Call:
+    """A softmax whose largest element is looked for from a number on."""
+
+    def log_softmax(x: torch.Tensor, dim: int, **named: Any) -> torch.Tensor:
+        largest = x.amax(dim, keepdim=True).clamp(min=number)
+        result: torch.Tensor = (x - largest) - (x - largest).exp().sum(dim, keepdim=True).log()
+        return result.to(named.get("dtype") or x.dtype)
+
+    return log_softmax
+
+
+def test_a_largest_element_that_starts_from_a_small_number_is_seen() -> None:
+    op = find_op("log_softmax")
+    assert is_shown(IDENTITIES, op, start_from(-100.0)) and not is_shown(IDENTITIES, op, start_from(-1e30))
