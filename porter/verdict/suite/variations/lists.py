@@ -1,0 +1,118 @@
+"""Lists of tensors: long and ragged ones, of several types, of one tensor and of more than a kernel has arguments for.
+
+Other variations resize the tensor that an input is. A kernel that goes over a list has a launch for each of its
+tensors, or an argument for each, and sizes and types that need not be those of the first.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.resizing import MOST_RESULTS, spread_values
+from porter.verdict.suite.samples import count_results
+from porter.verdict.suite.variations.choice import TYPES
+from porter.verdict.suite.variations.more_indices import place_largest_last
+from porter.verdict.suite.variations.variation import Variation
+
+LONG = 70_001
+MANY = 40  # tensors: an encoder has 31 buffers
+SAMPLES = 3
+OTHERS = 2  # the size of other dimensions of long tensors, at most
+_FEW = 3  # tensors of a list that are long
+_MIXED = (torch.float16, torch.float32, torch.int32, torch.int64, torch.uint8, torch.bool)
+Place = int | str
+Tensors = list[torch.Tensor]
+
+
+def list_varied(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Those of a few samples that the CPU computes; of long ones in each dimension, ragged ones if it takes them."""
+    for sample, place, tensors in choose_lists(opinfos.samples(op, dtype)):
+        plain = [*vary_count(sample, place, tensors), *mix_types(sample, place, tensors)]
+        yield from keep_computed(stay_inside(op), plain)
+        for dim in dict.fromkeys((0, tensors[0].ndim - 1)):
+            long = lengthen(sample, place, tensors, dim)
+            small = (varied for varied in long if count_results(op, varied[1]) < MOST_RESULTS)
+            yield from islice(keep_computed(stay_inside(op), small), 1)
+
+
+def choose_lists(samples: Sequence[SampleInput]) -> list[tuple[SampleInput, Place, Tensors]]:
+    """Samples with a list of tensors that have elements, of each rank and number of them one, those of a rank of two
+    first.
+    """
+    unlike: dict[object, tuple[SampleInput, Place, Tensors]] = {}
+    for sample in samples:
+        every: list[tuple[Place, Any]] = [("input", sample.input), *enumerate(sample.args)]
+        for place, value in every:
+            if isinstance(value, (list, tuple)) and value and all(map(_has_elements, value)):
+                unlike.setdefault((place, value[0].ndim, len(value) > 1), (sample, place, list(value)))
+    return sorted(unlike.values(), key=lambda one: (one[2][0].ndim != 2, len(one[2]) < 2))[:SAMPLES]
+
+
+def _has_elements(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.ndim > 0 and value.numel() > 0
+
+
+def vary_count(sample: SampleInput, place: Place, tensors: Tensors) -> Iterator[Varied]:
+    """Yields the sample with one tensor alone, with many, and with one that has no elements between others."""
+    many = [tensors[at % len(tensors)] for at in range(MANY)]
+    flipped = [each.flip(0) if at % 2 else each for at, each in enumerate(many)]
+    none = [tensors[0], tensors[0][:0], *tensors[1:], tensors[0].new_empty(0)]
+    for label, others in (("one tensor", tensors[:1]), (f"{MANY} tensors", flipped), ("tensors of no elements", none)):
+        yield label, replace_argument(sample, place, others)
+
+
+def mix_types(sample: SampleInput, place: Place, tensors: Tensors) -> Iterator[Varied]:
+    """Yields the sample with its first or its last tensor in each other type."""
+    for at in dict.fromkeys((0, len(tensors) - 1)) if len(tensors) > 1 else ():
+        for dtype in _MIXED:
+            if dtype != tensors[at].dtype:
+                others = [*tensors[:at], tensors[at].detach().to(dtype), *tensors[at + 1 :]]
+                yield f"tensor {at} in {dtype}", replace_argument(sample, place, others)
+
+
+def lengthen(sample: SampleInput, place: Place, tensors: Tensors, dim: int) -> Iterator[Varied]:
+    """Yields the sample with a list of long tensors, of which no two are as long, and of those that are.
+
+    Indices are of all that every dimension has, and what goes with them is as long as they are.
+    """
+    indexes = tensors[0].dtype in (torch.int64, torch.int32) and isinstance(sample.input, torch.Tensor)
+    ends = torch.tensor([0, min(sample.input.shape, default=1) - 1]) if indexes else None
+    for label, step in (("ragged", 7), ("alike", 0)):
+        shapes = [_lengthen_shape(each.shape, dim, LONG + step * at) for at, each in enumerate(tensors[:_FEW])]
+        pairs = list(zip(tensors, shapes, strict=False))
+        if ends is None:
+            long = [spread_values(tensor.detach(), shape) for tensor, shape in pairs]
+        else:
+            long = [place_largest_last(ends.to(tensor.dtype), shape, dim) for tensor, shape in pairs]
+        listed = replace_argument(sample, place, [*long, *tensors[_FEW:]] if indexes else long)
+        if indexes:
+            listed = _lengthen_others(listed, tensors[0].shape, shapes[0])
+        yield f"{LONG} along dimension {dim} of each tensor, {label}", listed
+
+
+def _lengthen_shape(shape: Sequence[int], dim: int, size: int) -> list[int]:
+    return [size if at == dim else min(other, OTHERS) for at, other in enumerate(shape)]
+
+
+def _lengthen_others(sample: SampleInput, before: torch.Size, shape: Sequence[int]) -> SampleInput:
+    """The sample whose arguments begin with another shape than they did; elements that go to one place are all one."""
+
+    def change(value: Any) -> Any:
+        is_alike = isinstance(value, torch.Tensor) and value.shape[: len(before)] == before
+        return value.new_ones((*shape, *value.shape[len(before) :])) if is_alike else value
+
+    return SampleInput(sample.input, args=pytree.tree_map(change, tuple(sample.args)), kwargs=sample.kwargs)
+
+
+LISTS = Variation("lists", list_varied, dtypes=TYPES)
