@@ -20,8 +20,9 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.gradients import differentiate
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.variations.variation import Variation
+from porter.verdict.suite.variations.variation import Expectation, Variation
 
 RANKS = (3, 4, 5)
 NAMES = ("dim", "dims", "dim0", "axis")
@@ -37,6 +38,14 @@ def list_raised(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, every: bool = 
         narrow = narrow_sizes(sample, find_dim(op, sample))
         base = narrow if any(True for _ in keep_computed(op, [("", narrow)])) else sample
         yield from keep_computed(stay_inside(op), vary_ranks(op, base, every))
+
+
+def list_slopes(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """One sample in each number of dimensions, as above, that the CPU differentiates: of what gradients alone call."""
+    if not opinfos.context.through_backward:
+        return
+    for sample in pick_low(op, opinfos.samples(op, dtype, requires_grad=True))[:1]:
+        yield from keep_computed(partial(differentiate, op), vary_ranks(op, sample))
 
 
 def pick_low(op: OpInfo, samples: Sequence[SampleInput]) -> list[SampleInput]:
@@ -148,9 +157,13 @@ def _move(tensor: torch.Tensor, rank: int, start: int, end: int) -> torch.Tensor
 
 def _transform(sample: SampleInput, change: Callable[[torch.Tensor], torch.Tensor]) -> SampleInput:
     changed: SampleInput = sample.transform(
-        lambda value: change(value.detach()) if isinstance(value, torch.Tensor) else value
+        lambda value: _change_leaf(value, change) if isinstance(value, torch.Tensor) else value
     )
     return changed
+
+
+def _change_leaf(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    return change(tensor.detach()).detach().requires_grad_(tensor.requires_grad)
 
 
 def _replace(sample: SampleInput, place: Place, value: Any) -> SampleInput:
@@ -187,5 +200,6 @@ def _list_signatures(op: OpInfo) -> Iterator[list[str]]:
             yield [argument.name for argument in schema.arguments]
 
 
+SLOPES_BY_RANKS = Variation("slopes_by_ranks", list_slopes, expectation=Expectation.GRADIENTS)
 FEW = Variation("ranks", list_raised)
 EVERY = Variation("every_dimension", partial(list_raised, every=True), thorough=True)

@@ -9,7 +9,7 @@ none that is read in place of another passes for it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -38,6 +38,7 @@ SHORT = 1 << 16
 BATCH, CHANNELS = 257, 263  # more than 2^16 together
 SAMPLES = 4
 GRADIENT_SAMPLES = 2
+MOST_FLAGS = 2
 MOST = 1 << 18  # elements of results: three rows past 16 bits
 NUMBERED = 4  # samples whose result sizes are numbers
 ROW = (1 << 20) + (1 << 16)  # rows: 1,024 threads have 32 of each slice, so that there are 34
@@ -110,6 +111,54 @@ def list_wide_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Ite
                 yield from keep_computed(partial(differentiate, op), [(label, resized)])
 
 
+def list_wider_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """A sample with its last dimension past 16 bits too, and its batch by its channels; each other choice of flags with
+    its first dimension so long, which has kernels of its own: where gradients alone call what is tested.
+    """
+    if not opinfos.context.through_backward or not varies_in(opinfos, op, dtype):
+        return
+    chosen = choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True)
+    sizes = [(sample, label, longs) for sample in chosen[:1] for label, longs in name_dimensions(sample).items()][1:]
+    sizes += [(sample, f"{LONG} rows", {0: LONG}) for sample in choose_flags(opinfos, op, dtype, chosen)]
+    for sample, label, longs in sizes:
+        resized = lengthen_dimensions(op, sample, longs, MOST_ELEMENTS * len(longs))
+        if resized is not None:
+            yield from keep_computed(partial(differentiate, op), [(label, resized)])
+
+
+def list_halves(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Samples with a first dimension past 16 bits: kernels that combine slices are registered for each type, those that
+    gradients alone call too.
+    """
+    if not opinfos.context.through_backward:
+        return
+    chosen = choose_samples(opinfos, op, dtype, 1, requires_grad=True)
+    for sample in (*chosen, *choose_flags(opinfos, op, dtype, chosen)):
+        resized = lengthen_dimensions(op, sample, {0: LONG}, LONG + LONG // 2)
+        if resized is not None:
+            yield from keep_computed(partial(differentiate, op), [(f"{LONG} rows", resized)])
+
+
+def choose_flags(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Sequence[SampleInput]) -> list[SampleInput]:
+    """A sample of each choice of flags that none of those chosen has, a few in all, with the most tensors first."""
+    unlike = {_list_flags(sample): sample for sample in chosen}
+    chosen_flags = set(unlike)
+    samples = opinfos.samples(op, dtype, requires_grad=True) if chosen else []
+    for sample in sorted(samples, key=lambda sample: -_count_tensors(sample)):
+        if isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1 and sample.input.numel():
+            unlike.setdefault(_list_flags(sample), sample)
+    return [sample for flags, sample in unlike.items() if flags not in chosen_flags][:MOST_FLAGS]
+
+
+def _list_flags(sample: SampleInput) -> str:
+    leaves = pytree.tree_leaves((sample.args, sorted(sample.kwargs.items())))
+    return repr([leaf for leaf in leaves if isinstance(leaf, bool)])
+
+
+def _count_tensors(sample: SampleInput) -> int:
+    return sum(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves((sample.args, sample.kwargs)))
+
+
 def list_long_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """A sample of which a gradient sums rows, with so many that more slices of them are combined than threads do."""
     if not varies_in(opinfos, op, dtype):
@@ -142,3 +191,10 @@ def name_dimensions(sample: SampleInput) -> Mapping[str, Mapping[int, int]]:
 WIDE_SIZES = Variation("wide_sizes", list_wide, dtypes=TYPES)
 LONG_GRADIENTS = Variation("long_gradients", list_long_gradients, expectation=Expectation.GRADIENTS, thorough=True)
 WIDE_GRADIENTS = Variation("wide_gradients", list_wide_gradients, Operators.STRUCTURED, Expectation.GRADIENTS)
+WIDER_GRADIENTS = Variation("wider_gradients", list_wider_gradients, expectation=Expectation.GRADIENTS)
+WIDE_GRADIENTS_IN_16_BITS = Variation(
+    "wide_gradients_in_16_bits",
+    list_halves,
+    expectation=Expectation.GRADIENTS,
+    dtypes=(torch.float16, torch.bfloat16),
+)

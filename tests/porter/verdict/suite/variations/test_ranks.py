@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.variations.ranks import add_dimensions, find_dim, find_rank, list_raised, narrow_sizes
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.variations.ranks import (
+    SLOPES_BY_RANKS,
+    add_dimensions,
+    find_dim,
+    find_rank,
+    list_raised,
+    narrow_sizes,
+)
 from tests.porter.verdict.suite.variations.planted import find_op, list_different
 
 
@@ -124,3 +133,11 @@ def test_sizes_differ_but_for_the_named_dimension_which_is_kept(shape: list[int]
 )
 def test_the_argument_that_names_dimensions(base: str, sample: SampleInput, place: int | str | None) -> None:
     assert find_dim(find_op(base)[1], sample) == place
+
+
+def test_gradients_have_five_dimensions_too() -> None:
+    _, op = find_op("softmax")
+    opinfos = OpInfos(Context(bases=("_softmax_backward_data",), through_backward=("softmax",)))
+    varied = list(SLOPES_BY_RANKS.list_samples(opinfos, op, torch.float32))
+    assert {sample.input.ndim for _, sample in varied} >= {4, 5}
+    assert all(sample.input.requires_grad for _, sample in varied)

@@ -12,7 +12,14 @@ from torch.testing._internal.common_methods_invocations import op_db
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.choice import choose_samples
-from porter.verdict.suite.variations.wide_sizes import GRADIENT_ROW, LONG, WIDE_GRADIENTS, WIDE_SIZES
+from porter.verdict.suite.variations.wide_sizes import (
+    GRADIENT_ROW,
+    LONG,
+    WIDE_GRADIENTS,
+    WIDE_GRADIENTS_IN_16_BITS,
+    WIDE_SIZES,
+    WIDER_GRADIENTS,
+)
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
 
 SHORT = 1 << 16
@@ -125,3 +132,18 @@ def test_attention_does_not_vary_what_it_reaches() -> None:
     opinfos = OpInfos(Context(bases=("_softmax",), through=through))
     varied = {op.name for op in op_db if op.full_name in through and choose_samples(opinfos, op, torch.float32, 1)}
     assert "softmax" in varied and "nn.functional.multi_head_attention_forward" not in varied
+
+
+def test_gradients_have_long_columns_and_each_choice_of_flags() -> None:
+    context = Context(bases=("native_batch_norm_backward",), through_backward=("nn.functional.batch_norm",))
+    opinfos, op = OpInfos(context), find_op("nn.functional.batch_norm")
+    flags: set[bool] = set()
+    for variation, dtype in ((WIDER_GRADIENTS, torch.float32), (WIDE_GRADIENTS_IN_16_BITS, torch.float16)):
+        for _, sample in variation.list_samples(opinfos, op, dtype):
+            shape = sample.input.shape
+            assert max(shape) >= LONG or shape[0] * shape[1] > SHORT
+            flags |= {bool(sample.kwargs.get("training"))} if dtype is torch.float16 else set()
+    assert flags == {False, True}
+    softmax = Context(bases=("_softmax_backward_data",), through_backward=("softmax",))
+    varied = WIDER_GRADIENTS.list_samples(OpInfos(softmax), find_op("softmax"), torch.float32)
+    assert next(varied)[0] == f"{LONG} along the last dimension"
