@@ -46,6 +46,7 @@ VARIATIONS: tuple[Variation, ...] = (
     omitted_arguments.ELEMENTWISE,
     refused_arguments.REFUSED,
     refused_arguments.REFUSED_NUMBERS,
+    refused_arguments.REFUSED_CALLS,
     sized_arguments.SIZED_ARGUMENTS,
     unlisted_types.STRUCTURED,
     unlisted_types.ELEMENTWISE,

@@ -9,8 +9,9 @@ less than the input, may let a kernel read outside of its tensor.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,8 +19,10 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, keep_refused, replace_argument
+from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.omitted import list_omitted
-from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.opinfos import OpInfos, take_spread
+from porter.verdict.suite.overloads import call_overload, record_calls
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
@@ -38,16 +41,35 @@ def list_refused(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, tensors: bool
     """
     seen: set[tuple[str, str]] = set()
     for sample in opinfos.pick_samples(op, dtype)[:_SAMPLES]:
-        varied = [*_vary(sample, tensors), *_vary_omitted(op, sample)][:_MOST]
-        for label, each in keep_refused(op, varied):
-            why = _ask(op, each)
-            key = label.partition("=")[0], re.sub(r"-?\d+", "N", why)
-            if why and key not in seen and not _CPU_ALONE.search(why):
-                seen.add(key)
-                yield f"{label}: {why.splitlines()[0]}", each
+        yield from _keep_unlike(op, [*_vary(sample, tensors), *_vary_omitted(op, sample)][:_MOST], seen)
 
 
-def _ask(op: OpInfo, sample: SampleInput) -> str:
+def list_refused_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """The same of a call of each row that samples end in, forward and backward: a Python function checks some of the
+    arguments itself, and no sample gives a backward any.
+    """
+    slopes = op.supports_autograd and dtype.is_floating_point
+    called: dict[str, SampleInput] = {}
+    for call in record_calls(op, take_spread(opinfos.samples(op, dtype, requires_grad=slopes)), opinfos.context.bases):
+        is_own = call.base in aten_names(op) and not inspect.isfunction(op.op)
+        if call.args and isinstance(call.args[0], torch.Tensor) and call.args[0].numel() and not is_own:
+            called.setdefault(call.name, call.make_sample())
+    for sample in called.values():
+        varied = [each for each in _vary(sample, tensors=True) if not each[0].startswith("with overload")]
+        yield from _keep_unlike(call_overload, varied[:_MOST], set())
+
+
+def _keep_unlike(call: Callable[..., Any], varied: Sequence[Varied], seen: set[tuple[str, str]]) -> Iterator[Varied]:
+    """One of those that the CPU refuses for each argument and message that is not among those `seen`."""
+    for label, each in keep_refused(call, varied):
+        why = _ask(call, each)
+        key = label.partition("=")[0], re.sub(r"-?\d+", "N", why)
+        if why and key not in seen and not _CPU_ALONE.search(why):
+            seen.add(key)
+            yield f"{label}: {why.splitlines()[0]}", each
+
+
+def _ask(op: Callable[..., Any], sample: SampleInput) -> str:
     """What the CPU refuses a call with; "" if Python's parser of arguments does, on every device."""
     copied = copy_sample(sample)
     try:
@@ -132,3 +154,4 @@ REFUSED_NUMBERS = Variation(
     operators=Operators.POINTWISE,
     expectation=Expectation.REFUSAL,
 )
+REFUSED_CALLS = Variation("refused_calls", list_refused_calls, expectation=Expectation.REFUSAL, calls_overloads=True)

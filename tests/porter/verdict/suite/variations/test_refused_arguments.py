@@ -9,7 +9,9 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.variations.refused_arguments import list_refused
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.variations.refused_arguments import list_refused, list_refused_calls
 
 
 def _find(name: str, variant: str = "") -> OpInfo:
@@ -56,3 +58,10 @@ def test_a_word_that_means_nothing_is_refused() -> None:
         _find("nn.functional.gelu"), SampleInput(torch.ones(3), kwargs={"approximate": "tanh"}), False
     )
     assert any(label.startswith("with approximate='no such value': ") for label in labels)
+
+
+def test_a_backward_refuses_what_the_cpu_s_does() -> None:
+    op = _find("nn.functional.pad", "reflect")
+    opinfos = OpInfos(Context(bases=("reflection_pad1d_backward", "reflection_pad2d_backward")))
+    labels = [label for label, _ in list_refused_calls(opinfos, op, torch.float32)]
+    assert any(label.startswith("with input=") and "unexpected" in label for label in labels)
