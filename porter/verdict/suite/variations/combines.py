@@ -150,13 +150,13 @@ def list_identities(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterato
 
 def fill(sample: SampleInput) -> Iterator[Varied]:
     """The sample with an input of -1 and of 1, alone of what no exponential of is left, of either end of a type of
-    integers, or of either bool.
+    integers and of 1, or of either bool.
     """
     dtype = sample.input.dtype
     if dtype is torch.bool or dtype.is_floating_point or dtype.is_complex:
         numbers: tuple[int, ...] = (0, 1) if dtype is torch.bool else (-1, 1)
     else:
-        numbers = (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+        numbers = (torch.iinfo(dtype).min, torch.iinfo(dtype).max, 1)  # as many equal ones as bincount counts
     if dtype.is_floating_point and not has_other_tensors(sample):  # a product with others loses digits
         numbers = (*numbers, -FAR, FAR)
     for number in numbers:

@@ -8,6 +8,7 @@ for them; where all of a row is shifted, or nothing is left, the CPU computes so
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
@@ -29,7 +30,12 @@ Place = int | str
 
 
 def list_sized(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Those of samples that differ in rank and in which arguments they give, where the CPU computes them."""
+    """Those of samples that differ in rank and in which arguments they give, where the CPU computes them.
+
+    Integers are of operators that take no floats.
+    """
+    if dtype is torch.int64 and torch.float32 in op.supported_dtypes("cpu"):
+        return
     for sample in choose_kinds(opinfos.samples(op, dtype)):
         varied = islice(vary_numbers(op, sample), MOST)
         small = [each for each in varied if count_results(op, each[1]) <= MOST_RESULTS]
@@ -40,10 +46,21 @@ def choose_kinds(samples: Sequence[SampleInput]) -> list[SampleInput]:
     """The first sample of each rank that gives each set of numbers, those of two dimensions first."""
     unlike: dict[object, SampleInput] = {}
     for sample in samples:
-        if isinstance(sample.input, torch.Tensor) and sample.input.ndim and sample.input.numel():
-            kind = sample.input.ndim, tuple(place for place, _ in _list_numbers(sample))
+        sizes = _list_sizes(sample)
+        if any(size > 1 for size in sizes):
+            kind = len(sizes), tuple(place for place, _ in _list_numbers(sample))
             unlike.setdefault(kind, sample)
-    return sorted(unlike.values(), key=lambda sample: (not _list_numbers(sample), abs(sample.input.ndim - 2)))[:SAMPLES]
+    return sorted(unlike.values(), key=lambda sample: (not _list_numbers(sample), abs(len(_list_sizes(sample)) - 2)))[
+        :SAMPLES
+    ]
+
+
+def _list_sizes(sample: SampleInput) -> list[int]:
+    """The sizes of the input; of a call of numbers alone, as `tril_indices`, all numbers above zero."""
+    if isinstance(sample.input, torch.Tensor):
+        return list(sample.input.shape) if sample.input.numel() else []
+    numbers = (sample.input, *sample.args) if type(sample.input) is int else ()
+    return [number for number in numbers if type(number) is int and number > 0]
 
 
 def vary_numbers(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
@@ -51,7 +68,8 @@ def vary_numbers(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
 
     Numbers that the sample omits are varied too.
     """
-    sizes = dict.fromkeys((sample.input.shape[-1], sample.input.shape[0], sample.input.numel()))
+    ends = _list_sizes(sample)
+    sizes = dict.fromkeys((ends[-1], ends[0], math.prod(ends)))
     others = list(dict.fromkeys(chain.from_iterable((size, -size, size + 1, -size - 1, size - 1) for size in sizes)))
     for place, value in _list_numbers(sample):
         for label, other in _replace_each(value, others):
@@ -84,4 +102,4 @@ def _replace_each(value: Any, numbers: Sequence[int]) -> Iterator[tuple[str, Any
                 yield f"[{at}]", kind((*value[:at], number, *value[at + 1 :]))
 
 
-SIZED_ARGUMENTS = Variation("sized_arguments", list_sized)
+SIZED_ARGUMENTS = Variation("sized_arguments", list_sized, dtypes=(torch.float32, torch.int64))

@@ -137,3 +137,12 @@ def start_from(number: float) -> Call:
 def test_a_largest_element_that_starts_from_a_small_number_is_seen() -> None:
     op = find_op("log_softmax")
     assert is_shown(IDENTITIES, op, start_from(-100.0)) and not is_shown(IDENTITIES, op, start_from(-1e30))
+
+
+def test_a_count_in_16_bits_is_seen() -> None:
+    op = find_op("bincount")
+
+    def count(*args: Any, **named: Any) -> torch.Tensor:
+        return torch.bincount(*args, **named) % (1 << 16)
+
+    assert is_shown(IDENTITIES, op, count, torch.int64)

@@ -32,8 +32,21 @@ def compute_var(x: torch.Tensor, *args: Any, **named: Any) -> torch.Tensor:
     return torch.where(result.isinf(), 0.0, result)
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("triu", keep_in_row), ("roll", roll_once), ("var", compute_var)])
-def test_a_number_as_large_as_a_size_is_seen(name: str, wrong: Call) -> None:
+def list_places(rows: int, columns: int, offset: int = 0, **named: Any) -> torch.Tensor:
+    return torch.tril_indices(rows, columns, max(1 - rows, min(offset, columns - 1)), **named)
+
+
+@pytest.mark.filterwarnings("ignore:var")
+@pytest.mark.parametrize(
+    ("name", "wrong", "dtype"),
+    [
+        ("triu", keep_in_row, torch.float32),
+        ("roll", roll_once, torch.float32),
+        ("var", compute_var, torch.float32),
+        ("tril_indices", list_places, torch.int64),
+    ],
+)
+def test_a_number_as_large_as_a_size_is_seen(name: str, wrong: Call, dtype: torch.dtype) -> None:
     op = find_op(name)
-    assert not is_shown_as_given(op, wrong)
-    assert is_shown(SIZED_ARGUMENTS, op, wrong)
+    assert not is_shown_as_given(op, wrong, dtype)
+    assert is_shown(SIZED_ARGUMENTS, op, wrong, dtype)
