@@ -26,12 +26,20 @@ namespace {
 
 using at::Tensor;
 
+void wait_for_read(const Tensor& source, const Tensor& destination) {
+  if (source.device().type() == kDevice.type() && destination.device().type() != kDevice.type()) {
+    wait_for_current_stream();
+  }
+}
+
 Tensor& copy(Tensor& self, const Tensor& source, bool) {
+  wait_for_read(source, self);
   host_view(self).copy_(host_view(source));
   return self;
 }
 
 Tensor copy_from(const Tensor& source, const Tensor& self, bool) {
+  wait_for_read(source, self);
   host_view(self).copy_(host_view(source));
   return self;
 }
@@ -42,6 +50,7 @@ Tensor copy_from_and_resize(const Tensor& source, const Tensor& self) {
 }
 
 at::Scalar local_scalar(const Tensor& self) {
+  wait_for_current_stream();
   return at::_local_scalar_dense(host_view(self));
 }
 

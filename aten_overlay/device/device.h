@@ -32,6 +32,9 @@ void commit_stream(int64_t stream);
 // Runs what has been encoded on this thread's stream, so that the host may go on in its place.
 void finish_current_stream();
 
+// The same, for what the host then reads: on a Mac it waits, and the stream's encoder has ended.
+void wait_for_current_stream();
+
 // Raises TypeError for an element type that the device has not.
 void check_type(c10::ScalarType type);
 

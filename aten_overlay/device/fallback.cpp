@@ -1,6 +1,7 @@
 #include "fallback.h"
 
 #include "device.h"
+#include "stream.h"
 #include "host_call.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -100,6 +101,14 @@ void check_devices(const torch::jit::Stack& stack, size_t count) {
   TORCH_CHECK(!mixed, "Expected all tensors to be on the same device, but found at least two devices, mps:0 and cpu!");
 }
 
+// A view launches nothing: what it returns is an argument's memory, unchanged.
+bool is_view(const c10::FunctionSchema& schema) {
+  const auto& returns = schema.returns();
+  return !returns.empty() && std::all_of(returns.begin(), returns.end(), [](const c10::Argument& result) {
+    return result.alias_info() && !result.alias_info()->isWrite();
+  });
+}
+
 // Runs `op` on the CPU with the arguments of `asked`, which is what gets counted.
 void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch::jit::Stack* stack,
     c10::DispatchKey key = c10::DispatchKey::CPU) {
@@ -112,6 +121,9 @@ void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch:
     borrowed.emplace();
   }
   HostCall::run(op, stack, key);
+  if (!is_view(op.schema())) {
+    porter_open_encoder();
+  }
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

@@ -73,4 +73,6 @@ def _load_now(device: Device) -> LoadedFrameworks:
     frameworks = LoadedFrameworks(library, compiler, recorder)
     if compiler.options.sanitize:
         frameworks.watch_slices(device)
+    if "races" in compiler.options.sanitize:
+        library.porter_watch_order()
     return frameworks

@@ -205,6 +205,7 @@ class MetalKernel:
             )
         except OverlayError as error:
             raise RuntimeError(str(error)) from error
+        self.device.library.porter_open_encoder()
 
     def _find_extents(self, bound: Sequence[Bound | Bytes | None]) -> list[Extent]:
         """The bytes that hold elements, of tensors in sparse storages."""

@@ -17,6 +17,8 @@ struct porter_streams {
   void (*commit)(int64_t stream);      /* the command buffer goes on with a new one behind it */
   void (*synchronize)(int64_t stream); /* as commit, and waits */
   void (*synchronize_all)(void);
+  void (*open_encoder)(int64_t stream); /* leaves the stream's own encoder open, as an operator's kernel does */
+  void (*host_reads)(int64_t stream);   /* what the host copies from the device has been waited for */
 };
 
 /* Sets who answers; `streams` stays valid. Nobody does until then: no commands are encoded, and torch::mps raises PTR250. */
@@ -25,6 +27,10 @@ void porter_set_streams(const struct porter_streams* streams);
 /* The stream of this thread. */
 int64_t porter_current_stream(void);
 void porter_set_current_stream(int64_t stream);
+
+/* Leaves the encoder of this thread's stream open, as what launches a kernel on a Mac does: host code that makes a second
+ * one without ending it fails there (kernels-community#1155). */
+void porter_open_encoder(void);
 
 /* The next stream of the pool, in turns. */
 int64_t porter_next_stream(void);

@@ -32,6 +32,13 @@ void finish_current_stream() {
   }
 }
 
+void wait_for_current_stream() {
+  finish_current_stream();
+  if (streams) {
+    streams->host_reads(current);
+  }
+}
+
 }  // namespace porter
 
 extern "C" {
@@ -47,6 +54,12 @@ int64_t porter_current_stream(void) {
 void porter_set_current_stream(int64_t stream) {
   TORCH_CHECK(stream >= 0 && stream <= PORTER_POOL_STREAMS, "MPS has streams 0 to ", PORTER_POOL_STREAMS, ", not ", stream);
   current = stream;
+}
+
+void porter_open_encoder(void) {
+  if (streams) {
+    streams->open_encoder(current);
+  }
 }
 
 int64_t porter_next_stream(void) {

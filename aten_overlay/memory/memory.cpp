@@ -23,6 +23,7 @@ constexpr size_t kMargin = size_t{1} << 24;
 // A multiple of 32 bits' worth of 8-byte elements off a sparse allocation lies in no other one.
 constexpr size_t kGap = size_t{1} << 36;
 constexpr size_t kSparseCapacity = size_t{1} << 43;
+constexpr size_t kAliasCapacity = size_t{1} << 40;
 
 struct Block {
   size_t size;   // bytes asked for
@@ -49,8 +50,17 @@ struct Count : porter_memory_count {
   }
 };
 
+// Device addresses of their own for bytes of an allocation.
+struct Alias {
+  char* host;
+  size_t size;
+};
+
 struct Pool {
   Region plain, sparse;
+  Region aliased;  // without bytes: `host` is null
+  std::map<const char*, Alias> aliases;
+  size_t alias_top = 0;
   std::mutex mutex;
   size_t top = kMargin;
   size_t limit = kCapacity;
@@ -63,6 +73,7 @@ struct Pool {
   size_t sparse_from = 0;    // bytes from which an allocation is sparse; 0: none is
   std::map<const char*, std::vector<porter_extent>> extents;
   size_t holds = 0;
+  void (*freed)(const void*) = nullptr;
   std::set<char*> postponed;  // live ones to be freed at the last release
 };
 
@@ -100,12 +111,22 @@ bool within(const void* address, const char* start, size_t capacity) {
 
 // The region whose device addresses hold this one; null if none does.
 const Region* region_of(const Pool& p, const void* address) {
-  for (const Region* region : {&p.plain, &p.sparse}) {
+  for (const Region* region : {&p.plain, &p.sparse, &p.aliased}) {
     if (within(address, region->device, region->capacity)) {
       return region;
     }
   }
   return nullptr;
+}
+
+// The alias that holds a device address; the end if none does.
+std::map<const char*, Alias>::iterator find_alias(Pool& p, const char* address) {
+  auto after = p.aliases.upper_bound(address);
+  if (after == p.aliases.begin()) {
+    return p.aliases.end();
+  }
+  const auto before = std::prev(after);
+  return address < before->first + before->second.size ? before : p.aliases.end();
 }
 
 char* host_of(Pool& p, char* device) {
@@ -197,6 +218,9 @@ bool overrun(Pool& p, char* address, size_t size) {
 void free_now(Pool& p, char* address) {
   const auto found = p.live.find(address);
   const Block block = found->second;
+  if (p.freed != nullptr) {
+    p.freed(address);
+  }
   p.allocated.remove(block.size);
   p.live.erase(found);
   if (block.chunk == 0) {
@@ -244,6 +268,12 @@ void porter_device_free(void* address) {
   Pool& p = pool();
   std::lock_guard<std::mutex> lock(p.mutex);
   auto* start = static_cast<char*>(address);
+  if (p.aliases.erase(start) != 0) {
+    if (p.freed != nullptr) {
+      p.freed(start);
+    }
+    return;
+  }
   if (p.live.count(start) == 0 || p.postponed.count(start) != 0) {
     std::fprintf(stderr, "porter: %p is not the start of a live device allocation\n", address);
     std::abort();
@@ -253,6 +283,12 @@ void porter_device_free(void* address) {
   } else {
     free_now(p, start);
   }
+}
+
+void porter_memory_watch_frees(void (*freed)(const void* address)) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  p.freed = freed;
 }
 
 void porter_memory_hold(void) {
@@ -279,6 +315,11 @@ void* porter_host_address(const void* address) {
   Pool& p = pool();
   auto* byte = static_cast<char*>(const_cast<void*>(address));
   const Region* region = region_of(p, address);
+  if (region == &p.aliased) {
+    std::lock_guard<std::mutex> lock(p.mutex);
+    const auto alias = find_alias(p, byte);
+    return alias == p.aliases.end() ? byte : alias->second.host + (byte - alias->first);
+  }
   return region != nullptr ? region->host + (byte - region->device) : byte;
 }
 
@@ -297,6 +338,12 @@ void* porter_allocation(const void* address, size_t* size) {
   Pool& p = pool();
   auto* byte = static_cast<char*>(const_cast<void*>(address));
   std::lock_guard<std::mutex> lock(p.mutex);
+  if (const auto alias = find_alias(p, byte); alias != p.aliases.end()) {
+    if (size != nullptr) {
+      *size = alias->second.size;
+    }
+    return const_cast<char*>(alias->first);
+  }
   auto after = p.live.upper_bound(byte);
   if (after == p.live.begin()) {
     return nullptr;
@@ -309,6 +356,32 @@ void* porter_allocation(const void* address, size_t* size) {
     *size = block.size;
   }
   return start;
+}
+
+void* porter_device_alias(void* host_address, size_t size) {
+  Pool& p = pool();
+  size_t whole = 0;
+  auto* target = static_cast<char*>(porter_device_address(host_address));
+  auto* start = porter_is_device(target) ? static_cast<char*>(porter_allocation(target, &whole)) : nullptr;
+  if (start == nullptr || target + size > start + whole) {
+    return nullptr;
+  }
+  std::lock_guard<std::mutex> lock(p.mutex);
+  if (p.aliased.capacity == 0) {
+    char* device = map(kAliasCapacity, PROT_NONE);
+    if (device == nullptr) {
+      return nullptr;
+    }
+    p.aliased = {device, nullptr, kAliasCapacity};
+  }
+  const size_t taken = (size + 2 * kPage - 1) / kPage * kPage;
+  if (p.alias_top + taken > kAliasCapacity) {
+    return nullptr;
+  }
+  char* alias = p.aliased.device + p.alias_top;
+  p.alias_top += taken;
+  p.aliases[alias] = {static_cast<char*>(host_address), size};
+  return alias;
 }
 
 struct porter_memory_use porter_memory_use(void) {

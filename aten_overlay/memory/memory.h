@@ -19,6 +19,9 @@ void* porter_device_alloc(size_t size);
 /* Gives an allocation back; null is ignored. Aborts on an address that is not the start of a live allocation. */
 void porter_device_free(void* address);
 
+/* Who is told of each address that is given back, from now on. It may call nothing of this header. */
+void porter_memory_watch_frees(void (*freed)(const void* address));
+
 /* Between a hold and its release, what is freed stays a live allocation: commands that have still to run use it. */
 void porter_memory_hold(void);
 void porter_memory_release(void);
@@ -32,7 +35,11 @@ void* porter_host_address(const void* address);
 /* The device address of a byte that porter_host_address gave out; any other address is returned as it is. */
 void* porter_device_address(const void* host_address);
 
-/* The start of the live allocation that holds a device address, and its size in bytes; null when there is none. */
+/* A device address of its own for `size` bytes that the host finds at `host_address`: a second buffer over one memory.
+ * porter_device_free ends it, and leaves the memory alone. Null where no live allocation holds these bytes. */
+void* porter_device_alias(void* host_address, size_t size);
+
+/* The start of the live allocation or alias that holds a device address, and its size in bytes; null when there is none. */
 void* porter_allocation(const void* address, size_t* size);
 
 struct porter_memory_use {

@@ -23,14 +23,28 @@ Owned& owned() {
 
 }  // namespace
 
-id<MTLBuffer> porter::metal::make_buffer(size_t length) {
-  void* address = porter_device_alloc(length);
+static id<MTLBuffer> own(void* address, MTLResourceOptions options) {
   if (!address) {
     return nil;
+  }
+  if (options & MTLResourceHazardTrackingModeUntracked) {
+    porter::metal::order::untrack(address);
   }
   std::lock_guard lock(owned().mutex);
   owned().references[address] = 1;
   return (id<MTLBuffer>)address;
+}
+
+id<MTLBuffer> porter::metal::make_buffer(size_t length, MTLResourceOptions options) {
+  return own(porter_device_alloc(length), options);
+}
+
+id<MTLBuffer> porter::metal::make_alias(void* bytes, size_t length, MTLResourceOptions options) {
+  void* address = porter_device_alias(bytes, length);
+  if (address) {
+    order::add_alias(address);
+  }
+  return own(address, options);
 }
 
 @interface PorterBuffer : NSObject <MTLBuffer>
@@ -96,7 +110,8 @@ id<MTLBuffer> porter::metal::make_buffer(size_t length) {
   return MTLStorageModeShared;
 }
 - (MTLHazardTrackingMode)hazardTrackingMode {
-  return MTLHazardTrackingModeTracked;
+  return porter::metal::order::is_untracked((const void*)self) ? MTLHazardTrackingModeUntracked
+                                                               : MTLHazardTrackingModeTracked;
 }
 - (MTLResourceOptions)resourceOptions {
   return MTLResourceStorageModeShared;

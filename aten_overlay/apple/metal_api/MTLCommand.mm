@@ -57,9 +57,12 @@ static CFTimeInterval seconds_now() {
 
 @class PorterEncoder;
 
+namespace order = porter::metal::order;
+
 @interface PorterQueue : NSObject <MTLCommandQueue> {
  @public
   bool _deferred;
+  std::shared_ptr<order::Queue> _order;
 }
 @end
 
@@ -72,6 +75,7 @@ static CFTimeInterval seconds_now() {
   NSError* _error;
   CFTimeInterval _began;
   CFTimeInterval _ended;
+  order::Clock _clock;  // once it is complete
   PorterEncoder* _open;  // not retained: each of both tells the other when it goes
   bool _unended;
 }
@@ -82,8 +86,26 @@ static CFTimeInterval seconds_now() {
   bool _ended;
   bool _refused;
   PorterCommandBuffer* _buffer;
+  order::Place _place;
 }
 @end
+
+// The encoders that have updated a fence so far; those that wait for it come after them.
+@interface PorterFence : NSObject <MTLFence> {
+ @public
+  std::set<uint64_t> _encoders;
+}
+@end
+
+@implementation PorterFence
+- (id<MTLDevice>)device {
+  return MTLCreateSystemDefaultDevice();
+}
+@end
+
+id<MTLFence> porter::metal::make_fence() {
+  return [PorterFence new];
+}
 
 @implementation PorterEncoder
 @dynamic label;
@@ -100,6 +122,7 @@ static void run_or_defer(PorterEncoder* encoder, std::function<void()> command) 
   if (auto* later = timeline_of(encoder)) {
     later->add(std::move(command));
   } else {
+    order::begin(encoder->_place.queue);
     command();
   }
 }
@@ -120,6 +143,15 @@ static void leave(PorterEncoder* encoder) {
   }
   leave(self);
   [super dealloc];
+}
+- (void)updateFence:(id<MTLFence>)fence {
+  auto& encoders = ((PorterFence*)fence)->_encoders;
+  encoders.insert(_place.fenced.begin(), _place.fenced.end());
+  encoders.insert(_place.encoder);
+}
+- (void)waitForFence:(id<MTLFence>)fence {
+  const auto& encoders = ((PorterFence*)fence)->_encoders;
+  _place.fenced.insert(encoders.begin(), encoders.end());
 }
 - (void)pushDebugGroup:(NSString*)name {
 }
@@ -143,6 +175,7 @@ static void leave(PorterEncoder* encoder) {
   const pm_kernel* _kernel;
   Arguments _arguments;
   MTLDispatchType _type;
+  uint64_t _named_barriers;
   std::vector<id<MTLBuffer>> _held;  // a command buffer retains what its encoders bind
 }
 @end
@@ -165,11 +198,12 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   }
   if (auto* later = timeline_of(encoder)) {
     later->add([kept = Kept(encoder->_pipeline), kernel = encoder->_kernel, arguments = encoder->_arguments, threads,
-                group] { porter::metal::launch(kernel, arguments, threads, group); });
+                group, place = encoder->_place] { porter::metal::launch(kernel, arguments, threads, group, place); });
     return;
   }
   try {
-    porter::metal::launch(encoder->_kernel, encoder->_arguments, threads, group);
+    order::begin(encoder->_place.queue);
+    porter::metal::launch(encoder->_kernel, encoder->_arguments, threads, group, encoder->_place);
   } catch (...) {
     encoder->_refused = true;  // its owner is gone by an exception: what comes next is not to blame
     throw;
@@ -184,6 +218,10 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
 }
 - (void)setComputePipelineState:(id<MTLComputePipelineState>)state {
   check_open(self);
+  if (!state) {
+    _refused = true;
+    porter::objc::fail("PTR124: setComputePipelineState was given nil" + porter::metal::missing_function());
+  }
   _kernel = porter::metal::kernel_of(state);
   [state retain];
   [_pipeline release];
@@ -223,6 +261,15 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   }
 }
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope {
+  check_open(self);
+  _place.barriers += (scope & MTLBarrierScopeBuffers) != 0;
+}
+- (void)memoryBarrierWithResources:(const id<MTLResource>[])resources count:(NSUInteger)count {
+  check_open(self);
+  _named_barriers++;
+  for (NSUInteger i = 0; i < count; i++) {
+    _place.resource_barriers[(const void*)resources[i]] = _named_barriers;
+  }
 }
 - (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group {
   run(self, size_of(threads), size_of(group));
@@ -239,22 +286,30 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
 @end
 
 @implementation PorterBlitEncoder
+static order::Touch touch_of(const char* start, size_t size, const void* buffer, bool writes, const char* what) {
+  const auto low = reinterpret_cast<uintptr_t>(start);
+  return {low, low + size, !writes, writes, {buffer}, what, low, ""};
+}
 - (void)copyFromBuffer:(id<MTLBuffer>)source
           sourceOffset:(NSUInteger)sourceOffset
               toBuffer:(id<MTLBuffer>)destination
      destinationOffset:(NSUInteger)destinationOffset
                   size:(NSUInteger)size {
   check_open(self);
-  run_or_defer(self, [=, source = (const void*)source, destination = (const void*)destination] {
+  run_or_defer(self, [=, source = (const void*)source, destination = (const void*)destination, place = _place] {
     char* from = porter::metal::bytes_of(source, sourceOffset, size, "the source of a copy");
     char* to = porter::metal::bytes_of(destination, destinationOffset, size, "the destination of a copy");
     std::memmove(to, from, size);
+    order::note(place, "a copy", {touch_of(from, size, source, false, "its source"),
+                                  touch_of(to, size, destination, true, "its destination")});
   });
 }
 - (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value {
   check_open(self);
-  run_or_defer(self, [=, buffer = (const void*)buffer] {
-    std::memset(porter::metal::bytes_of(buffer, range.location, range.length, "a fill"), value, range.length);
+  run_or_defer(self, [=, buffer = (const void*)buffer, place = _place] {
+    char* to = porter::metal::bytes_of(buffer, range.location, range.length, "a fill");
+    std::memset(to, value, range.length);
+    order::note(place, "a fill", {touch_of(to, range.length, buffer, true, "its buffer")});
   });
 }
 @end
@@ -280,6 +335,8 @@ static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
   }
   buffer->_open = encoder;
   encoder->_buffer = buffer;
+  encoder->_place.queue = buffer->_queue->_order;
+  encoder->_place.encoder = order::next_encoder();
   if (buffer->_began == 0) {
     buffer->_began = seconds_now();
   }
@@ -293,6 +350,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   }
   buffer->_state = error.empty() ? MTLCommandBufferStatusCompleted : MTLCommandBufferStatusError;
   buffer->_ended = seconds_now();
+  buffer->_clock = order::completed(buffer->_queue->_order);
   if (buffer->_began == 0) {
     buffer->_began = buffer->_ended;
   }
@@ -307,6 +365,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
 - (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)type {
   PorterComputeEncoder* made = [[PorterComputeEncoder new] autorelease];
   made->_type = type;
+  made->_place.concurrent = type == MTLDispatchTypeConcurrent;
   begin(self, made);
   return made;
 }
@@ -316,17 +375,23 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   return made;
 }
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
-  const Kept signaled((id<MTLSharedEvent>)event);
-  if (_later) {
-    _later->add([signaled, value] { (*signaled).signaledValue = value; });
-  } else {
+  const auto signal_now = [signaled = Kept((id<MTLSharedEvent>)event), value, queue = _queue->_order] {
+    order::signal(queue, (const void*)*signaled);
     (*signaled).signaledValue = value;
+  };
+  if (_later) {
+    _later->add(signal_now);
+  } else {
+    signal_now();
   }
 }
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {
   const Kept awaited((id<MTLSharedEvent>)event);
   if (_later) {
-    _later->add_wait([awaited, value] { return (*awaited).signaledValue >= value; });
+    _later->add_wait([awaited, value, queue = _queue->_order] {
+      order::wait(queue, (const void*)*awaited);
+      return (*awaited).signaledValue >= value;
+    });
     return;
   }
   if ((*awaited).signaledValue < value) {
@@ -335,6 +400,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   if ((*awaited).signaledValue < value) {
     porter::objc::fail("PTR122: a command buffer waits for an event that no earlier command signals");
   }
+  order::wait(_queue->_order, (const void*)*awaited);
 }
 - (void)addScheduledHandler:(MTLCommandBufferHandler)block {
   [self addCompletedHandler:block];
@@ -349,6 +415,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
     porter::objc::fail("PTR124: a command buffer was committed twice");
   }
   check_no_encoder(self, "a command buffer was committed");
+  order::begin(_queue->_order);
   if (!_later) {
     complete(self, "");
     return;
@@ -376,8 +443,12 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   if (_state == MTLCommandBufferStatusCommitted) {
     porter::objc::fail("PTR122: a command buffer waits for an event that no committed command signals");
   }
+  order::join_host(_clock);
 }
 - (MTLCommandBufferStatus)status {
+  if (_state >= MTLCommandBufferStatusCompleted) {
+    order::join_host(_clock);
+  }
   return _state;
 }
 - (NSError*)error {
@@ -413,6 +484,9 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
 - (id<MTLCommandBuffer>)commandBuffer {
   PorterCommandBuffer* made = [[PorterCommandBuffer new] autorelease];
   made->_queue = self;
+  if (!_order) {
+    _order = std::make_shared<order::Queue>();
+  }
   if (_deferred) {
     made->_later = std::make_unique<porter::metal::Timeline>((const void*)self);
   }

@@ -26,6 +26,7 @@ void _Block_release(const void* block);
   return _value;
 }
 - (void)setSignaledValue:(uint64_t)value {
+  porter::metal::order::signal(nullptr, (const void*)self);
   _value = value;
   while (!_listeners.empty() && _listeners.begin()->first <= value) {
     MTLSharedEventNotificationBlock block = _listeners.begin()->second;
@@ -39,6 +40,7 @@ void _Block_release(const void* block);
                atValue:(uint64_t)value
                  block:(MTLSharedEventNotificationBlock)block {
   if (_value >= value) {
+    porter::metal::order::wait(nullptr, (const void*)self);
     block(self, _value);
   } else if (porter::metal::any_waiting()) {
     _listeners.emplace(value, (MTLSharedEventNotificationBlock)_Block_copy((const void*)block));
@@ -53,6 +55,7 @@ void _Block_release(const void* block);
   if (_value < value) {
     porter::objc::fail("PTR122: the host waits for an event that no committed command signals");
   }
+  porter::metal::order::wait(nullptr, (const void*)self);
   return YES;
 }
 - (void)dealloc {
@@ -144,10 +147,13 @@ static std::string defines(MTLCompileOptions* options) {
   return porter::metal::make_library(porter::text([url path]), true, error);
 }
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function error:(NSError**)error {
+  if (!function) {
+    porter::objc::fail("PTR124: newComputePipelineStateWithFunction was given nil" + porter::metal::missing_function());
+  }
   return porter::metal::make_pipeline(function);
 }
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
-  return porter::metal::make_buffer(length);
+  return porter::metal::make_buffer(length, options);
 }
 - (id<MTLBuffer>)newBufferWithBytes:(const void*)bytes length:(NSUInteger)length options:(MTLResourceOptions)options {
   if (porter_is_device(bytes)) {
@@ -155,23 +161,22 @@ static std::string defines(MTLCompileOptions* options) {
         "PTR124: newBufferWithBytes was given an address of the device: the data pointer of an mps tensor is its "
         "MTLBuffer, not its bytes; bind that buffer instead");
   }
-  id<MTLBuffer> made = porter::metal::make_buffer(length);
+  id<MTLBuffer> made = porter::metal::make_buffer(length, options);
   if (made) {
     std::memcpy([made contents], bytes, length);
   }
   return made;
 }
-// Host memory cannot become device memory here: only pages the device itself gave out can be wrapped.
+// Host memory cannot become device memory here: only bytes that the device itself gave out can be wrapped. Metal does not
+// know that they are another buffer's too (executorch#22956).
 - (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)bytes
                                    length:(NSUInteger)length
                                   options:(MTLResourceOptions)options
                               deallocator:(void (^)(void*, NSUInteger))deallocator {
-  void* device = porter_device_address(bytes);
-  size_t size = 0;
-  if (porter_is_device(device) && porter_allocation(device, &size) == device && length <= size) {
-    return (id<MTLBuffer>)device;
-  }
-  return nil;
+  return porter::metal::make_alias(bytes, length, options);
+}
+- (id<MTLFence>)newFence {
+  return porter::metal::make_fence();
 }
 - (id<MTLCommandQueue>)newCommandQueue {
   return porter::metal::make_queue();

@@ -159,6 +159,12 @@ static void set_error(NSError** error, const char* what) {
   }
 }
 
+static thread_local std::string missing;
+
+std::string porter::metal::missing_function() {
+  return missing.empty() ? "" : "; the library that was asked last has no function `" + missing + "`";
+}
+
 @implementation PorterLibrary
 @dynamic label;
 - (void)setLabel:(NSString*)label {
@@ -179,7 +185,8 @@ static void set_error(NSError** error, const char* what) {
 // Nil for a name the library does not have, as on a GPU; a kernel that does not compile here is an exception.
 - (id<MTLFunction>)newFunctionWithName:(NSString*)name {
   const std::string wanted = porter::text(name);
-  if (!_library->has(wanted)) {
+  missing = _library->has(wanted) ? "" : wanted;
+  if (!missing.empty()) {
     return nil;
   }
   const pm_kernel* kernel = _library->kernel(wanted, "");
@@ -191,7 +198,8 @@ static void set_error(NSError** error, const char* what) {
                         constantValues:(MTLFunctionConstantValues*)values
                                  error:(NSError**)error {
   const std::string wanted = porter::text(name);
-  if (!_library->has(wanted)) {
+  missing = _library->has(wanted) ? "" : wanted;
+  if (!missing.empty()) {
     set_error(error, ("there is no function `" + wanted + "`").c_str());
     return nil;
   }

@@ -39,6 +39,7 @@ struct Options {
 uint32_t window = 0;
 
 std::atomic<uint64_t> launches{0};
+std::atomic<pm_touched_fn> find_touches{nullptr};  // of the runtime that all libraries share
 
 struct Calls {
   std::mutex mutex;
@@ -78,6 +79,7 @@ const pm_kernel* loaded(const std::string& path, const std::string& name) {
     throw std::runtime_error(std::string("PTR126: ") + dlerror());
   }
   const auto* library = reinterpret_cast<pm_library_fn>(dlsym(object, "pm_library"))();
+  find_touches = reinterpret_cast<pm_touched_fn>(dlsym(object, "pm_touched"));
   for (uint32_t i = 0; i < library->kernel_count; i++) {
     if (name == library->kernels[i].host_name) {
       return &library->kernels[i];
@@ -256,6 +258,85 @@ std::vector<pm_extent> extents_of(const std::vector<pm_buffer>& buffers) {
   return found;
 }
 
+struct Reachable {
+  uintptr_t low, high;
+  const void* buffer;  // of the device
+};
+
+// The buffers that a launch can reach, as the host sees them.
+std::vector<Reachable> reachable(const pm_kernel* kernel, const Arguments& arguments) {
+  std::vector<const void*> buffers = arguments.resident;
+  for (uint32_t i = 0; i < kernel->argument_count; i++) {
+    const Binding& binding = arguments.bindings.at(kernel->arguments[i].index);
+    if (kernel->arguments[i].kind != PM_THREADGROUP && binding.kind == Binding::Kind::kBuffer) {
+      buffers.push_back(binding.buffer);
+    }
+  }
+  std::sort(buffers.begin(), buffers.end());
+  buffers.erase(std::unique(buffers.begin(), buffers.end()), buffers.end());
+  std::vector<Reachable> spans;
+  for (const void* buffer : buffers) {
+    size_t size = 0;
+    if (void* base = porter_allocation(buffer, &size)) {
+      const auto low = reinterpret_cast<uintptr_t>(porter_host_address(base));
+      spans.push_back({low, low + size, base});
+    }
+  }
+  std::sort(spans.begin(), spans.end(), [](const Reachable& one, const Reachable& other) { return one.low < other.low; });
+  return spans;
+}
+
+// Says which argument an access was made through, as far as its address tells.
+void name_touch(const pm_kernel* kernel, const std::vector<pm_buffer>& buffers, order::Touch& touch) {
+  touch.what = "memory that no argument is bound to";
+  touch.start = touch.low;
+  for (uint32_t i = 0; i < kernel->argument_count; i++) {
+    const pm_argument& argument = kernel->arguments[i];
+    const pm_buffer& bound = buffers.at(argument.kind == PM_THREADGROUP ? 0 : argument.index);
+    const auto start = reinterpret_cast<uintptr_t>(bound.address), base = reinterpret_cast<uintptr_t>(bound.base);
+    const uintptr_t end = bound.extent ? start + bound.extent : base + bound.length;
+    if (argument.kind != PM_THREADGROUP && bound.base && touch.low >= start && touch.low < end) {
+      touch.what = "argument `" + std::string(argument.name) + "` (buffer " + std::to_string(argument.index) + ")";
+      touch.start = start;
+      return;
+    }
+  }
+}
+
+// What the launch that this thread has just ended did to memory, as far as the sanitizer watched it.
+std::vector<order::Touch> touches_of(const pm_kernel* kernel, const Arguments& arguments, const std::vector<pm_buffer>& buffers) {
+  std::vector<order::Touch> all;
+  std::vector<pm_touch> found(64);
+  const pm_touched_fn find = find_touches;
+  const std::vector<Reachable> spans = reachable(kernel, arguments);
+  uintptr_t done = 0;
+  for (const Reachable& span : spans) {
+    const uintptr_t low = std::max(span.low, done);
+    if (!find || low >= span.high) {
+      continue;
+    }
+    done = span.high;
+    const uint64_t count = find(low, span.high, found.data(), found.size());
+    if (count > found.size()) {
+      found.resize(count);
+      find(low, span.high, found.data(), found.size());
+    }
+    for (uint64_t i = 0; i < count; i++) {
+      const pm_touch& touch = found[i];
+      order::Touch made{touch.low, touch.high, touch.reads != 0, touch.writes != 0, {}, "", 0,
+                        std::string(touch.file) + ":" + std::to_string(touch.line)};
+      for (const Reachable& other : spans) {
+        if (touch.low < other.high && other.low < touch.high) {
+          made.buffers.push_back(other.buffer);
+        }
+      }
+      name_touch(kernel, buffers, made);
+      all.push_back(std::move(made));
+    }
+  }
+  return all;
+}
+
 void count(const char* name) {
   std::lock_guard lock(calls().mutex);
   calls().counts[name]++;
@@ -296,7 +377,7 @@ const pm_kernel* Library::kernel(const std::string& name, const std::string& con
   return known;
 }
 
-void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size group) {
+void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size group, const order::Place& place) {
   Arguments arguments = given;  // a kernel may write into a copy of the bytes, as it may on a GPU
   if (threads.x * threads.y * threads.z == 0) {
     return;
@@ -342,6 +423,9 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
   const Running now(kernel->host_name);
   if (kernel->launch(&call) != PM_OK) {
     throw std::runtime_error((std::strncmp(error, "PTR", 3) ? "PTR126: " : "") + std::string(error));
+  }
+  if (order::watched()) {
+    order::note(place, "kernel `" + std::string(kernel->host_name) + "`", touches_of(kernel, arguments, buffers));
   }
 }
 
@@ -389,6 +473,15 @@ uint8_t* porter_bundle(unsigned long* size) {
 
 void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads) {
   options = {flags, seed, threads};
+}
+
+void porter_watch_order(void) {
+  order::watch();
+  porter_memory_watch_frees(order::forget_buffer);
+}
+
+int porter_order_is_watched(void) {
+  return order::watched();
 }
 
 void porter_launch_window(uint32_t threads) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "metal/include/porter_metal_abi.h"
+#include "order.h"
 
 namespace porter::metal {
 
@@ -57,8 +58,8 @@ struct Size {
 };
 
 // Runs the kernel over `threads` threads in groups of `group`, and counts it. Throws std::runtime_error naming the
-// kernel and the argument: PTR124 (bindings), PTR125 (sizes), PTR126 (what the kernel did).
-void launch(const pm_kernel* kernel, const Arguments& arguments, Size threads, Size group);
+// kernel and the argument: PTR124 (bindings), PTR125 (sizes), PTR126 (what the kernel did), PTR269 (order of launches).
+void launch(const pm_kernel* kernel, const Arguments& arguments, Size threads, Size group, const order::Place& place);
 
 // The bytes [offset, offset + size) of a buffer, for the host. Throws PTR124 if they are not all of its own.
 char* bytes_of(const void* buffer, size_t offset, size_t size, const std::string& who);

@@ -29,6 +29,14 @@ void porter_set_bundle(const char* text);
  * threads (0: one to a core). */
 void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads);
 
+/* From now on, launches that Metal may run at once and that touch the same bytes are an error, where the sanitizer watches
+ * their accesses: PTR269; so is a stream's encoder that is taken outside of its queue: PTR278. */
+void porter_watch_order(void);
+int porter_order_is_watched(void);
+
+/* Whether this thread runs a block of this dispatch_queue_t. */
+int porter_runs_on(struct dispatch_queue_s* queue);
+
 /* From now on, grids much larger than this run in part only: see pm_launch. 0 runs them whole. */
 void porter_launch_window(uint32_t threads);
 

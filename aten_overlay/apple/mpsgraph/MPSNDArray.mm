@@ -164,7 +164,7 @@ static MPSNDArray* view(MPSNDArray* array, const Layout& layout, MPSDataType typ
 }
 static MPSNDArray* fresh(MPSNDArray* array, const Layout& layout, MPSDataType type) {
   const size_t size = std::max<size_t>((size_t)layout.elements() * porter::element_size(type), 1);
-  id<MTLBuffer> buffer = porter::metal::make_buffer(size);
+  id<MTLBuffer> buffer = porter::metal::make_buffer(size, MTLResourceStorageModeShared);
   over(array, buffer, layout, type);
   [buffer release];
   return array;

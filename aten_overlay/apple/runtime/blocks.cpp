@@ -176,6 +176,10 @@ void dispatch_sync(dispatch_queue_s* queue, void* block) {
   run(queue, block);
 }
 
+int porter_runs_on(dispatch_queue_s* queue) {
+  return queue->running == std::this_thread::get_id();
+}
+
 // From within the queue the block would wait for its sender: it runs at once, which no sender can tell from soon.
 void dispatch_async(dispatch_queue_s* queue, void* block) {
   if (queue->running == std::this_thread::get_id()) {

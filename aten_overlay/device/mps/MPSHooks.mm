@@ -2,6 +2,7 @@
 // at::mps::MPSHooks asks them.
 #include <ATen/mps/MPSStream.h>
 
+#include "apple/metal_api/porter_metal.h"
 #include "device/stream.h"
 #include "streams.h"
 
@@ -31,7 +32,29 @@ void synchronize_all() {
   porter::synchronize_streams(SyncType::COMMIT_AND_WAIT);
 }
 
-const porter_streams functions{&command_buffer, &dispatch_queue, &commit, &synchronize, &synchronize_all};
+// Runs where the stream's queue would, or in the block that runs there already.
+template <class Work>
+void run_on_queue(at::mps::MPSStream* stream, Work work) {
+  if (porter_runs_on(stream->queue())) {
+    work();
+  } else {
+    at::mps::dispatch_sync_with_rethrow(stream->queue(), ^() { work(); });
+  }
+}
+
+void open_encoder(int64_t number) {
+  auto* stream = porter::stream_of(number);
+  run_on_queue(stream, [stream] { stream->commandEncoder(); });
+}
+
+void host_reads(int64_t number) {
+  auto* stream = porter::stream_of(number);
+  const auto type = porter_order_is_watched() ? SyncType::COMMIT_AND_WAIT : SyncType::NONE;
+  run_on_queue(stream, [stream, type] { stream->synchronize(type); });
+}
+
+const porter_streams functions{&command_buffer, &dispatch_queue, &commit,     &synchronize,
+                               &synchronize_all, &open_encoder,   &host_reads};
 const bool registered = (porter_set_streams(&functions), true);
 
 }  // namespace

@@ -47,8 +47,12 @@ MPSCommandBuffer_t MPSStream::commandBuffer() {
   return _commandBuffer;
 }
 
-// Kernels in a row share an encoder, so what one binds is still bound for the next.
+// Kernels in a row share an encoder, so what one binds is still bound for the next. Upstream asserts the queue since 2.15:
+// another thread may end the encoder meanwhile (pytorch#197805).
 MTLComputeCommandEncoder_t MPSStream::commandEncoder() {
+  TORCH_CHECK(!porter_order_is_watched() || porter_runs_on(_serialQueue),
+              "PTR278: a stream's command encoder was taken outside of the stream's queue: another thread may end it; "
+              "take it within dispatch_sync(stream->queue(), ...)");
   if (!_commandEncoder) {
     _commandEncoder = [[commandBuffer() computeCommandEncoder] retain];
   }

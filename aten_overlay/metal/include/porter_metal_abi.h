@@ -150,6 +150,18 @@ struct pm_kernel {
   const void* internal;
 };
 
+/* Bytes [low, high) of device memory that the threads of one launch accessed, and the line that did so first or last. */
+struct pm_touch {
+  uint64_t low, high;
+  uint32_t reads, writes; /* 0 or 1 */
+  const char* file;
+  uint32_t line;
+};
+
+/* Of the last launch of this host thread, if the sanitizer watched its accesses: what it did to bytes [low, high), in order.
+ * Stores up to `capacity` of them, and returns how many there are. A symbol of what libraries are linked with. */
+typedef uint64_t (*pm_touched_fn)(uint64_t low, uint64_t high, struct pm_touch* touches, uint64_t capacity);
+
 struct pm_library {
   uint32_t abi_version;
   uint32_t kernel_count;

@@ -1,5 +1,6 @@
 // Checks a launch as Metal's API validation would, then runs it.
 #include "lanes.h"
+#include "sanitizer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -223,6 +224,7 @@ extern "C" int pm_run(const void* launch_) {
     groups *= job.grid.groups[d];
   }
   if (threads == 0) return PM_OK;
+  sanitizer::forget();
   __atomic_store_n(&pm_open_value, scattered(l.seed), __ATOMIC_RELAXED);
   const uint64_t total = job.entry->rows ? threads : groups;
   const uint64_t per_group = uint64_t(l.group[0]) * l.group[1] * l.group[2];

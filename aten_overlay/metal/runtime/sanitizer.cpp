@@ -277,6 +277,7 @@ void begin(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* 
   s.checks = job.entry->flags >> PM_SANITIZER_SHIFT;
   s.stamp = next_stamp();
   s.job = &job;
+  s.image = job.entry->image_begin;
   s.failure = &failure;
   s.escape = escape;
   const uintptr_t ours[3][2] = {
@@ -332,6 +333,10 @@ void end() {
   own_state->kept = return_cells();
 }
 
+void forget() {
+  if (own_state) own_state->kept = false;
+}
+
 void announce(const void* address, size_t size, const char* name) {
   State& s = state();
   const uintptr_t low = address_of(address);
@@ -372,6 +377,17 @@ uint64_t pm_count_unwritten(const void* address, uint64_t count, uint64_t size, 
   const auto low = reinterpret_cast<uintptr_t>(address);
   const Range* range = s.kept && (s.checks & kUninitialized) ? find_range(s, low, low + count * size) : nullptr;
   return range && range->cells ? count_unwritten(*range, low, count, size, first) : 0;
+}
+uint64_t pm_touched(uint64_t low, uint64_t high, pm_touch* touches, uint64_t capacity) {
+  const State* s = own_state;
+  uint64_t count = 0;
+  if (!s || !s->kept || !(s->checks & kRaces)) return 0;
+  for (int i = 0; i < s->range_count; ++i) {
+    const Range& range = s->ranges[i];
+    const uintptr_t from = low > range.low ? low : range.low, to = high < range.high ? high : range.high;
+    if (range.space == kDevice && range.cells && from < to) count = list_touches(*s, range, from, to, touches, count, capacity);
+  }
+  return count;
 }
 // Before something depends on a value that may be that of a private variable without one.
 void pm_check_private(bool undefined, const char* file, uint32_t line) {

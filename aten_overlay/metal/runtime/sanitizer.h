@@ -56,7 +56,8 @@ constexpr uint32_t kMostVariables = 256;  // in threadgroup memory, of one kerne
 struct State {
   bool active, kept;
   uint32_t checks, group, stamp;
-  const Job* job;
+  const Job* job;  // while the launch runs
+  const char* image;  // of its library: what sites are offsets into
   Failure* failure;
   jmp_buf* escape;
   int range_count, range_capacity;
@@ -81,6 +82,9 @@ bool return_cells();
 // How many of `count` elements nobody wrote in the last launch, and the first of them.
 uint64_t count_unwritten(const Range& range, uintptr_t low, uint64_t count, uint64_t size, uint64_t* first);
 
+// What the last launch did to the bytes [low, high) of a range: as pm_touched_fn, from number `count` on; how many it makes.
+uint64_t list_touches(const State& s, const Range& range, uintptr_t low, uintptr_t high, pm_touch* touches, uint64_t count, uint64_t capacity);
+
 // Records an access, and ends the launch at the first that races or reads what nothing wrote.
 void record(State& s, Range& range, uintptr_t address, uint32_t size, const pm_site& site, uint32_t lane);
 // Ends the launch if the last store changed what another thread accesses too.
@@ -100,6 +104,7 @@ void begin(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* 
 void start_group(uint32_t index);
 void settle_last();
 void end();
+void forget();  // what the last launch of this thread did
 void announce(const void* address, size_t size, const char* name);
 bool active();
 }  // namespace pm::sanitizer

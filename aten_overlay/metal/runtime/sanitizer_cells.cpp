@@ -19,10 +19,10 @@ struct Arena {
 thread_local Arena arena;
 
 uint32_t site_number(const State& s, const pm_site& site) {
-  return uint32_t(reinterpret_cast<const char*>(&site) - s.job->entry->image_begin);
+  return uint32_t(reinterpret_cast<const char*>(&site) - s.image);
 }
 const pm_site& site_at(const State& s, uint32_t number) {
-  return *reinterpret_cast<const pm_site*>(s.job->entry->image_begin + number);
+  return *reinterpret_cast<const pm_site*>(s.image + number);
 }
 
 // Who accesses now.
@@ -202,6 +202,26 @@ uint64_t count_unwritten(const Range& range, uintptr_t low, uint64_t count, uint
     if (!found++) *first = i;
   }
   return found;
+}
+
+uint64_t list_touches(const State& s, const Range& range, uintptr_t low, uintptr_t high, pm_touch* touches, uint64_t count, uint64_t capacity) {
+  const size_t first = (low - range.low) >> range.shift, last = (high - 1 - range.low) >> range.shift;
+  pm_touch now{};
+  for (size_t i = first; i <= last + 1; ++i) {
+    const Cell* c = i <= last && range.cells[i].stamp == range.stamp ? &range.cells[i] : nullptr;
+    const uint32_t reads = c && c->reader_site, writes = c && c->writer_site;
+    const uintptr_t at = range.low + (i << range.shift);
+    if (now.high == at && now.reads == reads && now.writes == writes) {
+      now.high = at + (uintptr_t(1) << range.shift);
+      continue;
+    }
+    if (now.high && ++count <= capacity) touches[count - 1] = now;
+    now = {};
+    if (!reads && !writes) continue;
+    const pm_site& site = site_at(s, writes ? c->writer_site : c->reader_site);
+    now = {at, at + (uintptr_t(1) << range.shift), reads, writes, site.file, site.line};
+  }
+  return count;
 }
 
 void settle(State& s) {

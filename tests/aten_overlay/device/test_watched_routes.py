@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-@pytest.mark.parametrize("checks", ["bounds", "none"])
+@pytest.mark.parametrize("checks", ["bounds,races", "none"])
 def test_one_fault_is_found_through_each_route(checks: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.getbasetemp() / "watched_routes"  # built once
     folder.mkdir(exist_ok=True)
@@ -24,10 +24,14 @@ def test_one_fault_is_found_through_each_route(checks: str, tmp_path_factory: py
         cwd=ROOT, env={**os.environ, VARIABLE: checks}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    answer = "PTR264" if checks == "bounds" else "nothing"
+    answer, outside = ("nothing", "nothing") if checks == "none" else ("PTR264", "PTR278")
     assert done.stdout.splitlines() == [
         f"compile_shader: {answer}",
         f"extension: {answer}",
         f"extension, part of a buffer: {answer}",
         "extension, right: nothing",
+        f"encoder outside of the queue: {outside}",
+        "second encoder, after an operator: PTR124",
+        "second encoder, the first ended: nothing",
+        "second encoder, after a copy to the host: nothing",
     ]

@@ -4,6 +4,10 @@
 
 @protocol MTLCommandBuffer;
 
+@protocol MTLFence <NSObject>
+@property(readonly) id<MTLDevice> device;
+@end
+
 @protocol MTLCommandEncoder <NSObject>
 - (void)endEncoding;
 - (void)pushDebugGroup:(NSString*)name;
@@ -22,6 +26,9 @@
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage;
 - (void)useResources:(const id<MTLResource>[])resources count:(NSUInteger)count usage:(MTLResourceUsage)usage;
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope;
+- (void)memoryBarrierWithResources:(const id<MTLResource>[])resources count:(NSUInteger)count;
+- (void)updateFence:(id<MTLFence>)fence;
+- (void)waitForFence:(id<MTLFence>)fence;
 - (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group;
 - (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)group;
 @property(readonly) MTLDispatchType dispatchType;
@@ -34,6 +41,8 @@
      destinationOffset:(NSUInteger)destinationOffset
                   size:(NSUInteger)size;
 - (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value;
+- (void)updateFence:(id<MTLFence>)fence;
+- (void)waitForFence:(id<MTLFence>)fence;
 @end
 
 typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);

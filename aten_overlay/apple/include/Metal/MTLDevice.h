@@ -16,6 +16,7 @@
                               deallocator:(void (^)(void* pointer, NSUInteger length))deallocator;
 - (id<MTLCommandQueue>)newCommandQueue;
 - (id<MTLSharedEvent>)newSharedEvent;
+- (id<MTLFence>)newFence;
 - (BOOL)supportsFamily:(MTLGPUFamily)family;
 @property(readonly) NSString* name;
 @property(readonly) BOOL hasUnifiedMemory;

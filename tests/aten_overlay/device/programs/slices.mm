@@ -62,11 +62,33 @@ void reads_past_its_own(const at::Tensor& in, const at::Tensor& out) {
   run(out, buffer_of(part), offset_of(part), 0);
 }
 
+// Takes the stream's encoder before it is on the stream's queue (pytorch#197805).
+void takes_encoder_outside(const at::Tensor& x) {
+  auto* stream = at::mps::getCurrentMPSStream();
+  id<MTLComputeCommandEncoder> encoder = stream->commandEncoder();
+  dispatch_sync(stream->queue(), ^{
+    [encoder setBuffer:buffer_of(x) offset:offset_of(x) atIndex:0];
+  });
+}
+
+// Makes an encoder of its own, whether or not the stream's is open (kernels-community#1155).
+void makes_second_encoder(const at::Tensor& x, bool ends_first) {
+  auto* stream = at::mps::getCurrentMPSStream();
+  at::mps::dispatch_sync_with_rethrow(stream->queue(), ^{
+    if (ends_first) {
+      stream->endKernelCoalescing();
+    }
+    [[stream->commandBuffer() computeCommandEncoder] endEncoding];
+  });
+}
+
 }  // namespace
 
 TORCH_LIBRARY(slices_test, m) {
   m.def("copies(Tensor x, Tensor(a!) out) -> ()", &copies);
   m.def("reads_further(Tensor x, Tensor(a!) out) -> ()", &reads_further);
   m.def("passes_its_offset(Tensor x, Tensor(a!) out) -> ()", &passes_its_offset);
+  m.def("takes_encoder_outside(Tensor x) -> ()", &takes_encoder_outside);
+  m.def("makes_second_encoder(Tensor x, bool ends_first) -> ()", &makes_second_encoder);
   m.def("reads_past_its_own(Tensor x, Tensor(a!) out) -> ()", &reads_past_its_own);
 }

@@ -16,10 +16,9 @@ cpp_extension.load("slices", [sys.argv[1]], build_directory=sys.argv[2], is_pyth
 ops = torch.ops.slices_test
 
 
-def report(route: str, call: Callable[..., object], x: torch.Tensor) -> None:
-    out = torch.zeros(4, device="mps")
+def report(route: str, call: Callable[..., object], *arguments: object) -> None:
     try:
-        call(x, out)
+        call(*arguments)
         torch.mps.synchronize()
     except RuntimeError as error:
         print(f"{route}: {str(error)[:6]}")
@@ -31,8 +30,17 @@ def shade(x: torch.Tensor, out: torch.Tensor) -> None:
     torch.mps.compile_shader(SOURCE).further(out, x)
 
 
-whole = torch.arange(4.0, device="mps")
-report("compile_shader", shade, whole)
-report("extension", ops.reads_further, whole)
-report("extension, part of a buffer", ops.reads_further, torch.arange(8.0, device="mps")[2:6])
-report("extension, right", ops.copies, whole)
+def end_in_copy(x: torch.Tensor) -> None:
+    x.cpu()  # the host waits, and the encoder has ended
+    ops.makes_second_encoder(x, False)
+
+
+whole, out = torch.arange(4.0, device="mps"), torch.zeros(4, device="mps")
+report("compile_shader", shade, whole, out)
+report("extension", ops.reads_further, whole, out)
+report("extension, part of a buffer", ops.reads_further, torch.arange(8.0, device="mps")[2:6], out)
+report("extension, right", ops.copies, whole, out)
+report("encoder outside of the queue", ops.takes_encoder_outside, whole)
+report("second encoder, after an operator", lambda x: ops.makes_second_encoder(x + 1, False), whole)
+report("second encoder, the first ended", lambda x: ops.makes_second_encoder(x + 1, True), whole)
+report("second encoder, after a copy to the host", end_in_copy, whole)
