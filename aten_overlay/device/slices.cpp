@@ -1,6 +1,7 @@
 // Which bytes of a storage a tensor is that host code binds: host code names a buffer and an offset, no tensor. It can only
 // mean a tensor that the running operators were given, or that they made by other operators: those are kept as they come.
 #include "device.h"
+#include "metal/include/porter_metal_abi.h"
 
 #include <ATen/record_function.h>
 
@@ -53,19 +54,38 @@ void end(const at::RecordFunction& function, at::ObserverContext*) {
 
 struct Span {
   size_t low, high;
+  uint64_t type;  // as pm_buffer has it
 };
+
+uint64_t type_number(caffe2::TypeMeta type) {
+  switch (c10::typeMetaToScalarType(type)) {
+    case at::kBool: return 1 + PM_BOOL;
+    case at::kChar: return 1 + PM_CHAR;
+    case at::kByte: return 1 + PM_UCHAR;
+    case at::kShort: return 1 + PM_SHORT;
+    case at::kUInt16: return 1 + PM_USHORT;
+    case at::kInt: return 1 + PM_INT;
+    case at::kUInt32: return 1 + PM_UINT;
+    case at::kLong: return 1 + PM_LONG;
+    case at::kUInt64: return 1 + PM_ULONG;
+    case at::kHalf: return 1 + PM_HALF;
+    case at::kFloat: return 1 + PM_FLOAT;
+    case at::kBFloat16: return 1 + PM_BFLOAT;
+    default: return 0;
+  }
+}
 
 // The bytes of its storage that a tensor may touch.
 Span span_of(const c10::TensorImpl& tensor) {
   const size_t item = tensor.itemsize(), low = tensor.storage_offset() * item;
   if (tensor.numel() == 0) {
-    return {low, low};
+    return {low, low, 0};
   }
   size_t last = 0;
   for (int64_t d = 0; d < tensor.dim(); d++) {
     last += (tensor.size(d) - 1) * tensor.stride(d);
   }
-  return {low, low + (last + 1) * item};
+  return {low, low + (last + 1) * item, type_number(tensor.dtype())};
 }
 
 template <class Visit>
@@ -95,16 +115,21 @@ void porter_watch_slices() {
 
 // The bytes from `offset` on of the storage at `base` that are a tensor's; 0 where none is known to start there. Host code may
 // bind the start of a storage and hand over offsets of its own: then a tensor starts elsewhere, at none of the `bound` offsets.
-size_t porter_slice_extent(const void* base, size_t offset, const size_t* bound, size_t count) {
+// The type is the tensors' that start there, where they agree.
+size_t porter_slice_extent(const void* base, size_t offset, const size_t* bound, size_t count, uint64_t* type) {
   size_t extent = 0;
-  bool elsewhere = false;
+  bool elsewhere = false, first = true;
+  *type = 0;
   porter::visit_spans(base, [&](porter::Span span) {
     if (span.low == offset) {
       extent = std::max(extent, span.high - span.low);
+      *type = first || *type == span.type ? span.type : 0;
+      first = false;
     } else if (offset == 0 && std::find(bound, bound + count, span.low) == bound + count) {
       elsewhere = true;
     }
   });
+  *type = elsewhere ? 0 : *type;
   return elsewhere ? 0 : extent;
 }
 

@@ -19,6 +19,8 @@ _THREADGROUP, _TEXTURE, _SAMPLER = 2, 3, 4
 _STATUS = {3: "PTR107"}
 SEEDS = count()  # of launches that name none
 LIMIT = ctypes.c_uint32(0)  # how many threads of the host a launch takes that says nothing else; 0: one a core
+# Torch's names of the types of enum pm_value_type, in its order.
+_TYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 bfloat16".split()
 _FINDING = re.compile(r"(PTR\d{3}): (.*)", re.S)
 
 
@@ -30,6 +32,7 @@ class _Argument(ctypes.Structure):
         ("element_size", ctypes.c_uint32),
         ("alignment", ctypes.c_uint32),
         ("writable", ctypes.c_uint32),
+        ("type", ctypes.c_uint32),
     ]
 
 
@@ -41,6 +44,7 @@ class BufferFields(ctypes.Structure):
         ("base", ctypes.c_void_p),
         ("length", ctypes.c_uint64),
         ("extent", ctypes.c_uint64),
+        ("type", ctypes.c_uint64),
     ]
 
 
@@ -244,12 +248,22 @@ def three(numbers: Sequence[int]) -> Any:
 
 def _buffer(array: Any) -> BufferFields:
     if array is None:
-        return BufferFields(None, None, 0, 0)
+        return BufferFields(None, None, 0, 0, 0)
     if hasattr(array, "data_ptr"):
         storage = array.untyped_storage()
         return BufferFields(
-            array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), getattr(array, "extent", 0)
+            array.data_ptr() or 64,
+            storage.data_ptr() or 64,
+            storage.nbytes(),
+            getattr(array, "extent", 0),
+            _type_number(getattr(array, "owner", array)),
         )
     if hasattr(array, "__array_interface__"):
-        return BufferFields(array.ctypes.data, None, array.nbytes, 0)
-    return BufferFields(ctypes.addressof(array), None, ctypes.sizeof(array), 0)
+        return BufferFields(array.ctypes.data, None, array.nbytes, 0, 0)
+    return BufferFields(ctypes.addressof(array), None, ctypes.sizeof(array), 0, 0)
+
+
+def _type_number(owner: Any) -> int:
+    """What a pm_buffer says of the type of a tensor's elements: 0 for what is none, or of a type that Metal has not."""
+    name = str(getattr(owner, "dtype", "")).removeprefix("torch.")
+    return _TYPES.index(name) + 1 if name in _TYPES else 0

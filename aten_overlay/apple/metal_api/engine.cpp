@@ -219,7 +219,7 @@ void add_extents(const pm_kernel* kernel, const Arguments& arguments, std::vecto
       }
     }
     pm_buffer& buffer = buffers.at(kernel->arguments[i].index);
-    const size_t found = find_extent(binding.buffer, binding.offset, offsets.data(), offsets.size());
+    const size_t found = find_extent(binding.buffer, binding.offset, offsets.data(), offsets.size(), &buffer.type);
     buffer.extent = std::min(found, static_cast<size_t>(buffer.length) - binding.offset);
   }
 }

@@ -41,8 +41,8 @@ int porter_runs_on(struct dispatch_queue_s* queue);
 void porter_launch_window(uint32_t threads);
 
 /* Finds the bytes of a buffer, from `offset` on, that are the tensor's which is bound there; 0 where that is not known. A
- * launch binds `count` offsets of that buffer. */
-typedef size_t (*porter_find_extent)(const void* buffer, size_t offset, const size_t* offsets, size_t count);
+ * launch binds `count` offsets of that buffer. `type` receives what pm_buffer says of the tensor's type. */
+typedef size_t (*porter_find_extent)(const void* buffer, size_t offset, const size_t* offsets, size_t count, uint64_t* type);
 
 /* Who is asked at each launch from now on; without one, a whole buffer is bound. */
 void porter_set_extents(porter_find_extent find);

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define PM_ABI_VERSION 3u
+#define PM_ABI_VERSION 4u
 #define PM_MAX_BUFFERS 31u           /* argument table size of Metal's feature tables */
 #define PM_MAX_THREADGROUP_ARGS 31u
 #define PM_MAX_TEXTURES 128u
@@ -32,6 +32,8 @@ enum pm_argument_kind {
   PM_SAMPLER = 4              /* `sampler x [[sampler(n)]]`: `index` is PM_FIRST_SAMPLER + n, bound is a struct pm_sampler */
 };
 
+enum pm_value_type { PM_BOOL = 0, PM_CHAR, PM_UCHAR, PM_SHORT, PM_USHORT, PM_INT, PM_UINT, PM_LONG, PM_ULONG, PM_HALF, PM_FLOAT, PM_BFLOAT, PM_OTHER };
+
 struct pm_argument {
   const char* name;       /* parameter name in the kernel's definition, "" when it has none */
   uint32_t kind;          /* enum pm_argument_kind */
@@ -39,9 +41,8 @@ struct pm_argument {
   uint32_t element_size;  /* sizeof of what is pointed or referred to; 1 for void */
   uint32_t alignment;     /* alignof of the same */
   uint32_t writable;      /* 1 for `device T*` / `device T&` without const */
+  uint32_t type;          /* enum pm_value_type of an element, or of a vector's components; PM_OTHER for void and structures */
 };
-
-enum pm_value_type { PM_BOOL = 0, PM_CHAR, PM_UCHAR, PM_SHORT, PM_USHORT, PM_INT, PM_UINT, PM_LONG, PM_ULONG, PM_HALF, PM_FLOAT, PM_BFLOAT, PM_OTHER };
 
 /* A function constant of the source. Values are fixed when the library is compiled (see build.py): this tells which exist. */
 struct pm_function_constant {
@@ -54,12 +55,13 @@ struct pm_function_constant {
 /* A stretch of memory. `address` is what the kernel gets; the bytes it may touch are [base, base + length).
  * A null base means that the bytes were copied (setBytes), and begin at the address; otherwise it is the start of an
  * allocation, which Metal rounds up. With a zero length there is no byte that the kernel may touch. `extent` are the
- * bytes from `address` on that belong to the tensor bound there, 0 where that is not known. */
+ * bytes from `address` on that belong to the tensor bound there, 0 where that is not known; `type` is what it holds. */
 struct pm_buffer {
   void* address;
   void* base;
   uint64_t length;
   uint64_t extent;
+  uint64_t type; /* 1 + enum pm_value_type of the tensor's elements; 0 where that is not known */
 };
 
 /* Bytes [low, high) from `base`, the base of a buffer, that hold elements. Of a buffer with extents, no others may be touched. */
@@ -113,7 +115,8 @@ enum pm_status {
   PM_ENDLESS = 14,
   PM_PRIVATE = 15,
   PM_INACTIVE_LANE = 20,
-  PM_INDEX_WIDTH = 21            /* with plain bounds checks too */
+  PM_INDEX_WIDTH = 21,           /* with plain bounds checks too */
+  PM_OTHER_TYPE = 22
 };
 
 struct pm_kernel;

@@ -74,18 +74,27 @@ template <attribute K, class B> constexpr bool is_half_stream(const parameter& p
 template <size_t...> struct indices {};
 template <class T, T... I> using make_indices = indices<I...>;
 
+template <class T> constexpr uint32_t type_of() {
+  if constexpr (__is_same(T, bool)) return PM_BOOL;
+  else if constexpr (__is_same(T, half)) return PM_HALF;
+  else if constexpr (__is_same(T, float)) return PM_FLOAT;
+  else if constexpr (__is_same(T, bfloat)) return PM_BFLOAT;
+  else if constexpr (__is_integral(T)) return (sizeof(T) == 1 ? PM_CHAR : sizeof(T) == 2 ? PM_SHORT : sizeof(T) == 4 ? PM_INT : PM_LONG) + !__is_signed(T);
+  else return PM_OTHER;
+}
+
 // What a kernel's arguments are bound to. The instances of a template have this in common.
 template <attribute K, class B> constexpr pm_argument describe(const parameter& p) {
   if constexpr (K == attribute::buffer || K == attribute::threadgroup) {
     using M = bound<B>;
     using T = typename M::target;
     const uint32_t kind = K == attribute::threadgroup ? PM_THREADGROUP : M::reference ? PM_CONSTANT_REFERENCE : PM_BUFFER;
-    return {p.name, kind, p.index, size_of<T>(), align_of<T>(), K == attribute::buffer && M::writable};
+    return {p.name, kind, p.index, size_of<T>(), align_of<T>(), K == attribute::buffer && M::writable, type_of<element_t<T>>()};
   } else if constexpr (K == attribute::texture || K == attribute::sampler) {
     return {p.name, K == attribute::texture ? PM_TEXTURE : PM_SAMPLER, p.index, 1, 1,
-            K == attribute::texture && element_of<__remove_cv(__remove_reference_t(B))>::type::writable};
+            K == attribute::texture && element_of<__remove_cv(__remove_reference_t(B))>::type::writable, PM_OTHER};
   } else {
-    return {nullptr, 0, 0, 0, 0, 0};
+    return {};
   }
 }
 template <attribute K, class B> inline constexpr unsigned bindings =
@@ -99,7 +108,7 @@ template <class Spec, class... A> struct described<Spec, void (*)(A...)> {
   template <size_t... I> static constexpr unsigned count_all(indices<I...>) { return (0u + ... + bindings<Spec::parameters[I].kind, A>); }
   static constexpr unsigned count = count_all(__make_integer_seq<make_indices, size_t, sizeof...(A)>{});
   template <size_t... I> static const pm_argument* describe_all(indices<I...>) {
-    static const pm_argument all[] = {describe<Spec::parameters[I].kind, A>(Spec::parameters[I])..., {nullptr, 0, 0, 0, 0, 0}};
+    static const pm_argument all[] = {describe<Spec::parameters[I].kind, A>(Spec::parameters[I])..., {}};
     constexpr unsigned taken[] = {bindings<Spec::parameters[I].kind, A>..., 0};
     static pm_argument bound_only[count + 1];
     unsigned n = 0;

@@ -1,0 +1,11 @@
+// Kernels that tensors of the right type are bound to, and of others.
+#include <metal_stdlib>
+using namespace metal;
+
+kernel void take_half(device float* out, device const half* x, uint i [[thread_position_in_grid]]) { out[i] = x[i / 4]; }
+kernel void take_bfloat(device float* out, device const bfloat* x, uint i [[thread_position_in_grid]]) { out[i] = x[i / 4]; }
+kernel void take_float(device float* out, constant float* x, uint i [[thread_position_in_grid]]) { out[i] = x[i / 4]; }
+kernel void take_vectors(device float* out, device const float2* x, uint i [[thread_position_in_grid]]) { out[i] = x[i / 8].y; }
+kernel void take_int(device float* out, device const int* x, uint i [[thread_position_in_grid]]) { out[i] = float(x[i / 4]); }
+kernel void take_uint(device float* out, device const uint* x, uint i [[thread_position_in_grid]]) { out[i] = as_type<float>(x[i / 4]); }
+kernel void take_bytes(device float* out, device const uchar* x, uint i [[thread_position_in_grid]]) { out[i] = float(x[i]); }
