@@ -20,7 +20,20 @@ _STATUS = {3: "PTR107"}
 SEEDS = count()  # of launches that name none
 LIMIT = ctypes.c_uint32(0)  # how many threads of the host a launch takes that says nothing else; 0: one a core
 # Torch's names of the types of enum pm_value_type, in its order.
-_TYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 bfloat16".split()
+_TYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "bfloat16",
+]
 _FINDING = re.compile(r"(PTR\d{3}): (.*)", re.S)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-PROGRAM = Path(__file__).parent / "programs" / "order.py"
+PROGRAM = Path(__file__).with_name("order_cases.py")
 CONCURRENT = "earlier in the same concurrent encoder, with no memoryBarrier between"
 UNTRACKED = (
     "earlier in the queue, through a buffer whose hazards Metal does not track, with no barrier, fence or event between"

@@ -9,7 +9,7 @@ from aten_overlay.apple.compiler import Compiler
 from aten_overlay.metal.build import Options
 from tests.aten_overlay.apple.objective_c import build_program
 
-program = ctypes.CDLL(str(build_program("order", Path(__file__).with_suffix(".mm"))))
+program = ctypes.CDLL(str(build_program("order", Path(__file__).parent / "programs" / "order.mm")))
 frameworks = ctypes.CDLL(str(build_frameworks()), mode=ctypes.RTLD_GLOBAL)
 compiler = Compiler(frameworks, Options(sanitize=("races",)))
 compiler.install()
