@@ -14,6 +14,7 @@ from aten_overlay import cache, metal, toolchain
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler as metal_compiler
 from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.language import write_flags
 
 _INCLUDES_SOURCE = re.compile(rb'#\s*include\s*[<"][^>"]*\.metal[>"]')
 
@@ -115,7 +116,7 @@ def find_names(source: Path, options: Options, headers: str) -> tuple[str, ...]:
     text = source.read_bytes()
     if not headers or _INCLUDES_SOURCE.search(text):
         return host_names(source, options)
-    own = (repr(options.defines), repr(options.metal_version), digest_front_end())
+    own = (repr(options.defines), repr(options.metal_version), *write_flags(), digest_front_end())
     path = cache.root() / "kernel_names" / f"{cache.digest(headers, source.name, text, *own)}.json"
     if not cache.is_intact(path):
         with toolchain.locked(path):  # processes that run the same kernels ask for their names at once

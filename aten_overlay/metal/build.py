@@ -16,9 +16,10 @@ from pathlib import Path
 
 from aten_overlay import cache
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal import compiler
+from aten_overlay.metal import compiler, language
 from aten_overlay.metal.family import naming, select, write_flags
 from aten_overlay.metal.headers import INCLUDE
+from aten_overlay.metal.language import METAL_4
 from aten_overlay.metal.passes.lines import FLAGS
 from aten_overlay.metal.passes.wide import CALLED
 from aten_overlay.metal.pipeline import Kind, Stage, run_passes
@@ -190,7 +191,7 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
 
 def has_tensors(text: str) -> bool:
     """Whether preprocessed source includes <metal_tensor>."""
-    return f'"{INCLUDE / _TENSORS}"' in text
+    return f'"{METAL_4 / _TENSORS}"' in text
 
 
 def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> str:
@@ -285,19 +286,21 @@ def _flags_for_module(options: Options) -> list[str]:
 
 def preprocess(source: Path | str, options: Options) -> str:
     """The text of `source`, a file or the text itself, with its headers and without macros."""
-    include = [f"-I{path}" for path in (INCLUDE, *options.include)]
+    include = [f"-I{path}" for path in (*language.include_folders(), *options.include)]
     flags = [*HOST_FLAGS, f"-std={options.standard}", *write_definitions(options), *include, "-DPM_FRONT_END", "-E"]
-    if isinstance(source, Path):
-        return compiler.run([*flags, str(source)])
-    return compiler.run([*flags, "-"], f'#line 1 "{NAMELESS}"\n{source}')
+    with language.naming_headers():
+        if isinstance(source, Path):
+            return compiler.run([*flags, str(source)])
+        return compiler.run([*flags, "-"], f'#line 1 "{NAMELESS}"\n{source}')
 
 
 def write_definitions(options: Options) -> list[str]:
     """The flags of the macros that a compiler of Metal defines."""
+    target = language.select()
     return [
         "-D__METAL__=1",
         "-D__METAL_MACOS__=1",
-        f"-D__METAL_VERSION__={options.metal_version}",
+        f"-D__METAL_VERSION__={target.number if target else options.metal_version}",
         *(f"-D{d}" for d in options.defines),
     ]
 
@@ -313,7 +316,7 @@ def _flags(options: Options) -> list[str]:
     wide = (CALLED,) if _is_fast(options) else ()
     aliasing = (ALIASING,) if watches_accesses(options.sanitize) else ()
     return [
-        *HOST_FLAGS, f"-std={options.standard}", *write_flags(select()), *watched,
+        *HOST_FLAGS, f"-std={options.standard}", *write_flags(select()), *language.write_flags(), *watched,
         *_CODE, *aliasing, compiler.BY_CONTENT, options.optimization, *contraction,
         *checks, *traces, *wide, *options.extra,
     ]  # fmt: skip
@@ -331,7 +334,7 @@ def _precompiled_header(options: Options) -> Path:
     flags = [f for f in _flags(options) if f not in ("c++",)]
     flags[flags.index("-x") + 1 : flags.index("-x") + 1] = ["c++-header"]
     flags += compiler.TIMELESS
-    header = INCLUDE / (_LIBRARY if options.standard == _STANDARD else _TENSORS)
+    header = INCLUDE / _LIBRARY if options.standard == _STANDARD else METAL_4 / _TENSORS
     # A precompiled header names the files it was made of by their paths.
     key = cache.digest(
         "header", *flags, str(header), compiler.library_digest(), compiler.version(compiler.find_clang()),
@@ -340,9 +343,15 @@ def _precompiled_header(options: Options) -> Path:
     return compiler.build_cached(key, ".pch", flags, [str(header)])
 
 
-@lru_cache(maxsize=8)
 def read_unit(text: str) -> Unit:
-    """What preprocessed source declares. Raises PTR101 (Apple's compiler refuses it), PTR103 or PTR108."""
+    """What preprocessed source declares. Raises PTR101 (Apple's compiler refuses it), PTR103, PTR108 or PTR281."""
+    unit = _read_unit(text)
+    language.refuse_newer(unit.source)
+    return unit
+
+
+@lru_cache(maxsize=8)
+def _read_unit(text: str) -> Unit:
     unit = parse(read(text))
     refuse(unit)
     if (bound := pass_bound_variables(unit)) != text:

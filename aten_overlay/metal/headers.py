@@ -33,7 +33,7 @@ def find_include_folders(source: Path) -> tuple[Path, ...]:
 
 def find_include_folder(file: Path, header: str) -> Path | None:
     """The folder that holds `header` nearest above `file` or within two folders of one above; None for Metal's own."""
-    if (INCLUDE / header).is_file():
+    if (INCLUDE / header).is_file() or (INCLUDE / "metal4" / header).is_file():
         return None
     for level, above in enumerate(file.resolve().parents):
         places = _list_folders(above) if level < _LEVELS else iter((above,))

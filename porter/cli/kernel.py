@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from porter.cli.kernel_export import export, import_, promote
-from porter.cli.options import command, device, family, group, sanitize, shuffle
+from porter.cli.options import command, device, family, group, macos, metal, sanitize, shuffle
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -68,6 +68,8 @@ def list_templates(output: Output) -> int:
 @sanitize
 @shuffle
 @family
+@metal
+@macos
 @device
 def check(output: Output, file: Path, device: str) -> int:
     """Compare a script's kernels with their references.

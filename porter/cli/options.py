@@ -136,6 +136,8 @@ def proof(function: Decorated) -> Decorated:
         sanitize,
         shuffle,
         family,
+        metal,
+        macos,
         arithmetic,
         click.option(
             "--backend",
@@ -213,6 +215,20 @@ def _choose_family(_ctx: click.Context, _param: click.Parameter, text: str | Non
     return text
 
 
+def _choose_language(_ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Hands the version of Metal to what compiles kernels, in this process and in those that it starts."""
+    import os
+
+    from aten_overlay.metal.language import VARIABLE, parse, parse_macos
+    from porter.verdict.errors import raising_porter_errors
+
+    if text is not None:
+        with raising_porter_errors():
+            language = (parse_macos if param.name == "macos" else parse)(text)
+        os.environ[VARIABLE] = language.name
+    return text
+
+
 def _choose_seed(_ctx: click.Context, _param: click.Parameter, seed: int | None) -> int | None:
     """Hands the seed to what runs kernels, in this process and in those that it starts."""
     import os
@@ -258,6 +274,20 @@ family = click.option(
     expose_value=False,
     shell_complete=_complete_family,
     help="The GPU family to compile for, as $PORTER_FAMILY: apple7, apple8 or apple9.",
+)
+metal = click.option(
+    "--metal",
+    metavar="VERSION",
+    callback=_choose_language,
+    expose_value=False,
+    help="The version of Metal to compile for, as $PORTER_METAL: 3.1, 3.2 or 4.0.",
+)
+macos = click.option(
+    "--macos",
+    metavar="RELEASE",
+    callback=_choose_language,
+    expose_value=False,
+    help="Compile for the newest Metal that a release of macOS has, such as 15 or 26.2.",
 )
 sanitize = click.option(
     "--sanitize",

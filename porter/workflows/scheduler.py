@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 30
 # Options that are passed on in the environment, as the options of a command set them.
-_SETTINGS = ("PORTER_FAMILY", "PORTER_SANITIZE", "PORTER_TEST_SECONDS", "PORTER_VERDICT_SECONDS")
+_SETTINGS = ("PORTER_FAMILY", "PORTER_METAL", "PORTER_SANITIZE", "PORTER_TEST_SECONDS", "PORTER_VERDICT_SECONDS")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aten_overlay import cache
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal import build, compiler
+from aten_overlay.metal import build, compiler, language
 from aten_overlay.metal.build import Options
 from aten_overlay.metal.cuda.libdevice import find_libdevice, libdevice_digest
 from aten_overlay.metal.cuda.module import PtxModule, read_module
@@ -63,7 +63,7 @@ def write_flags(options: Options, cuda: CudaOptions) -> list[str]:
     return [
         *target.flags, f"-std={options.standard}", f"--cuda-gpu-arch={cuda.arch}", *_CODE, *contraction,
         *(_FLUSH if options.arithmetic == "flush" else ()), *(_FAST if cuda.fast else ()),
-        *(("-DPM_SCHEDULED",) if cuda.scheduled else ()),
+        *language.write_flags(), *(("-DPM_SCHEDULED",) if cuda.scheduled else ()),
         *(("-DPM_TENSOR_CORES",) if cuda.tensor_cores else ()), *(("-gline-directives-only",) if cuda.lines else ()),
         "-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(find_libdevice()),
         compiler.BY_CONTENT, "-S",

@@ -117,6 +117,10 @@ Options:
                               Default: the most complete one available.
   --arithmetic NAME           Arithmetic a GPU may use: default, fused, flush,
                               reorder, or all.
+  --macos RELEASE             Compile for the newest Metal that a release of
+                              macOS has, such as 15 or 26.2.
+  --metal VERSION             The version of Metal to compile for, as
+                              $PORTER_METAL: 3.1, 3.2 or 4.0.
   --family NAME               The GPU family to compile for, as
                               $PORTER_FAMILY: apple7, apple8 or apple9.
   --shuffle SEED              On an NVIDIA GPU, run threadgroups in orders

@@ -1,0 +1,80 @@
+"""What a version of Metal lacks is refused at its line; without one nothing is."""
+
+from __future__ import annotations
+
+import pytest
+
+from aten_overlay.errors import OverlayError
+from aten_overlay.metal.build import host_names
+from aten_overlay.metal.language import LANGUAGES, VARIABLE, parse, parse_macos, select
+
+HEADER = "#include <metal_stdlib>\n#include <metal_tensor>\nkernel void twice(device float* x) { x[0] *= 2; }\n"
+LAMBDA = """#include <metal_stdlib>
+kernel void twice(device float* x [[buffer(0)]], device uint* n) {
+  [[maybe_unused]] float first = x[0], rest[2] = {x[1], x[n[0]]};
+  auto f = [&](float v) { return 2 * v; };
+  x[0] = f(x[0]);
+}
+"""
+GUARDED = """#include <metal_stdlib>
+#if __has_include(<MetalPerformancePrimitives/MetalPerformancePrimitives.h>)
+#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>
+kernel void tensors(device float* x) { x[0] = __METAL_VERSION__; }
+#else
+kernel void plain(device float* x) { x[0] = __METAL_VERSION__; }
+#endif
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "source", "line", "told"),
+    [
+        ("3.2", HEADER, 2, "<metal_tensor> is of Metal 4.0, not of 3.2"),
+        ("3.1", LAMBDA, 4, "a lambda is of Metal 3.2, not of 3.1"),
+    ],
+)
+def test_what_a_version_lacks_is_refused(
+    version: str, source: str, line: int, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, version)
+    with pytest.raises(OverlayError) as refused:
+        host_names(source)
+    assert (refused.value.code, refused.value.what) == ("PTR281", told)
+    assert refused.value.place is not None and refused.value.place.line == line
+
+
+@pytest.mark.parametrize(
+    ("version", "source", "names"),
+    [
+        (None, HEADER, ("twice",)), (None, LAMBDA, ("twice",)), ("4.0", HEADER, ("twice",)), ("3.2", LAMBDA, ("twice",)),
+        ("3.2", GUARDED, ("plain",)), ("4.0", GUARDED, ("tensors",)), (None, GUARDED, ("tensors",)),
+    ],
+)  # fmt: skip
+def test_what_it_has_is_read(
+    version: str | None, source: str, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    if version:
+        monkeypatch.setenv(VARIABLE, version)
+    assert host_names(source) == names
+
+
+def test_versions_are_known_by_name_and_by_the_macos_that_has_them() -> None:
+    assert select({}) is None and select({VARIABLE: "3.2"}) == parse("3.2")
+    assert [parse_macos(release).name for release in ("14.4", "15", "16", "26.2", "27")] == [
+        "3.1",
+        "3.2",
+        "3.2",
+        "4.0",
+        "4.0",
+    ]
+    for call in (
+        lambda: parse("2.4"),
+        lambda: parse_macos("13"),
+        lambda: parse_macos("now"),
+        lambda: parse_macos("15.x"),
+    ):
+        with pytest.raises(OverlayError) as unknown:
+            call()
+        assert unknown.value.code == "PTR280"
+    assert [language.number for language in LANGUAGES] == [310, 320, 400]
