@@ -1,6 +1,6 @@
 """The version of the Metal language that this process compiles for: what is newer is refused, at its line.
 
-Sources: Apple's "Metal Shading Language Specification", the tables of what each version adds, and "What's new in Metal";
+Sources: Apple's "Metal Shading Language Specification", the tables of what each version adds, "What's new in Metal";
 pytorch/pytorch#172230 for the versions that PyTorch asks for.
 """
 
