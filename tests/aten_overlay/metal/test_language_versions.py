@@ -68,13 +68,8 @@ def test_versions_are_known_by_name_and_by_the_macos_that_has_them() -> None:
         "4.0",
         "4.0",
     ]
-    for call in (
-        lambda: parse("2.4"),
-        lambda: parse_macos("13"),
-        lambda: parse_macos("now"),
-        lambda: parse_macos("15.x"),
-    ):
+    for read, text in ((parse, "2.4"), (parse_macos, "13"), (parse_macos, "now"), (parse_macos, "15.x")):
         with pytest.raises(OverlayError) as unknown:
-            call()
+            read(text)
         assert unknown.value.code == "PTR280"
     assert [language.number for language in LANGUAGES] == [310, 320, 400]
