@@ -48,9 +48,9 @@ def answers() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_launches_that_nothing_orders_are_named(answers: dict[str, str], name: str) -> None:
-    code, _, found = answers[name].partition(": ")
+    code, _, finding = answers[name].partition(": ")
     assert code == "PTR269"
-    assert found.endswith(FAULTS[name])
+    assert finding.endswith(FAULTS[name])
 
 
 @pytest.mark.parametrize("name", REPAIRS)

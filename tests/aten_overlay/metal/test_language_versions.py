@@ -27,19 +27,19 @@ kernel void plain(device float* x) { x[0] = __METAL_VERSION__; }
 
 
 @pytest.mark.parametrize(
-    ("version", "source", "line", "told"),
+    ("version", "source", "line", "message"),
     [
         ("3.2", HEADER, 2, "<metal_tensor> is of Metal 4.0, not of 3.2"),
         ("3.1", LAMBDA, 4, "a lambda is of Metal 3.2, not of 3.1"),
     ],
 )
 def test_what_a_version_lacks_is_refused(
-    version: str, source: str, line: int, told: str, monkeypatch: pytest.MonkeyPatch
+    version: str, source: str, line: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, version)
     with pytest.raises(OverlayError) as refused:
         host_names(source)
-    assert (refused.value.code, refused.value.what) == ("PTR281", told)
+    assert (refused.value.code, refused.value.what) == ("PTR281", message)
     assert refused.value.place is not None and refused.value.place.line == line
 
 

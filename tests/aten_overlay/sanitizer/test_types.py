@@ -25,7 +25,7 @@ def run(kernel: str, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "dtype", "told"),
+    ("kernel", "dtype", "message"),
     [
         ("take_half", torch.float32, "for half, and the tensor bound there holds float"),
         ("take_float", torch.float16, "for float, and the tensor bound there holds half"),
@@ -34,11 +34,11 @@ def run(kernel: str, dtype: torch.dtype) -> None:
         ("take_int", torch.int64, "for int, and the tensor bound there holds long"),
     ],
 )
-def test_another_type_is_named(kernel: str, dtype: torch.dtype, told: str) -> None:
+def test_another_type_is_named(kernel: str, dtype: torch.dtype, message: str) -> None:
     with pytest.raises(OverlayError) as refused:
         run(kernel, dtype)
     assert refused.value.code == "PTR279"
-    assert refused.value.what == f"kernel `{kernel}` takes argument `x` (buffer 1) {told}"
+    assert refused.value.what == f"kernel `{kernel}` takes argument `x` (buffer 1) {message}"
 
 
 @pytest.mark.parametrize(
