@@ -47,18 +47,18 @@ def parse(name: str) -> Language:
     for language in LANGUAGES:
         if language.name == name:
             return language
-    known = ", ".join(language.name for language in LANGUAGES)
-    raise OverlayError("PTR280", f"there is no Metal {name}", hint=f"Choose one of {known}.")
+    names = ", ".join(language.name for language in LANGUAGES)
+    raise OverlayError("PTR280", f"there is no Metal {name}", hint=f"Choose one of {names}.")
 
 
 def parse_macos(text: str) -> Language:
     """The newest version that a release of macOS has, such as `15` or `26.2`. Raises PTR280."""
     release, _, minor = text.partition(".")
-    known = [language for language in LANGUAGES if release.isdigit() and language.macos <= int(release)]
-    if not known or (minor and not minor.replace(".", "").isdigit()):
+    available = [language for language in LANGUAGES if release.isdigit() and language.macos <= int(release)]
+    if not available or (minor and not minor.replace(".", "").isdigit()):
         hint = f"Name one from {LANGUAGES[0].macos} on, such as 15 or 26.2."
         raise OverlayError("PTR280", f"there is no macOS {text} with a Metal that porter knows", hint=hint)
-    return known[-1]
+    return available[-1]
 
 
 def write_flags() -> tuple[str, ...]:
