@@ -21,6 +21,7 @@ from porter.core.errors import PorterError
 from porter.languages import cpp
 from porter.languages.brackets import find_closing_end
 from porter.languages.definitions import Definition, find_definitions, parse_definition
+from porter.languages.patterns import has_code
 
 _DEVICE = re.compile(r"(?:at::|c10::)?k(CPU|CUDA)")
 _ITERATOR = "*this"
@@ -122,7 +123,7 @@ def _read_forward(
     body = found.text[found.text.index("{") :]
     for other in functions:
         theirs, mine = other.entry_for(SHARING_KEYS[0]), other.entry_for(MPS_KEY)
-        if other is function or theirs is None or mine is None or not re.search(rf"\b{theirs.kernel}\(", body):
+        if other is function or theirs is None or mine is None or not has_code(body, f"{theirs.kernel}("):
             continue
         called = find_own_body(checkout, functions, other)
         if called and called.loops:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -39,20 +39,20 @@ class Family(Enum):
 
 
 # By a function's name and arguments; the first that matches counts.
-_SIGNS: tuple[tuple[Family, re.Pattern[str]], ...] = (
-    (Family.ATTENTION, re.compile(r"\b(?:query|qkv|embed_dim)\b")),
-    (Family.RANDOM, re.compile(r"\bGenerator\?|\bbool\? train\b")),
-    (Family.QUANTIZED, re.compile(r"quant|zero_point|int4|int8|\b_int_")),
-    (Family.SEGMENTED, re.compile(r"\b(?:lengths|offsets|input_lengths|bag_size)\b")),
-    (Family.SPARSE, re.compile(r"^\w*(?:spars|coo|csr|csc|bsr|bsc|mkldnn)")),
-    (Family.NESTED, re.compile(r"^\w*(?:nested|jagged)")),
-    (Family.SEVERAL_TENSORS, re.compile(r"Tensor(?:\(\w!\))?\[\] self")),
-    (Family.WINDOW, re.compile(r"\b(?:kernel_size|output_size|interpolation_mode|dilation)\b|pool\d|\[\d\] padding")),
-    (Family.LINEAR_ALGEBRA, re.compile(r"linalg_|\b(?:upper|tau|pivots|hermitian|UPLO|compute_uv|mat\d)\b")),
-    (Family.SCAN, re.compile(r"^_?(?:log)?cum\w*\(")),
-    (Family.INDEXED, re.compile(r"\bTensor(?:\?\[\])? (?:index|indices)\b")),
+_SIGNS: tuple[tuple[Family, str], ...] = (
+    (Family.ATTENTION, r"\b(?:query|qkv|embed_dim)\b"),
+    (Family.RANDOM, r"\bGenerator\?|\bbool\? train\b"),
+    (Family.QUANTIZED, r"quant|zero_point|int4|int8|\b_int_"),
+    (Family.SEGMENTED, r"\b(?:lengths|offsets|input_lengths|bag_size)\b"),
+    (Family.SPARSE, r"^\w*(?:spars|coo|csr|csc|bsr|bsc|mkldnn)"),
+    (Family.NESTED, r"^\w*(?:nested|jagged)"),
+    (Family.SEVERAL_TENSORS, r"Tensor(?:\(\w!\))?\[\] self"),
+    (Family.WINDOW, r"\b(?:kernel_size|output_size|interpolation_mode|dilation)\b|pool\d|\[\d\] padding"),
+    (Family.LINEAR_ALGEBRA, r"linalg_|\b(?:upper|tau|pivots|hermitian|UPLO|compute_uv|mat\d)\b"),
+    (Family.SCAN, r"^_?(?:log)?cum\w*\("),
+    (Family.INDEXED, r"\bTensor(?:\?\[\])? (?:index|indices)\b"),
 )
-_ROW_WISE = re.compile(r"\b(?:dim|reduction|group|mask|keepdim|momentum)\b|\b(?:float|Scalar) p\b")
+_ROW_WISE = r"\b(?:dim|reduction|group|mask|keepdim|momentum)\b|\b(?:float|Scalar) p\b"
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,13 @@ def _find_calls(checkout: Checkout, kernel: str) -> tuple[StubCall, ...]:
 
 def _find_family(rows: tuple[NativeFunction, ...], iterated: Sequence[StubCall]) -> Family:
     schemas = [each.schema.rpartition(" -> ")[0] for each in rows]
-    found = next((family for family, sign in _SIGNS if any(map(sign.search, schemas))), None)
+    found = next((family for family, sign in _SIGNS if _has(schemas, sign)), None)
     if found is not None:
         return found
     if iterated:
         return Family.ELEMENTWISE
-    return Family.ROW_WISE if any(map(_ROW_WISE.search, schemas)) else Family.UNKNOWN
+    return Family.ROW_WISE if _has(schemas, _ROW_WISE) else Family.UNKNOWN
+
+
+def _has(schemas: Iterable[str], sign: str) -> bool:
+    return any(re.search(sign, schema) for schema in schemas)

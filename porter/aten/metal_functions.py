@@ -122,7 +122,7 @@ def _public_from(text: str) -> list[tuple[int, bool]]:
 
 
 def _read_type(param: str) -> str:
-    words = [w for w in re.split(r"\s+", param) if w not in ("const", "thread")]
+    words = [w for w in param.split() if w not in ("const", "thread")]
     return words[0] if words else ""
 
 

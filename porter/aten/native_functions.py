@@ -159,7 +159,7 @@ class NativeFunctions:
         """Returns the names closest to an unknown one: the overloads of an operator that has no such overload, the
         operator that is meant by `torch.atan2` or `ATAN2`, else overloads if it names an overload, or base names.
         """
-        meant = re.split(r"\.|::", op)[-1].lower()
+        meant = op.replace("::", ".").rpartition(".")[2].lower()
         overloads = [name for name in self.by_name if "." in name] if "." in op else []
         own = [name for name in overloads if name.split(".")[0] == op.split(".")[0]]
         if not own and self.has(meant):

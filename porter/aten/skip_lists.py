@@ -18,6 +18,7 @@ from porter.core.dtypes import ALL, FLOAT2, SCALAR_TYPES, Kind
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.layout import TEST_LISTS
+from porter.languages.identifiers import is_word
 from porter.languages.python_calls import (
     Expression,
     find_expression,
@@ -176,7 +177,7 @@ def _decide_refused(skip_list: SkipList, entry: Entry, ported: Collection[str], 
 def _names_test(entry: Entry, test: str, dtype: str = "") -> bool:
     """Whether an entry (`divtrunc_rounding`) is for a test (`X.test_output_match_div_trunc_rounding_mps_float16`)."""
     called, _, tested = test.rpartition("_mps_")
-    return called.replace("_", "").endswith(re.sub(r"[._]", "", entry.name)) and dtype in ("", tested)
+    return called.replace("_", "").endswith(entry.name.replace(".", "").replace("_", "")) and dtype in ("", tested)
 
 
 def decide_all(
@@ -305,7 +306,8 @@ def read_dtype_names(node: ast.expr) -> tuple[str, ...] | None:
     if not isinstance(node, ast.List | ast.Tuple | ast.Set):
         return None
     names = [ast.unparse(element) for element in node.elts]
-    return tuple(map(dtype_name, names)) if all(re.fullmatch(r"torch\.\w+", name) for name in names) else None
+    are_types = all(name.startswith("torch.") and is_word(name.removeprefix("torch.")) for name in names)
+    return tuple(map(dtype_name, names)) if are_types else None
 
 
 def dtype_name(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from porter.languages.identifiers import is_whole, is_word
 from porter.languages.lexer import Token
 from porter.languages.liveness import find_commented_start
 from porter.languages.source import Source
@@ -48,7 +49,7 @@ def simplify(condition: str, distinct: Collection[str] = ()) -> str:
 def _simplify_part(text: str, code: Sequence[Token], distinct: Collection[str]) -> str:
     if text.startswith("(") and Source.parse("", text).partners[0] == len(code) - 1:
         inner = simplify(text[1:-1], distinct)
-        return inner if inner.isidentifier() or inner.isdecimal() else f"({inner})"
+        return inner if is_word(inner) else f"({inner})"
     if text.startswith("!") and not text.startswith("!="):
         inner = simplify(text[1:], distinct)
         return {TRUE: FALSE, FALSE: TRUE}.get(inner, f"!{inner}")
@@ -65,7 +66,7 @@ def _simplify_part(text: str, code: Sequence[Token], distinct: Collection[str]) 
 def _compare(left: str, right: str, distinct: Collection[str]) -> bool | None:
     """Whether two constants are equal; None if that is not known."""
     both = (left, right)
-    if all(each in (TRUE, FALSE) or each.removeprefix("-").isdecimal() or each.startswith('"') for each in both):
+    if all(each in (TRUE, FALSE) or is_whole(each) or each.startswith('"') for each in both):
         return left == right
     return left == right if all(each in distinct for each in both) else None
 

@@ -55,6 +55,16 @@ def rename_identifiers(text: str, names: Mapping[str, str]) -> str:
     return _RENAMED.sub(lambda word: names.get(word[0], word[0]), text)
 
 
+def is_word(text: str) -> bool:
+    """Whether a text is letters, digits and underscores alone."""
+    return text != "" and all(map(in_word, text))
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number in decimal digits."""
+    return text.removeprefix("-").isdecimal()
+
+
 def in_word(character: str) -> bool:
     """Whether a character can be part of an identifier."""
     return character == "_" or character.isalnum()

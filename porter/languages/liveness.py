@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from porter.languages.lexer import Token, TokenKind
+from porter.languages.patterns import find_code, match_code
 from porter.languages.source import Source
 from porter.languages.statements import Statement, name_tokens, read_statements
 
@@ -30,8 +31,7 @@ _EMPTY_LABEL = re.compile(
     r"(?P<rest>(?:\s|//[^\n]*\n|/\*.*?\*/)*\})",
     re.S,
 )
-_COPY = re.compile(r"(?:\w+::)*mps_copy_\((\w+),|(\w+)\.copy_\(")
-_FRESH = re.compile(r"at::(?:empty|zeros)\w*\(")
+_COPY = ("mps_copy_($name, $$rest);", "$name.copy_($$rest);")
 _COMMENT = re.compile(r"[ \t]*//[^\n]*\n|[ \t]*/\*[^\n]*\*/[ \t]*\n")
 _BLANK = re.compile(r"(?:[ \t]*(?://[^\n]*)?\n)*[ \t]*")  # lines without code
 
@@ -115,10 +115,11 @@ def _find_changed(text: str) -> str | None:
 
 def _find_filled(text: str, before: str) -> str | None:
     """The tensor that a statement only copies to, if the one before sets it to memory of its own."""
-    match = _COPY.match(text)
-    name = (match[1] or match[2]) if match else None
-    value = re.search(rf"\b{name}\s*=(?!=)\s*([^;]*);\s*\Z", before) if name else None
-    return name if value and _FRESH.match(value[1]) else None
+    match = match_code(text, *_COPY)
+    values = list(find_code(before, f"{match['name']} = $$value;")) if match else []
+    is_last = bool(values) and values[-1].end == len(before.rstrip())
+    is_fresh = is_last and values[-1]["value"].startswith(("at::empty", "at::zeros"))
+    return match["name"] if match and is_fresh else None
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ class _Pruner:
         found = set()
         for each in self._simple:
             head = self._code(each).partition("=")[0]
-            if "&" not in head or re.match(r"\s*const\b", head):
+            if "&" not in head or head.lstrip().startswith("const "):
                 found.update(list_declared(self._code(each)))
         return frozenset(found)
 
@@ -304,4 +305,4 @@ def _find_end(text: str, end: int) -> int:
     """The end of the line if only a comment follows a statement there."""
     stop = text.find("\n", end)
     rest = text[end : stop if stop >= 0 else len(text)]
-    return (stop + 1 if stop >= 0 else len(text)) if re.fullmatch(r"\s*(?://.*)?", rest) else end
+    return (stop + 1 if stop >= 0 else len(text)) if not rest.strip() or rest.lstrip().startswith("//") else end

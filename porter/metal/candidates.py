@@ -8,16 +8,17 @@ chosen one against ATen's CPU semantics (NaN, integer width, opmath for half).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from porter.aten.metal_functions import MetalFunction
 from porter.core import dtypes
-from porter.core.dtypes import Kind
+from porter.core.dtypes import FLOAT2, Kind
 from porter.core.errors import PorterError
 from porter.cpu.kernels import CpuKernel
-from porter.languages.brackets import ROUND, find_closing_end
+from porter.languages.brackets import ROUND, find_closing_end, is_balanced
+from porter.languages.identifiers import rename_identifiers
 from porter.metal.functor import Body, Functor, Origin, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.graph_body import find_single_call, translate_graph
@@ -26,8 +27,7 @@ from porter.metal.params import PARAMETER
 from porter.metal.sharing import share_bodies
 from porter.metal.source import Source
 from porter.metal.tidy import specialize_helpers, tidy_body
-from porter.metal.written_forms import form_body
-from porter.mpsgraph.operations import Operation, by_op, find_headers, helpers, operations
+from porter.mpsgraph.operations import Operation, by_op, find_headers, find_written_form, helpers, operations
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")
 _EXEMPLARS = {
@@ -237,3 +237,42 @@ def _graph_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
     body = translate_graph(spec, _EXEMPLARS[kind], result)
     if body:
         yield body
+
+
+_WORDS = {
+    Kind.COMPLEX: "the complex form of the function",
+    Kind.FLOATING: "the form of the function that keeps its digits",
+}
+
+
+def form_body(kind: Kind, function: str, arguments: Sequence[str], result: str) -> Body | None:
+    """Returns a functor body that computes a function of `arguments`, or None if the table has no definition.
+
+    `result` is the functor's result type; `T` is the element type.
+    """
+    written = find_written_form(function, kind)
+    if written is None or len(written.arguments) != len(arguments):
+        return None
+    *before, value = _statements(written.text)
+    type_ = written.type
+    given = {n: f"{type_}({argument})" for n, argument in zip(written.arguments, arguments, strict=True)}
+    if not before:
+        value = rename_identifiers(value, given)
+    lines = [*(f"const {type_} {name} = {argument};" for name, argument in given.items() if before), *before]
+    last = f"return {_cast(kind, value) if result == 'T' else value};"
+    texts = tuple(helpers()[name] for name in written.helpers)
+    return Body((*lines, last), result, f"{_WORDS[kind]} ({written.path})", texts)
+
+
+def _cast(kind: Kind, value: str) -> str:
+    """Returns the value cast to the functor's element type."""
+    if kind is Kind.FLOATING:
+        return f"static_cast<T>({value})"
+    parts = value.removeprefix(f"{FLOAT2.metal}(")
+    return f"T({parts}" if parts != value and is_balanced(parts[:-1]) else f"T({value})"
+
+
+def _statements(text: str) -> list[str]:
+    """Returns the statements of a definition, the value last, one per line; the formatter breaks long ones."""
+    parts = [" ".join(part.split()) for part in text.strip().split(";\n")]
+    return [*(f"{part};" for part in parts[:-1]), parts[-1].rstrip(";")]

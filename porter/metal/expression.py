@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
 from porter.languages.brackets import find_closing_end, is_balanced
+from porter.languages.identifiers import is_whole
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, UnknownValue
 
 _ATOM = re.compile(r"[\w:.]+(?:<[\w:<>]+>)?(\(.*\)|\[.*\])?\Z", re.S)
@@ -67,7 +68,7 @@ class Printer:
 def _as_float(arg: Expr, text: str) -> str:
     """Returns the text of an argument, a whole number of a floating type with its point."""
     is_float = isinstance(arg, Constant) and arg.dtype.kind is Kind.FLOATING
-    return f"{text}.0f" if is_float and re.fullmatch(r"-?\d+", text) else text
+    return f"{text}.0f" if is_float and is_whole(text) else text
 
 
 def _is_constant(expr: Expr) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from porter.core.dtypes import BOOL, FLOAT
+from porter.languages.identifiers import is_whole
 from porter.loops.expressions import Buffer, Expr, Loop, Op
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
@@ -47,7 +47,7 @@ class ExpressionWriter:
         if expr.op in _CONDITIONS:
             return _CONDITIONS[expr.op].join(arg if is_plain(arg) else f"({arg})" for arg in args)
         if expr.op in _FUNCTIONS:
-            typed = [f"{self.spelling.index}({arg})" if re.fullmatch(r"-?\d+", arg) else arg for arg in args]
+            typed = [f"{self.spelling.index}({arg})" if is_whole(arg) else arg for arg in args]
             return f"{_FUNCTIONS[expr.op]}({', '.join(typed)})"
         return self._value_text(expr, args)
 
@@ -123,7 +123,7 @@ class ExpressionWriter:
         if self.copied and self.spelling.has_complex:
             return f"c10::metal::cast_to<{self.copied}>({text})"
         if written in (FLOAT.metal, BOOL.metal):
-            return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"
+            return text if not is_whole(text) else f"{text}.0f"
         return f"{written}({text})"
 
     def converter(self, type_: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,11 +15,10 @@ from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.cpu.generated import read_generated_kernel
 from porter.cpu.kernels import CpuKernel, find_registered_kernel, read_cpu_kernel, read_inline_kernel
-from porter.languages.definitions import Definition
-from porter.metal.cases import read_cases
+from porter.languages.definitions import Definition, parse_definition
 from porter.metal.distributions import distributions, draws_numbers
 from porter.metal.families import find_family
-from porter.metal.kernel import KernelSpec
+from porter.metal.kernel import KernelCase, KernelSpec
 from porter.metal.results import read_results
 from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
@@ -141,3 +141,32 @@ def _read_old_graph(
         graph = recorded(served)
         how = "the graph is that of its runs" if graph else "its runs are not recorded"
         return graph, (f"the source was not read as a graph, {how}: {error.place}: {error.code} {error.what}",)
+
+
+_TEST = r"\b{name}\s*==\s*{type}::(\w+)"
+
+
+def read_cases(checkout: Checkout, call: StubCall, output: Callable[[DType], DType]) -> tuple[KernelCase, ...]:
+    """Returns the cases of a stub whose one argument is an enumerator that its CPU kernel asks for; none of another."""
+    if len(call.stub.signature) != 2:
+        return ()
+    type_ = call.stub.signature[1][0]
+    try:
+        found, _ = find_registered_kernel(checkout, call.stub.name)
+    except PorterError:
+        return ()
+    name = parse_definition(found).parameters[-1].name
+    tested = tuple(dict.fromkeys(re.findall(_TEST.format(name=re.escape(name), type=re.escape(type_)), found.text)))
+    if not tested:
+        return ()
+    named = tuple(
+        KernelCase(f"{name} == {type_}::{value}", value.lower(), _read(checkout, call, output, name, type_, value))
+        for value in tested
+    )
+    return (*named, KernelCase("", "", _read(checkout, call, output, name, type_, "")))
+
+
+def _read(
+    checkout: Checkout, call: StubCall, output: Callable[[DType], DType], name: str, type_: str, value: str
+) -> CpuKernel:
+    return read_cpu_kernel(checkout, call.stub.name, output, {name: f"{type_}::{value}"})

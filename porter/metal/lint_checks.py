@@ -132,7 +132,7 @@ def literals(unit: Unit) -> Objection:
         decimal = (
             token.kind is TokenKind.NUMBER
             and not token.text.lower().startswith("0x")
-            and re.search(r"[.eE]", token.text)
+            and not set(".eE").isdisjoint(token.text)
         )
         if decimal and token.text[-1] in "lL":
             yield token, f"`{token.text}` is a long double literal: write `{token.text[:-1]}f`"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from math import prod
 
 from porter.core.dtypes import FLOAT, LONG
-from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions
+from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions, walk
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import parenthesize
@@ -36,7 +35,6 @@ from porter.metal.loop_spelling import (
     write_start,
     write_turn,
 )  # fmt: skip
-from porter.metal.loop_uniform import find_uniform, name_uniform
 
 _VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT, Op.READ_INDEX)
 _INDICES = (Op.SUM, Op.PRODUCT, Op.QUOTIENT, Op.REMAINDER, Op.LEAST, Op.GREATEST, Op.DISTANCE)
@@ -231,7 +229,7 @@ class NestWriter(ExpressionWriter):
         element, kind = self.spelling.elements[store.buffer], expr.reduction.kind
         stored = store.value.args[0] if store.value.op is Op.CAST else store.value
         is_total = kind in _ACCUMULATED and expr in (stored, store.value)
-        if is_total and re.fullmatch(r"T\d+", element):
+        if is_total and element.startswith("T") and element[1:].isdecimal():
             return self.spelling.widen(element)
         is_wide = is_total and element == LONG.metal and self.spelling.join(kind, LONG, "", "")
         return element if is_wide else self.spelling.value(expr.dtype)
@@ -369,3 +367,27 @@ class NestWriter(ExpressionWriter):
                 stack.append((each, True))
                 stack += [(arg, False) for arg in reversed(() if each in self.bound else list_operands(each))]
         return list(found)
+
+
+def find_uniform(root: Expr, rows: frozenset[Loop], bound: Collection[Expr]) -> Iterator[Expr]:
+    """The largest values within one that depend on reductions and on no loop but those of rows; means come first."""
+    stack = [root]
+    while stack:
+        each = stack.pop()
+        if each in bound:
+            continue
+        if each.op is Op.CALL and each.loops <= rows and any(part in bound for part in walk(each)):
+            yield from (part for part in walk(each) if name_uniform(part) != "value" and part is not each)
+            yield each
+        else:
+            stack += each.args
+
+
+def name_uniform(value: Expr) -> str:
+    """What a value is called: the mean of a row, its variance, or any other."""
+    total = value.args[0] if value.op is Op.CALL and value.attribute == "division" else None
+    if total is None or total.op is not Op.REDUCE or total.reduction.kind is not ReductionKind.SUM:
+        return "value"
+    if value.args[1].op is not Op.NUMBER:
+        return "value"
+    return "variance" if total.args[0].attribute == "square" else "mean"

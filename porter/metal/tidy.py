@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from porter.core.dtypes import Kind
 from porter.cpu.translator import OPMATH
 from porter.languages.brackets import ALL, ROUND, find_closing_end, has_outside, is_balanced
-from porter.languages.identifiers import contains_identifier, rename_identifiers
+from porter.languages.identifiers import contains_identifier, in_word, is_word, rename_identifiers
+from porter.languages.patterns import match_code, replace_code
 from porter.metal.expression import uncast_return
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.params import PARAMETER
-from porter.metal.tidy_complex import tidy_complex
 
 _CAST = re.compile(r"static_cast<float>\(|(?<![\w<:])float\(")
 _NUMBER = re.compile(r"(-?)(\d+)(\.\d*)?(e[+-]?\d+)?f?")
@@ -64,7 +64,7 @@ def specialize_helpers(bodies: Mapping[Kind, Body]) -> dict[Kind, Body]:
 
 def _computes_in_float(body: Body) -> bool:
     """Whether a body names the element's type only to cast its result to it, or calls another overload."""
-    text = re.sub(r"return static_cast<T>\(", "", "\n".join(body.statements))
+    text = "\n".join(body.statements).replace("return static_cast<T>(", "")
     return body.result in ("T", "float") and not contains_identifier(text, "T") and "float" in text
 
 
@@ -100,7 +100,7 @@ def specialize_helper(text: str) -> str:
 def _drop_copies(lines: list[str], names: list[str]) -> tuple[list[str], list[str]]:
     """Gives a parameter the name of the local that it is only copied to."""
     for at, name in enumerate(names):
-        copies = [line for line in lines if re.fullmatch(rf"\s*(?:const )?float \w+ = {name};", line)]
+        copies = [line for line in lines if match_code(line, f"float $copy = {name};", f"const float $copy = {name};")]
         if len(copies) == 1 and _count(name, lines) == 1:
             lines = [line for line in lines if line != copies[0]]
             names = [*names[:at], copies[0].split()[-3], *names[at + 1 :]]
@@ -110,7 +110,7 @@ def _drop_copies(lines: list[str], names: list[str]) -> tuple[list[str], list[st
 def _write_casts(line: str, arguments: Arguments) -> str:
     """Writes casts of arguments in the file's style, and casts of numbers as numbers of type float."""
     for name in arguments.elements:
-        line = re.sub(rf"(?:static_cast<float>|(?<![\w<:])float)\({re.escape(name)}\)", arguments.cast(name), line)
+        line = replace_code(line, arguments.cast(name), f"static_cast<float>({name})", f"float({name})")
     for start, end, inner in _list_casts(line):
         number = _NUMBER.fullmatch(inner)
         if number:
@@ -180,7 +180,7 @@ def _is_float(text: str, floats: Collection[str]) -> bool:
     """Whether an expression is of type float, as all that it computes with is."""
     for start, end, _ in reversed(list(_list_outer_casts(text))):
         text = f"{text[:start]}NAN{text[end:]}"
-    if re.search(r"[<>?!=%&|]", text):
+    if not set("<>?!=%&|").isdisjoint(text):
         return False
     found = re.findall(r"(?<![\w.])([A-Za-z_][\w:.]*)(\()?", text)
     variables, called = ([name for name, opener in found if bool(opener) is call] for call in (False, True))
@@ -194,7 +194,7 @@ def _drop_casts(line: str, floats: Collection[str]) -> str:
     """Removes casts to float of what is a float."""
     for start, end, inner in _list_casts(line):
         if _is_float(inner, floats):
-            single = re.fullmatch(r"[\w.]+", inner) or _is_call(inner)
+            single = is_word(inner.replace(".", "_")) or _is_call(inner)
             return _drop_casts(line[:start] + (inner if single else f"({inner})") + line[end:], floats)
     return line
 
@@ -226,7 +226,7 @@ def _name_repeated(lines: list[str], floats: Collection[str]) -> list[str]:
 def _put(name: str, group: str, line: str) -> str:
     """Puts a name where a group is: an operand, or all the arguments of a call."""
     parts = line.split(group)
-    texts = (f"({name})" if re.search(r"[\w>]$", part) else name for part in parts[:-1])
+    texts = (f"({name})" if part.endswith(">") or in_word(part[-1:]) else name for part in parts[:-1])
     return "".join(f"{part}{text}" for part, text in zip(parts, texts, strict=False)) + parts[-1]
 
 
@@ -251,17 +251,17 @@ def _strip_line(line: str) -> str:
 
 def _needs(before: str, inner: str, after: str) -> bool:
     """Whether what is in parentheses needs them between these texts."""
-    opens = re.search(r"(?:\(|, |return | = )$", before) is not None
-    if _is_call(inner) or re.fullmatch(r"[\w.]+", inner):
-        return re.search(r"\b(?:if|while|for|switch) $", before) is not None
-    if opens and re.match(r"[),;]", after):
+    opens = before.endswith(("(", ", ", "return ", " = "))
+    if _is_call(inner) or is_word(inner.replace(".", "_")):
+        return before.endswith(("if ", "while ", "for ", "switch "))
+    if opens and after.startswith((")", ",", ";")):
         return False
     looser = r"[?=](?!=)|[<>!=]=|&&|\|\|| [&|^] "  # what binds no tighter than a comparison
     plain = not re.search(looser, inner.replace("static_cast<", "").replace("::", ""))
-    arithmetic = plain and not re.search(r" [<>] ", inner)
-    if opens and re.match(r" [<>=!]=? ", after):
+    arithmetic = plain and " < " not in inner and " > " not in inner
+    if opens and after.startswith(tuple(f" {operator} " for operator in ("<", ">", "<=", ">=", "==", "!="))):
         return not arithmetic
-    if re.search(r" [?:] $", before) and re.match(r"[);]| : ", after):
+    if before.endswith((" ? ", " : ")) and after.startswith((")", ";", " : ")):
         return has_outside(inner, "?")
     if opens and after.startswith(" ? "):
         return has_outside(inner, "?")
@@ -281,3 +281,47 @@ def _make_free(name: str, lines: list[str]) -> str:
     while _count(name, lines):
         name += "f" if name.endswith("_") else "_"  # two underscores are the compiler's
     return name
+
+
+_WIDE = re.compile(r"(?<![\w<:])float2\(")
+
+
+def tidy_complex(lines: list[str], params: Collection[str], result: str) -> list[str]:
+    """Returns the lines with each element cast at most once."""
+    text = "\n".join(lines)
+    if result == "T" and re.search(r"(?<![\w<:])float2\((?:T\(|-)", text) and not contains_identifier(text, "A"):
+        return _compute_wide(text, params)
+    for name in params:
+        cast = f"float2({name})"
+        if text.count(cast) > 1:
+            local = "z" if len(params) == 1 and not contains_identifier(text, "z") else f"{name}_"
+            text = f"const float2 {local} = {cast};\n{text.replace(cast, local)}"
+    return text.split("\n")
+
+
+def _compute_wide(text: str, params: Collection[str]) -> list[str]:
+    """Returns the statements computed in float2, and their result cast back."""
+    text = rename_identifiers(text, {"T": "float2"})
+    for name in params:
+        text = rename_identifiers(text, {name: f"{name}_"})
+    lines = [_return_element(_drop_wide(line)) for line in text.split("\n")]
+    return [*(f"const float2 {name}_ = float2({name});" for name in params), *lines]
+
+
+def _drop_wide(line: str) -> str:
+    """Removes conversions to float2 of what is one."""
+    for match in _WIDE.finditer(line):
+        end = find_closing_end(line, match.end() - 1, ROUND)
+        inner = line[match.end() : end - 1]
+        if has_outside(inner, ",") or re.fullmatch(r"-?[\d.]+f?", inner):
+            continue
+        return _drop_wide(line[: match.start()] + f"({inner})" + line[end:])
+    return line
+
+
+def _return_element(line: str) -> str:
+    match = re.fullmatch(r"(\s*)return (.*);", line)
+    if match is None:
+        return line
+    inner = match[2][1:-1] if match[2].startswith("(") and is_balanced(match[2][1:-1], ALL) else match[2]
+    return f"{match[1]}return T({inner});"

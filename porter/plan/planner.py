@@ -29,7 +29,6 @@ from porter.metal.source import Source
 from porter.plan.callers import Gone, redirect_calls
 from porter.plan.dialect import require_library
 from porter.plan.draft import Draft
-from porter.plan.empty_files import delete_empty_files
 from porter.plan.native.port import FROM_RECORDING, NativePort, ReadPrograms, no_programs
 from porter.plan.own_functions import define_what_bodies_use, include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
@@ -42,7 +41,7 @@ from porter.plan.plan import (
     RemovedSymbol,
     Unported,
 )
-from porter.plan.removal import Removal, find_removals
+from porter.plan.removal import Removal, delete_empty_files, find_removals
 from porter.plan.routes import Route, Routes, choose_routes
 from porter.plan.stub_kernels import PortDraft
 

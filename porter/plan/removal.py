@@ -12,9 +12,10 @@ from porter.aten.implementations import Implementation, find_macro_expansions
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.layout import NATIVE_FUNCTIONS
+from porter.languages.brackets import find_closing_end
 from porter.languages.identifiers import contains_identifier
+from porter.languages.lexer import lex
 from porter.languages.source import Function, Source, parse_source
-from porter.plan.empty_namespaces import remove_empty_namespaces
 
 # A type of graphs, defined at the start of a line: none within a function.
 _CACHED_GRAPH = re.compile(r"struct(?<=^struct) (?P<name>\w+) : public MPSCachedGraph \{.*?^\};", re.M | re.S)
@@ -317,3 +318,65 @@ def _in_run(source: Source, start: int, removed: dict[tuple[int, int], str]) -> 
 def _find_line_end(text: str, offset: int) -> int:
     end = text.find("\n", offset)
     return end + 1 if end >= 0 else len(text)
+
+
+_NAMESPACE = re.compile(r"^(?:[ \t]*//[^\n]*\n)*[ \t]*namespace (?!at\b)[\w:]* ?\{[ \t]*\r?$", re.M)
+
+
+def remove_empty_namespaces(text: str, edits: Sequence[Edit]) -> list[Edit]:
+    """Returns the edits, which are in order, of which some also remove the namespace around what they remove."""
+    made = list(edits)
+    for match in _NAMESPACE.finditer(text):
+        first = next((edit for edit in made if match.end() <= edit.start), None)
+        if first is None or text[match.end() : first.start].strip():
+            continue
+        close = find_closing_end(text, text.rindex("{", 0, match.end()), "{}")
+        inside = [at for at, edit in enumerate(made) if match.end() <= edit.start and edit.end < close]
+        if not inside or any(made[at].text for at in inside) or _leaves_text(text, match.end(), close - 1, made):
+            continue
+        ends = [*(made[at].start for at in inside[1:]), _find_end(text, match.start(), close)]
+        starts = [match.start(), *(made[at].start for at in inside[1:])]
+        for at, start, end in zip(inside, starts, ends, strict=True):
+            made[at] = replace(made[at], start=start, end=end)
+    return made
+
+
+def _leaves_text(text: str, start: int, end: int, edits: Sequence[Edit]) -> bool:
+    for edit in edits:
+        if start <= edit.start and edit.end <= end:
+            if text[start : edit.start].strip():
+                return True
+            start = edit.end
+    return bool(text[start:end].strip())
+
+
+def _find_end(text: str, start: int, close: int) -> int:
+    """Returns the end of the line that closes a namespace, and of a blank one after it if one is before it too."""
+    end = text.find("\n", close) + 1 or len(text)
+    if text.endswith("\n\n", 0, start) and text.startswith("\n", end):
+        end += 1
+    return end
+
+
+_EMPTY_NAMESPACE = re.compile(r"(?:inline )?namespace (?:\w+ (?::: \w+ )*)?\{ \} ?")
+
+
+def delete_empty_files(checkout: Checkout, files: Iterable[str]) -> Iterator[Edit]:
+    """The edits that leave no text in those of some host files that define nothing: such a file is deleted."""
+    for file in sorted(set(files)):
+        text = checkout.read(file)
+        if file.endswith(".mm") and text and defines_nothing(file, text):
+            yield Edit(file, 0, len(text), "")
+
+
+def defines_nothing(file: str, text: str) -> bool:
+    """Whether a file has nothing but comments, directives that include no code, and namespaces without anything."""
+    if any(token.text == ";" for token in lex(text)):  # stops early in most files
+        return False
+    source = parse_source(file, text)
+    if not all(include.path.endswith(".h") for include in source.includes()):
+        return False
+    code, before = " ".join(token.text for token in source.code), ""
+    while code != before:
+        code, before = _EMPTY_NAMESPACE.sub("", code), code
+    return not code

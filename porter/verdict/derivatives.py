@@ -14,7 +14,7 @@ def read_derivatives() -> tuple[tuple[str, str], ...]:
     """The base name of every differentiable function, and the text of its formulas."""
     text = (files("torchgen") / "packaged" / "autograd" / "derivatives.yaml").read_text()
     entries = re.split(r"^- name: ", text, flags=re.M)[1:]
-    return tuple((parse_base_name(re.split(r"[\s(]", e, maxsplit=1)[0]), e.partition("\n")[2]) for e in entries)
+    return tuple((parse_base_name(e.partition("(")[0].strip()), e.partition("\n")[2]) for e in entries)
 
 
 def list_derived_with(base: str) -> frozenset[str]:

@@ -42,12 +42,12 @@ from porter.metal.forms.sums import (
     write_sums,
     write_zeros,
 )
+from porter.metal.native.checks import write_agreement
 from porter.metal.native.elements import KEY
 from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.host_values import NON_EMPTY, WRAP_DIM
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.launch import DIMS, REDUCE_UTILS
-from porter.metal.native.type_agreement import write_agreement
 
 # What host code passes of a tensor and a dimension, by what an argument is.
 _PASSED = {

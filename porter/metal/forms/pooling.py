@@ -29,10 +29,10 @@ from porter.metal.forms.form import (
     name_tensor,
     write_one_kernel,
 )
+from porter.metal.native.checks import write_agreement
 from porter.metal.native.elements import KEY
 from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.type_agreement import write_agreement
 
 _POSITIONS = "result1"
 _LISTS = ("kernel_size", "stride", "padding", "dilation")

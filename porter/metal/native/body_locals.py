@@ -8,12 +8,15 @@ from functools import partial
 
 from porter.languages.assignments import read_assignments
 from porter.languages.brackets import find_closing_end
+from porter.languages.patterns import find_code
 from porter.languages.statements import name_tokens
 from porter.loops.host_values import Number
 from porter.metal.native.host_code import Line, Node, change_text
 
 _TYPES = ("int64_t", "auto", "bool")
 _TENSORS = ("auto", "Tensor")
+_OF_FIRST = ("resize_output", "resize_outputs", "resize_reduction_result", "resize_tensor")
+_RESIZED = ("$name.resize_(", "$name.resize_as_(", *(f"{each}($name" for each in _OF_FIRST))
 _CONTIGUOUS = re.compile(r"\A(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
 
 
@@ -33,9 +36,8 @@ def _is_contiguous(value: str) -> bool:
 def list_locals(body: str) -> Iterator[tuple[str, str]]:
     """The variables of a body and what they are set to, without those that a resized tensor makes wrong."""
     for local in (each for each in read_assignments(body) if each.value and each.type in _TYPES):
-        resized = re.findall(r"\b(\w+)\.resize_\w*\(|\bresize_\w+\(\s*(\w+)\b", body[local.statement.end :])
-        used = {token.text for token in name_tokens(local.value)}
-        if used.isdisjoint(name for each in resized for name in each):
+        resized = {place["name"] for place in find_code(body[local.statement.end :], *_RESIZED)}
+        if resized.isdisjoint(token.text for token in name_tokens(local.value)):
             yield local.name, local.value
 
 

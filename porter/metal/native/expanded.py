@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from porter.languages.patterns import replace_code
 from porter.languages.statements import name_tokens
 from porter.loops.program import Programs, count_own_dims
 from porter.metal.native.host_code import Node, change_text
@@ -51,7 +51,7 @@ def write_expanded(programs: Programs, names: Names, body: str) -> Expanded:
         lines += _expand(variable, made, own, names.variable(_RESULT), body)
         variables[name], originals[made] = made, variable
         for at in range(1, own + 1):
-            known = re.sub(rf"\b{variable}\.size\(-{at}\)", f"{made}.size(-{at})", known)
+            known = replace_code(known, f"{made}.size(-{at})", f"{variable}.size(-{at})")
     return Expanded(replace(names, variables=variables), tuple(lines), known, originals)
 
 

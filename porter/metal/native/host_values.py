@@ -5,7 +5,6 @@ Source: c10/util/accumulate.h (products of sizes), c10/core/WrapDimMinimal.h, AT
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -177,7 +176,7 @@ def _write_sizes_over(value: SizesOver, names: Names) -> str:
     if type_ == "int":
         size = _write_size(value.tensor, dims, names)
         return f"{tensor}numel() / {size}" if value.others else size
-    if not re.fullmatch(r"int\[\d*\]", type_):
+    if not type_.startswith("int[") or type_.endswith("?"):
         raise _unknown(value)
     product = "[&](int64_t size, int64_t dim) { return size * " + tensor + "size(dim); }"
     over = f"std::accumulate({dims}.begin(), {dims}.end(), int64_t(1), {product})"

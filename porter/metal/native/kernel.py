@@ -9,6 +9,7 @@ from functools import partial
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.languages.identifiers import contains_identifier
 from porter.loops.expressions import Buffer, Expr, Loop, Reduction, ReductionKind, find_reductions, walk
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Named
@@ -163,7 +164,7 @@ def _write_combination(
     spelling = _spell(kernel.elements, names, style, [], "lane", width, has_simdgroup=True)
     spelling = replace(spelling, index=COMBINED_INDEX)
     body = write_combination(nest, partials, spelling)
-    numbers = [each for each in kernel.numbers if any(re.search(rf"\b{each.name}\b", line) for line in body)]
+    numbers = [each for each in kernel.numbers if any(contains_identifier(line, each.name) for line in body)]
     written = [store.buffer for store in nest.stores]
     arguments = [*_buffer_arguments(written, written, kernel.elements, names)]
     arguments += [f"constant {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()]
@@ -178,7 +179,7 @@ def _write_combination(
 
 def _choose_parameters(elements: Elements, text: str) -> Elements:
     """The element types with those parameters that a text mentions."""
-    chosen = [i for i, each in enumerate(elements.parameters) if re.search(rf"\b{each.name}\b", text)]
+    chosen = [i for i, each in enumerate(elements.parameters) if contains_identifier(text, each.name)]
     instances = dict.fromkeys(tuple(instance[i] for i in chosen) for instance in elements.instances)
     return replace(elements, parameters=tuple(elements.parameters[i] for i in chosen), instances=tuple(instances))
 
@@ -218,7 +219,8 @@ def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: 
             case ArgumentBuffer(name):
                 wanted = name.replace("[", "_").replace("]", "")
             case ResultBuffer(index):
-                wanted = re.sub(r"_t$|^self$", "", outputs[index]) or "output"
+                wanted = outputs[index].removesuffix("_t")
+                wanted = "output" if wanted in ("", "self") else wanted
             case _:
                 wanted = f"partial{buffer.node}"
         usual = _USUAL.get(wanted, wanted.rstrip("_"))

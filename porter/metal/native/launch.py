@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from porter.languages.brackets import strip_parentheses
+from porter.languages.identifiers import is_word
 from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
 from porter.loops.host_values import Given, HostValue, Named, Scalar, list_scalars, substitute
@@ -16,13 +18,21 @@ from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram, Temporary
 from porter.metal.expression import parenthesize
 from porter.metal.native.body_locals import find_locals, is_allocated, list_locals, use_variables
-from porter.metal.native.given_results import find_given, write_aliases, write_type_check
+from porter.metal.native.checks import (
+    find_given,
+    list_converted,
+    write_aliases,
+    write_conversion_of,
+    write_required_checks,
+    write_type_check,
+    write_type_checks,
+)
 from porter.metal.native.host_code import INDEX_TYPE, Block, Encode, Launch, Line, Node, declare, run_on_stream
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.index_type import list_chosen, write_fits
 from porter.metal.native.kernel import NativeKernel
-from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
-from porter.metal.native.required import write_required_checks
+from porter.metal.native.reduced import PASSED as STRIDES
+from porter.metal.native.reduced import REDUCED, StridedArgument, find_strided, list_reduced, write_strides
 from porter.metal.native.result_types import (
     Conversion,
     find_conversion,
@@ -32,9 +42,6 @@ from porter.metal.native.result_types import (
 )
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
-from porter.metal.native.strided_launch import PASSED as STRIDES
-from porter.metal.native.strided_launch import REDUCED, write_strides
-from porter.metal.native.type_agreement import list_converted, write_conversion_of, write_type_checks
 from porter.metal.native.typed_scalars import ACCUMULATE_TYPE, write_typed
 from porter.metal.native.uniform import PASSED, is_uniform, write_dims
 
@@ -235,7 +242,7 @@ class _Writer:
         if find_strided(self.program) and number.value in list_reduced(self.program):
             return REDUCED
         text = self._value(number.value)
-        is_variable = re.fullmatch(r"\w+", text) is not None
+        is_variable = is_word(text)
         if is_variable and (not isinstance(number.value, Scalar) or self.names.types[number.value.name] in _PASSED):
             return text
         return number.name if self._is_free(number.name) else f"{number.name}_value"
@@ -246,7 +253,7 @@ class _Writer:
         names = replace(self.names, variables={**self.names.variables, REDUCED: REDUCED}) if counts else self.names
         text = write_value(substitute(value, dict.fromkeys(counts, Scalar(REDUCED))), names)
         for name, known in list_locals(self.body):
-            known = re.sub(r"^\((.*)\)$", r"\1", known.strip(), flags=re.S)
+            known = strip_parentheses(known.strip())
             text = text.replace(known, name) if "(" in known else text
         for each in list_scalars(value):
             for name, default in find_locals(self.body, write_value(Scalar(each.name), self.names)):
@@ -351,7 +358,7 @@ class _Writer:
         name = f"{self.prefixes[kernel.name]}{group}"
         if kernel.uses_reductions:
             length = self._product(kernel.length)
-            if not re.fullmatch(r"\w+", length):
+            if not is_word(length):
                 value, length = length, f"{self.prefixes[kernel.name]}row_length"
                 yield f"const int64_t {length} = {value};"
             most = f"[{pso} maxTotalThreadsPerThreadgroup]"

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern, walk
-from porter.loops.host_values import HostValue, Named, Scalar, list_scalars, substitute
+from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, call, intern, walk
+from porter.loops.fusion import LoopNest, Shape
+from porter.loops.host_values import Binary, Constant, HostValue, Named, Operator, Scalar, list_scalars, substitute
 from porter.loops.optional import drop_unread
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
-from porter.metal.native.algebra import simplify_call
-from porter.metal.native.merging import merge_nests
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
 from porter.metal.native.uniform import with_uniform
@@ -115,3 +114,63 @@ def _is_needless_clamp(value: Expr) -> bool:
 
 def _is_large(number: Expr) -> bool:
     return isinstance(number.attribute, int) and number.attribute >= _MOST
+
+
+def merge_nests(case: SymbolicProgram) -> SymbolicProgram:
+    """A case with one kernel for its reductions, if all have the same rows and none reads what another writes."""
+    nests = [symbolic.nest for symbolic in case.nests]
+    written = {store.buffer for nest in nests for store in nest.stores}
+    is_apart = not any(buffer in written for nest in nests for buffer in nest.reads())
+    if len(nests) < 2 or not is_apart or any(each.shape is not Shape.REDUCTION for each in nests):
+        return case
+    first = case.nests[0]
+    if any(each.rows != first.rows or each.nest.rows != first.nest.rows for each in case.nests):
+        return case
+    stores = tuple(store for nest in nests for store in nest.stores)
+    return replace(case, nests=(replace(first, nest=LoopNest(stores, first.nest.rows)),))
+
+
+def simplify_call(value: Expr) -> Expr:
+    """A value without operations that change nothing but its rounding."""
+    match value.op, value.attribute, value.args:
+        case Op.CALL, "multiplication", (left, right) if 1 in (_constant(left), _constant(right)):
+            return right if _constant(left) == 1 else left
+        case Op.CALL, "addition", (left, right) if _undoes(left, right):
+            return left.args[0]
+        case Op.CALL, "reciprocal", (operand,) if (made := _inverse(operand)) is not None:
+            return made
+        case Op.CALL, "reciprocalSquareRoot", (square,) if (root := _root(square)) is not None:
+            assert value.dtype is not None
+            if root.op is Op.CALL and root.attribute == "reciprocal":
+                return call("absolute", root.args, value.dtype)
+    return value
+
+
+def _constant(value: Expr) -> float | None:
+    is_number = value.op is Op.NUMBER and isinstance(value.attribute, (int, float))
+    return float(value.attribute) if is_number and not isinstance(value.attribute, bool) else None  # type: ignore[arg-type]
+
+
+def _undoes(left: Expr, right: Expr) -> bool:
+    """Whether what is added was subtracted before."""
+    is_subtraction = left.op is Op.CALL and left.attribute == "subtraction"
+    return is_subtraction and right.op is Op.NUMBER and left.args[1] is right
+
+
+def _inverse(operand: Expr) -> Expr | None:
+    """The reciprocal of a number that host code computes."""
+    number = operand.attribute
+    if operand.op is not Op.NUMBER or not isinstance(number, Named) or not number.example:
+        return None
+    value = Binary(Operator.DIVIDE, Constant(1), number.value)
+    return intern(Op.NUMBER, (), operand.dtype, Named(f"inverse_{number.name}", value, 1 / number.example))
+
+
+def _root(square: Expr) -> Expr | None:
+    """What a value is the square of."""
+    if square.op is not Op.CALL:
+        return None
+    if square.attribute == "square":
+        return square.args[0]
+    is_square = square.attribute == "multiplication" and square.args[0] is square.args[1]
+    return square.args[0] if is_square else None

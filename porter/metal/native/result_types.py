@@ -5,11 +5,12 @@ Source: ATen/native/ReduceOps.cpp (`infer_dtype_from_optional`, `sum_out`), c10/
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from porter.core.dtypes import BOOL, BY_METAL, LONG, DType, Kind
+from porter.languages.identifiers import contains_identifier, rename_identifiers
+from porter.languages.patterns import find_code, match_code
 from porter.loops.fusion import Shape
 from porter.loops.program import ResultBuffer, SymbolicProgram
 from porter.metal.native.elements import KEY, Elements
@@ -102,7 +103,7 @@ def write_conversion(conversion: Conversion, name: str, tensor: str, result: str
     if conversion.is_floating:
         is_integral = f"isIntegralType({made}, /*includeBool=*/true)"
         if returned := _find_integral_return(body, tensor):
-            returned = re.sub(rf"\b{tensor}\b", f"{tensor}.to({made})", returned)
+            returned = rename_identifiers(returned, {tensor: f"{tensor}.to({made})"})
             yield Block(f"if ({is_integral}) {{", (Line(f"return {returned};"),))
         else:
             words = f'"result type ", {given}, " can\'t be cast to the desired output type ", {made}'
@@ -116,6 +117,7 @@ def write_conversion(conversion: Conversion, name: str, tensor: str, result: str
 
 def _find_integral_return(body: str, tensor: str) -> str:
     """What a function returns where a tensor is integral, of bools too: a call that takes the tensor; or nothing."""
-    test = rf"if \((?:c10::|at::)?isIntegralType\({tensor}\.scalar_type\(\), (?:/\*\w+=\*/ ?)?true\)\)"
-    found = re.search(rf"{test} (?:\{{\s*)?return ([\w:]+\([^;{{}}]*\b{tensor}\b[^;{{}}]*\));", body)
-    return found[1] if found else ""
+    tests = (f"if (isIntegralType({tensor}.scalar_type(), true)) {brace}" for brace in ("", "{"))
+    returned = find_code(body, *(f"{test} return $$call;" for test in tests))
+    calls = (each["call"] for each in returned if contains_identifier(each["call"], tensor))
+    return next((call for call in calls if match_code(call, "$$function($$arguments)")), "")

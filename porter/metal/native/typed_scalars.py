@@ -17,7 +17,6 @@ from porter.metal.native.elements import KEY, Elements
 from porter.metal.native.host_values import Names
 
 ACCUMULATE_TYPE = "ATen/AccumulateType.h"
-# What kernels compute in that take scalars so.
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from porter.core.dtypes import DType
 from porter.core.errors import Place
 from porter.core.layout import OPERATION_UTILS
 from porter.languages import cpp
+from porter.languages.definitions import flatten
 from porter.languages.depth import too_deep
-from porter.languages.flatten import flatten
 from porter.languages.identifiers import contains_identifier
 from porter.languages.objcpp_parser import Boxed, Break, Label, ObjCParser, Send, Switch
 from porter.languages.source import Source, parse_source

@@ -31,7 +31,6 @@ from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
-from porter.plan.native.alternatives import refuse_differing
 from porter.plan.native.body import replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.files import (
@@ -42,7 +41,7 @@ from porter.plan.native.files import (
     read_style,
 )
 from porter.plan.native.host_function import HostFunction
-from porter.plan.native.made_results import make_results
+from porter.plan.native.made_results import make_results, refuse_differing
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel, also_without_stub
 from porter.plan.native.refusals import refuse_searches, refuse_tables, refuse_unseen
 from porter.plan.native.result_memory import create_results, resize_outputs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from porter.languages.views import Owned, own_viewed
+from porter.languages.inlining import Owned, own_viewed
 
 OPTIONAL = "OptionalIntArrayRef"
 

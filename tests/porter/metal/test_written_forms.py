@@ -15,7 +15,7 @@ from aten_overlay.metal import build
 from aten_overlay.metal.launch import Library
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.dtypes import Kind
-from porter.metal.written_forms import form_body
+from porter.metal.candidates import form_body
 from porter.mpsgraph.operations import operations
 from porter.verdict.suite import compare
 from porter.verdict.suite.edges import edge_values

@@ -9,7 +9,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.core.dtypes import Kind
-from porter.metal.written_forms import form_body
+from porter.metal.candidates import form_body
 from porter.mpsgraph import operations as table
 from porter.mpsgraph.operations import (
     Operation,

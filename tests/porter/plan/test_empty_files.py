@@ -11,7 +11,7 @@ from porter.core.checkout import Checkout
 from porter.core.journal import undo
 from porter.core.layout import OPERATIONS
 from porter.core.writing import write
-from porter.plan.empty_files import defines_nothing, delete_empty_files
+from porter.plan.removal import defines_nothing, delete_empty_files
 
 FILE, OTHER = f"{OPERATIONS}/Gone.mm", f"{OPERATIONS}/Stays.mm"
 GONE = """\

@@ -15,10 +15,17 @@ from porter.core.formatting import format_block
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import Parameter
 from porter.languages.source import Function, Source, parse_source
-from porter.plan.native.sharing.checks import level_checks
 from porter.plan.native.sharing.literals import OneBody, merge_bodies
-from porter.plan.native.sharing.members import Kind, Member, list_launching, list_members, read_kind, read_scope
-from porter.plan.native.sharing.names import list_shared_names
+from porter.plan.native.sharing.members import (
+    Kind,
+    Member,
+    level_checks,
+    list_launching,
+    list_members,
+    list_shared_names,
+    read_kind,
+    read_scope,
+)
 
 
 def share_bodies(fork: Checkout, file: str, before: str) -> Iterator[Edit]:

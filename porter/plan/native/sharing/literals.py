@@ -9,16 +9,15 @@ from enum import Enum
 from functools import lru_cache
 from itertools import chain, takewhile
 
-from porter.languages.identifiers import contains_identifier
+from porter.languages.identifiers import contains_identifier, in_word
 from porter.languages.lexer import TokenKind
 from porter.languages.source import Source
 
 _STRING = TokenKind.STRING
 # Functions of the fork that take any string, and macros that print all that they are passed.
 _TAKE_STRINGS = frozenset(("getPipelineStateForFunc", "beginProfileKernel", "alertNotDeterministic"))
-_PRINTS = re.compile(r"TORCH_(?:CHECK|INTERNAL_ASSERT|WARN)\w*")
+_PRINTS = ("TORCH_CHECK", "TORCH_INTERNAL_ASSERT", "TORCH_WARN")  # how their names begin
 _COMPILED = frozenset(("format", "static_assert"))  # which need a literal
-_CHECKS = re.compile(r"\w+_CHECK_\w+")  # other macros may need one
 _KERNEL_NAMES = ("kernel_name", "kernel", "shader_name")
 _FUNCTION_NAMES = ("func_name", "op_name", "function_name")
 _TYPES = {"const std::string&": _KERNEL_NAMES, "const char*": _FUNCTION_NAMES}
@@ -106,7 +105,7 @@ def fill_body(body: str, passed: Mapping[str, str]) -> str:
         if following == [".", "c_str", "(", ")"]:
             last = at + 4
         elif len(following) > 1 and _is_plain(following[1]):
-            joined = following[0] == "+" or (following[0] == "," and _PRINTS.fullmatch(_find_called(source, at)))
+            joined = following[0] == "+" or (following[0] == "," and _find_called(source, at).startswith(_PRINTS))
             value, last = (value[:-1] + following[1][1:], at + 2) if joined else (value, at)
         edits.append((token.start, code[last].end, value))
     return _splice(body, edits)
@@ -136,16 +135,16 @@ def _read_use(source: Source, at: int) -> _Use | None:
     called = _find_called(source, at)
     if called in _TAKE_STRINGS:
         return _Use.STRING
-    if _PRINTS.fullmatch(called):
+    if called.startswith(_PRINTS):
         return _Use.PRINTED
-    is_macro = called.upper() == called and not _CHECKS.fullmatch(called)
+    is_macro = called.upper() == called and "_CHECK_" not in called  # other macros may need one
     return None if is_macro or called in _COMPILED else _Use.POINTER
 
 
 def _declares_string(source: Source, at: int) -> bool:
     """Whether a literal is all that a string is declared as."""
-    declared = " ".join(each.text for each in source.code[max(at - 4, 0) : at])
-    return source.code[at + 1].text == ";" and re.search(r"\bstring (?:& )?\w+ =$", declared) is not None
+    before = [each.text for each in source.code[max(at - 4, 0) : at - 2]]
+    return source.code[at + 1].text == ";" and (before[-1:] == ["string"] or before[-2:] == ["string", "&"])
 
 
 def _find_called(source: Source, at: int) -> str:
@@ -190,8 +189,8 @@ def _find_common(values: Sequence[str]) -> str:
 def _read_beginnings(values: tuple[str, ...]) -> tuple[str, ...]:
     """Values without what all of them end with, that no word goes on into."""
     ending = _find_common([each[::-1] for each in values])[::-1]
-    found = re.search(r"\W", ending)
-    length = len(ending) - found.start() if found else 0
+    start = next((at for at, character in enumerate(ending) if not in_word(character)), len(ending))
+    length = len(ending) - start
     return tuple(each[: len(each) - length] for each in values)
 
 
@@ -225,4 +224,4 @@ def _find_rest(values: tuple[str, ...], beginnings: tuple[str, ...] | None) -> s
 
 def list_plain(texts: Collection[str]) -> Iterator[str]:
     """Those of some arguments that are plain literals."""
-    return (each for each in texts if re.fullmatch(r'"(?:[^"\\\n]|\\.)*"', each))
+    return (each for each in texts if [token.kind for token in Source.parse("", each).tokens] == [_STRING])

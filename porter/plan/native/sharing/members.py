@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from functools import lru_cache, reduce
 
 from porter.core.checkout import Checkout
-from porter.languages.identifiers import contains_identifier
+from porter.languages.identifiers import contains_identifier, is_word
 from porter.languages.inlining import Parameter, list_call_sites, read_parameters
 from porter.languages.lexer import TokenKind
+from porter.languages.patterns import find_code, has_code, match_code, replace_code
 from porter.languages.source import Function, Source, parse_source
-from porter.languages.statements import read_statements
-from porter.plan.native.sharing.checks import without_checks
+from porter.languages.statements import Statement, read_statements
 from porter.plan.native.sharing.literals import fill_body, is_string_parameter, list_plain, read_shape
-from porter.plan.native.sharing.names import list_shared_names
 from porter.plan.native.target import read_body
 
 LAUNCHES = "getPipelineStateForFunc"
 _SHORTEST = 15  # lines of a body that are worth a function of their own
 _STRUCTURED = "TORCH_IMPL_FUNC"  # which returns nothing
 _RETURNED = re.compile(r"(?:static\s+|inline\s+)*((?:const\s+)?[\w:]+(?:<.*>)?\s*[&*]?)\s*\Z", re.S)
-_RETURN = re.compile(r"\breturn\b\s*([^;]*?)\s*;")
-_LAST_RETURN = re.compile(r"\s*\breturn\b[^;]*;\s*\Z")
+_RETURN = "return $$value;"
 _MADE = re.compile(r"(\s*(?:using namespace [\w:]+;)?)\s*((?:Tensor|auto) (\w+) = at::\w+\([^;]*\);)")
 _REFERENCE = "Tensor&"
 
@@ -81,15 +81,17 @@ def list_members(source: Source, launching: Sequence[Function]) -> Iterator[Memb
 
 def _read_member(source: Source, function: Function, body: str, helper: Function | None = None) -> Member:
     whole = Member(function, body, helper=helper, whole=body)
-    type_, returns = _read_returned(source, function), {each[1] for each in _RETURN.finditer(body)}
+    type_, returns = _read_returned(source, function), {each["value"] for each in find_code(body, _RETURN)}
     result = returns.pop() if len(returns) == 1 else ""
-    if not re.fullmatch(r"\w+", result):
+    if not is_word(result):
         return whole
-    bare = _LAST_RETURN.sub("\n", _RETURN.sub("return;", body))
+    bare = replace_code(body, "return;", _RETURN)
+    if bare.rstrip().endswith("return;"):
+        bare = f"{bare.rstrip().removesuffix('return;').rstrip()}\n"
     if type_ == _REFERENCE and Parameter(_REFERENCE, result) in (_read_named(function) or ()):
         return replace(whole, body=bare, result=result)
     made = _MADE.match(bare)
-    if type_ != "Tensor" or not made or made[3] != result or re.search(rf"\b{result}\s*=(?!=)", bare[made.end() :]):
+    if type_ != "Tensor" or not made or made[3] != result or has_code(bare[made.end() :], f"{result} ="):
         return whole
     return replace(whole, body=made[1] + bare[made.end() :], result=result, made=made[2])
 
@@ -125,10 +127,10 @@ def _read_caller(source: Source, helper: Function, function: Function) -> Member
     filled = fill_body(read_body(source, helper), strings)
     if not before.strip() and not behind:
         return _read_member(source, function, filled, helper)
-    made, returned = _MADE.fullmatch(before.rstrip()), _RETURN.fullmatch(behind)
-    if returned is None or (before.strip() and (made is None or made[3] != returned[1])):
+    made, returned = _MADE.fullmatch(before.rstrip()), match_code(behind, _RETURN)
+    if returned is None or (before.strip() and (made is None or made[3] != returned["value"])):
         return None
-    return Member(function, filled, returned[1], made[2] if made else "", helper)
+    return Member(function, filled, returned["value"], made[2] if made else "", helper)
 
 
 def _read_named(function: Function) -> tuple[Parameter, ...] | None:
@@ -179,3 +181,100 @@ def read_scope(source: Source, offset: int) -> tuple[str, ...]:
             elif text.startswith("endif"):
                 conditions[-1:] = []
     return (*source.list_scopes(offset), *conditions)
+
+
+_MARKS = ("mps", "impl", "template")  # of what a function is, not of what it computes
+_DIRECTIONS = ("forward", "backward", "out")
+_ENDINGS = ("_mps_impl", "_mps_template")
+_WORD = re.compile(r"\d+d(?![a-z0-9])|[a-zA-Z0-9]+?(?=\d+d(?![a-z0-9])|_|$)")
+
+
+def list_shared_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names for what these functions call, the best first."""
+    heads = [_list_words(name) for name in names]
+    shared = reduce(_keep_common, heads)
+    if not any(re.search(r"[a-z]{2}", word) for word in shared if word not in _DIRECTIONS):
+        own = dict.fromkeys(_join([word for word in head if not _is_incidental(word, shared)]) for head in heads)
+        shared = [*own, *shared]
+    base = _join(shared)
+    return tuple(f"{base}{ending}" for ending in _ENDINGS) if base[:1].islower() else ()
+
+
+def _list_words(name: str) -> list[str]:
+    words = [word for word in _WORD.findall(name) if word not in _MARKS]
+    return [*(word for word in words if word not in _DIRECTIONS), *(word for word in _DIRECTIONS if word in words)]
+
+
+def _is_incidental(word: str, shared: Sequence[str]) -> bool:
+    """Whether a word does not tell a function from others: all of them have it, or it counts dimensions."""
+    return word in shared or (word.endswith("d") and word[:-1].isdecimal())
+
+
+def _keep_common(one: list[str], other: list[str]) -> list[str]:
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return [word for block in blocks for word in one[block.a : block.a + block.size]]
+
+
+def _join(words: Sequence[str]) -> str:
+    """Words as one name, in which a number of dimensions follows its word at once."""
+    return re.sub(r"_(?=\d+d(?:_|$))", "", "_".join(words))
+
+
+_CHECK = (
+    "TORCH_CHECK($one.scalar_type() == $other.scalar_type(), $$words, $other.scalar_type(), $$but, $one.scalar_type());"
+)
+
+
+@lru_cache(maxsize=1024)
+def without_checks(body: str) -> str:
+    """A body without checks that two tensors have one type."""
+    for each in reversed(_list_checks(body)):
+        body = body[: each.start].rstrip() + body[each.end :]
+    return body
+
+
+def level_checks(bodies: Sequence[str]) -> list[str] | None:
+    """Bodies that are the same without checks, with all that the one with the most has.
+
+    None if another has one that this lacks.
+    """
+    checks = [[_read(body, each) for each in _list_checks(body)] for body in bodies]
+    most = max(range(len(bodies)), key=lambda at: len(checks[at]))
+    if any(each not in checks[most] for listed in checks for each in listed):
+        return None
+    model = bodies[most]
+    places = [(_count_tokens(model[: each.start]), each) for each in _list_checks(model)]
+    return [
+        body if checks[at] == checks[most] else _add(without_checks(body), model, places)
+        for at, body in enumerate(bodies)
+    ]
+
+
+def _add(body: str, model: str, places: Sequence[tuple[int, Statement]]) -> str:
+    """A body with the checks of another, each before the token that it has that place before."""
+    for before, check in places:
+        code = Source.parse("", body).code
+        at = code[before].start if before < len(code) else len(body)
+        body = f"{body[:at]}{model[check.start : check.end]}\n  {body[at:]}"
+    return body
+
+
+def _count_tokens(text: str) -> int:
+    return sum(
+        each.kind not in (TokenKind.SPACE, TokenKind.COMMENT, TokenKind.DIRECTIVE)
+        for each in Source.parse("", text).tokens
+    )
+
+
+def _list_checks(body: str) -> list[Statement]:
+    """The checks that two tensors have one type, as ports write them."""
+    listed = []
+    for each in read_statements(body) if "TORCH_CHECK" in body else ():
+        check = match_code(body[each.start : each.end], _CHECK)
+        if check and check["words"] == f'"Expected {check["one"]} to have dtype "':
+            listed.append(each)
+    return listed
+
+
+def _read(body: str, check: Statement) -> str:
+    return " ".join(body[check.start : check.end].split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from porter.core.dtypes import FLOAT
 from porter.loops.expressions import Expr, Op, call, intern, number
 from porter.loops.host_values import Binary, Constant, Named, Operator, Size
-from porter.metal.native.algebra import simplify_call
+from porter.metal.native.preparing import simplify_call
 from tests.porter.plan.native.fork import integer, read
 
 X, Y = read(integer(0)), read(integer(1))

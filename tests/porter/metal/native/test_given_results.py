@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from porter.metal.native.given_results import find_given, write_aliases, write_type_check
+from porter.metal.native.checks import find_given, write_aliases, write_type_check
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, write_kernel
 from porter.metal.native.preparing import prepare

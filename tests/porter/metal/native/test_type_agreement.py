@@ -9,11 +9,11 @@ from expecttest import assert_expected_inline
 from porter.core.dtypes import BFLOAT, CHAR, FLOAT, HALF, INT, SHORT, UCHAR, DType
 from porter.loops.expressions import Buffer
 from porter.loops.program import ArgumentBuffer
+from porter.metal.native.checks import write_agreement, write_conversion_of, write_type_checks
 from porter.metal.native.elements import TypeParameter
 from porter.metal.native.host_code import print_nodes
 from porter.metal.native.host_values import Names
 from porter.metal.native.reduced import StridedArgument
-from porter.metal.native.type_agreement import write_agreement, write_conversion_of, write_type_checks
 
 TYPES = {"self": "T", "weight": "T", "bias": "T", "target": "long"}
 

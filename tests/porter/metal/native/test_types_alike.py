@@ -11,8 +11,7 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, Reductio
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Constant, SizeProduct, TensorValue
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicNest, SymbolicProgram
-from porter.metal.native.cases import join_cases
-from porter.metal.native.types_alike import computes_alike
+from porter.metal.native.cases import computes_alike, join_cases
 from tests.porter.metal.native.test_kernel_values import STYLES
 from tests.porter.plan.native import fork
 

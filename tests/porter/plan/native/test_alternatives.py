@@ -10,7 +10,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.expressions import Buffer, ReductionKind
 from porter.loops.program import Programs, ResultBuffer, SymbolicProgram
-from porter.metal.native.merging import merge_nests
+from porter.metal.native.preparing import merge_nests
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 

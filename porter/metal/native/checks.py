@@ -1,4 +1,4 @@
-"""Checks that the tensors which kernels read have the types that the kernels were chosen by.
+"""What host code checks before it launches kernels: types of tensors, optional ones, and results that callers give.
 
 A kernel is named by the type of one tensor or two; all others are read as that, or as the one type that they had in all
 calls. Another type would be read as these bytes, unless host code converts it.
@@ -6,12 +6,15 @@ calls. Another type would be read as these bytes, unless host code converts it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import combinations
 
 from porter.core import dtypes
 from porter.core.dtypes import LONG, DType, Kind
-from porter.loops.program import ArgumentBuffer, SymbolicProgram
+from porter.languages.patterns import has_code
+from porter.loops.host_values import Given, HostValue
+from porter.loops.optional import find_flag_of, list_readers
+from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, list_loaded
 from porter.metal.native.elements import KEY
 from porter.metal.native.host_code import Block, Line, Node
 from porter.metal.native.host_values import Names
@@ -20,7 +23,7 @@ from porter.metal.native.reduced import find_strided
 
 _ALL_OTHERS = {each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each != LONG}
 _ALL_FLOATING = {each for each in dtypes.ALL if each.kind is Kind.FLOATING}
-_SAME_TYPES = re.compile(r"\bcheck(?:All)?SameType\(")
+_SAME_TYPES = ("checkSameType(", "checkAllSameType(")
 
 
 def write_type_checks(
@@ -40,7 +43,7 @@ def write_type_checks(
     for tensor in list_converted(program, kernels):
         if not _compares(body, names.variable(tensor), _name_conversion(program, tensor, names)):
             yield Line(_check_converted(names, tensor, program.conversions[tensor], find_flag(tensor)))
-    if _SAME_TYPES.search(body):
+    if has_code(body, *_SAME_TYPES):
         return
     for expected, tensors in _group(program, kernels, names, converted).items():
         unchecked = [each for each in tensors if not _compares(body, names.variable(each), expected)]
@@ -105,8 +108,8 @@ def write_agreement(given: str, made: str, body: str) -> Iterator[str]:
     None is needed if the body has it, or makes that tensor of the operand's type.
     """
     expected = f"{made}.scalar_type()"
-    is_made = re.search(rf"\b{made}\s*=[^;=]*\b{re.escape(given)}\.(?:scalar_type|options)\(\)", body)
-    if not is_made and not _SAME_TYPES.search(body) and not _compares(body, given, expected):
+    is_made = has_code(body, *(f"{made} = $$before {given}.{member}()" for member in ("scalar_type", "options")))
+    if not is_made and not has_code(body, *_SAME_TYPES) and not _compares(body, given, expected):
         yield _check(given, given, expected)
 
 
@@ -142,8 +145,84 @@ def _name_type(metal: str) -> str:
 
 def _compares(body: str, variable: str, expected: str) -> bool:
     """Whether a function compares the type of a variable with the one that is expected."""
-    ours = rf"\b{re.escape(variable)}\.(?:scalar_type|dtype)\(\)"
-    theirs = re.escape(expected).replace("scalar_type", "(?:scalar_type|dtype)")
+    others = [expected.replace("scalar_type", member) for member in ("scalar_type", "dtype")]
     if expected.startswith("ScalarType::"):
-        theirs = rf"(?:(?:at::|c10::)?ScalarType::|(?:at::)?k){expected.removeprefix('ScalarType::')}\b"
-    return re.search(rf"{ours}\s*==\s*{theirs}|\b{theirs}\s*==\s*{ours}", body) is not None
+        others = [expected, expected.replace("ScalarType::", "k")]
+    both = [(f"{variable}.{member}()", other) for member in ("scalar_type", "dtype") for other in others]
+    return has_code(body, *(f"{a} == {b}" for pair in both for a, b in (pair, pair[::-1])))
+
+
+def list_unguarded(program: SymbolicProgram, names: Names) -> Iterator[str]:
+    """The optional tensors that kernels read in every call, or in every one that asks for what they compute of them."""
+    for tensor in sorted(list_loaded(program)):
+        is_required = tensor in program.required or find_flag_of(program, tensor) is None
+        if names.types.get(tensor) == "Tensor?" and is_required:
+            yield tensor
+
+
+def write_required_checks(
+    program: SymbolicProgram, names: Names, body: str, write: Callable[[HostValue], str]
+) -> Iterator[str]:
+    """Checks that the function's `body` does not have; `write` gives the C++ of whether a tensor is given.
+
+    It may have them for calls of the case alone: `training || has_total`, of one without training.
+    """
+    base = program.name.partition(".")[0]
+    flags = [each.text for each in program.when if not each.holds and each.text in names.types]
+    unless = [f"{names.variable(flag)} ||" for flag in flags]
+    for tensor in list_unguarded(program, names):
+        given = write(Given(tensor))
+        starts = [
+            f"TORCH_CHECK({' '.join(some)} {given}" for n in range(len(unless) + 1) for some in combinations(unless, n)
+        ]
+        if not has_code(body, *(f"{start}{end}" for start in starts for end in ",)")):
+            condition = _write_condition(program, tensor, given, write)
+            yield f'TORCH_CHECK({condition}, "{base}: expected {tensor} to be given");'
+
+
+def _write_condition(program: SymbolicProgram, tensor: str, given: str, write: Callable[[HostValue], str]) -> str:
+    """That a tensor is given, or that no result is asked for which is computed from it."""
+    flags = [find_flag_of(program, each) for each in sorted(list_readers(program, tensor))]
+    asked = [write(each.value) for each in dict.fromkeys(flags) if each]
+    if find_flag_of(program, tensor) is None or None in flags:
+        return given
+    given = f"({given})" if "&&" in given else given
+    return f"{given} || !{asked[0]}" if len(asked) == 1 else f"{given} || !({' || '.join(asked)})"
+
+
+def find_given(program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names) -> Iterator[str]:
+    """The results, as `result0`, that callers give in the type that kernels have from another tensor.
+
+    Those of reductions over dimensions, which are resized first, are checked where that is done.
+    """
+    if find_strided(program) is not None:
+        return
+    for kernel in kernels:
+        for buffer in kernel.buffers:
+            role = program.roles[buffer]
+            if isinstance(role, ResultBuffer) and kernel.elements.types[buffer] == KEY:
+                result = f"result{role.index}"
+                if names.variable(result) in names.given and program.key != result:
+                    yield result
+
+
+def write_type_check(program: SymbolicProgram, result: str, names: Names) -> str:
+    given, key = names.variable(result), names.member(program.key)
+    words = f'"Expected out tensor to have dtype ", {key}scalar_type(), ", but got ", {given}.scalar_type(), " instead"'
+    return f"TORCH_CHECK({given}.scalar_type() == {key}scalar_type(), {words});"
+
+
+def write_aliases(
+    program: SymbolicProgram,
+    kernels: Sequence[NativeKernel],
+    result: str,
+    names: Names,
+    name_form: Callable[[str], str],
+) -> str:
+    """What else has to hold of a result that kernels write directly: no operand is in its memory.
+
+    `name_form` gives the variable that kernels read a tensor from, which is defined where that is left out.
+    """
+    roles = [program.roles[buffer] for kernel in kernels for buffer in kernel.buffers]
+    read = dict.fromkeys(role.name for role in roles if isinstance(role, ArgumentBuffer))
+    return "".join(f" && !{names.variable(result)}.is_alias_of({name_form(each)})" for each in read)
