@@ -78,9 +78,9 @@ class Row:
 
 def read_calls(folder: Path) -> list[Call]:
     calls = []
-    for each in json.loads((folder / "launches.json").read_text()):
-        sides = {side: [Launch(**launch) for launch in launches] for side, launches in each["sides"].items()}
-        calls.append(Call(**{"views": {}, "types": {}, **each, "sides": sides}))
+    for fields in json.loads((folder / "launches.json").read_text()):
+        sides = {side: [Launch(**launch) for launch in launches] for side, launches in fields["sides"].items()}
+        calls.append(Call(**{"views": {}, "types": {}, **fields, "sides": sides}))
     return calls
 
 
@@ -109,8 +109,8 @@ class Race:
     def run(self, call: Call) -> Row:
         """Times a call's sides and torch's own."""
         tensors = make_tensors(call)
-        known = {name: value for name, value in tensors.items() if name != "out"}
-        reference = partial(eval, compile(call.torch, call.label, "eval"), {"torch": torch, **known})
+        inputs = {name: value for name, value in tensors.items() if name != "out"}
+        reference = partial(eval, compile(call.torch, call.label, "eval"), {"torch": torch, **inputs})
         exact = reference()
         times, errors = {}, {}
         for side, launches in call.sides.items():
@@ -126,24 +126,24 @@ class Race:
 
     def _prepare(self, launch: Launch, tensors: Mapping[str, torch.Tensor]) -> Callable[[], None]:
         arguments, casts = [], {}
-        for i, each in enumerate(launch.arguments):
-            if isinstance(each, str):
-                arguments.append(tensors[each])
-            elif isinstance(each, dict) and "value" in each:
-                arguments.append(each["value"])
-            elif isinstance(each, dict):
-                arguments.append(torch.tensor(each["int64"], dtype=torch.int64, device="cuda"))
+        for i, argument in enumerate(launch.arguments):
+            if isinstance(argument, str):
+                arguments.append(tensors[argument])
+            elif isinstance(argument, dict) and "value" in argument:
+                arguments.append(argument["value"])
+            elif isinstance(argument, dict):
+                arguments.append(torch.tensor(argument["int64"], dtype=torch.int64, device="cuda"))
             else:
-                arguments.append(each)
-                if not isinstance(each, float):
+                arguments.append(argument)
+                if not isinstance(argument, float):
                     casts[i] = "int32"
         kernel = getattr(self.libraries[launch.file], launch.kernel)
         return partial(kernel, *arguments, threads=launch.threads, group_size=launch.group, arg_casts=casts)
 
 
 def run_all(prepared: Sequence[Callable[[], None]]) -> None:
-    for each in prepared:
-        each()
+    for launch in prepared:
+        launch()
 
 
 def make_tensors(call: Call) -> dict[str, torch.Tensor]:
@@ -158,10 +158,10 @@ def make_tensors(call: Call) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def difference(found: torch.Tensor, exact: torch.Tensor) -> float:
+def difference(result: torch.Tensor, exact: torch.Tensor) -> float:
     """The norm of the error over that of the exact result."""
-    exact = exact.reshape(found.shape)
-    return float((found.float() - exact.float()).norm() / exact.float().norm().clamp_min(1e-30))
+    exact = exact.reshape(result.shape)
+    return float((result.float() - exact.float()).norm() / exact.float().norm().clamp_min(1e-30))
 
 
 def measure(run: Callable[[], object]) -> float:
@@ -213,8 +213,8 @@ def main() -> int:
     if chosen.compile:
         for file, names in list_kernels(calls).items():
             options = Options(include=(chosen.folder / "inc",))
-            made = compile_kernels((chosen.folder / file).read_text(), names, options)
-            print(f"{file}: {len(made.entries)} kernels", flush=True)
+            module = compile_kernels((chosen.folder / file).read_text(), names, options)
+            print(f"{file}: {len(module.entries)} kernels", flush=True)
         return 0
     race, rows, failed = Race(chosen.folder, calls), [], 0
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {race.copy / 1e6:.0f} GB/s", flush=True)

@@ -36,7 +36,7 @@ class ExpressionWriter:
         if expr.op is Op.LOAD:
             return self._read(expr)
         if expr.op is Op.SUM:
-            return self._sum(expr.args)
+            return self.write_sum(expr.args)
         args = [self.text(arg) for arg in list_operands(expr)]
         if expr.op is Op.PRODUCT:
             by = parenthesize(args[1]) if not args[1].startswith("-") else args[1]
@@ -90,7 +90,7 @@ class ExpressionWriter:
             return self.load(expr)
         return f"{self.converter(value)}({self.load(expr)})"
 
-    def _sum(self, terms: Sequence[Expr]) -> str:
+    def write_sum(self, terms: Sequence[Expr]) -> str:
         made = ""
         for term in flatten_sum(terms):
             text = self.text(term)

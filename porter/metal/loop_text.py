@@ -87,20 +87,20 @@ class NestWriter(ExpressionWriter):
             if is_alone or columns:
                 for store in stores:
                     self.write_reductions((store,), nest, is_alone)
-                    self._write_guarded(store, () if is_alone else columns)
+                    self.write_guarded(store, () if is_alone else columns)
             else:
                 self.write_reductions(stores, nest, is_alone)
                 self.write_once(stores)
 
-    def _write_guarded(self, store: Store, columns: tuple[Loop, ...]) -> None:
+    def write_guarded(self, store: Store, columns: tuple[Loop, ...]) -> None:
         """A store of every thread, with `columns` in turns that the threads of a row share."""
 
         def write() -> None:
             if columns:
-                self._bind_uniform(store.value)
-                self.write_strided(columns, lambda: self._write_store(store))
+                self.bind_uniform(store.value)
+                self.write_strided(columns, lambda: self.write_store(store))
             else:
-                self._write_store(store)
+                self.write_store(store)
 
         self._write_if(store.guard, write)
 
@@ -116,7 +116,7 @@ class NestWriter(ExpressionWriter):
 
     def _write_all(self, stores: Sequence[Store]) -> None:
         for store in stores:
-            self._write_store(store)
+            self.write_store(store)
 
     def _write_if(self, guard: Named | None, write: Callable[[], None]) -> None:
         """Statements that are run if a number is true."""
@@ -144,13 +144,13 @@ class NestWriter(ExpressionWriter):
         """The variables of loops from their joined index."""
         for i, loop in enumerate(loops):
             inner = loops[i + 1 :]
-            by = self._product(inner)
+            by = self.product(inner)
             text = index if not inner else f"{index} / {parenthesize(by)}"
             text = f"{text} % {write_size(loop)}" if i else text
             if text != name_loop(loop):
                 self.line(f"const {self.spelling.index} {name_loop(loop)} = {text};")
 
-    def _product(self, loops: Sequence[Loop]) -> str:
+    def product(self, loops: Sequence[Loop]) -> str:
         known = prod(loop.size for loop in loops if loop.number is None)
         named = [loop.number.name for loop in loops if loop.number]
         return " * ".join(named + ([str(known)] if known != 1 or not named else []))
@@ -159,7 +159,7 @@ class NestWriter(ExpressionWriter):
         """A loop whose turns the threads of a row share."""
         name = name_loop(loops[0]) if len(loops) == 1 else self.name("turn")
         index, lane, width = self.spelling.index, self.spelling.lane, self.spelling.width
-        self.line(f"for ({index} {name} = {lane}; {name} < {self._product(loops)}; {name} += {width}) {{")
+        self.line(f"for ({index} {name} = {lane}; {name} < {self.product(loops)}; {name} += {width}) {{")
 
         def body() -> None:
             self.split_index(name, loops)
@@ -167,7 +167,7 @@ class NestWriter(ExpressionWriter):
 
         self.indented(body)
 
-    def _write_store(self, store: Store) -> None:
+    def write_store(self, store: Store) -> None:
         element = self.spelling.elements[store.buffer]
         self.copied = element if self.is_copy else ""
         root = drop_conversion(store)
@@ -236,7 +236,7 @@ class NestWriter(ExpressionWriter):
 
     def write_shared(self, group: Sequence[Shared]) -> None:
         """Reductions over the same loops, whose turns the threads of a row share."""
-        self._bind_uniform(*(arg for each in group for arg in each.expr.args))
+        self.bind_uniform(*(arg for each in group for arg in each.expr.args))
         for each in group:
             start = write_start(each.kind, each.expr.dtype or FLOAT, each.type, self.spelling)
             self.line(f"{each.type} {each.name} = {start};")
@@ -270,7 +270,7 @@ class NestWriter(ExpressionWriter):
         kind, value = expr.reduction.kind, expr.args[0]
         assert value.dtype is not None and self.spelling.join_extreme is not None
         name, extreme = self.name(name_reduction(expr.reduction)), self.name("extreme")
-        type_, index = self._value_type(value), self.spelling.index
+        type_, index = self.value_type(value), self.spelling.index
         none = f"::metal::numeric_limits<{index}>::max()"
         start = VALUES_OF[kind]
         self.line(f"{type_} {extreme} = {write_start(start, value.dtype.opmath, type_, self.spelling)};")
@@ -294,7 +294,7 @@ class NestWriter(ExpressionWriter):
         self.bound[expr] = name
         self.bound[find_value(expr)] = extreme
 
-    def _bind_uniform(self, *roots: Expr) -> None:
+    def bind_uniform(self, *roots: Expr) -> None:
         """Variables for what all turns of a row compute alike of its reductions."""
         taken = (*self.spelling.buffers.values(),)
         for each in (found for root in roots for found in find_uniform(root, self.rows, self.bound) if self.rows):
@@ -305,7 +305,7 @@ class NestWriter(ExpressionWriter):
     def _bind(self, expr: Expr, prefix: str = "value") -> None:
         """A variable for a value or an index."""
         name = self.name("offset" if expr.dtype is None else prefix)
-        type_ = self._type(expr) if self.is_copy else self._value_type(expr)
+        type_ = self._type(expr) if self.is_copy else self.value_type(expr)
         self.line(f"const {type_} {name} = {self.load(expr) if expr.op is Op.LOAD else self.text(expr)};")
         self.bound[expr] = name
 
@@ -319,7 +319,7 @@ class NestWriter(ExpressionWriter):
         extreme = ""
         if reduction.kind in COMPARED:
             extreme = self.name("extreme")
-            self.line(f"{self._value_type(expr.args[0])} {extreme} = 0;")
+            self.line(f"{self.value_type(expr.args[0])} {extreme} = 0;")
             self.line(f"bool {extreme}_found = false;")
         for loop in reduction.loops:
             i = name_loop(loop)
@@ -353,7 +353,7 @@ class NestWriter(ExpressionWriter):
             if each.op in (*_VALUES, *_INDICES) and uses[each] > 1 and each not in self.bound:
                 self._bind(each)
 
-    def _value_type(self, expr: Expr) -> str:
+    def value_type(self, expr: Expr) -> str:
         return self.spelling.value(expr.dtype.opmath) if expr.dtype else self.spelling.index
 
     def _within(self, root: Expr) -> list[Expr]:

@@ -9,6 +9,7 @@ from porter.core.change_set import ChangeSet
 from porter.core.dtypes import Kind
 from porter.core.errors import Place
 from porter.metal.functor import Origin
+from porter.metal.native.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class PlannedFunctor:
     name: str
     source: str
     origins: tuple[Origin, ...]
+    schedule: Schedule | None = None  # of the threads of a kernel that has one
 
     @property
     def origin(self) -> str:

@@ -112,7 +112,7 @@ def plan_kernels(
         ),
         functors=(
             *(PlannedFunctor(k.kernel_file, k.name, k.source, k.origins) for k in ported.kernels),
-            *(PlannedFunctor(k.file, k.name, k.source, (FROM_RECORDING,)) for k in native.kernels),
+            *(PlannedFunctor(k.file, k.name, k.source, (FROM_RECORDING,), k.schedule) for k in native.kernels),
         ),
         registrations=tuple(_list_registrations(ported.kernels)),
         stubs=tuple(dict.fromkeys(_describe_stub(k) for k in ported.kernels if k.stub.header)),

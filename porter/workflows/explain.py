@@ -52,7 +52,10 @@ def explain(
         yield Stage("port", tuple(_describe_routes(routes)))
     try:
         plan = plan_addition(checkout, op) if not operator.served else _plan_port(checkout, op, record, progress)
-        yield from (Stage(_title_kernel(f), tuple(f.source.splitlines())) for f in plan.functors)
+        for functor in plan.functors:
+            if functor.schedule:
+                yield Stage(f"schedule of {functor.name}", tuple(functor.schedule.describe()))
+            yield Stage(_title_kernel(functor), tuple(functor.source.splitlines()))
         yield from (Stage("unported", (f"{u.place}: {u.code} {u.reason}",)) for u in plan.unported)
     except PorterError as error:
         yield Stage("no kernel", (str(error),))

@@ -8,13 +8,12 @@ struct RowThreads {
 // 32-bit indices up to this one stay in range where the width of a grid is added to them.
 constexpr int64_t kLargestRowIndex = 1 << 30;
 
-static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false) {
+static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false, int64_t group_size = GROUP) {
   constexpr int64_t kSimdSize = 32;
-  constexpr int64_t kGroupSize = GROUP;
   constexpr int64_t kManyThreads = 512 * 1024;
   // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
   const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
-  const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
+  const int64_t lanes = has_thread ? 1 : length <= 1024 ? kSimdSize : group_size;
   // A thread has LEAST elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (LEAST * lanes);
   const int64_t least = at::ceil_div(length, 256 * lanes);
@@ -27,5 +26,5 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
                           const RowThreads& threads) {
   const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
   [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
-      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
+      threadsPerThreadgroup:MTLSizeMake(lanes, std::max<NSUInteger>(1, 256 / lanes), 1)];
 }

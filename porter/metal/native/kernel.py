@@ -17,14 +17,18 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, Sym
 from porter.metal.loop_spelling import Spelling, runs_alone, write_nan
 from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import Complex, Elements, read_elements
+from porter.metal.native.kept_rows import KeptRows, find_kept, write_kept
 from porter.metal.native.moments import find_moments
 from porter.metal.native.reduced import find_strided
 from porter.metal.native.scan import ScanNest, write_scan
+from porter.metal.native.schedule import COUNT, PLAIN, Family, Schedule, choose_schedule
 from porter.metal.native.slices import (
     FUNCTIONS,
     LANE,
     POSITIONS,
     ROW,
+    ROW_IN_GROUP,
+    ROW_POSITIONS,
     SIMD_LANE,
     SLICES,
     WIDTH,
@@ -79,11 +83,13 @@ class NativeKernel:
     elements: Elements
     is_map: bool
     length: tuple[Loop, ...]  # the loops of the longest reduction or column
+    schedule: Schedule
     uses_reductions: bool
     is_scan: bool = False
     partials: tuple[Partial, ...] = ()  # what threadgroups store of slices, which `combination` combines
     combination: NativeKernel | None = None
     scalars: TypedScalars = NO_SCALARS  # of the numbers
+    inner: Named | None = None  # how many neighboring rows are adjacent in memory
 
 
 def write_kernel(
@@ -106,8 +112,14 @@ def write_kernel(
     is_map = not is_scan and (nest.shape is Shape.MAP or runs_alone(nest, spelling))
     moments = find_moments(nest) if style.welford else []
     is_sliced = not is_scan and may_slice(nest, moments, spelling)
-    if is_sliced:
-        spelling = share_lanes(_spell(elements, names, style, shared, LANE, WIDTH))
+    has_rows = not is_map and not is_sliced and not is_scan and style.threadgroup_reductions and not elements.has_long
+    kept = find_kept(nest, spelling) if has_rows else None
+    family = _find_family(is_map, is_sliced, strided is not None, kept)
+    schedule = choose_schedule(family, kept.count if kept else 1)
+    if is_sliced or kept:
+        shares = not kept or kept.inner is not None
+        spelling = share_lanes(_spell(elements, names, style, shared, LANE, WIDTH), shares)
+        spelling = replace(spelling, lane=LANE, width=WIDTH) if kept else spelling
     if strided:
         spelling = replace(spelling, place=_place_strided)
     uniform = is_uniform(program)
@@ -117,7 +129,9 @@ def write_kernel(
     if isinstance(symbolic, ScanNest):
         body = write_scan(symbolic, spelling)
     elif is_sliced:
-        body, partials = write_slices(nest, moments, spelling)
+        body, partials = write_slices(nest, moments, spelling, schedule)
+    elif kept:
+        body = write_kept(nest, kept, spelling)
     else:
         body = write_nest(nest, _as_map(spelling) if is_map else spelling)
     arguments = [*_buffer_arguments(buffers, written, elements, names)]
@@ -133,24 +147,45 @@ def write_kernel(
     arguments += DIMENSIONS if uniform else ()
     arguments += (_number_argument(each, scalars) for each in numbers)
     arguments += [f"constant uint& {SLICES}"] if partials else []
-    arguments += POSITIONS if is_sliced else _positions(is_map, style.threadgroup_reductions or is_scan)
-    text = _write_template(name, elements, arguments, [*shared, *body], (_INDEX,))
-    text += register(name, elements, arguments, style)
+    arguments += (
+        POSITIONS
+        if is_sliced
+        else ROW_POSITIONS
+        if kept
+        else _positions(is_map, style.threadgroup_reductions or is_scan)
+    )
+    text = _write_template(name, elements, arguments, [*shared, *body], (_INDEX,), schedule)
+    text += register(name, elements, arguments, style, schedule=schedule)
     length = (symbolic.along,) if isinstance(symbolic, ScanNest) else _find_longest(nest)
-    made = NativeKernel(name, text, buffers, numbers, elements, is_map, length, bool(shared) or is_scan, is_scan)
-    made = replace(made, scalars=scalars)
+    has_groups = bool(shared) or is_scan
+    made = NativeKernel(name, text, buffers, numbers, elements, is_map, length, schedule, has_groups, is_scan)
+    made = replace(made, scalars=scalars, inner=kept.inner if kept else None)
     if not partials:
         return made
     combination = _write_combination(made, nest, partials, names, style)
     return replace(made, source=f"{text}\n{combination.source}", partials=partials, combination=combination)
 
 
+def _find_family(is_map: bool, is_sliced: bool, is_strided: bool, kept: KeptRows | None) -> Family:
+    if kept:
+        return Family.KEPT_ROWS
+    if is_sliced:
+        return Family.STRIDED_SLICES if is_strided else Family.SLICES
+    return Family.MAP if is_map else Family.ROWS
+
+
 def _write_template(
-    name: str, elements: Elements, arguments: Sequence[str], body: Sequence[str], others: Sequence[str] = ()
+    name: str,
+    elements: Elements,
+    arguments: Sequence[str],
+    body: Sequence[str],
+    others: Sequence[str] = (),
+    schedule: Schedule = PLAIN,
 ) -> str:
-    """A kernel as a template, if it has any parameters: types of elements, and `others`."""
-    parameters = ", ".join(f"typename {each}" for each in (*(each.name for each in elements.parameters), *others))
-    head = f"template <{parameters}>\n" if parameters else ""
+    """A kernel as a template, if it has any parameters: types of elements, `others`, and the count of a schedule."""
+    parameters = [f"typename {each}" for each in (*(each.name for each in elements.parameters), *others)]
+    parameters += [f"int {COUNT}"] if schedule.counts else []
+    head = f"template <{', '.join(parameters)}>\n" if parameters else ""
     lines = "".join(f"  {line}\n" for line in body)
     return f"{head}kernel void {name}({', '.join(arguments)}) {{\n{lines}}}\n\n"
 
@@ -174,7 +209,7 @@ def _write_combination(
     text = _write_template(name, elements, arguments, body)
     if elements.parameters:
         text += register(name, elements, arguments, style, has_index=False)
-    return NativeKernel(name, text, tuple(written), tuple(numbers), elements, False, (), True)
+    return NativeKernel(name, text, tuple(written), tuple(numbers), elements, False, (), PLAIN, True)
 
 
 def _choose_parameters(elements: Elements, text: str) -> Elements:
@@ -185,7 +220,7 @@ def _choose_parameters(elements: Elements, text: str) -> Elements:
 
 
 def _place_strided(_buffer: Buffer, index: str) -> str:
-    return f"strided_offset({index}, reduced_sizes, reduced_strides, ndim.y)"
+    return f"strided_offset({index}, reduced_sizes, reduced_strides, {COUNT} ? 1 : ndim.y)"
 
 
 def find_numbers(nest: LoopNest) -> Iterator[Named]:
@@ -250,6 +285,7 @@ def _spell(
         return (reduce(kind, name, type_, name),)
 
     def reduce(kind: ReductionKind, name: str, type_: str, value: str) -> str:
+        own_part = f" + {ROW_IN_GROUP}" if lane == LANE else ""  # a threadgroup has several rows of one simdgroup each
         if not style.threadgroup_reductions:
             return f"{name} = c10::metal::simdgroup_{FUNCTIONS[kind]}({value});"
         if has_simdgroup:
@@ -257,7 +293,7 @@ def _spell(
         declared = f"threadgroup {type_} shared_{name}[{_SIMDGROUP}];"
         if declared not in shared and name:
             shared.append(declared)
-        return f"{name} = c10::metal::threadgroup_{FUNCTIONS[kind]}(shared_{name}, {value}, {lane}, {width});"
+        return f"{name} = c10::metal::threadgroup_{FUNCTIONS[kind]}(shared_{name}{own_part}, {value}, {lane}, {width});"
 
     def join_extreme(kind: ReductionKind, name: str, index: str, extreme: str, type_: str) -> tuple[str, ...]:
         over = ReductionKind.MAX_NAN if kind is ReductionKind.ARG_MAX else ReductionKind.MIN_NAN
@@ -314,12 +350,17 @@ def _number_argument(number: Named, scalars: TypedScalars, index: str = _INDEX) 
 
 
 def register(
-    name: str, elements: Elements, arguments: Sequence[str], style: KernelStyle, has_index: bool = True
+    name: str,
+    elements: Elements,
+    arguments: Sequence[str],
+    style: KernelStyle,
+    has_index: bool = True,
+    schedule: Schedule = PLAIN,
 ) -> str:
-    """The macro that instantiates a kernel for one choice of types and both widths of indices, and its uses."""
+    """The macro that instantiates a kernel for one choice of types and what its index allows, and its uses."""
     macro = f"REGISTER_{name.upper()}"
     types = [f"DTYPE{i or ''}" for i, _ in enumerate(elements.parameters)]
-    chosen = (*types, "INDEX") if has_index else types
+    chosen = (*types, *(("INDEX",) if has_index else ()), *(("COUNT",) if schedule.counts else ()))
     made = "\n".join(arguments)
     for old, new in zip((*(each.name for each in elements.parameters), _INDEX), (*types, "INDEX"), strict=True):
         made = re.sub(rf"\b{old}(>*)([*&]) ", rf"{new}\1 \2 ", made)
@@ -330,7 +371,7 @@ def register(
         f'  template [[host_name("{name}{spelled.rstrip()})]] kernel void {name}<{", ".join(chosen)}>({listed})\n\n'
     )
     if has_index:
-        both = "; \\\n  ".join(f"{inner}({', '.join((*types, index))})" for index in INDICES)
+        both = "; \\\n  ".join(f"{inner}({', '.join((*types, index))})" for index in list_indices(schedule))
         text += f"#define {macro}({', '.join(types)}) \\\n  {both}\n\n"
     plain = [each for each in elements.instances if dtypes.BFLOAT not in each or not style.guards_bfloat]
     text += "".join(f"{macro}({', '.join(dtype.metal for dtype in each)});\n" for each in plain)
@@ -339,6 +380,13 @@ def register(
         uses = "".join(f"{macro}({', '.join(dtype.metal for dtype in each)});\n" for each in guarded)
         text += f"#if __METAL_VERSION__ >= 310\n{uses}#endif\n"
     return text
+
+
+def list_indices(schedule: Schedule) -> list[str]:
+    """The widths of indices that a kernel is instantiated for, each with its counts."""
+    if not schedule.counts:
+        return list(INDICES)
+    return [*(f"{INDICES[0]}, {count}" for count in schedule.counts), f"{INDICES[1]}, {schedule.any_row}"]
 
 
 def _find_longest(nest: LoopNest) -> tuple[Loop, ...]:

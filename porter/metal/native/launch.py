@@ -30,6 +30,8 @@ from porter.metal.native.checks import (
 from porter.metal.native.host_code import INDEX_TYPE, Block, Encode, Launch, Line, Node, declare, run_on_stream
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.index_type import list_chosen, write_fits
+from porter.metal.native.kept_launch import HEADER as ROW_HEADER
+from porter.metal.native.kept_launch import VARIABLES, RowLaunch
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import PASSED as STRIDES
 from porter.metal.native.reduced import REDUCED, StridedArgument, find_strided, list_reduced, write_strides
@@ -40,6 +42,7 @@ from porter.metal.native.result_types import (
     find_long_of_bools,
     write_conversion,
 )
+from porter.metal.native.schedule import Family
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
 from porter.metal.native.typed_scalars import ACCUMULATE_TYPE, write_typed
@@ -85,6 +88,7 @@ def write_launch(
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
     headers |= {DIMS, REDUCE_UTILS} if strides or is_uniform(program) else set()
     headers |= {ACCUMULATE_TYPE} if any(each.scalars.is_wide and each.scalars.numbers for each in kernels) else set()
+    headers |= {ROW_HEADER} if any(each.schedule.family is Family.KEPT_ROWS for each in kernels) else set()
     headers |= set(SLICE_HEADERS) if any(each.partials for each in kernels) else set()
     return Launch(tuple(use_variables(nodes)), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
@@ -274,7 +278,7 @@ class _Writer:
         written = [each for each in kernel.buffers if isinstance(self.program.roles[each], ResultBuffer | Temporary)]
         adjacent = "kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]" if find_strided(self.program) else ""
         types = {each.name: self._typed(each.tensor) for each in kernel.elements.parameters}
-        length, result = self._product(kernel.length), self._buffer(written[0])
+        length, result = self._multiply(kernel.length), self._buffer(written[0])
         spare = f"({result})" if " ? " in result else result
         prefix = "" if self.is_sliced_alone and self._is_free("threads") else self.prefixes[kernel.name]
         return SlicedRows(kernel, prefix, self._value(rows), length, adjacent, spare, types)
@@ -283,11 +287,33 @@ class _Writer:
         if self._is_free("stream"):
             yield Line("MPSStream* stream = getCurrentMPSStream();", "stream")
         yield declare(INDEX_TYPE, f'{self._all_fit(kernels)} ? "int" : "long"', "std::string")
+        for kernel, count in zip(kernels, rows, strict=True):
+            if kernel.schedule.family is Family.KEPT_ROWS:
+                yield from self._launch_rows(kernel, count).declare()
+            elif kernel.schedule.family is Family.STRIDED_SLICES:
+                strided = find_strided(self.program)
+                assert strided is not None
+                counted = f"count_neighbors({self._tensor(strided.name)}, kept, reduced)"
+                yield declare(self._count(kernel), f'{INDEX_TYPE} == "int" ? {counted} : {kernel.schedule.any_row}')
         encoded = list[Node]()
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
             nodes, guards = tuple(self._encode_one(kernel, count, i)), self._guards(i)
             encoded += (Block(f"if ({guards}) {{", nodes),) if guards else nodes
         yield run_on_stream(encoded)
+
+    def _count(self, kernel: NativeKernel) -> str:
+        """The variable for the count that an instance of a kernel is chosen by."""
+        return f"{self._prefix_threads(kernel)}count"
+
+    def _prefix_threads(self, kernel: NativeKernel) -> str:
+        """What the variables for the threads of a kernel begin with, of which the function has none."""
+        prefix = self.prefixes[kernel.name]
+        return prefix if all(self._is_free(f"{prefix}{each}") for each in VARIABLES) else f"{prefix}row_"
+
+    def _launch_rows(self, kernel: NativeKernel, rows: HostValue) -> RowLaunch:
+        inner = self._number(kernel.inner) if kernel.inner else ""
+        length = self._multiply(kernel.length)
+        return RowLaunch(kernel.schedule, self._prefix_threads(kernel), self._value(rows), length, inner)
 
     def _guards(self, at: int) -> str:
         """The condition under which a kernel has anything to store; nothing of one that always has."""
@@ -343,11 +369,14 @@ class _Writer:
             arguments.append(f"{sliced.threads}.slices")
         if kernel.is_map:
             dispatch = [f"mtl_dispatch1DJob(computeEncoder, {pso}, {self._value(rows)});"]
+        elif kernel.schedule.family is Family.KEPT_ROWS:
+            dispatch = list(self._launch_rows(kernel, rows).dispatch(pso))
         elif sliced:
             dispatch = [write_dispatch(sliced, pso)]
         else:
             dispatch = list(self._dispatch_rows(kernel, self._value(rows), pso))
-        lines, names = tuple(map(Line, dispatch)), (*types, "index_type")
+        names = (*types, INDEX_TYPE, *((f"std::to_string({self._count(kernel)})",) if kernel.schedule.counts else ()))
+        lines = tuple(map(Line, dispatch))
         yield Encode(kernel.name, names, pso, inputs, tuple(arguments), lines, is_first=at == 0)
         if sliced and kernel.combination:
             written = [self._buffer(each) for each in kernel.combination.buffers]
@@ -357,7 +386,7 @@ class _Writer:
         group = "simdgroup_size" if not kernel.uses_reductions else "group_size"
         name = f"{self.prefixes[kernel.name]}{group}"
         if kernel.uses_reductions:
-            length = self._product(kernel.length)
+            length = self._multiply(kernel.length)
             if not is_word(length):
                 value, length = length, f"{self.prefixes[kernel.name]}row_length"
                 yield f"const int64_t {length} = {value};"
@@ -372,7 +401,7 @@ class _Writer:
         yield f"[computeEncoder dispatchThreadgroups:MTLSizeMake({count}, 1, 1)"
         yield f"threadsPerThreadgroup:MTLSizeMake({name}, 1, 1)];"
 
-    def _product(self, loops: Sequence[Loop]) -> str:
+    def _multiply(self, loops: Sequence[Loop]) -> str:
         texts = [self._number(each.number) if each.number else str(each.size) for each in loops]
         return " * ".join(texts)
 

@@ -85,7 +85,8 @@ def write_addition(name: str, moments: str) -> str:
     return f"{name} = c10::metal::welford_combine({name}, {moments});"
 
 
-def write_sharing(name: str, lane: str, width: str) -> Iterator[str]:
-    """How threads combine their moments."""
-    yield f"shared_{name}[{lane}] = {name};"
-    yield f"{name} = c10::metal::threadgroup_welford_combine(shared_{name}, {lane}, {width});"
+def write_sharing(name: str, lane: str, width: str, first: str = "") -> Iterator[str]:
+    """How threads combine their moments, where those of a row have theirs from the place `first` on."""
+    yield f"shared_{name}[{f'{first} + ' if first else ''}{lane}] = {name};"
+    shared = f"shared_{name}{f' + {first}' if first else ''}"
+    yield f"{name} = c10::metal::threadgroup_welford_combine({shared}, {lane}, {width});"

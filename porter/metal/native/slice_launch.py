@@ -19,13 +19,14 @@ from porter.metal.native.slices import name_buffers
 LARGEST = "kLargestRowIndex"
 HEADERS = ("ATen/AccumulateType.h", "ATen/ceil_div.h")
 LEAST_ELEMENTS = 32
+_NARROW = ("float", "int", "bool", MOMENTS)  # types that a few simdgroups combine as well as all
 _PARTS = "4"  # numbers of which a float3 has the size
 
 
 def write_helper(threadgroup_reductions: bool) -> str:
     """What host files need to choose the threads of rows, once; without functions of threadgroups, for simdgroups."""
     text = read_helper("share_rows.mm").replace("LEAST", str(LEAST_ELEMENTS))
-    return text.replace("GROUP", "1024" if threadgroup_reductions else "32")
+    return text.replace("GROUP", "256" if threadgroup_reductions else "32")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,23 @@ class SlicedRows:
     types: Mapping[str, str]
 
     @property
+    def group_size(self) -> str:
+        """The argument for the threads of a threadgroup; nothing for the usual ones.
+
+        Fewer than all simdgroups combine no 64-bit integers: their lanes read from each other.
+        """
+        kernel, whole = self.kernel, "/*group_size=*/1024"
+        if not kernel.uses_reductions or all(each.type in _NARROW for each in kernel.partials):
+            return ""
+        if any(each.found_in for each in kernel.partials):  # indices may have 64 bits
+            return whole
+        if not kernel.elements.has_long:
+            return ""
+        tensor = next(iter(self.types.values()))
+        is_integral = f"isIntegralType({tensor}.scalar_type(), /*includeBool=*/true)"
+        return f"{whole.replace('1024', is_integral)} ? 1024 : 256" if kernel.elements.has_floating else whole
+
+    @property
     def threads(self) -> str:
         return f"{self.prefix}threads"
 
@@ -51,8 +69,10 @@ class SlicedRows:
 
 def write_threads(sliced: SlicedRows) -> Iterator[Line]:
     """Variables for the threads of rows, and for what is stored of slices."""
-    adjacent = f", /*are_adjacent=*/{sliced.adjacent}" if sliced.adjacent else ""
-    yield declare(sliced.threads, f"share_rows({sliced.rows}, {sliced.length}{adjacent})")
+    group_size = sliced.group_size
+    adjacent = sliced.adjacent or ("false" if group_size else "")
+    arguments = [sliced.rows, sliced.length, f"/*are_adjacent=*/{adjacent}" if adjacent else "", group_size]
+    yield declare(sliced.threads, f"share_rows({', '.join(filter(None, arguments))})")
     slices = f"{sliced.threads}.slices"
     for name, partial in zip(sliced.partials, sliced.kernel.partials, strict=True):
         options = f"{sliced.spare}.options().dtype({_find_type(partial.type, sliced.types)})"

@@ -6,11 +6,11 @@ in the type that it was reduced in, and a second kernel combines that and comput
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from porter.core.dtypes import FLOAT, LONG, DType
-from porter.loops.expressions import Expr, Op, ReductionKind, find_reductions, walk
+from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions, walk
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.metal.loop_spelling import (
     Spelling,
@@ -25,14 +25,17 @@ from porter.metal.loop_spelling import (
 from porter.metal.loop_text import NestWriter, Shared
 from porter.metal.native.moments import TYPE as MOMENTS
 from porter.metal.native.moments import Moments, write_addition, write_element, write_end, write_sharing
+from porter.metal.native.schedule import COUNT, PLAIN, Family, Schedule
 
 SLICES = "slices"
 POSITIONS = (
     "uint2 position [[thread_position_in_grid]]", "uint2 grid_size [[threads_per_grid]]",
     "uint2 tid [[thread_position_in_threadgroup]]", "uint2 group_size [[threads_per_threadgroup]]",
 )  # fmt: skip
+ROW_POSITIONS = (POSITIONS[0], *POSITIONS[2:])
 ROW, SIMD_LANE = "uint row [[threadgroup_position_in_grid]]", "uint lane [[thread_index_in_simdgroup]]"
 LANE, WIDTH = "tid.x", "group_size.x"
+ROW_IN_GROUP = "tid.y"
 # What threads combine reductions with: `c10::metal::threadgroup_sum`, `c10::metal::simd_sum` ...
 FUNCTIONS: Mapping[ReductionKind, str] = {
     ReductionKind.SUM: "sum", ReductionKind.PRODUCT: "prod", ReductionKind.MAX_NAN: "max", ReductionKind.MIN_NAN: "min",
@@ -91,8 +94,11 @@ def _reads_beside(store: Store) -> bool:
     return any(each.op in (Op.LOAD, Op.READ_INDEX) and each not in within for each in walk(store.value, store.place))
 
 
-def share_lanes(spelling: Spelling) -> Spelling:
-    """The words of a kernel whose rows have the width of the grid; lanes combine only where there are several."""
+def share_lanes(spelling: Spelling, has_one: bool = True) -> Spelling:
+    """The words of a kernel whose rows have the width of the grid; lanes combine only where there are several.
+
+    Without `has_one`, there always are.
+    """
     join, join_extreme = spelling.join, spelling.join_extreme
 
     def combine(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
@@ -107,8 +113,8 @@ def share_lanes(spelling: Spelling) -> Spelling:
         row="position.y",
         lane="position.x",
         width="grid_size.x",
-        join=combine,
-        join_extreme=combine_extreme if join_extreme else None,
+        join=combine if has_one else join,
+        join_extreme=(combine_extreme if has_one else join_extreme) if join_extreme else None,
     )
 
 
@@ -123,6 +129,41 @@ class SliceWriter(NestWriter):
     row: str = ""
     partials: list[Partial] = field(default_factory=list)
     moments: Mapping[Expr, Moments] = field(default_factory=dict)
+    schedule: Schedule = PLAIN
+    read: Buffer | None = None
+    turn: Loop | None = None  # that of the row, where its elements are read as neighbors
+    is_index_used: bool = False
+
+    def write_strided(self, loops: tuple[Loop, ...], write: Callable[[], None]) -> None:
+        """A loop that reads one element a turn, or neighbors."""
+        if self.schedule.family is not Family.STRIDED_SLICES:
+            return super().write_strided(loops, write)
+        assert self.read is not None
+        [loop] = loops
+        index, first, size = self.spelling.index, self.name("first"), self.product(loops)
+        if first == "first":
+            self.line(f"constexpr {index} count = {COUNT} ? {COUNT} : 1; // of the elements of a turn")
+        step = f"{self.spelling.width} * count"
+        self.line("#pragma unroll(4)")
+        self.line(f"for ({index} {first} = {self.spelling.lane} * count; {first} < {size}; {first} += {step}) {{")
+        type_, place = self.spelling.elements[self.read], self.spelling.place(self.read, first)
+        place = f"{self.spelling.buffers[self.read]} + {place}"
+        self.line(f"  const auto elements = *reinterpret_cast<constant neighbors<{type_}, count>*>({place});")
+        self.line(f"  for ({index} i = 0; i < count; i++) {{")
+        outer, self.lines, self.turn, self.is_index_used = self.lines, [], loop, False
+        self.indented(write)
+        inner, self.lines, self.turn = self.lines, outer, None
+        if self.is_index_used:
+            self.line(f"    const {index} {name_loop(loop)} = {first} + i;")
+        self.lines += [*(f"  {line}" for line in inner), "}"]
+        return None
+
+    def text(self, expr: Expr) -> str:
+        self.is_index_used |= expr.attribute == self.turn
+        return super().text(expr)
+
+    def load(self, expr: Expr) -> str:
+        return "elements.at[i]" if self.turn else super().load(expr)
 
     def write_reductions(self, stores: Sequence[Store], nest: LoopNest, is_alone: bool) -> None:
         for each in find_reductions(*(store.value for store in stores)):
@@ -145,7 +186,7 @@ class SliceWriter(NestWriter):
             self.line(write_addition(name, write_element(self.text(value))))
 
         self.write_strided(moments.total.reduction.loops, body)
-        self.lines += _among_lanes(tuple(write_sharing(name, LANE, WIDTH)))
+        self.lines += _among_lanes(tuple(write_sharing(name, LANE, WIDTH, f"{ROW_IN_GROUP} * {WIDTH}")))
         self.bound |= partial.bound
         self.partials.append(partial)
 
@@ -195,11 +236,12 @@ def find_slice(row: str, slice_: str) -> str:
 
 
 def write_slices(
-    nest: LoopNest, moments: Sequence[Moments], spelling: Spelling
+    nest: LoopNest, moments: Sequence[Moments], spelling: Spelling, schedule: Schedule
 ) -> tuple[list[str], tuple[Partial, ...]]:
     """The statements of the kernel that reduces rows or slices of them, and what it stores of slices."""
     parts = {part: each for each in moments for part in (each.total, each.squares)}
-    writer = SliceWriter(spelling, is_copy=False, row=_name_row(nest, spelling.row), moments=parts)
+    writer = SliceWriter(spelling, is_copy=False, row=_name_row(nest, spelling.row), moments=parts, schedule=schedule)
+    writer.read = next(iter(nest.reads()), None)
     writer.write_body(nest)
     return writer.lines, tuple(writer.partials)
 

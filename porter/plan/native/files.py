@@ -45,7 +45,8 @@ _DECLARED_IN = (
     (tuple(f"{_METAL}{each}" for each in _SPECIAL), SPECIAL_MATH),
     ((_METAL,), f"{METAL_HEADERS}/utils.h"),
 )
-_HELPERS = ("strided_offset", "acc_t", "sum_t", "combined_t", "least_value", "greatest_value")  # of kernels
+# Those of kernels.
+_HELPERS = ("strided_offset", "neighbors", "acc_t", "sum_t", "combined_t", "least_value", "greatest_value")
 
 
 def read_style(checkout: Checkout) -> KernelStyle:
@@ -99,6 +100,7 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     helper = ""
     for used, declared, written in (
         ("merge_dims(", "MergedDims merge_dims(", read_helper("merge_dims.mm")),
+        ("count_neighbors(", "int64_t count_neighbors(", read_helper("count_neighbors.mm")),
         ("share_rows(", "RowThreads share_rows(", write_helper(read_style(checkout).threadgroup_reductions)),
     ):
         at = text.find(written) if declared in text else -1

@@ -320,4 +320,4 @@ def _name_kernel(base: str, program: SymbolicProgram, nest: SymbolicNest, output
 
 def _format(fork: Checkout, file: str, kernel: NativeKernel) -> WrittenKernel:
     source = format_block(fork, file, kernel.source)
-    return WrittenKernel(file, kernel.name, source, kernel.elements.instances)
+    return WrittenKernel(file, kernel.name, source, kernel.elements.instances, kernel.schedule)

@@ -15,6 +15,7 @@ from porter.plan.removal import Removal
 
 if TYPE_CHECKING:
     from porter.metal.forms.programs import Computation
+    from porter.metal.native.schedule import Schedule
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
 # The recorded programs of a row; None where nothing is recorded of it.
@@ -41,6 +42,7 @@ class WrittenKernel:
     name: str
     source: str
     instances: tuple[tuple[DType, ...], ...]
+    schedule: Schedule | None = None
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,13 @@ from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import COMBINED, KEY
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.preparing import prepare
+from porter.metal.native.schedule import ANY_DIMS, NEIGHBORS, ONE_DIM, Family
 from porter.plan.native.helpers import find_helper
 from tests.porter.plan.native import fork
 
 SHARED = find_helper("simdgroup_sum").read_text()  # type: ignore[union-attr]
 HELPERS = f"namespace c10 {{\nnamespace metal {{\n{SHARED}}}\n}}\n" + "".join(
-    read_helper(f"{name}.metal") for name in ("strided_offset", "acc_t", "least_value", "greatest_value")
+    read_helper(f"{name}.metal") for name in ("strided_offset", "neighbors", "acc_t", "least_value", "greatest_value")
 )
 INCLUDES = "#include <c10/metal/reduction_utils.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
 SIMDGROUP = 32
@@ -40,16 +41,23 @@ def compile_one(
     [program] = join_cases(prepare(programs).cases, style)
     kernel = write_kernel(program, program.nests[0], "tested", {0: "output"}, style)
     options = Options(include=(torch_root() / "include",))
-    names = [f"tested_{suffix}"]
+    names = [name_instance(kernel, suffix, count) for count in kernel.schedule.counts or [None]]
     if kernel.combination:
         types = [suffix.split("_")[0] for _ in kernel.combination.elements.parameters]
         names.append("_".join((kernel.combination.name, *types)))
     return kernel, Library(compile_kernels(INCLUDES + helpers + kernel.source, names, options))
 
 
+def name_instance(kernel: NativeKernel, suffix: str, count: int | None = None) -> str:
+    """The name of an instance, of that for any row where a kernel has several."""
+    if not kernel.schedule.counts:
+        return f"tested_{suffix}"
+    return f"tested_{suffix}_{kernel.schedule.any_row if count is None else count}"
+
+
 @dataclass(frozen=True)
 class Threads:
-    """How threads share rows: `lanes` have a row, or each of its slices; where one has, a threadgroup has `rows`."""
+    """How threads share rows: `lanes` have a row, or each of its slices; a threadgroup has `rows` of up to a simdgroup."""
 
     lanes: int
     slices: int
@@ -62,7 +70,13 @@ THREADS = (*(Threads(lanes, slices) for lanes in (1, 32, 96) for slices in (1, 2
 
 
 def reduce_rows(
-    library: Library, kernel: NativeKernel, suffix: str, threads: Threads, output: torch.Tensor, *given: torch.Tensor
+    library: Library,
+    kernel: NativeKernel,
+    suffix: str,
+    threads: Threads,
+    output: torch.Tensor,
+    *given: torch.Tensor,
+    turn: int | None = None,
 ) -> None:
     """Launches a reduction, and what combines slices; `given` are its arguments after the results."""
     assert kernel.combination is not None
@@ -72,8 +86,11 @@ def reduce_rows(
     for spelled in (COMBINED, "c10::metal::opmath_t"):
         types[f"{spelled}<{KEY}>"] = types[suffix.partition("_")[0]]
     partials = [torch.full((count * threads.slices,), 77, dtype=types[each.type]) for each in kernel.partials]
-    grid, group = (threads.slices * threads.lanes, count), (threads.lanes, threads.rows if threads.lanes == 1 else 1)
-    library.run(f"tested_{suffix}", [output, *partials, *given, slices], grid, group)
+    grid, group = (
+        (threads.slices * threads.lanes, count),
+        (threads.lanes, threads.rows if threads.lanes <= SIMDGROUP else 1),
+    )
+    library.run(name_instance(kernel, suffix, turn), [output, *partials, *given, slices], grid, group)
     if threads.slices > 1:
         name = next(name for name in library.names if name.startswith(kernel.combination.name))
         numbers = [given[-1].long() for _ in kernel.combination.numbers]
@@ -81,28 +98,51 @@ def reduce_rows(
 
 
 def run(
-    kernel: NativeKernel, library: Library, suffix: str, shape: tuple[int, ...], *given: torch.Tensor
+    kernel: NativeKernel,
+    library: Library,
+    suffix: str,
+    shape: tuple[int, ...],
+    *given: torch.Tensor,
+    lanes: int = 64,
+    count: int | None = None,
 ) -> torch.Tensor:
     source, *numbers = given
     output = torch.full(shape, 7.0).to(source.dtype)
     rows = output.numel() if kernel.is_map else source.shape[0] if shape else 1
-    group = 64 if kernel.uses_reductions else 32
-    threads = rows if kernel.is_map else rows * group
-    library.run(f"tested_{suffix}", [output, source, *numbers], (threads,), (group,))
+    group: tuple[int, ...] = (64 if kernel.uses_reductions else 32,)
+    threads: tuple[int, ...] = (rows if kernel.is_map else rows * group[0],)
+    if kernel.schedule.family is Family.KEPT_ROWS:
+        threads, group = (lanes, rows), (lanes, 8 if lanes <= SIMDGROUP else 1)
+    library.run(name_instance(kernel, suffix, count), [output, source, *numbers], threads, group)
     return output
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("style", STYLES)
-def test_rows(name: str, style: KernelStyle) -> None:
+def test_rows_in_registers(name: str) -> None:
+    dtype, tolerance = TYPES[name]
+    kernel, library = compile_one(fork.shares(), STYLES[0], f"{name}_int")
+    assert kernel.schedule.counts == (1, 4, 16)
+    for size, count, lanes in product(SIZES, kernel.schedule.counts, (32, 64, 160)):
+        source = (torch.rand(size) + 0.5).to(dtype)
+        columns = torch.tensor([size[1]], dtype=torch.int32)
+        shares = run(kernel, library, f"{name}_int", size, source, columns, lanes=lanes, count=count)
+        exact = source.double() / source.double().sum(-1, keepdim=True)
+        if count == 1 or count * lanes >= size[1]:
+            torch.testing.assert_close(shares.double(), exact, rtol=tolerance, atol=0)
+        else:  # a row that is cut short
+            assert not torch.allclose(shares.double(), exact, rtol=tolerance, atol=0)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_rows_of_simdgroups(name: str) -> None:
     dtype, tolerance = TYPES[name]
     suffix = f"{name}_int"
-    kernel, library = compile_one(fork.shares(), style, suffix)
+    kernel, library = compile_one(fork.shares(), STYLES[1], suffix)
     for size in SIZES:
         source = (torch.rand(size) + 0.5).to(dtype)
-        found = run(kernel, library, suffix, size, source, torch.tensor([size[1]], dtype=torch.int32))
+        shares = run(kernel, library, suffix, size, source, torch.tensor([size[1]], dtype=torch.int32))
         exact = source.double() / source.double().sum(-1, keepdim=True)
-        torch.testing.assert_close(found.double(), exact, rtol=tolerance, atol=0)
+        torch.testing.assert_close(shares.double(), exact, rtol=tolerance, atol=0)
 
 
 @pytest.mark.parametrize("index", ["int", "long"])
@@ -128,6 +168,16 @@ def test_a_map_of_any_type() -> None:
         assert found.equal(source.view(3, 7).roll(-3, -1))
 
 
+def list_counts(given: torch.Tensor, dims: tuple[int, ...]) -> list[int]:
+    """The counts of elements of a turn that host code may choose for a reduction."""
+    if len(dims) > 1:
+        return [ANY_DIMS]
+    dense = given.stride(dims[0]) == 1 and not any(
+        n % NEIGHBORS for n in (given.size(dims[0]), *given.stride()) if n > 1
+    )
+    return [ANY_DIMS, ONE_DIM, *([NEIGHBORS] if dense else [])]
+
+
 def reduce(programs: Programs, given: torch.Tensor, dims: tuple[int, ...], result: torch.dtype) -> torch.Tensor:
     """What the kernel of a reduction over dimensions computes, by the strides of a tensor: the same in all ways."""
     kernels = [compile_one(programs, style, "float_int") for style in STYLES]
@@ -140,12 +190,12 @@ def reduce(programs: Programs, given: torch.Tensor, dims: tuple[int, ...], resul
     ndim = torch.tensor([max(1, len(kept)), len(dims)], dtype=torch.int32)
     storage = given.as_strided((given.untyped_storage().nbytes() // given.itemsize,), (1,), 0)
     found = []
-    for (kernel, library), threads in product(kernels, THREADS):
+    for (kernel, library), threads, turn in product(kernels, THREADS, list_counts(given, dims)):
         if kernel is kernels[1][0] and threads.lanes > SIMDGROUP:
             continue
         output = torch.full([given.size(i) for i in reversed(kept)], 7).to(result)
         count = torch.tensor([given.numel() // output.numel()], dtype=torch.int32)
-        reduce_rows(library, kernel, "float_int", threads, output, storage, *numbers, ndim, count)
+        reduce_rows(library, kernel, "float_int", threads, output, storage, *numbers, ndim, count, turn=turn)
         found.append(output)
     for other in found:
         torch.testing.assert_close(other, found[0], rtol=1e-5, atol=1e-5, equal_nan=True)
@@ -170,6 +220,8 @@ def test_the_index_of_the_largest_is_the_first_one() -> None:
     given[:, 2] = -torch.inf
     assert reduce(fork.largest_index(), given, (0,), torch.int64).equal(given.argmax(0))
     assert reduce(fork.largest_index(), given.t(), (1,), torch.int64).equal(given.t().argmax(1))
+    dense = given.t().contiguous()
+    assert reduce(fork.largest_index(), dense, (1,), torch.int64).equal(dense.argmax(1))
 
 
 def with_integers(programs: Programs) -> Programs:

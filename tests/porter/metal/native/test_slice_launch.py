@@ -45,7 +45,7 @@ def list_rows() -> Iterator[tuple[int, int, bool]]:
 def test_no_thread_has_more_than_256_elements(share: Share) -> None:
     for each in list_rows():
         lanes, slices = share(*each)
-        assert lanes in (1, 32, 1024) and slices >= 1
+        assert lanes in (1, 32, 256) and slices >= 1
         assert lanes * slices * 256 >= each[1]
 
 
@@ -64,11 +64,11 @@ def test_indices_and_the_width_of_a_grid_fit_in_32_bits(share: Share) -> None:
 def test_the_size_of_a_row_chooses_its_threads(share: Share) -> None:
     assert share(10**6, 20, False) == (1, 1)
     assert share(10**4, 1000, False) == (32, 1)
-    assert share(1000, 50_000, False) == (1024, 1)
-    assert share(1, 65_535, False) == (1024, 1)
-    assert share(1, 65_536, False) == (1024, 2)
-    assert share(1, 10**8, False) == (1024, 512)
-    assert share(2, 10**8, False) == (1024, 382)  # of 256 elements a thread
+    assert share(1000, 50_000, False) == (256, 2)
+    assert share(1, 65_535, False) == (256, 7)
+    assert share(1, 65_536, False) == (256, 8)
+    assert share(1, 10**8, False) == (256, 2048)
+    assert share(2, 10**8, False) == (256, 1526)  # of 256 elements a thread
     assert share(1000, 1000, True) == (1, 31)
     assert share(10**6, 1000, True) == (1, 4)
     assert share(32, 1000, True) == (32, 1)  # too few elements for a second launch

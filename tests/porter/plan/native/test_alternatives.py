@@ -111,10 +111,12 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
           canUse32BitIndexMath(high, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex)
       ? "int"
       : "long";
+  const auto count = index_type == "int" ? count_neighbors(self, kept, reduced) : 0;
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
       auto computeEncoder = stream->commandEncoder();
-      auto PSO = lib.getPipelineStateForFunc("extremes_" + scalarToMetalTypeString(self) + "_" + index_type);
+      auto PSO = lib.getPipelineStateForFunc("extremes_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
+                                             std::to_string(count));
       // this function call is a no-op if MPS Profiler is not enabled
       getMPSProfiler().beginProfileKernel(PSO, "extremes", {self});
       [computeEncoder setComputePipelineState:PSO];

@@ -127,7 +127,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Turns.metal
-@@ -0,0 +1,85 @@
+@@ -0,0 +1,86 @@
 +#include <c10/metal/reduction_utils.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
@@ -152,7 +152,8 @@ new file mode 100644
 +    sum += value * value;
 +  }
 +  if (group_size.x > 1) {
-+    sum = c10::metal::threadgroup_sum(shared_sum, sum, tid.x, group_size.x);
++    sum = c10::metal::threadgroup_sum(
++        shared_sum + tid.y, sum, tid.x, group_size.x);
 +  }
 +  if (tid.x == 0) {
 +    if (slices > 1) {
@@ -216,7 +217,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
 --- a/aten/src/ATen/native/mps/operations/Turns.mm
 +++ b/aten/src/ATen/native/mps/operations/Turns.mm
-@@ -1,6 +1,48 @@
+@@ -1,6 +1,47 @@
 +#include <ATen/AccumulateType.h>
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
@@ -241,13 +242,12 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +// 32-bit indices up to this one stay in range where the width of a grid is added to them.
 +constexpr int64_t kLargestRowIndex = 1 << 30;
 +
-+static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false) {
++static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false, int64_t group_size = 256) {
 +  constexpr int64_t kSimdSize = 32;
-+  constexpr int64_t kGroupSize = 1024;
 +  constexpr int64_t kManyThreads = 512 * 1024;
 +  // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
 +  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
-+  const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
++  const int64_t lanes = has_thread ? 1 : length <= 1024 ? kSimdSize : group_size;
 +  // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
 +  const int64_t most = length / (32 * lanes);
 +  const int64_t least = at::ceil_div(length, 256 * lanes);
@@ -260,12 +260,12 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +                          const RowThreads& threads) {
 +  const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
 +  [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
-+      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
++      threadsPerThreadgroup:MTLSizeMake(lanes, std::max<NSUInteger>(1, 256 / lanes), 1)];
 +}
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -33,13 +75,55 @@
+@@ -33,13 +74,55 @@
  }
  
  Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {
@@ -342,47 +342,64 @@ diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Turns.metal
-@@ -0,0 +1,44 @@
+@@ -0,0 +1,61 @@
 +#include <c10/metal/reduction_utils.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
 +
 +using namespace metal;
 +
-+template <typename T, typename index_t>
++template <typename T, typename index_t, int N>
 +kernel void shares(
 +    device T* output,
 +    constant T* input,
 +    constant index_t& width,
-+    uint row [[threadgroup_position_in_grid]],
-+    uint tid [[thread_position_in_threadgroup]],
-+    uint group_size [[threads_per_threadgroup]]) {
++    uint2 position [[thread_position_in_grid]],
++    uint2 tid [[thread_position_in_threadgroup]],
++    uint2 group_size [[threads_per_threadgroup]]) {
 +  threadgroup float shared_sum[c10::metal::simdgroup_size];
-+  const index_t i0 = row;
++  const index_t i0 = position.y;
++  const index_t start = i0 * width;
++  float kept[N];
++  const index_t turns = N > 1 ? N : (width + group_size.x - 1) / group_size.x;
 +  float sum = 0;
-+  for (index_t r0 = tid; r0 < width; r0 += group_size) {
-+    sum += static_cast<float>(input[i0 * width + r0]);
++#pragma unroll
++  for (index_t i = 0; i < turns; i++) {
++    const index_t r0 = tid.x + i * group_size.x;
++    if (r0 < width) {
++      const float value = static_cast<float>(input[start + r0]);
++      kept[i % N] = value;
++      sum += value;
++    }
 +  }
-+  sum = c10::metal::threadgroup_sum(shared_sum, sum, tid, group_size);
-+  for (index_t i1 = tid; i1 < width; i1 += group_size) {
-+    output[i0 * width + i1] =
-+        static_cast<T>(static_cast<float>(input[i0 * width + i1]) / sum);
++  sum =
++      c10::metal::threadgroup_sum(shared_sum + tid.y, sum, tid.x, group_size.x);
++#pragma unroll
++  for (index_t i = 0; i < turns; i++) {
++    const index_t i1 = tid.x + i * group_size.x;
++    if (i1 < width) {
++      const float value =
++          N > 1 ? kept[i] : static_cast<float>(input[start + i1]);
++      output[start + i1] = static_cast<T>(value / sum);
++    }
 +  }
 +}
 +
-+#define REGISTER_SHARES_(DTYPE, INDEX)                            \\
-+  template [[host_name("shares_" #DTYPE "_" #INDEX)]] kernel void \\
-+  shares<DTYPE, INDEX>(                                           \\
-+      device DTYPE * output,                                      \\
-+      constant DTYPE * input,                                     \\
-+      constant INDEX & width,                                     \\
-+      uint row [[threadgroup_position_in_grid]],                  \\
-+      uint tid [[thread_position_in_threadgroup]],                \\
-+      uint group_size [[threads_per_threadgroup]])
++#define REGISTER_SHARES_(DTYPE, INDEX, COUNT)                                \\
++  template [[host_name("shares_" #DTYPE "_" #INDEX "_" #COUNT)]] kernel void \\
++  shares<DTYPE, INDEX, COUNT>(                                               \\
++      device DTYPE * output,                                                 \\
++      constant DTYPE * input,                                                \\
++      constant INDEX & width,                                                \\
++      uint2 position [[thread_position_in_grid]],                            \\
++      uint2 tid [[thread_position_in_threadgroup]],                          \\
++      uint2 group_size [[threads_per_threadgroup]])
 +
-+#define REGISTER_SHARES(DTYPE)  \\
-+  REGISTER_SHARES_(DTYPE, int); \\
-+  REGISTER_SHARES_(DTYPE, long)
++#define REGISTER_SHARES(DTYPE)      \\
++  REGISTER_SHARES_(DTYPE, int, 1);  \\
++  REGISTER_SHARES_(DTYPE, int, 4);  \\
++  REGISTER_SHARES_(DTYPE, int, 16); \\
++  REGISTER_SHARES_(DTYPE, long, 1)
 +
 +REGISTER_SHARES(float);
 +REGISTER_SHARES(half);
@@ -390,7 +407,8 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
 --- a/aten/src/ATen/native/mps/operations/Turns.mm
 +++ b/aten/src/ATen/native/mps/operations/Turns.mm
-@@ -1,11 +1,16 @@
+@@ -1,11 +1,17 @@
++#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
  #include <ATen/native/mps/OperationUtils.h>
@@ -411,7 +429,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  static Tensor turn_template(const Tensor& self, int64_t times, bool back) {
    TORCH_CHECK(times > 0, back ? "returned" : "turned", ": times must be positive");
    Tensor output = at::empty(self.sizes(), self.options());
-@@ -44,9 +49,37 @@
+@@ -44,9 +50,39 @@
  }
  
  Tensor shares_mps(const Tensor& self) {
@@ -430,17 +448,19 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  const int64_t width = self.size(-1);
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type = canUse32BitIndexMath(output) && canUse32BitIndexMath(self) ? "int" : "long";
++  const int64_t count = index_type == "long" || width > 16384 ? 1 : width <= 128 ? 4 : 16;
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
-+      auto PSO = lib.getPipelineStateForFunc("shares_" + scalarToMetalTypeString(self) + "_" + index_type);
++      auto PSO = lib.getPipelineStateForFunc("shares_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
++                                             std::to_string(count));
 +      // this function call is a no-op if MPS Profiler is not enabled
 +      getMPSProfiler().beginProfileKernel(PSO, "shares", {self_});
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder, output_, self_, width);
-+      const auto group_size = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], (width / 32 + 1) * 32);
-+      [computeEncoder dispatchThreadgroups:MTLSizeMake(c10::numelements_to_dim(self.dim() - 1, self.sizes()), 1, 1)
-+                     threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
++      const NSUInteger lanes = count == 1 ? [PSO maxTotalThreadsPerThreadgroup] : at::ceil_div(width, count * 32) * 32;
++      [computeEncoder dispatchThreads:MTLSizeMake(lanes, c10::numelements_to_dim(self.dim() - 1, self.sizes()), 1)
++                threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 32 ? 1 : 256 / lanes, 1)];
 +      getMPSProfiler().endProfileKernel(PSO);
 +    }
 +  });

@@ -35,6 +35,12 @@ def test_a_kernel_goes_over_the_sizes_and_strides_of_dimensions(tmp_path: Path) 
 
 using namespace metal;
 
+// Neighboring elements, which are read at once
+template <typename T, int N>
+struct alignas(N * sizeof(T)) neighbors {
+  T at[N];
+};
+
 // The offset of an element by its index, which is not divided by the size of
 // the last dimension
 template <typename index_t>
@@ -52,7 +58,7 @@ inline index_t strided_offset(
   return offset + index * index_t(strides[ndim - 1]);
 }
 
-template <typename T, typename index_t>
+template <typename T, typename index_t, int N>
 kernel void largest(
     device T* output,
     device float* partials,
@@ -72,15 +78,20 @@ kernel void largest(
   const index_t row = position.y;
   input += strided_offset(row, kept_sizes, kept_strides, ndim.x);
   float largest = -INFINITY;
-  for (index_t r0 = position.x; r0 < reduced_size; r0 += grid_size.x) {
-    largest = c10::metal::max(
-        largest,
-        static_cast<float>(
-            input[strided_offset(r0, reduced_sizes, reduced_strides, ndim.y)]));
+  constexpr index_t count = N ? N : 1; // of the elements of a turn
+#pragma unroll(4)
+  for (index_t first = position.x * count; first < reduced_size;
+       first += grid_size.x * count) {
+    const auto elements = *reinterpret_cast<constant neighbors<T, count>*>(
+        input +
+        strided_offset(first, reduced_sizes, reduced_strides, N ? 1 : ndim.y));
+    for (index_t i = 0; i < count; i++) {
+      largest = c10::metal::max(largest, static_cast<float>(elements.at[i]));
+    }
   }
   if (group_size.x > 1) {
     largest = c10::metal::threadgroup_max(
-        shared_largest, largest, tid.x, group_size.x);
+        shared_largest + tid.y, largest, tid.x, group_size.x);
   }
   if (tid.x == 0) {
     if (slices > 1) {
@@ -93,7 +104,7 @@ kernel void largest(
 
       uint2 group_size [[threads_per_threadgroup]])
 
-  REGISTER_LARGEST_(DTYPE, long)
+  REGISTER_LARGEST_(DTYPE, long, 0)
 
 REGISTER_LARGEST(float);
 REGISTER_LARGEST(half);
@@ -166,6 +177,18 @@ static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
   return dims;
 }
 
+// How many neighboring elements one turn of a thread reads; none where elements have several dimensions.
+static int64_t count_neighbors(const Tensor& tensor, const MergedDims& kept, const MergedDims& reduced) {
+  const int64_t size = reduced.sizes[0];
+  int64_t multiple = tensor.storage_offset() | size;
+  for (const auto stride : kept.strides) {
+    multiple |= stride;
+  }
+  const bool is_aligned = reduced.strides[0] == 1 && multiple % 4 == 0;
+  // A thread has a short row alone; a simdgroup shares one that has neighbors for all lanes.
+  return reduced.sizes.size() > 1 ? 0 : is_aligned && (size <= 32 || size >= 4 * 32) ? 4 : 1;
+}
+
 // How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
 // one. Another kernel combines the slices.
 struct RowThreads {
@@ -176,13 +199,12 @@ struct RowThreads {
 // 32-bit indices up to this one stay in range where the width of a grid is added to them.
 constexpr int64_t kLargestRowIndex = 1 << 30;
 
-static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false) {
+static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = false, int64_t group_size = 256) {
   constexpr int64_t kSimdSize = 32;
-  constexpr int64_t kGroupSize = 1024;
   constexpr int64_t kManyThreads = 512 * 1024;
   // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
   const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
-  const int64_t lanes = has_thread ? 1 : length <= kGroupSize ? kSimdSize : kGroupSize;
+  const int64_t lanes = has_thread ? 1 : length <= 1024 ? kSimdSize : group_size;
   // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (32 * lanes);
   const int64_t least = at::ceil_div(length, 256 * lanes);
@@ -195,7 +217,7 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
                           const RowThreads& threads) {
   const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
   [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
-      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 1 ? 1 : 256, 1)];
+      threadsPerThreadgroup:MTLSizeMake(lanes, std::max<NSUInteger>(1, 256 / lanes), 1)];
 }
   using namespace mps;
 
@@ -217,10 +239,12 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
   MPSStream* stream = getCurrentMPSStream();
   const std::string index_type =
       canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
+  const auto count = index_type == "int" ? count_neighbors(self, kept, reduced) : 0;
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
       auto computeEncoder = stream->commandEncoder();
-      auto PSO = lib.getPipelineStateForFunc("largest_" + scalarToMetalTypeString(self) + "_" + index_type);
+      auto PSO = lib.getPipelineStateForFunc("largest_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
+                                             std::to_string(count));
       // this function call is a no-op if MPS Profiler is not enabled
       getMPSProfiler().beginProfileKernel(PSO, "largest", {self});
       [computeEncoder setComputePipelineState:PSO];
@@ -262,20 +286,28 @@ def test_threads_find_the_first_index_of_the_largest_together(tmp_path: Path) ->
         """\
   float extreme = -INFINITY;
   index_t best = ::metal::numeric_limits<index_t>::max();
-  for (index_t r0 = position.x; r0 < reduced_size; r0 += grid_size.x) {
-    const float value =
-        input[strided_offset(r0, reduced_sizes, reduced_strides, ndim.y)];
-    if (value > extreme || best == ::metal::numeric_limits<index_t>::max() ||
-        (isnan(value) && !isnan(extreme))) {
-      extreme = value;
-      best = r0;
+  constexpr index_t count = N ? N : 1; // of the elements of a turn
+#pragma unroll(4)
+  for (index_t first = position.x * count; first < reduced_size;
+       first += grid_size.x * count) {
+    const auto elements = *reinterpret_cast<constant neighbors<T, count>*>(
+        input +
+        strided_offset(first, reduced_sizes, reduced_strides, N ? 1 : ndim.y));
+    for (index_t i = 0; i < count; i++) {
+      const index_t r0 = first + i;
+      const float value = elements.at[i];
+      if (value > extreme || best == ::metal::numeric_limits<index_t>::max() ||
+          (isnan(value) && !isnan(extreme))) {
+        extreme = value;
+        best = r0;
+      }
     }
   }
   if (group_size.x > 1) {
     const float row_extreme = c10::metal::threadgroup_max(
-        shared_row_extreme, extreme, tid.x, group_size.x);
+        shared_row_extreme + tid.y, extreme, tid.x, group_size.x);
     best = c10::metal::threadgroup_min(
-        shared_best,
+        shared_best + tid.y,
         extreme == row_extreme || isnan(extreme)
             ? best
             : ::metal::numeric_limits<index_t>::max(),

@@ -93,12 +93,14 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
   MPSStream* stream = getCurrentMPSStream();
   const std::string index_type =
       canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
+  const auto count = index_type == "int" ? count_neighbors(self, kept, reduced) : 0;
   if (power == std::numeric_limits<double>::infinity() || power == 0.0) {
     const std::string kernel = power == std::numeric_limits<double>::infinity() ? "largest_inf" : "largest_zero";
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       @autoreleasepool {
         auto computeEncoder = stream->commandEncoder();
-        auto PSO = lib.getPipelineStateForFunc(kernel + "_" + scalarToMetalTypeString(self) + "_" + index_type);
+        auto PSO = lib.getPipelineStateForFunc(kernel + "_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
+                                               std::to_string(count));
         // this function call is a no-op if MPS Profiler is not enabled
         getMPSProfiler().beginProfileKernel(PSO, kernel, {self});
         [computeEncoder setComputePipelineState:PSO];
@@ -131,7 +133,8 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       @autoreleasepool {
         auto computeEncoder = stream->commandEncoder();
-        auto PSO = lib.getPipelineStateForFunc("largest_" + scalarToMetalTypeString(self) + "_" + index_type);
+        auto PSO = lib.getPipelineStateForFunc("largest_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
+                                               std::to_string(count));
         // this function call is a no-op if MPS Profiler is not enabled
         getMPSProfiler().beginProfileKernel(PSO, "largest", {self});
         [computeEncoder setComputePipelineState:PSO];

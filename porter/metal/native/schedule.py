@@ -1,0 +1,75 @@
+"""How the threads of a kernel share its rows: a value between a loop nest and its text, chosen from a table by family.
+
+A kernel is a template over a count of elements, `N`. The host chooses the instance that a call's rows allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+COUNT = "N"
+SIMD_LANES = 32
+
+
+class Family(Enum):
+    """What a kernel does with rows."""
+
+    MAP = "a thread a row"
+    ROWS = "a threadgroup a row"
+    KEPT_ROWS = "rows in registers"
+    SLICES = "slices of rows"
+    STRIDED_SLICES = "slices of rows, by strides"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """`counts` are those that a kernel is instantiated for with 32-bit indices; the first serves any row.
+
+    A turn of a thread reads that many neighbors, or a thread keeps that many elements of its row in registers.
+    """
+
+    family: Family
+    counts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.counts != tuple(sorted(set(self.counts))):
+            raise ValueError(f"counts are not ascending: {self.counts}")
+
+    @property
+    def any_row(self) -> int:
+        """The count that serves any row, which 64-bit indices have too."""
+        return self.counts[0]
+
+    def describe(self) -> Iterator[str]:
+        """Yields what the threads of each instance do."""
+        yield self.family.value
+        for count in self.counts:
+            yield f"{COUNT} = {count}: {_MEANINGS[self.family].get(count, _OTHER[self.family]).format(count)}"
+
+
+ANY_DIMS, ONE_DIM, NEIGHBORS = 0, 1, 4
+AGAIN, FEW, MANY = 1, 4, 16
+MOST_ARRAYS = 2  # of elements that a thread keeps
+_COUNTS = {Family.STRIDED_SLICES: (ANY_DIMS, ONE_DIM, NEIGHBORS), Family.KEPT_ROWS: (AGAIN, FEW, MANY)}
+_MEANINGS = {
+    Family.STRIDED_SLICES: {
+        ANY_DIMS: "elements by the sizes and strides of any dimensions",
+        ONE_DIM: "elements by one stride, 4 turns at once",
+    },
+    Family.KEPT_ROWS: {AGAIN: "rows of any size, which each pass reads again"},
+}  # fmt: skip
+_OTHER = {
+    Family.STRIDED_SLICES: "{} neighbors a turn, in rows that are dense and aligned",
+    Family.KEPT_ROWS: "up to {} elements of a row a thread, which are read once",
+}
+
+
+def choose_schedule(family: Family, arrays: int = 1) -> Schedule:
+    """The schedule of a family, where a thread keeps that many `arrays` of elements."""
+    counts = _COUNTS.get(family, ())
+    return Schedule(family, (*counts[:-1], counts[-1] // arrays) if counts and family is Family.KEPT_ROWS else counts)
+
+
+PLAIN = choose_schedule(Family.MAP)
