@@ -30,6 +30,8 @@ _LIBRARY = re.compile(
     rf"^(?:#ifndef.*\n{_BUNDLED}#else\n#include <.*/(\w+)_metallib\.h>\n#endif\n|(?<!SHADERS\n){_BUNDLED})", re.M
 )
 _OTHER_LIBRARY = re.compile(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", re.M)
+# A library of another kernel file's, which is none for the kernels of this one.
+_SCOPED = re.compile(r"^namespace \w+_metal \{\n(?:.*\n)*?\} // namespace \w+_metal\n", re.M)
 _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace [\w:]+;\n)*", re.M)
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
 _ATOMIC = f"{METAL_HEADERS}/atomic.h"
@@ -66,7 +68,7 @@ def read_atomic_types(checkout: Checkout) -> tuple[str, ...]:
 
 def find_kernel_file(checkout: Checkout, host: str) -> str:
     """The kernel file whose library a host file uses; one of the same name where it uses none yet."""
-    found = _LIBRARY.search(checkout.read(host))
+    found = _LIBRARY.search(_blank_scopes(checkout.read(host)))
     return f"{KERNELS}/{found[1] if found and found[1] else PurePosixPath(host).stem}.metal"
 
 
@@ -96,7 +98,8 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     if REDUCE_UTILS in present | missing:
         missing.discard(NON_EMPTY)
     yield from insert_includes(file, text, tuple(sorted(missing)))
-    found = _LIBRARY.search(text) or _OTHER_LIBRARY.search(text)
+    unscoped = _blank_scopes(text)
+    found = _LIBRARY.search(unscoped) or _OTHER_LIBRARY.search(unscoped)
     helper = ""
     for used, declared, written in (
         ("merge_dims(", "MergedDims merge_dims(", read_helper("merge_dims.mm")),
@@ -129,12 +132,17 @@ def _set_apart(text: str, offset: int, added: str) -> str:
 
 def _move_library_up(file: str, text: str, helper: str) -> tuple[Edit, ...]:
     """Moves a file's library of kernels to the start of its namespace, if a function before it uses it."""
-    found, place, used = _LIBRARY.search(text), _NAMESPACE.search(text), text.find(f"{_USED}(")
+    found, place, used = _LIBRARY.search(_blank_scopes(text)), _NAMESPACE.search(text), text.find(f"{_USED}(")
     if found is None or place is None or not 0 <= used < found.start():
         return ()
     end = found.end() + text[found.end() :].startswith("\n")
     moved = Edit(file, place.end(), place.end(), _set_apart(text, place.end(), f"\n{_qualify(found[0])}{helper}"))
     return moved, Edit(file, found.start(), end, "")
+
+
+def _blank_scopes(text: str) -> str:
+    """A host file with blanks for the libraries of other kernel files, of the same length."""
+    return _SCOPED.sub(lambda scope: f"{' ' * (len(scope[0]) - 1)}\n", text)
 
 
 def _qualify(library: str) -> str:

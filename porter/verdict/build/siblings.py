@@ -51,10 +51,9 @@ class Siblings:
 
         `atan2_dense_float_int` alone is no kernel for results that were asked for in another type: its own are floats.
         """
-        usual = {
-            known for name in self.names if _drop_result(known := _find_form(name, self.kernels)) == _drop_result(form)
-        }
-        return any(form in forms and usual <= forms for forms in self.forms)
+        forms, operands = {_find_form(name, self.kernels) for name in self.names}, _drop_result(form)
+        usual = {same for same in forms if _drop_result(same) == operands}
+        return any(form in sibling and usual <= sibling for sibling in self.forms)
 
 
 def find_siblings(tree: Tree, target: VerifyTarget) -> Siblings | None:

@@ -8,7 +8,7 @@ from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, OPERATIONS
 from porter.metal.native.slice_launch import write_helper
 from porter.plan.draft import Draft
-from porter.plan.native.files import edit_host_file
+from porter.plan.native.files import edit_host_file, find_kernel_file
 from tests.porter.plan.native import fork
 
 FILE, HELPER = f"{OPERATIONS}/Rows.mm", write_helper(threadgroup_reductions=True)
@@ -45,6 +45,17 @@ def test_a_helper_stands_behind_all_libraries_that_a_condition_chooses(tmp_path:
     draft = Draft(Checkout(checkout.root, "test"))
     written = draft.apply(edit_host_file(draft.fork, FILE, f"{KERNELS}/Rows.metal", ())).fork.read(FILE)
     assert libraries in written and written.index("#endif") < written.index("struct RowThreads")
+
+
+def test_a_library_of_another_kernel_file_is_not_that_of_the_file(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    guarded = f"#ifndef PYTORCH_JIT_COMPILE_SHADERS\n{LIBRARY}#else\n#include <ATen/native/mps/BinaryKernel_metallib.h>\n#endif\n"
+    scope = f"namespace binary_kernel_metal {{\n{guarded}}} // namespace binary_kernel_metal\n"
+    (checkout.root / FILE).write_text(f"namespace at::native {{\n\n{scope}\n{LIBRARY}{USE}}}\n")
+    draft = Draft(Checkout(checkout.root, "test"))
+    written = draft.apply(edit_host_file(draft.fork, FILE, f"{KERNELS}/Rows.metal", ())).fork.read(FILE)
+    assert scope in written and written.index("} // namespace binary") < written.index("struct RowThreads")
+    assert find_kernel_file(draft.fork, FILE) == f"{KERNELS}/Rows.metal"
 
 
 def test_a_helper_before_its_first_use_stays(tmp_path: Path) -> None:
