@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -101,6 +102,15 @@ def on_device(device_pool: DevicePool) -> Run:
         return device_pool.run("-c", code)
 
     return run
+
+
+@pytest.fixture
+def compiled_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels take a third of the time to compile, and longer to run: of tests that are not about the code of kernels."""
+    from aten_overlay.device import shader
+    from aten_overlay.metal.build import QUICK, Options
+
+    monkeypatch.setattr(shader, "Options", partial(Options, optimization=QUICK))
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from porter.kernels.loading import load
 from porter.workflows.templates import find_templates
 from tests.aten_overlay.cuda.needs import assemble
 
+pytestmark = pytest.mark.usefixtures("compiled_soon")
+
 PATHS = {template.name: template.path for template in find_templates()}
 
 

@@ -18,6 +18,8 @@ from porter.kernels.export import export, read_back
 from porter.kernels.loading import FoundKernel, load_kernels
 from porter.kernels.script import Case
 
+pytestmark = pytest.mark.usefixtures("compiled_soon")
+
 TEMPLATES = Path(__file__).parents[4] / "templates"
 WRITTEN = [
     ("attention", "attention_simple"), ("attention", "attention"), ("attention_variants", "attention_variant"),

@@ -17,6 +17,8 @@ from porter.kernels.promotion.subject import find_subject
 from porter.plan.promotion.planner import PromotionPlan, plan_promotion
 from porter.plan.promotion.promotion import ScriptWish
 
+pytestmark = pytest.mark.usefixtures("compiled_soon")
+
 ROOT = Path(__file__).resolve().parents[4]
 HEAD = """
 import math
