@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.porter.kernels.extension.test_build import QUICK
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "kernels" / "extensions.md").read_text()
 BLOCKS = re.findall(r"^```console\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -20,7 +22,7 @@ COMMAND = re.compile(r"^\$ ([^\n]*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 def run(command: str, folder: Path) -> str:
     words = shlex.split(command)
     program = {"porter": ["-m", "porter"], "python": []}[words[0]]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **QUICK, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, *program, *words[1:]], cwd=folder, capture_output=True, text=True, check=False, env=environment
     )
