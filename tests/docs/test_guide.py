@@ -153,5 +153,5 @@ def test_a_registry_that_is_not_there_is_noticed(tmp_path: Path) -> None:
 def test_the_guide_lists_the_linters_that_ci_runs() -> None:
     listed = re.search(r"## Lint\n\n```sh\n(.*?)```", GUIDE, re.DOTALL)
     assert listed
-    run = (ROOT / ".ci" / "run").read_text().splitlines()
+    run = [line.strip() for line in (ROOT / ".ci" / "run").read_text().splitlines()]
     assert listed[1].splitlines() == [line for line in run if re.match(r"\.venv/bin/(ruff|mypy|lint-imports)", line)]
