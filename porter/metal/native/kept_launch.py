@@ -10,8 +10,8 @@ from porter.metal.native.schedule import FEW, SIMD_LANES, Schedule
 
 HEADER = "ATen/ceil_div.h"
 VARIABLES = ("count", "lanes", "are_adjacent")
-_MOST_LANES = 1024
-_LEAST_ROWS = 16 * 1024  # of a thread each that keep a GPU busy
+_MOST_LANES = 512  # more have too few registers each
+_LEAST_ROWS = 64 * 1024  # of a thread each that keep a GPU busy
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class RowLaunch:
     def dispatch(self, pso: str) -> Iterator[str]:
         """The launch, after whose name the pipeline state is `pso`."""
         again, lanes = self.schedule.any_row, f"{self.prefix}lanes"
-        kept = f"at::ceil_div({self.length}, {self.count} * {SIMD_LANES}) * {SIMD_LANES}"
+        kept = f"std::max<int64_t>(at::ceil_div({self.length}, {self.count} * {SIMD_LANES}), 1) * {SIMD_LANES}"
         looped = f"{self.count} == {again} ? [{pso} maxTotalThreadsPerThreadgroup] : {kept}"
         yield f"const NSUInteger {lanes} = {f'{self.prefix}are_adjacent ? 1 : ' if self.inner else ''}{looped};"
         yield f"[computeEncoder dispatchThreads:MTLSizeMake({lanes}, {self.rows}, 1)"

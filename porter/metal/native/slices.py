@@ -140,12 +140,13 @@ class SliceWriter(NestWriter):
             return super().write_strided(loops, write)
         assert self.read is not None
         [loop] = loops
-        index, first, size = self.spelling.index, self.name("first"), self.product(loops)
+        index, first, lane = self.spelling.index, self.name("first"), self.spelling.lane
         if first == "first":
             self.line(f"constexpr {index} count = {COUNT} ? {COUNT} : 1; // of the elements of a turn")
-        step = f"{self.spelling.width} * count"
-        self.line("#pragma unroll(4)")
-        self.line(f"for ({index} {first} = {self.spelling.lane} * count; {first} < {size}; {first} += {step}) {{")
+            self.line(f"const {index} step = {self.spelling.width} * count;")
+            self.line(f"const {index} turns = ({self.product(loops)} + step - 1 - {lane} * count) / step;")
+        self.lines += ["#pragma unroll(4)", f"for ({index} turn = 0; turn < turns; turn++) {{"]
+        self.line(f"  const {index} {first} = {lane} * count + turn * step;")
         type_, place = self.spelling.elements[self.read], self.spelling.place(self.read, first)
         place = f"{self.spelling.buffers[self.read]} + {place}"
         self.line(f"  const auto elements = *reinterpret_cast<constant neighbors<{type_}, count>*>({place});")

@@ -429,7 +429,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  static Tensor turn_template(const Tensor& self, int64_t times, bool back) {
    TORCH_CHECK(times > 0, back ? "returned" : "turned", ": times must be positive");
    Tensor output = at::empty(self.sizes(), self.options());
-@@ -44,9 +50,39 @@
+@@ -44,9 +50,40 @@
  }
  
  Tensor shares_mps(const Tensor& self) {
@@ -448,7 +448,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  const int64_t width = self.size(-1);
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type = canUse32BitIndexMath(output) && canUse32BitIndexMath(self) ? "int" : "long";
-+  const int64_t count = index_type == "long" || width > 16384 ? 1 : width <= 128 ? 4 : 16;
++  const int64_t count = index_type == "long" || width > 8192 ? 1 : width <= 128 ? 4 : 16;
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
@@ -458,7 +458,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +      getMPSProfiler().beginProfileKernel(PSO, "shares", {self_});
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder, output_, self_, width);
-+      const NSUInteger lanes = count == 1 ? [PSO maxTotalThreadsPerThreadgroup] : at::ceil_div(width, count * 32) * 32;
++      const NSUInteger lanes =
++          count == 1 ? [PSO maxTotalThreadsPerThreadgroup] : std::max<int64_t>(at::ceil_div(width, count * 32), 1) * 32;
 +      [computeEncoder dispatchThreads:MTLSizeMake(lanes, c10::numelements_to_dim(self.dim() - 1, self.sizes()), 1)
 +                threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 32 ? 1 : 256 / lanes, 1)];
 +      getMPSProfiler().endProfileKernel(PSO);

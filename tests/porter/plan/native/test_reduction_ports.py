@@ -79,9 +79,11 @@ kernel void largest(
   input += strided_offset(row, kept_sizes, kept_strides, ndim.x);
   float largest = -INFINITY;
   constexpr index_t count = N ? N : 1; // of the elements of a turn
+  const index_t step = grid_size.x * count;
+  const index_t turns = (reduced_size + step - 1 - position.x * count) / step;
 #pragma unroll(4)
-  for (index_t first = position.x * count; first < reduced_size;
-       first += grid_size.x * count) {
+  for (index_t turn = 0; turn < turns; turn++) {
+    const index_t first = position.x * count + turn * step;
     const auto elements = *reinterpret_cast<constant neighbors<T, count>*>(
         input +
         strided_offset(first, reduced_sizes, reduced_strides, N ? 1 : ndim.y));
@@ -287,9 +289,11 @@ def test_threads_find_the_first_index_of_the_largest_together(tmp_path: Path) ->
   float extreme = -INFINITY;
   index_t best = ::metal::numeric_limits<index_t>::max();
   constexpr index_t count = N ? N : 1; // of the elements of a turn
+  const index_t step = grid_size.x * count;
+  const index_t turns = (reduced_size + step - 1 - position.x * count) / step;
 #pragma unroll(4)
-  for (index_t first = position.x * count; first < reduced_size;
-       first += grid_size.x * count) {
+  for (index_t turn = 0; turn < turns; turn++) {
+    const index_t first = position.x * count + turn * step;
     const auto elements = *reinterpret_cast<constant neighbors<T, count>*>(
         input +
         strided_offset(first, reduced_sizes, reduced_strides, N ? 1 : ndim.y));
