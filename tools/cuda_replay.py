@@ -30,7 +30,7 @@ from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.cuda.module import PtxModule
 from aten_overlay.metal.launch import Library
 from porter.core.layout import KERNELS
-from porter.verdict.backends.cuda_torch import NoResult, compute, refusing_full_memory
+from porter.verdict.backends.cuda_shaders import NoResult, compute, refusing_full_memory
 from porter.verdict.build.tree import metal_include
 from replayed.cases import Case, Table
 from replayed.families import FAMILIES

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from porter.core import exchange, journal
+from porter.core import confined, journal
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
@@ -320,7 +320,7 @@ def _inject(fault: Fault, meet: Callable[[], object], edit: Callable[[], object]
 
     for name in CALLS:
         setattr(os, name, faulty(name, getattr(os, name)))
-    setattr(exchange, "exchange_names", faulty("exchange_names", exchange.exchange_names))  # noqa: B010
+    setattr(confined, "exchange_names", faulty("exchange_names", confined.exchange_names))  # noqa: B010
 
 
 def main() -> int:

@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, process_time
 
-from porter.aten.elementwise import is_elementwise
 from porter.aten.implementations import Language
+from porter.aten.lacking import is_elementwise
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator, ServedFunction, find_served
 from porter.core.checkout import Checkout

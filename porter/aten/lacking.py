@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from porter.aten.declarations import MPS_KEY
-from porter.aten.native_definitions import find_native_definitions
+from porter.aten.implementations import read_reachable
+from porter.aten.meta import find_meta_function, is_builder
 from porter.aten.native_functions import SHARING_KEYS, NativeFunction, NativeFunctions
-from porter.aten.operator import Operator
-from porter.aten.stubs import StubCall, find_stubs
+from porter.aten.operator import Operator, ServedFunction, is_redispatched
+from porter.aten.stubs import StubCall, find_native_definitions, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 
@@ -164,3 +166,91 @@ def _find_family(rows: tuple[NativeFunction, ...], iterated: Sequence[StubCall])
 
 def _has(schemas: Iterable[str], sign: str) -> bool:
     return any(re.search(sign, schema) for schema in schemas)
+
+
+_BUILDS = re.compile(r"\bbuild_\w*_op\s*\(|\bTensorIterator(?:Base)?::(?!borrowing_nullary_op)\w*_op\s*\(")
+_CONFIGURES = re.compile(r"\bTensorIteratorConfig\b")
+_WRITES = re.compile(r"\.add_(?:owned_|borrowed_)?output\(|\bset_output_\w+\(")
+_OTHER_SHAPES = re.compile(
+    r"\bdeclare_static_shape\b|\bmake_reduction|\bresize_reduction|\breduce_op\b|\bunsafe_replace_operand\b"
+    r"|\bas_strided\(|\benforce_linear_iteration\b"
+)
+_OVERLAPS = re.compile(r"\bset_check_mem_overlap\(false\)")
+
+
+def is_elementwise(checkout: Checkout, operator: Operator, function: NativeFunction) -> bool:
+    """Whether a row of an operator is elementwise, as far as its code can be read."""
+    if not any(argument.is_tensor for argument in function.inputs):
+        return False
+    texts = tuple(_read_texts(checkout, operator, function))
+    if any(map(_OTHER_SHAPES.search, texts)):
+        return False
+    return any(map(_builds, texts)) or _builds_in_helper(checkout, function)
+
+
+def _builds(text: str) -> bool:
+    return bool(_BUILDS.search(text) or (_CONFIGURES.search(text) and _WRITES.search(text)))
+
+
+def _read_texts(checkout: Checkout, operator: Operator, function: NativeFunction) -> Iterator[str]:
+    meta = find_meta_function(checkout, operator.functional_name(function))
+    if meta:
+        yield meta.text
+    for kernel in _list_kernels(function):
+        try:
+            yield from (found.text for found in find_native_definitions(checkout, kernel))
+        except PorterError:  # generated, or in a folder of its own: the meta function alone decides
+            continue
+
+
+def _builds_in_helper(checkout: Checkout, function: NativeFunction) -> bool:
+    """Whether the function serving the CPU calls a stub on an iterator that a helper builds in a known way."""
+    for kernel in _list_kernels(function):
+        try:
+            calls = find_stubs(checkout, kernel)
+        except PorterError:
+            continue
+        if any(_builds_of_call(call.builder) and not is_redispatched(call) for call in calls):
+            return True
+    return False
+
+
+def _builds_of_call(builder: str) -> bool:
+    if is_builder(builder):
+        return True
+    return _builds(builder) and not (_OTHER_SHAPES.search(builder) or _OVERLAPS.search(builder))
+
+
+def _list_kernels(function: NativeFunction) -> Iterator[str]:
+    return (entry.kernel for entry in function.dispatch if any(key in entry.keys for key in SHARING_KEYS))
+
+
+# Operations of MPSGraph, and kernels of MetalPerformanceShaders, that ports leave as they are.
+_LIBRARY_CALL = re.compile(
+    r"\b(?:matrixMultiplicationWith|convolution\w*With|MPSMatrix(?:Multiplication|Decomposition|Solve)"
+    r"|MPSNDArrayMatrixMultiplication|LSTM(?:Gradients\w*)?With|fastFourierTransformWith"
+    r"|(?:realToHermitean|HermiteanToReal)FFTWith|inverseOfTensor|scaledDotProductAttention\w*With)\w*"
+)
+
+
+class LibraryCall(PorterError):
+    """A row's code calls a library that computes what a kernel would have to (PTR020)."""
+
+
+def find_library_call(checkout: Checkout, served: ServedFunction) -> LibraryCall | None:
+    """The first call of a library in a row's code, or in functions that it calls; None if there is none."""
+    found = served.implementation
+    if found is None:
+        return None
+    called = next(filter(None, map(_find_call, read_reachable(checkout, found))), "")
+    if not called:
+        return None
+    hint = "Nothing is to be ported: the call stays. `porter migrate OP --scaffold` writes the frame of a kernel."
+    return LibraryCall("PTR020", f"{served.function.name} calls `{called}`: a library computes it", found.place, hint)
+
+
+@lru_cache(maxsize=4096)
+def _find_call(text: str) -> str:
+    """The call of a library in a function, or nothing: functions that many rows call are asked about as often."""
+    found = _LIBRARY_CALL.search(text)
+    return found[0] if found else ""

@@ -13,10 +13,9 @@ from itertools import chain, pairwise
 
 from porter.aten.declarations import MPS_KEY, Argument, Declaration, DispatchEntry, parse_declarations
 from porter.core.checkout import Checkout
-from porter.core.edits import Edit
+from porter.core.edits import Edit, common_end, common_start
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
-from porter.core.shared_text import common_end, common_start
 
 SHARING_KEYS = ("CPU", "CUDA")
 _COMPOSITE = "Composite"

@@ -7,17 +7,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from porter.aten.declarations import MPS_KEY, DispatchEntry
-from porter.aten.device_rows import OwnBody, find_own_body
+from porter.aten.device_rows import OwnBody, calls_kept, find_own_body, keep_checks
 from porter.aten.implementations import Implementation, Language, find_implementation, find_language, find_registration
-from porter.aten.kept_checks import calls_kept, keep_checks
-from porter.aten.native_definitions import find_native_definitions
 from porter.aten.native_functions import (
     SHARING_KEYS,
     NativeFunction,
     NativeFunctions,
     functional_variant,
 )
-from porter.aten.stubs import DifferentOverloads, NoStub, StubCall, find_stub_names, find_stubs
+from porter.aten.stubs import DifferentOverloads, NoStub, StubCall, find_native_definitions, find_stub_names, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS

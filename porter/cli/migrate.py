@@ -93,7 +93,8 @@ def migrate(
         output.note("the verdict is thorough, as the port is written: --no-thorough leaves out what takes longer")
     proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough, strict)
     wanted = Source(source) if source else Source.ANY
-    _refuse_names(ops, every)
+    if ops and every:
+        raise click.UsageError(f"--all cannot be combined with operators (got {ops[0]}).")
     if recorded and not every:
         raise click.UsageError("--recorded goes with --all; operators that are named need none.")
     if with_helpers and every:
@@ -138,11 +139,6 @@ def migrate(
     conclude()
     planned = any(isinstance(port, PortedOperator) for port in kept)
     return NOT_PLANNED if kept and not (planned or shard) else code  # other shares may have plans
-
-
-def _refuse_names(ops: tuple[str, ...], every: bool) -> None:
-    if ops and every:
-        raise click.UsageError(f"--all cannot be combined with operators (got {ops[0]}).")
 
 
 def _note_verdict(output: Output, verdict: Verdict) -> None:

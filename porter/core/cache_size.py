@@ -94,7 +94,10 @@ def prune(most: int) -> int:
         if any(time.time() - stat.st_mtime < IN_USE_SECONDS for path in entry.paths if (stat := _stat(path))):
             continue  # used since it was measured
         for path in entry.paths:
-            _remove(path)
+            if path.is_dir() and not path.is_symlink():
+                remove_folder(path)
+            else:
+                path.unlink(missing_ok=True)
         removed += entry.bytes
     return removed
 
@@ -128,10 +131,3 @@ def _stat(path: Path) -> os.stat_result | None:
         return path.lstat()
     except FileNotFoundError:  # another process removed it
         return None
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        remove_folder(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -6,16 +6,37 @@ raises OSError.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EEXIST, ENOTEMPTY
 from pathlib import Path, PurePosixPath
 
-from porter.core import exchange
 from porter.core.cache import digest
 from porter.core.files import read_open
+
+# renameat2(2) and its RENAME_EXCHANGE on Linux, renameatx_np(2) and its RENAME_SWAP on macOS.
+_FUNCTION = "renameatx_np" if sys.platform == "darwin" else "renameat2"
+_EXCHANGE = 2
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+
+
+def exchange_names(folder: int, first: str, second: str) -> bool:
+    """Exchanges two names in an open folder. Returns False if the file system cannot, raises OSError if it refuses."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), _FUNCTION, None)
+    if function is None:
+        return False
+    if function(folder, os.fsencode(first), folder, os.fsencode(second), _EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNSUPPORTED:
+        return False
+    raise OSError(code, os.strerror(code), second)
+
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -101,7 +122,7 @@ def put_back(root: Path, path: str, token: str, ours: set[str | None]) -> None:
         if digest(_read(folder, ready)) in ours:
             return
         if not _link_new(folder, ready, name):
-            exchange.exchange_names(folder, ready, name)
+            exchange_names(folder, ready, name)
 
 
 def discard_beside(root: Path, path: str, token: str) -> None:
@@ -139,7 +160,7 @@ def _link_new(folder: int, old: str, new: str) -> bool:
 
 def _exchange(folder: int, ready: str, name: str, expected: str) -> bool:
     try:
-        if not exchange.exchange_names(folder, ready, name):
+        if not exchange_names(folder, ready, name):
             if digest(_read(folder, name)) != expected:
                 return False
             os.replace(ready, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -148,7 +169,7 @@ def _exchange(folder: int, ready: str, name: str, expected: str) -> bool:
         return False
     if digest(_read(folder, ready)) == expected:
         return True
-    exchange.exchange_names(folder, ready, name)
+    exchange_names(folder, ready, name)
     return False
 
 

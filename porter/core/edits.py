@@ -102,3 +102,27 @@ def _slice(pieces: list[_Piece], start: int, end: int | None) -> Iterator[_Piece
         if low < high:
             yield piece[low:high] if isinstance(piece, str) else (piece[0] + low, piece[0] + high)
         at += length
+
+
+def common_start(one: str, other: str) -> int:
+    """How many characters two texts share at their start."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_end(one: str, other: str, start: int) -> int:
+    """How many characters two texts share at their end, behind those of their common start."""
+    low, high = 0, min(len(one), len(other)) - start
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

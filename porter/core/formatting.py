@@ -37,7 +37,7 @@ def format_block(checkout: Checkout, file: str, block: str) -> str:
         return block
     style = checkout.read(CLANG_FORMAT)
     _refuse_inheritance(style)
-    return _format(style, _choose_file_name(file), block)
+    return _format(style, LANGUAGES.get(PurePosixPath(file).suffix, "block.cpp"), block)
 
 
 @lru_cache(maxsize=1024)
@@ -120,10 +120,6 @@ def _read_scalars(style: str) -> Iterator[str]:
 
 def _refuse_style(what: str) -> PorterError:
     return PorterError("PTR065", f"clang-format: {what}", Place(CLANG_FORMAT))
-
-
-def _choose_file_name(file: str) -> str:
-    return LANGUAGES.get(PurePosixPath(file).suffix, "block.cpp")
 
 
 @lru_cache(maxsize=1)

@@ -17,18 +17,41 @@ import json
 import os
 import secrets
 import shutil
+import signal
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 
 from porter.core import confined
 from porter.core.cache import digest
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.core.interrupts import held_back
 from porter.core.private import make_private, state_root
 from porter.core.record import Record, Touched, read_record
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Holds Ctrl-C back until the end. It takes milliseconds: nobody waits for it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python interrupts the main thread alone
+        return
+    came: list[int] = []
+
+    def remember(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
 
 _LONGEST = 200  # bytes of a checkout's name in that of its journal, of the 255 that a system takes
 _STATES = ("preparing", "pending", "done")

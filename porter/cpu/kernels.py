@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from typing import Any
 
-from porter.aten.native_definitions import find_native_definitions
+from porter.aten.branches import Facts
+from porter.aten.stubs import find_native_definitions
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BFLOAT, HALF, HALF2, DType
 from porter.core.errors import Place, PorterError
-from porter.core.layout import CPU_KERNELS
-from porter.cpu.loops import CPU_LOOPS, Loops
-from porter.cpu.lowered import LoweredKernel
-from porter.cpu.lowering import lower
+from porter.core.layout import CPU_KERNELS, NATIVE
+from porter.cpu.loops import CPU_LOOPS, Loops, ScalarFunction
+from porter.cpu.lowering import LoweredKernel, lower
+from porter.languages import cpp
+from porter.languages.brackets import split_at_commas
 from porter.languages.definitions import Definition, expand_use, find_definitions, find_macro_uses, parse_definition
 
 _REGISTER = r"REGISTER\w*_DISPATCH\(\s*{stub}\s*,\s*&?\s*([\w:]+)\s*\)"
@@ -127,7 +131,7 @@ def read_cpu_kernel(
         )
 
     kernel = collect(own=False)
-    if not any(_calls_metal(each) for each in kernel.lambdas):
+    if not any(any("c10::metal::" in text for text in (each.body, *each.helpers)) for each in kernel.lambdas):
         return kernel
     own = collect(own=True)
     return kernel if own.lambdas == kernel.lambdas else replace(kernel, own=own)
@@ -139,10 +143,6 @@ def read_inline_kernel(
     """Returns the kernel of this name that a function of native_functions.yaml runs itself, without a stub."""
     [found] = find_native_definitions(checkout, function)
     return collect_lambdas(name, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype)))
-
-
-def _calls_metal(found: Lambda) -> bool:
-    return any("c10::metal::" in text for text in (found.body, *found.helpers))
 
 
 def collect_lambdas(
@@ -229,4 +229,102 @@ def _make_lambda(lowered: LoweredKernel, dtypes: tuple[DType, ...]) -> Lambda:
         lowered.checks,
         lowered.place,
         lowered.chooses,
+    )
+
+
+_LOOP = "cpu_kernel_multiple_outputs"
+_TUPLES = frozenset(("", "tuple", "make_tuple"))
+_NAMED = re.compile(r"\breturn\s*(?:std::(?:make_)?tuple(?:<[^;{}()]*>)?\s*)?[({]([\w\s,]+)[)}]\s*;")
+_RETURNED = re.compile(r"(?:std::)?tuple<(.*)>", re.S)
+
+
+def read_result_kernels(
+    checkout: Checkout, stub: str, count: int, output: Callable[[DType], DType]
+) -> tuple[tuple[str, CpuKernel], ...]:
+    """Returns the kernel of each of a stub's results, with the name of the result in the CPU's code.
+
+    Raises PTR077, or PTR018 for one whose kernel is not such a loop.
+    """
+    found, _ = find_registered_kernel(checkout, stub)
+    if _LOOP not in found.text:
+        what = f"{stub} has {count} results, but a functor has one"
+        raise PorterError("PTR018", what, found.place, "Port it by hand.")
+    kernels = (read_cpu_kernel(checkout, stub, output, loops=_make_loops(at)) for at in range(count))
+    return tuple(zip(_read_names(found, count), kernels, strict=True))
+
+
+def _make_loops(at: int) -> Loops:
+    return replace(CPU_LOOPS, names=frozenset((_LOOP,)), read=partial(_read_result, at))
+
+
+def _read_result(at: int, found: Definition, call: cpp.Call, facts: Facts) -> ScalarFunction | None:
+    whole = CPU_LOOPS.read(found, call, facts)
+    if whole is None:
+        return None
+    returned = _RETURNED.fullmatch(whole.body.returns.strip())
+    returns = split_at_commas(returned[1])[at].strip() if returned else ""
+    body = replace(whole.body, returns=returns, body=_select(whole.body.body, at))
+    return replace(whole, body=body)
+
+
+def _select(statement: Any, at: int) -> Any:
+    """Returns a statement with one element of each tuple that it returns."""
+    if isinstance(statement, cpp.Return):
+        return replace(statement, value=_take(statement.value, at))
+    if isinstance(statement, tuple):
+        return tuple(_select(each, at) for each in statement)
+    if not is_dataclass(statement) or isinstance(statement, type | cpp.LambdaExpr):
+        return statement
+    return replace(statement, **{each.name: _select(getattr(statement, each.name), at) for each in fields(statement)})
+
+
+def _take(value: cpp.Expr | None, at: int) -> cpp.Expr | None:
+    if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Name) and value.function.last in _TUPLES:
+        return value.arguments[at]
+    return value
+
+
+def _read_names(found: Definition, count: int) -> tuple[str, ...]:
+    """Returns what the kernel calls the elements that it returns, or their numbers."""
+    for match in _NAMED.finditer(found.text):
+        names = tuple(each.strip() for each in match[1].split(","))
+        if len(names) == count and all(each.isidentifier() for each in names):
+            return names
+    return tuple(map(str, range(count)))
+
+
+_GENERATED = """void {name}_kernel(TensorIteratorBase& iter{scalars}) {{
+{converted}
+  cpu_kernel(iter, [=]({elements}) -> scalar_t {{ return {name}({given}); }});
+}}"""
+
+
+def read_generated_kernel(
+    checkout: Checkout, stub: str, scalars: tuple[str, ...], output: Callable[[DType], DType] = same_type
+) -> CpuKernel:
+    """Returns the kernel of a stub that torchgen generates, for a row with these scalars.
+
+    It computes every type that Metal has. Raises PTR077 if the fork has no function of one element for it.
+    """
+    name = stub.removesuffix("_stub")
+    path = f"{NATIVE}/ufunc/{name}.h"
+    found = find_definitions(path, checkout.read(path), name) if checkout.exists(path) else ()
+    element = next((each for each in found if "Vectorized" not in each.text[: each.text.index("{")]), None)
+    if element is None:
+        raise PorterError("PTR077", f"no file defines the element of {stub}", Place(path), "Write the functor by hand.")
+    loop = Definition(path, _write_loop(name, element, scalars), element.place, expanded=True)
+    types = {"scalar_t": "T"}
+    return collect_lambdas(stub, loop, name, lambda dtype: lower(checkout, loop, dtype, output(dtype), types=types))
+
+
+def _write_loop(name: str, element: Definition, scalars: tuple[str, ...]) -> str:
+    """Returns the generated function: each parameter that is no scalar of the row is an element."""
+    given = [each.name for each in parse_definition(element).parameters]
+    elements = [f"scalar_t {each}" for each in given if each not in scalars]
+    return _GENERATED.format(
+        name=name,
+        scalars="".join(f", const Scalar& {each}" for each in scalars),
+        converted="\n".join(f"  auto {each}_ = {each}.to<scalar_t>();" for each in scalars),
+        elements=", ".join(elements),
+        given=", ".join(f"{each}_" if each in scalars else each for each in given),
     )

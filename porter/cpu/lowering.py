@@ -19,8 +19,6 @@ from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
 from porter.cpu.loops import CPU_LOOPS, Loops, ScalarFunction
-from porter.cpu.lowered import LoweredKernel
-from porter.cpu.msl_functions import TYPES, VECTOR_MATH
 from porter.cpu.scalar_body import (
     CHECKS,
     is_assigned,
@@ -32,10 +30,26 @@ from porter.cpu.scalar_body import (
     translate_declaration,
     write_branch,
 )
-from porter.cpu.translator import OPMATH, Translator, TypedText
+from porter.cpu.translator import OPMATH, TYPES, VECTOR_MATH, Translator, TypedText
 from porter.languages import cpp
 from porter.languages.definitions import Definition, find_definitions, find_macros, parse_definition
 from porter.languages.identifiers import contains_identifier
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """A kernel for one element type: its statements, the elements and scalars they use, and the helpers they call."""
+
+    lines: tuple[str, ...]
+    params: tuple[str, ...]
+    scalars: tuple[tuple[str, str, str], ...]
+    result: str
+    helpers: tuple[str, ...]
+    checks: tuple[str, ...]
+    roundings: int
+    place: Place
+    chooses: bool = False
+
 
 _IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
 _ITERATORS = frozenset(("iter", "iterator", "it"))

@@ -13,8 +13,7 @@ from porter.core.dtypes import DType
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CUDA_KERNELS
 from porter.cpu.kernels import CpuKernel, collect_lambdas, find_registered_name, same_type
-from porter.cpu.lowered import LoweredKernel
-from porter.cpu.lowering import lower
+from porter.cpu.lowering import LoweredKernel, lower
 from porter.cuda.loops import DeviceFiles
 from porter.languages.definitions import Definition, find_definitions
 

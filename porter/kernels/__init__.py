@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from porter.kernels import export
 from porter.kernels.compare import Tolerance
-from porter.kernels.extension.form import FORM
+from porter.kernels.extension.from_kernels import FORM
 from porter.kernels.functions import custom_function
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.metal_kernel import MetalKernel, metal_kernel

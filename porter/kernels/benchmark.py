@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
@@ -12,10 +16,46 @@ import torch
 from aten_overlay.device import load
 from porter.core.errors import PorterError
 from porter.kernels.call import Value
-from porter.kernels.cases import to_device
+from porter.kernels.check import to_device
 from porter.kernels.compare import BY_TYPE, compare, largest_of
-from porter.kernels.measuring import measure
 from porter.kernels.references import Reference
+
+WINDOW = 0.02
+REPEATS = 5
+Clock = Callable[[], float]
+
+
+def synchronize() -> None:
+    """Waits for the mps device, if there is one."""
+    if torch.backends.mps.is_available():
+        torch.mps.synchronize()
+
+
+def measure(
+    function: Callable[[], object],
+    *,
+    wait: Callable[[], None] = synchronize,
+    clock: Clock = time.perf_counter,
+    window: float = WINDOW,
+    repeats: int = REPEATS,
+) -> float:
+    """The median over `repeats` windows of the seconds that one call takes.
+
+    The first call, which may compile, is not measured; the second says how many fill a window.
+    """
+    _seconds(function, 1, wait, clock)
+    calls = max(1, math.ceil(window / max(_seconds(function, 1, wait, clock), 1e-9)))
+    return statistics.median(_seconds(function, calls, wait, clock) / calls for _ in range(repeats))
+
+
+def _seconds(function: Callable[[], object], calls: int, wait: Callable[[], None], clock: Clock) -> float:
+    wait()
+    start = clock()
+    for _ in range(calls):
+        function()
+    wait()
+    return clock() - start
+
 
 GROUPS: tuple[tuple[int, int, int], ...] = tuple((n, 1, 1) for n in (32, 64, 128, 256, 512, 1024))
 Group: TypeAlias = Sequence[int] | None
@@ -149,3 +189,21 @@ def _describe_one(value: Value) -> str:
 
 def _written(group: tuple[int, ...] | None) -> str:
     return f"{'as launched' if group is None else 'x'.join(map(str, group)):11}"
+
+
+def draw(report: BenchmarkReport, path: Path) -> None:
+    """Writes the times of kernel and torch over the sizes to `path`; its suffix is the format. Raises PTR233."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise PorterError(
+            "PTR233", "plots need matplotlib, which is not installed", hint="Install it: pip install 'porter[plot]'."
+        ) from error
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot(title=f"{report.kernel} on {report.device}", ylabel="microseconds per call", yscale="log")
+    labels = [m.inputs for m in report.measurements]
+    axes.plot(labels, [m.best.seconds * 1e6 for m in report.measurements], marker="o", label="kernel")
+    axes.plot(labels, [m.torch_seconds * 1e6 for m in report.measurements], marker="o", label="torch")
+    axes.tick_params(axis="x", rotation=30)
+    axes.legend()
+    figure.savefig(path)

@@ -3,15 +3,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
-from porter.kernels.kernel import AddressSpace, Operand, TemplateArgument
-from porter.kernels.types import metal_type
+from porter.core.dtypes import ALL, SCALAR_TYPES, Kind, ScalarType
+from porter.kernels.kernel import AddressSpace, Kernel, Operand, TemplateArgument
+
+# Metal has these, but no kernel of ATen is registered for them, so `porter.core.dtypes` gives them no Metal name.
+_UNSIGNED = {"uint16": "ushort", "uint32": "uint", "uint64": "ulong"}
+_METAL: Mapping[torch.dtype, str] = {
+    **{getattr(torch, dtype.torch): dtype.metal for dtype in ALL},
+    **{getattr(torch, name): metal for name, metal in _UNSIGNED.items()},
+}
+_TORCH = {metal: dtype for dtype, metal in _METAL.items()}
+_SCALAR_TYPES: Mapping[torch.dtype, ScalarType] = {getattr(torch, each.torch): each for each in SCALAR_TYPES}
+# MSL 6.15: what `metal::atomic` may hold.
+_ATOMIC = frozenset((torch.int32, torch.uint32, torch.float32, torch.uint64))
+
+
+def metal_type(dtype: torch.dtype) -> str | None:
+    """Metal's name of `dtype`, or None if Metal has no such type."""
+    return _METAL.get(dtype)
+
+
+def torch_type(metal: str) -> torch.dtype:
+    """The torch type that Metal calls `metal`. Raises KeyError for a type that torch does not have."""
+    return _TORCH[metal]
+
+
+def describe(dtype: torch.dtype) -> ScalarType:
+    """The facts about `dtype`. Raises KeyError for a type that ATen's kernels do not handle."""
+    return _SCALAR_TYPES[dtype]
+
+
+def is_atomic(dtype: torch.dtype) -> bool:
+    """Whether Metal has an atomic of `dtype`."""
+    return dtype in _ATOMIC
+
+
+def limits(dtype: torch.dtype) -> tuple[int, int] | None:
+    """The least and greatest value of an integer type; None for the others."""
+    if describe(dtype).kind is not Kind.INTEGRAL:
+        return None
+    info = torch.iinfo(dtype)
+    return info.min, info.max
+
 
 Number: TypeAlias = bool | int | float
 Value: TypeAlias = torch.Tensor | Number
@@ -123,3 +165,28 @@ def three(sizes: Sequence[int]) -> tuple[int, int, int]:
     """One to three sizes as three."""
     x, y, z = (*sizes, *[1] * (3 - len(sizes)))
     return x, y, z
+
+
+# Gets a kernel and the arguments of its call by name, as `MetalKernel` takes them; gives its outputs in their order.
+Interceptor: TypeAlias = Callable[[Kernel, Mapping[str, Any]], list[Any]]
+_interceptor: ContextVar[Interceptor | None] = ContextVar("interceptor", default=None)
+
+
+@contextmanager
+def intercepting(interceptor: Interceptor) -> Iterator[None]:
+    """Calls `interceptor` for every call of a kernel in a block."""
+    token = _interceptor.set(interceptor)
+    try:
+        yield
+    finally:
+        _interceptor.reset(token)
+
+
+def find_interceptor() -> Interceptor | None:
+    """Who takes the calls of kernels; None where they run, as in code that torch.compile traces."""
+    return None if torch.compiler.is_compiling() else _interceptor.get()
+
+
+def is_intercepted() -> bool:
+    """Whether somebody takes the calls of kernels, in code that nothing traces."""
+    return _interceptor.get() is not None

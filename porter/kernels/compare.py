@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from porter.core.dtypes import Kind
-from porter.kernels.types import describe
+from porter.kernels.call import describe
 
 _RELATIVE = {torch.float32: 1.3e-6, torch.float16: 1e-3, torch.bfloat16: 1.6e-2, torch.complex64: 1.3e-6}
 _ABSOLUTE = 1e-5

@@ -8,10 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from porter.core.errors import Place, PorterError
 from porter.core.names import C_WORDS
-from porter.kernels.attributes import ATTRIBUTES, nearest_attributes, resembles_attribute
-from porter.kernels.body import blank_comments, is_declared, words
 from porter.kernels.kernel import Kernel, MetalParameter
-from porter.kernels.signature import Content
+from porter.kernels.signature import (
+    ATTRIBUTES,
+    Content,
+    blank_comments,
+    is_declared,
+    nearest_attributes,
+    resembles_attribute,
+    words,
+)
 from porter.metal.lint import find_foreign
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -39,7 +45,10 @@ def check_texts(name: str, lists: Mapping[str, object], texts: Mapping[str, obje
 
 def check_kernel(kernel: Kernel) -> None:
     """Raises PTR200-PTR204 and PTR407 for a kernel that cannot be written as Metal."""
-    _check_name(kernel)
+    if not is_name(kernel.name):
+        raise PorterError(
+            "PTR200", f"`{kernel.name}` cannot name a Metal function", hint="Use letters, digits and underscores."
+        )
     if not kernel.outputs:
         raise PorterError("PTR202", f"kernel `{kernel.name}` has no outputs", hint="Name at least one output.")
     if not words(kernel.body):
@@ -69,13 +78,6 @@ def check_kernel(kernel: Kernel) -> None:
 def is_name(name: object) -> bool:
     """Whether something can be a name in Metal, and means nothing there yet."""
     return isinstance(name, str) and _IDENTIFIER.fullmatch(name) is not None and name not in C_WORDS
-
-
-def _check_name(kernel: Kernel) -> None:
-    if not is_name(kernel.name):
-        raise PorterError(
-            "PTR200", f"`{kernel.name}` cannot name a Metal function", hint="Use letters, digits and underscores."
-        )
 
 
 def _check_identifier(name: object, what: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from porter.kernels.gradients import check_gradients
+from porter.kernels.references import check_gradients
 
 
 class custom_function:

@@ -23,10 +23,9 @@ from aten_overlay.metal.sanitizer.checks import NAMES, select
 from aten_overlay.metal.sanitizer.results import find_unwritten
 from porter.core.errors import Place, PorterError
 from porter.kernels import cuda
-from porter.kernels.body import subscripts
 from porter.kernels.call import DEVICE, Call, Number, Value, device_of, is_cuda, operand, output_operand
 from porter.kernels.kernel import Kernel
-from porter.kernels.signature import Buffer, Content, Generated, generate, pointer_name, tensor_views
+from porter.kernels.signature import Buffer, Content, Generated, generate, pointer_name, subscripts, tensor_views
 from porter.kernels.validation import check_call, check_generated
 
 
@@ -313,3 +312,18 @@ def _layout(value: Value) -> tuple[list[int], list[int], int]:
     if not isinstance(value, torch.Tensor):
         return [1], [1], 0
     return list(value.shape) or [1], list(value.stride()) or [1], int(value.storage_offset())
+
+
+@dataclass
+class LastSource:
+    """The source of a kernel's last call; "" before the first, and for types that Metal lacks."""
+
+    text: str = ""
+
+
+_sources: dict[Kernel, LastSource] = {}
+
+
+def find_last_source(kernel: Kernel) -> LastSource:
+    """The source of a kernel's last call, which later calls change."""
+    return _sources.setdefault(kernel, LastSource())

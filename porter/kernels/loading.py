@@ -8,19 +8,40 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from porter.core.errors import Place, PorterError, code_in
 from porter.core.files import require_regular
-from porter.kernels.call import Call
+from porter.kernels.call import Call, Number
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import observing
 from porter.kernels.metal_kernel import MetalKernel
 from porter.kernels.script import Case, Script, Stage, moved, on_cpu
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
-from porter.kernels.uses import AnyKernel, StageUse
+
+AnyKernel: TypeAlias = MetalKernel | TorchMetalKernel
+
+
+@dataclass(frozen=True)
+class StageUse:
+    """The stage that makes a call, its function that launches the kernel, and the values it was given.
+
+    `call_numbers` are the inputs of the kernel that were numbers.
+    """
+
+    stage: Stage
+    function: Callable[..., Any]
+    values: Mapping[str, Any]
+    call_numbers: Mapping[str, Number]
+    file: str
+
+    @property
+    def numbers(self) -> dict[str, Number]:
+        """The values that are numbers."""
+        return {name: value for name, value in self.values.items() if not isinstance(value, torch.Tensor)}
+
 
 NAME = "SCRIPT"
 _METAL = (".metal", ".metallib")

@@ -5,25 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypedDict, cast, overload
+from typing import Any, TypeAlias, TypedDict, cast, overload
 
 import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.arguments import check_choices, check_example, check_examples, check_functions, check_launch
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, benchmark
-from porter.kernels.call import Call, Number, Output, TemplateValue, Value, template_arguments
-from porter.kernels.cases import FLOATING
-from porter.kernels.check import CheckReport, check
+from porter.kernels.call import Call, Number, Output, TemplateValue, Value, find_interceptor, template_arguments
+from porter.kernels.check import FLOATING, CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
 from porter.kernels.definition import check_kernel, check_texts
-from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel
+from porter.kernels.launch import find_last_source
 from porter.kernels.operator import Operator, Vjp, operator, pack, recall, run_operator
-from porter.kernels.options import write_options
 from porter.kernels.references import Reference, result_outputs
 from porter.kernels.repeated import Repetitions, describe, keep_repetition
-from porter.kernels.sources import find_last_source
 from porter.kernels.validation import (
     check_keys,
     check_start,
@@ -35,6 +32,33 @@ from porter.kernels.validation import (
     sizes,
     template_values,
 )
+
+_MODES = ("safe", "relaxed", "fast")
+_NAME = "math_mode"
+
+
+def write_options(name: str, options: Any) -> str:
+    """The line of source for `{"math_mode": MODE}`, which comes before all others; "" for none. Raises PTR289."""
+    if options is None:
+        return ""
+    if not isinstance(options, Mapping):
+        raise PorterError(
+            "PTR289", f"`compile_options` of kernel `{name}` is {options!r}, not a mapping",
+            hint='Give a mapping: {"math_mode": "safe"}.',
+        )  # fmt: skip
+    for option, value in options.items():
+        if option != _NAME:
+            raise PorterError(
+                "PTR289", f"`compile_options` of kernel `{name}` has an unknown option `{option}`",
+                hint=f"The only one is {_NAME}.",
+            )  # fmt: skip
+        if value not in _MODES:
+            raise PorterError(
+                "PTR289", f"`{_NAME}` in `compile_options` of kernel `{name}` is {value!r}",
+                hint=f"Use one of {', '.join(_MODES)}.",
+            )  # fmt: skip
+    return f"#pragma METAL fp math_mode({options[_NAME]})\n" if options else ""
+
 
 Inputs: TypeAlias = Mapping[str, object] | Sequence[object]  # of tensors and numbers, which a call checks
 Shapes: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]

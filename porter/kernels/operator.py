@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import keyword
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,15 +15,50 @@ from torch.autograd import forward_ad
 
 from porter.core.errors import PorterError
 from porter.kernels import references
-from porter.kernels.call import DEVICE, Call, Number, Output, Value, device_of, is_cuda, three
+from porter.kernels.call import DEVICE, Call, Number, Output, Value, device_of, is_cuda, is_large, metal_type, three
 from porter.kernels.cuda import find_collector
-from porter.kernels.gradients import check_gradients
 from porter.kernels.kernel import Kernel, TemplateArgument
-from porter.kernels.launch import Prepared, launch, write_signature, write_source
-from porter.kernels.prepared import Preparations, find_prepared
-from porter.kernels.references import Reference
-from porter.kernels.sources import find_last_source
-from porter.kernels.types import metal_type
+from porter.kernels.launch import (
+    Prepared,
+    current_mode,
+    find_last_source,
+    launch,
+    prepare,
+    write_signature,
+    write_source,
+)
+from porter.kernels.references import Reference, check_gradients
+
+_MOST = 512  # of a kernel
+Preparations = dict[Hashable, Prepared]
+
+
+def find_prepared(kept: Preparations, kernel: Kernel, reference: Reference | None, call: Call) -> Prepared:
+    """What launches a call. Raises PTR208-PTR220 and PTR222 for one that cannot run."""
+    likeness = _describe(call, reference is not None)
+    found = kept.get(likeness)
+    if found is None:
+        if reference is not None:
+            references.check_declared(kernel, reference, call)
+        found = prepare(kernel, call)
+        if len(kept) >= _MOST:
+            kept.clear()
+        kept[likeness] = found
+    return found
+
+
+def _describe(call: Call, has_reference: bool) -> Hashable:
+    """All that checks, source and function depend on. What a reference gives may depend on the value of a number."""
+    inputs = tuple(_describe_one(value, has_reference) for value in call.inputs)
+    rest = (call.outputs, call.grid, call.threadgroup, call.template, type(call.init_value), call.init_value)
+    return current_mode(), inputs, rest
+
+
+def _describe_one(value: Value, by_value: bool) -> Hashable:
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.shape, value.device, value.layout, value.is_contiguous()
+    return type(value), value if by_value or is_large(value) else None
+
 
 # Gets the inputs, the gradients of the outputs and the outputs; a single gradient and a single output come alone.
 Vjp: TypeAlias = Callable[[Sequence[Value], Any, Any], Any]

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
-from torch._C import _dispatch_keys
+from torch._C import (
+    _dispatch_keys,
+    _get_tracing_state,
+    _len_torch_dispatch_stack,
+    _len_torch_function_stack,
+    is_grad_enabled,
+)
+from torch._C._autograd import _profiler_enabled
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd import forward_ad
 
 from aten_overlay.cuda.kernel import CudaKernel
 from aten_overlay.cuda.repeated import RepeatedLaunch as CudaLaunch
@@ -17,13 +26,40 @@ from aten_overlay.device.shader import MetalKernel as Pipeline
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.sanitizer.checks import select
 from porter.kernels import cuda
-from porter.kernels.call import Call, Number, Output, device_of, is_large
-from porter.kernels.intercept import is_intercepted
+from porter.kernels.call import Call, Number, Output, device_of, is_intercepted, is_large
 from porter.kernels.kernel import Kernel
-from porter.kernels.launch import Prepared, allocate, arrange_arguments, is_plain, lay_out, rename_operands
+from porter.kernels.launch import (
+    LastSource,
+    Prepared,
+    allocate,
+    arrange_arguments,
+    find_last_source,
+    is_plain,
+    lay_out,
+    rename_operands,
+)
 from porter.kernels.signature import Content
-from porter.kernels.sources import LastSource, find_last_source
-from porter.kernels.watched import is_watched
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def is_watched(values: Sequence[object]) -> bool:
+    """Whether a mode, a transform, a tracer, a profiler or a gradient needs the operator of a call with `values`."""
+    if (
+        _len_torch_dispatch_stack()
+        or _len_torch_function_stack()
+        or peek_interpreter_stack() is not None
+        or _get_tracing_state() is not None
+        or _profiler_enabled()
+        or forward_ad._current_level >= 0
+    ):
+        return True
+    differentiates = is_grad_enabled()
+    for value in values:
+        if isinstance(value, torch.Tensor) and (type(value) not in _PLAIN or (differentiates and value.requires_grad)):
+            return True
+    return False
+
 
 _MOST = 512  # of a kernel
 _NUMBERS = (float, int, bool)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from porter.core.errors import PorterError
 from porter.core.python import own_module
-from porter.kernels.cases import FLOATING
+from porter.kernels.check import FLOATING
 from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare
 
 FLOATS = FLOATING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -41,17 +40,13 @@ class Shader:
 
     def __call__(self, *args: Any, **how: Any) -> None:
         """Launches the kernel where its first tensor lies. Raises PTR219, PTR380-PTR393, and what torch raises."""
-        if not _is_on_cuda(args):
+        if not any(isinstance(argument, torch.Tensor) and argument.is_cuda for argument in args):
             self._on_mps(*args, **how)
             return
         try:
             self._on_cuda(*args, **how)
         except OverlayError as error:
             raise cuda.convert(error) from error
-
-
-def _is_on_cuda(args: Sequence[Any]) -> bool:
-    return any(isinstance(argument, torch.Tensor) and argument.is_cuda for argument in args)
 
 
 def compile_shader(source: str) -> Shaders:

@@ -2,18 +2,157 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from pathlib import Path
 
-from porter.kernels.attributes import ATTRIBUTES
-from porter.kernels.body import call_subscripts, is_declared, replace_placeholder, subscripts, words
 from porter.kernels.kernel import AddressSpace, Kernel, Operand, TemplateArgument
-from porter.kernels.prelude import helpers
+
+_SKIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*|(?<=\.\.\.)[A-Za-z_]\w*")
+_MEMBER_OR_WORD = re.compile(r"[A-Za-z_]\w*")
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+@lru_cache(maxsize=256)
+def words(text: str) -> frozenset[str]:
+    """Every identifier outside comments and literals."""
+    return frozenset(_MEMBER_OR_WORD.findall(blank_comments(text)))
+
+
+def blank_comments(text: str) -> str:
+    """`text` with blanks instead of comments and literals, line by line the same."""
+    return _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def is_declared(text: str, word: str) -> bool:
+    """Whether `text` seems to declare `word` itself, or to call it."""
+    code = blank_comments(text)
+    value = rf"(?:\b(?!return\b|else\b|case\b)[A-Za-z_]\w*|>)\s+{word}\s*[=;,)\[{{]"
+    pointer = rf"[\w>]\s*[*&]+\s*{word}\s*=(?!=)"
+    return re.search(rf"{value}|{pointer}|\b{word}\s*\(|#\s*define\s+{word}\b", code) is not None
+
+
+def subscripts(text: str, names: Collection[str]) -> Iterator[tuple[str, int, int, int]]:
+    """Each `name[...]` of `names`: the name, where its bracket opens and closes, and how many indices it holds."""
+    code = blank_comments(text)
+    for found in re.finditer(r"(?<![\w.])([A-Za-z_]\w*)\s*\[", code):
+        if found[1] in names:
+            close, count = _measure(code, found.end() - 1)
+            yield found[1], found.end() - 1, close, count
+
+
+def _measure(code: str, opening: int) -> tuple[int, int]:
+    """Where the bracket at `opening` closes, and how many indices stand between; the end of the text if nowhere."""
+    depth, count = 0, 1
+    for at in range(opening, len(code)):
+        if code[at] in _OPENING:
+            depth += 1
+        elif code[at] in _CLOSING:
+            depth -= 1
+            if depth == 0:
+                return at, count
+        elif code[at] == "," and depth == 1:
+            count += 1
+    return len(code), count
+
+
+def call_subscripts(text: str, names: Collection[str]) -> str:
+    """`text` with `A(i, j)` for `A[i, j]`, which Metal's C++ takes for one index."""
+    edited = list(text)
+    for _, opening, close, count in subscripts(text, names):
+        if count > 1 and close < len(text):
+            edited[opening], edited[close] = "(", ")"
+    return "".join(edited)
+
+
+def replace_placeholder(text: str, word: str, metal: str) -> str:
+    """`text` with `metal` for `word`, also where the word is part of a vector type: `TYPE4`."""
+    return re.sub(rf"\b{re.escape(word)}(?=[234]?\b)", metal, text)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One input attribute. `lanes` is how many dimensions its value has; a kernel may name fewer of them."""
+
+    name: str
+    lanes: int
+
+    @property
+    def type(self) -> str:
+        """The Metal type of the argument unless a kernel says otherwise."""
+        return "uint3" if self.lanes == 3 else "uint"
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Every type that Metal accepts."""
+        sizes = ("", "2", "3") if self.lanes == 3 else ("",)
+        return tuple(f"{base}{size}" for base in ("uint", "ushort") for size in sizes)
+
+
+ATTRIBUTES: Mapping[str, Attribute] = {
+    name: Attribute(name, lanes)
+    for name, lanes in (
+        ("dispatch_quadgroups_per_threadgroup", 1),
+        ("dispatch_simdgroups_per_threadgroup", 1),
+        ("dispatch_threads_per_threadgroup", 3),
+        ("grid_origin", 3),
+        ("grid_size", 3),
+        ("quadgroup_index_in_threadgroup", 1),
+        ("quadgroups_per_threadgroup", 1),
+        ("simdgroup_index_in_threadgroup", 1),
+        ("simdgroups_per_threadgroup", 1),
+        ("thread_execution_width", 1),
+        ("thread_index_in_quadgroup", 1),
+        ("thread_index_in_simdgroup", 1),
+        ("thread_index_in_threadgroup", 1),
+        ("thread_position_in_grid", 3),
+        ("thread_position_in_threadgroup", 3),
+        ("threadgroup_position_in_grid", 3),
+        ("threadgroups_per_grid", 3),
+        ("threads_per_grid", 3),
+        ("threads_per_simdgroup", 1),
+        ("threads_per_threadgroup", 3),
+    )
+}
+_LIKE_ONE = re.compile(r"(?:thread|threads|threadgroup|simdgroups?|quadgroups?|dispatch)_(?:\w+_)?(?:in|per)_\w+")
+
+
+def resembles_attribute(word: str) -> bool:
+    """Whether `word` is built like the name of an attribute: `thread_position_in_gird`."""
+    return _LIKE_ONE.fullmatch(word) is not None
+
+
+def nearest_attributes(word: str) -> tuple[str, ...]:
+    """The names of attributes that `word` may have meant, best first."""
+    return tuple(difflib.get_close_matches(word, ATTRIBUTES, n=2, cutoff=0.6))
+
+
+_FOLDER = Path(__file__).with_name("prelude")
+# The file that declares each name, in the order that sources hold them.
+_FILES: Mapping[str, tuple[str, ...]] = {
+    "names.metal": ("float16_t", "bfloat16_t"),
+    "ceildiv.metal": ("ceildiv",),
+    "elem_to_loc.metal": ("elem_to_loc",),
+    "tensor.metal": ("porter_tensor",),
+}
+
+
+def helpers(words: Collection[str]) -> str:
+    """The text of every helper that is among `words`."""
+    return "".join(_read(file) for file, names in _FILES.items() if any(name in words for name in names))
+
+
+@lru_cache
+def _read(file: str) -> str:
+    return (_FOLDER / file).read_text() + "\n"
+
 
 _START = "#include <metal_stdlib>\nusing namespace metal;\n\n"
 _DIGITS = 8

@@ -12,17 +12,15 @@ import torch
 from porter.core.errors import PorterError
 from porter.kernels.arguments import check_choices, check_example, check_examples, check_functions, check_launch
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, Group, benchmark
-from porter.kernels.call import Call, Value
-from porter.kernels.cases import FLOATING
-from porter.kernels.check import CheckReport, check
+from porter.kernels.call import Call, Value, find_interceptor
+from porter.kernels.check import FLOATING, CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
 from porter.kernels.definition import check_kernel, check_texts
-from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel, MetalParameter
+from porter.kernels.launch import find_last_source
 from porter.kernels.operator import Vjp, operator, pack, recall, run_operator
 from porter.kernels.references import Reference, result_outputs
 from porter.kernels.repeated import Repetitions, describe, keep_repetition
-from porter.kernels.sources import find_last_source
 from porter.kernels.validation import checked_inputs, output_lengths, require_threads, sizes
 
 _THREADGROUP = (256, 1, 1)

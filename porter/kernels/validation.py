@@ -10,12 +10,24 @@ import torch
 
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
-from porter.kernels.attributes import ATTRIBUTES
-from porter.kernels.call import DEVICE, Call, Number, TemplateValue, Value, device_of, is_cuda, number_type, three
+from porter.kernels.call import (
+    DEVICE,
+    Call,
+    Number,
+    TemplateValue,
+    Value,
+    describe,
+    device_of,
+    is_atomic,
+    is_cuda,
+    limits,
+    metal_type,
+    number_type,
+    three,
+)
 from porter.kernels.definition import is_name
 from porter.kernels.kernel import Kernel
-from porter.kernels.signature import MOST_BUFFERS, Content, Generated, described
-from porter.kernels.types import describe, is_atomic, limits, metal_type
+from porter.kernels.signature import ATTRIBUTES, MOST_BUFFERS, Content, Generated, described
 
 MOST_THREADS = 1024
 _DIMENSIONS = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from porter.core.shared_text import common_start
+from porter.core.edits import common_start
 from porter.languages.lexer import Token, TokenKind, lex
 
 _new = tuple.__new__

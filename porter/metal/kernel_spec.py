@@ -13,8 +13,13 @@ from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.cpu.generated import read_generated_kernel
-from porter.cpu.kernels import CpuKernel, find_registered_kernel, read_cpu_kernel, read_inline_kernel
+from porter.cpu.kernels import (
+    CpuKernel,
+    find_registered_kernel,
+    read_cpu_kernel,
+    read_generated_kernel,
+    read_inline_kernel,
+)
 from porter.languages.definitions import Definition, parse_definition
 from porter.metal.distributions import distributions, draws_numbers
 from porter.metal.families import find_family

@@ -12,8 +12,7 @@ from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.cpu.kernels import CpuKernel
-from porter.cpu.results import read_result_kernels
+from porter.cpu.kernels import CpuKernel, read_result_kernels
 from porter.languages.identifiers import rename_identifiers
 from porter.metal.kernel import KernelResult
 from porter.metal.launchers import SPLIT

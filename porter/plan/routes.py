@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 
-from porter.aten.library_calls import find_library_call
+from porter.aten.lacking import find_library_call
 from porter.aten.operator import Blocked, Migration, Operator, ServedFunction, find_migrations, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError

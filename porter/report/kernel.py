@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from porter.verdict.own.result import Comparison, TranslatedKernel
 
 if TYPE_CHECKING:
-    from porter.kernels.checking import CaseResult
+    from porter.kernels.checking import CaseResult, StageResult
     from porter.kernels.compare import Difference
     from porter.kernels.script import WrongStage
     from porter.kernels.timing import Fused, Timing
-    from porter.kernels.trace import StageResult
     from porter.kernels.writer import Writer
 
 

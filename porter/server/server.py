@@ -14,25 +14,28 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from porter.core import cache, cache_size, codec
 from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.layout import KERNELS
 from porter.core.progress import Progress, ignore
 from porter.server import worker
-from porter.server.baseline import compare_with_baseline
-from porter.server.building import build_together
 from porter.server.ending import adopt_orphans, end_descendants, end_with_parent
 from porter.server.process import Act, End, Process, act_here, wait
-from porter.server.worker import RunOptions
+from porter.server.worker import RunOptions, find_lint
 from porter.verdict import client
+from porter.verdict.backends import host
 from porter.verdict.backends.choice import BACKENDS
+from porter.verdict.baseline import CRASHED, EarlierResult, find_candidates, tell_apart
 from porter.verdict.behavior import SampleResult, compare_paths, find_lost, find_worse
-from porter.verdict.environment import take_over
-from porter.verdict.evidence import digest_old_code, key
+from porter.verdict.build.tree import Tree, materialise, metal_include
+from porter.verdict.errors import raising_porter_errors
+from porter.verdict.evidence import digest_old_code, digest_tested_code, key
 from porter.verdict.fork_findings import add_findings, fail_for_findings
 from porter.verdict.judge import (
     merge_arithmetics,
@@ -42,9 +45,11 @@ from porter.verdict.judge import (
     require_samples,
     verdict_without_tests,
 )
-from porter.verdict.limits import Limits, read_limits
+from porter.verdict.limits import Limits, read_limits, take_over
 from porter.verdict.messages import (
     Answer,
+    BaselineAnswer,
+    BuildAnswer,
     BuildRequest,
     ErrorAnswer,
     PrepareAnswer,
@@ -59,7 +64,114 @@ from porter.verdict.messages import (
     decode_request,
     encode_line,
 )
-from porter.verdict.result import ALL, ARITHMETICS, Failure, Verdict
+from porter.verdict.result import ALL, ARITHMETICS, Failure, Verdict, VerifyTarget
+
+
+def build_together(request: BuildRequest, progress: Progress) -> BuildAnswer:
+    """Builds the ports of a request, or says what is broken; of old code, where it has no texts, what can be built."""
+    try:
+        with raising_porter_errors():
+            return _build_many(request, progress)
+    except PorterError as error:
+        return BuildAnswer((), str(error))
+
+
+def _build_many(request: BuildRequest, progress: Progress) -> BuildAnswer:
+    tree = materialise(request.root, request.texts, cache.root())
+    progress("build")
+    if not request.texts:
+        by_base = dict(_build_parts(tree, request.targets))
+        return BuildAnswer(tuple(by_base[target.base] for target in request.targets))
+    found = find_lint(tree)
+    if found:
+        return BuildAnswer((), f"{found[0].place}: {found[0].reason}")
+    _compile_first_kernels(tree)
+    built = host.build_many(tree, request.targets, missing_ok=False)
+    libraries = tuple(str(built.library) for _ in request.targets)
+    return BuildAnswer(libraries, fork=str(tree.root), findings=built.findings)
+
+
+def _build_parts(tree: Tree, targets: Sequence[VerifyTarget]) -> Iterator[tuple[str, str]]:
+    """The library of each operator: one for all, and halves where that does not build."""
+    try:
+        with raising_porter_errors():
+            library = str(host.build_many(tree, targets, missing_ok=True).library)
+    except PorterError:
+        if len(targets) == 1:
+            yield targets[0].base, ""
+            return
+        middle = len(targets) // 2
+        yield from _build_parts(tree, targets[:middle])
+        yield from _build_parts(tree, targets[middle:])
+        return
+    yield from ((target.base, library) for target in targets)
+
+
+def _compile_first_kernels(tree: Tree) -> None:
+    """Compiles one kernel of each edited file: what is no instance of a template is compiled with any of them."""
+    from aten_overlay.metal.build import QUICK, Options, compile_kernels, host_names
+
+    options = Options(include=metal_include(tree.root), optimization=QUICK)
+    for path in tree.texts:
+        names = host_names(tree.root / path, options) if path.startswith(KERNELS) and path.endswith(".metal") else ()
+        if names:
+            compile_kernels(tree.root / path, names[:1], options)
+
+
+Run = Callable[[Act], Answer]
+CRASHED_CODE = "PTR137"  # the old implementation ended its process
+
+
+def compare_with_baseline(request: VerifyRequest, verdict: Verdict, run: Run) -> Verdict:
+    """The verdict on a port without the failures that the fork had before.
+
+    `run` runs, in a process of their own, only those tests that may have failed before, and each only once for a fork.
+    """
+    if not request.texts or verdict.failed == 0:
+        return verdict
+    tests = find_candidates(verdict) if BACKENDS[request.backend].RUNS_HOST_CODE else ()
+    evidence = digest_tested_code(Checkout(request.root, "named").as_before(request.earlier)) if tests else ""
+    found = {test: _get(request, evidence, verdict.arithmetic, test) for test in tests}
+    missing = [test for test, before in found.items() if before is None]
+    if missing:
+        answer = run(partial(_run_tests, request, missing, verdict.arithmetic))
+        if isinstance(answer, ErrorAnswer) and answer.code == CRASHED_CODE and len(missing) > 1:
+            answers = [run(partial(_run_tests, request, [test], verdict.arithmetic)) for test in missing]
+        else:
+            answers = [answer]
+        for test, answer in zip(missing, answers, strict=False):
+            if isinstance(answer, BaselineAnswer):
+                for before in answer.tests:
+                    _put(request, evidence, verdict.arithmetic, before)
+                    found[before.test] = before
+                continue
+            assert isinstance(answer, ErrorAnswer)
+            if answer.code == CRASHED_CODE:
+                found[test] = EarlierResult(test, CRASHED)
+            note = f"the fork before the port was not tested: {answer.code} {answer.what.splitlines()[0]}"
+            verdict = replace(verdict, notes=(*verdict.notes, note))
+    return tell_apart(verdict, {test: before for test, before in found.items() if before})
+
+
+def _run_tests(request: VerifyRequest, tests: Collection[str], arithmetic: str, progress: Progress) -> Answer:
+    old = request.libraries.old
+    root, earlier = request.root, request.earlier
+    return BaselineAnswer(tuple(worker.run_baseline(root, earlier, request.target, tests, arithmetic, progress, old)))
+
+
+def _get(request: VerifyRequest, *evidence: str) -> EarlierResult | None:
+    text = cache.get(_key(request, *evidence))
+    return None if text is None else codec.decode(text, EarlierResult)
+
+
+def _put(request: VerifyRequest, evidence: str, arithmetic: str, before: EarlierResult) -> None:
+    cache.put(_key(request, evidence, arithmetic, before.test), codec.encode(before, EarlierResult))
+
+
+def _key(request: VerifyRequest, evidence: str, arithmetic: str, test: str) -> Path:
+    target = request.target
+    return key(evidence, "baseline", target.base, arithmetic, test, repr((target.stubs, target.pairs)))
+
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 15.0
@@ -120,7 +232,9 @@ def _answer_all(listener: socket.socket, claim: int, fingerprint: str) -> None:
     last = time.monotonic()
     while time.monotonic() - last < IDLE_SECONDS:
         ready, _, _ = select.select([listener], [], [], LOOK_SECONDS)
-        _reap()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         if ready:
             link, _ = listener.accept()
             _handle(link, listener, claim)
@@ -343,9 +457,3 @@ def _listen(path: Path) -> socket.socket:
     listener.listen(16)
     own.replace(path)
     return listener
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass

@@ -25,15 +25,16 @@ from porter.verdict.backends import cuda, host
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.build import registration, sources
-from porter.verdict.build.atomics import find_adding_kernels
-from porter.verdict.build.kernel_names import (
+from porter.verdict.build.kernel_files import (
     describe_unlaunched,
+    find_adding_kernels,
     find_missing_widths,
     find_unlaunched_pairs,
+    largest_count,
     list_kernel_names,
+    literals,
     match_pair,
 )
-from porter.verdict.build.literals import largest_count, literals
 from porter.verdict.build.siblings import find_siblings
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, name_in_fork, raising_porter_errors

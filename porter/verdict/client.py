@@ -8,22 +8,25 @@ of them starts a new server, and the old one exits.
 from __future__ import annotations
 
 import os
+import selectors
 import site
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from porter.core.cache import digest, require_writable
+from porter.core.errors import PorterError
 from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
 from porter.core.python import EXECUTABLE, PACKAGES, own_module
-from porter.verdict import environment
+from porter.verdict import limits
+from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.errors import NoVerdict
 from porter.verdict.judge import verdict_without_tests
 from porter.verdict.limits import Limits, out_of_time, read_limits
@@ -39,14 +42,12 @@ from porter.verdict.messages import (
     StepStarted,
     VerdictAnswer,
     VerifyRequest,
+    answer_of_error,
     decode_line,
     encode_request,
     error_of_answer,
 )
 from porter.verdict.result import Verdict
-
-if TYPE_CHECKING:
-    pass
 
 START_SECONDS = 600.0  # the very first start builds the device
 NO_SERVER = "PORTER_NO_SERVER"
@@ -104,20 +105,20 @@ def ask(request: Request, progress: Progress = ignore) -> Answer:
 
 
 def complete(request: Request) -> Request:
-    """The request with what its answer depends on of this process's environment."""
-    return replace(request, environment=environment.select(environment.SENT))
+    """The request with what its answer depends on of this process's limits."""
+    return replace(request, environment=limits.select(limits.SENT))
 
 
 def connect(backend: str, progress: Progress = ignore) -> socket.socket:
     """A link to the server of a backend, which is started if there is none. Raises as `ask` does."""
     require_writable()
-    read_limits(environment.select(environment.SENT))
+    read_limits(limits.select(limits.SENT))
     return _connect(fingerprint(backend), progress)
 
 
 def fingerprint(backend: str) -> str:
     """The backend and a digest of everything its server reads: what it imports, and environment variables."""
-    return f"{backend}-{digest(digest_imported(), repr(environment.select(environment.PLACES)))[:24]}"
+    return f"{backend}-{digest(digest_imported(), repr(limits.select(limits.PLACES)))[:24]}"
 
 
 def digest_imported() -> str:
@@ -125,7 +126,7 @@ def digest_imported() -> str:
 
     By whichever name of the interpreter the environment is entered (`python`, `python3`), it is the same.
     """
-    parts: list[object] = [*_describe_environment(), environment.select(environment.READ_AT_START)]
+    parts: list[object] = [*_describe_environment(), limits.select(limits.READ_AT_START)]
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
         raise NoVerdict("PTR170", "torch is not installed", hint="Run `pip install 'porter[verify]'`.")
@@ -276,3 +277,70 @@ def _log(name: str) -> Path:
 
 def _tail(path: Path) -> str:
     return "\n".join(path.read_text(errors="replace").splitlines()[-15:]) if path.is_file() else ""
+
+
+Report = Callable[[int, str], None]
+
+
+def ask_many(
+    requests: Sequence[Request], jobs: int, report: Report = lambda _at, _step: None
+) -> Iterator[tuple[int, Answer]]:
+    """Yields the answers as they come, each with the index of its request, with at most `jobs` of them under way.
+
+    An error is an answer too. Closing the iterator ends what is under way. Where no server can answer (see
+    `ask`), asks for one after another.
+    """
+    if not requests:
+        return
+    if os.environ.get(NO_SERVER) or any(BACKENDS[each.backend].ON_HARDWARE for each in requests):
+        yield from ((at, _ask(each, at, report)) for at, each in enumerate(requests))
+        return
+    with ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        waiting = list(enumerate(requests))[::-1]
+        rest: dict[int, bytes] = {}
+        while waiting or rest:
+            while waiting and len(rest) < jobs:
+                at, request = waiting.pop()
+                link = stack.enter_context(_send(request, at, report))
+                selector.register(link, selectors.EVENT_READ, at)
+                rest[at] = b""
+            for key, _ in selector.select():
+                assert isinstance(key.fileobj, socket.socket)
+                answer = _read(key.fileobj, key.data, rest, report)
+                if answer is not None:
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    del rest[key.data]
+                    yield key.data, answer
+
+
+def _ask(request: Request, at: int, report: Report) -> Answer:
+    try:
+        return ask(request, _steps_of(at, report))
+    except PorterError as error:
+        return answer_of_error(error)
+
+
+def _send(request: Request, at: int, report: Report) -> socket.socket:
+    link = connect(request.backend, _steps_of(at, report))
+    link.sendall(encode_request(complete(request)))
+    return link
+
+
+def _steps_of(at: int, report: Report) -> Progress:
+    return lambda step: report(at, step)
+
+
+def _read(link: socket.socket, at: int, rest: dict[int, bytes], report: Report) -> Answer | None:
+    """Takes in what has come on a link; the answer if that was its end."""
+    data = link.recv(1 << 16)
+    if not data:
+        return ErrorAnswer("PTR170", "the process that verifies has ended without an answer")
+    *lines, rest[at] = (rest[at] + data).split(b"\n")
+    for line in lines:
+        message = decode_line(line)
+        if not isinstance(message, StepStarted):
+            return message
+        report(at, message.step)
+    return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.layout import DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
-from porter.verdict import client, environment
+from porter.verdict import client, limits
 
 # The code that a tree of a verdict takes from the checkout, as `build.tree` links it.
 _FOLDERS = (MPS, OPERATIONS, KERNELS, DEVICE, METAL_HEADERS)
@@ -16,10 +16,10 @@ _CODE = (".h", ".hpp", ".inl", ".mm", ".cpp", ".metal")
 
 
 def digest_old_code(checkout: Checkout) -> str:
-    """A digest of the fork's host code and kernels, torch, porter and its environment. Raises PTR170 without torch."""
+    """A digest of the fork's host code and kernels, torch, porter and its limits. Raises PTR170 without torch."""
     folders = [checkout.folder(folder, *_CODE) for folder in _FOLDERS]
     files = (part for folder in folders for file in folder.files for part in file)
-    settings = repr(environment.select(environment.READ_WHEN_RUN))
+    settings = repr(limits.select(limits.READ_WHEN_RUN))
     imported = checkout.remember("imported", client.digest_imported)
     return _digest(imported, settings, checkout.read(NATIVE_FUNCTIONS), *files)
 

@@ -1,7 +1,7 @@
 """The messages of the client, the verdict server and its workers, one per line.
 
 A client sends one request. The server replies with a line for each step it starts, then the answer. A request carries
-the part of the client's environment that its answer depends on (`porter.verdict.environment.SENT`).
+the part of the client's environment that its answer depends on (`porter.verdict.limits.SENT`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from porter.aten.call_graph import read_reachable_text
 from porter.aten.implementations import (
     Implementation,
     Language,
@@ -13,6 +12,7 @@ from porter.aten.implementations import (
     find_called_stubs,
     find_registration,
     launches_kernel,
+    read_reachable_text,
 )
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, find_shared_stubs, find_stubs_behind

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from aten_overlay.cuda.sanitizer import TOOLS, run_sanitized
+from aten_overlay.metal.sanitizer.checks import select
 from porter.core.progress import Progress, ignore
+from porter.core.python import own_module
 from porter.verdict import client
 from porter.verdict.backends.choice import choose_backend
-from porter.verdict.errors import NoVerdict
-from porter.verdict.gpu_findings import add_findings
-from porter.verdict.messages import VerifyRequest
+from porter.verdict.errors import NoVerdict, raising_porter_errors
+from porter.verdict.messages import VerifyRequest, encode_request
 from porter.verdict.proof import Proof
-from porter.verdict.result import ALL, ARITHMETICS, AUTO, CUDA, DEFAULT, HOST, Verdict, VerifyTarget
+from porter.verdict.result import ALL, ARITHMETICS, AUTO, CUDA, DEFAULT, HOST, Failure, Verdict, VerifyTarget
+
+
+def add_findings(found: Verdict, request: VerifyRequest) -> Verdict:
+    """The verdict with what the checks that `--sanitize` names find. Raises PTR394 without compute-sanitizer."""
+    failures = [failure for check in select() if check in TOOLS for failure in _find_failures(check, request)]
+    notes = tuple(f"compute-sanitizer: {check}" for check in select() if check in TOOLS)
+    return replace(
+        found,
+        failures=(*found.failures, *failures),
+        failed=found.failed + len(failures),
+        notes=(*found.notes, *notes),
+    )
+
+
+def _find_failures(check: str, request: VerifyRequest) -> list[Failure]:
+    program, question = own_module(client.SERVER, "--once"), encode_request(client.complete(request))
+    with raising_porter_errors():
+        findings, _ = run_sanitized(check, program.command, program.environment, given=question)
+    return [
+        Failure(f"compute-sanitizer {check}", str(each), place=":".join(map(str, each.lines[0])) if each.lines else "")
+        for each in findings
+    ]
 
 
 def make_request(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from porter.aten.elementwise import is_elementwise
 from porter.aten.implementations import Language
+from porter.aten.lacking import is_elementwise
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import (
     Migration,

@@ -19,9 +19,8 @@ from porter.verdict.errors import raising_porter_errors
 from porter.workflows.templates import create_file, find_templates
 
 if TYPE_CHECKING:
-    from porter.kernels.checking import CaseResult
+    from porter.kernels.checking import CaseResult, StageResult
     from porter.kernels.timing import Timing
-    from porter.kernels.trace import StageResult
 
 
 MPS, CUDA = "mps", "cuda"
@@ -97,8 +96,8 @@ def trace_script(path: Path, shuffle: int | None) -> Iterator[StageResult]:
     Raises PTR238, PTR239, PTR287, PTR288 and what `start_device` raises.
     """
     start_device()
+    from porter.kernels.checking import trace
     from porter.kernels.loading import load, running_script
-    from porter.kernels.trace import trace
 
     with _checked(shuffle), running_script(path):
         yield from trace(load(path), shuffle=shuffle)
@@ -128,7 +127,7 @@ def compile_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str
 
     Raises PTR100, PTR219, PTR238, PTR239, PTR287, PTR288 and PTR380-PTR382.
     """
-    from porter.kernels.ahead import compile_script
+    from porter.kernels.checking import compile_script
     from porter.kernels.loading import load, running_script
 
     files = paths or tuple(template.path for template in find_templates())

@@ -20,7 +20,7 @@ from porter.recording.readings import (
     keep_recording,
     make_request,
 )
-from porter.verdict.many import ask_many
+from porter.verdict.client import ask_many
 from porter.verdict.messages import ErrorAnswer, RecordAnswer, error_of_answer
 from porter.workflows.stacking import Missing, NotRecordedYet, OldCode, StackedPlan, stack_plans
 

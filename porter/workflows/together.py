@@ -13,8 +13,7 @@ from porter.core.progress import Step, Steps, ignore
 from porter.metal.kernel import CandidateChoice
 from porter.plan.planner import plan_operator
 from porter.verdict.backends.choice import choose_backend
-from porter.verdict.client import request_build, request_verdict
-from porter.verdict.many import ask_many
+from porter.verdict.client import ask_many, request_build, request_verdict
 from porter.verdict.messages import (
     BuildAnswer,
     BuildRequest,

@@ -14,7 +14,7 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.cuda.own import OwnKernel
 from porter.metal.own_functor import OwnFunctor, write_own_functor
-from porter.verdict.own.functor_library import HEAD, kernel_name, write_kernel
+from porter.verdict.own.check import HEAD, kernel_name, write_kernel
 
 Floats = NDArray[np.float64]
 Reference = Callable[..., Floats]

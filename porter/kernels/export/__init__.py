@@ -12,9 +12,9 @@ from porter.core.errors import PorterError
 from porter.kernels.call import Call, Value
 from porter.kernels.export import compile_shader, coreai, kernel_builder, mlx, script
 from porter.kernels.export.forms import Files, Form, check_gradient, source_of
+from porter.kernels.loading import AnyKernel, StageUse
 from porter.kernels.metal_kernel import MetalKernel
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
-from porter.kernels.uses import AnyKernel, StageUse
 
 _forms: dict[str, Form] = {
     form.name: form for form in (compile_shader.FORM, mlx.FORM, coreai.FORM, kernel_builder.FORM, script.FORM)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from porter.kernels.call import Number, Value, number_type
-from porter.kernels.export.forms import Files, Form, Source
-from porter.kernels.export.text import quoted
+from porter.kernels.export.forms import Files, Form, Source, quoted
 from porter.kernels.launch import write_signature
 from porter.kernels.signature import Buffer, Content
 

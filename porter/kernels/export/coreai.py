@@ -14,18 +14,14 @@ from typing import Any
 import torch
 
 from porter.core.errors import Place, PorterError
-from porter.kernels.attributes import ATTRIBUTES
-from porter.kernels.body import blank_comments, replace_placeholder, words
+from porter.kernels.call import metal_type
 from porter.kernels.export.core_stage import read_stage
-from porter.kernels.export.forms import Files, Form, Source, refuse
+from porter.kernels.export.forms import Files, Form, Source, listed, quoted, reference_name_and_source, refuse
 from porter.kernels.export.reading import FoundCall, find_call
-from porter.kernels.export.text import listed, quoted, reference_name_and_source
 from porter.kernels.kernel import Kernel, MetalParameter
-from porter.kernels.prelude import helpers
 from porter.kernels.references import Reference
-from porter.kernels.signature import Content, described
+from porter.kernels.signature import ATTRIBUTES, Content, blank_comments, described, helpers, replace_placeholder, words
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
-from porter.kernels.types import metal_type
 
 _NAME = "coreai"
 _PARAMETERS = (

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import torch
 
-from porter.kernels.call import number_type
+from porter.kernels.call import describe, number_type
 from porter.kernels.export.forms import Files, Form, Source
 from porter.kernels.launch import write_signature
 from porter.kernels.signature import Buffer, Content
-from porter.kernels.types import describe
 
 _NAME = "kernel-builder"
 _CPP_NUMBERS = {torch.bool: ("bool", "bool"), torch.int32: ("int64_t", "int32_t"), torch.float32: ("double", "float")}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from porter.kernels.attributes import ATTRIBUTES
-from porter.kernels.export.forms import Files, Form, Source, refuse
+from porter.kernels.export.forms import Files, Form, Source, listed, quoted, refuse
 from porter.kernels.export.reading import find_call
-from porter.kernels.export.text import listed, quoted
 from porter.kernels.kernel import Kernel
 from porter.kernels.metal_kernel import MetalKernel
-from porter.kernels.signature import Content, described, tensor_views
+from porter.kernels.signature import ATTRIBUTES, Content, described, tensor_views
 
 _NAME = "mlx"
 _LANES = {1: "x", 2: "xy", 3: "xyz"}
@@ -54,13 +52,9 @@ def body_of(kernel: Kernel) -> str:
     declared = ""
     for parameter in kernel.parameters:
         lanes = int(parameter.dtype[-1]) if parameter.dtype[-1].isdigit() else 1
-        part = f".{_LANES[lanes]}" if _has_lanes(parameter.attribute) and lanes < 3 else ""
+        part = f".{_LANES[lanes]}" if (ATTRIBUTES[parameter.attribute].lanes > 1) and lanes < 3 else ""
         declared += f"{parameter.dtype} {parameter.name} = {parameter.dtype}({parameter.attribute}{part});\n"
     return declared + kernel.body.lstrip("\n") if declared else kernel.body
-
-
-def _has_lanes(attribute: str) -> bool:
-    return ATTRIBUTES[attribute].lanes > 1
 
 
 def _check(kernel: Kernel) -> None:

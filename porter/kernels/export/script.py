@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from porter.kernels.export.forms import Files, Form, Source
-from porter.kernels.export.text import listed, quoted, reference_name_and_source
+from porter.kernels.export.forms import Files, Form, Source, listed, quoted, reference_name_and_source
 from porter.kernels.kernel import Kernel
 
 _NAME = "porter"

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from porter.core.errors import Place, PorterError
 from porter.kernels.script import Case, Script, Stage
-from porter.plan.new_operator.tests import Sample
+from porter.plan.new_operator.operator import Sample
 from porter.plan.promotion.promotion import Decision
 
 _MODULES = {"Tensor": "torch.Tensor", "F": "torch.nn.functional", "nn": "torch.nn"}

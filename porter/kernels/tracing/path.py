@@ -22,7 +22,7 @@ from porter.plan.promotion.expressions import (
     is_never_negative,
     negate,
 )
-from porter.plan.promotion.program import Message
+from porter.plan.promotion.promotion import Message
 
 _MARK = "\0"
 LONGEST = 64

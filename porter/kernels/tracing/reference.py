@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from porter.core.errors import PorterError
+from porter.kernels.call import describe
 from porter.kernels.tracing.path import Path, following
-from porter.kernels.tracing.substitutes import substituting
 from porter.kernels.tracing.symbols import Number, Shape, SymbolicTensor
-from porter.kernels.types import describe
+from porter.kernels.tracing.tracer import substituting
 from porter.plan.promotion.cpp import Printer
 from porter.plan.promotion.expressions import Argument, Constant, Input
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from porter.kernels.call import describe
 from porter.kernels.tracing.path import current
-from porter.kernels.types import describe
 from porter.plan.promotion.expressions import (
     ZERO,
     Apply,

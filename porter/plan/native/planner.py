@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from porter.aten.library_calls import LibraryCall
+from porter.aten.lacking import LibraryCall
 from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import Blocked, Operator, ServedFunction
 from porter.aten.opinfo import find_opinfos

@@ -4,10 +4,46 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from porter.core.errors import PorterError
-from porter.plan.new_operator.functions import CONSTANTS, FUNCTIONS, OF_DERIVATIVES, Function
+
+CONSTANTS: Mapping[str, tuple[str, str]] = {
+    "pi": ("c10::pi<opmath_t>", "torch.pi"),
+    "e": ("c10::e<opmath_t>", "math.e"),
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function: in C++, as a method of tensors, for a number in Python. `positive` ones are not defined below 0."""
+
+    cpp: str
+    method: str
+    number: str = ""
+    arity: int = 1
+    positive: bool = False
+
+
+def _same(*names: str, positive: bool = False) -> dict[str, Function]:
+    return {name: Function(f"std::{name}", name, f"math.{name}({{0}})", positive=positive) for name in names}
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    **_same("exp", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "erf"),
+    **_same("erfc", "ceil", "floor", "trunc"),
+    **_same("log", "log2", "log10", "log1p", "sqrt", "acosh", "lgamma", positive=True),
+    "exp2": Function("std::exp2", "exp2", "2.0 ** ({0})"),
+    "abs": Function("std::abs", "abs", "abs({0})"),
+    "atan2": Function("std::atan2", "atan2", "math.atan2({0}, {1})", 2),
+    "hypot": Function("std::hypot", "hypot", "math.hypot({0}, {1})", 2),
+    "pow": Function("std::pow", "pow", "math.pow({0}, {1})", 2, positive=True),
+}
+
+# Functions that derivatives have beside those above.
+OF_DERIVATIVES: Mapping[str, Function] = {"sign": Function("", "sgn")}
+
 
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _HINT = "An expression has numbers, the schema's arguments, + - * / **, and functions such as exp(x)."
@@ -175,3 +211,51 @@ def write_formula(node: ast.expr, tensors: Collection[str]) -> str:
             )
             return f"{first}.{function.method}({', '.join(others)})"
     raise AssertionError(ast.dump(node))
+
+
+# mypy: disable-error-code="import-untyped"
+
+
+# sympy's own names of functions, where they differ.
+_TO_SYMPY = {"abs": "Abs", "lgamma": "loggamma", "ceil": "ceiling"}
+_UNKNOWN_TO_SYMPY = ("trunc",)  # sympy means another function by these names
+
+
+def derive(tree: ast.expr, tensors: Collection[str], names: Collection[str]) -> Mapping[str, str] | None:
+    """Returns the formula of derivatives.yaml for each tensor that an expression uses.
+
+    Returns None if sympy is not installed, or if a derivative is not an expression of the same functions.
+    """
+    try:
+        import sympy
+    except ImportError:
+        return None
+    symbols = {name: sympy.Symbol(name, real=True) for name in names}
+    functions = {ours: getattr(sympy, theirs) for ours, theirs in _TO_SYMPY.items()}
+    functions |= {name: sympy.Function(name) for name in _UNKNOWN_TO_SYMPY}
+    functions |= {
+        "exp2": lambda x: sympy.Integer(2) ** x,
+        "expm1": lambda x: sympy.exp(x) - 1,
+        "log1p": lambda x: sympy.log(1 + x),
+        "log2": lambda x: sympy.log(x) / sympy.log(2),
+        "log10": lambda x: sympy.log(x) / sympy.log(10),
+        "hypot": lambda x, y: sympy.sqrt(x * x + y * y),
+        "pow": sympy.Pow,
+    }
+    value = sympy.sympify(ast.unparse(tree), locals={**functions, **symbols, "e": sympy.E, "pi": sympy.pi})
+    found: dict[str, str] = {}
+    for name in (each for each in tensors if each in find_names(tree)):
+        slope = sympy.diff(value, symbols[name])
+        try:
+            parsed = parse_expression(_spell(sympy.sstr(slope)), names, {**FUNCTIONS, **OF_DERIVATIVES})
+        except PorterError:
+            return None
+        found[name] = "grad" if slope == 1 else f"grad * {write_formula(parsed, tensors)}"
+    return found
+
+
+def _spell(text: str) -> str:
+    """Returns sympy's text of an expression in the words of porter's."""
+    for ours, theirs in _TO_SYMPY.items():
+        text = text.replace(f"{theirs}(", f"{ours}(")
+    return text.replace("E**", "e**")

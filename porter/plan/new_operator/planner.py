@@ -23,8 +23,7 @@ from porter.core.layout import (
 )
 from porter.plan.addition import plan_addition
 from porter.plan.draft import Draft
-from porter.plan.new_operator.elementwise import ExpressionWish, read_operator
-from porter.plan.new_operator.functor import replace_functor
+from porter.plan.new_operator.elementwise import ExpressionWish, read_operator, replace_functor
 from porter.plan.new_operator.operator import NewOperator
 from porter.plan.plan import Plan
 from porter.plan.test_files import insert_decompositions, insert_opinfo, insert_test

@@ -24,7 +24,7 @@ from porter.plan.promotion.expressions import (
     is_tensor,
     type_of,
 )
-from porter.plan.promotion.program import Message, Requirement
+from porter.plan.promotion.promotion import Message, Requirement
 
 _CALL, _UNARY, _SUM, _EQUAL, _AND, _OR, _SELECT = 9, 8, 5, 3, 2, 1, 0
 _LEVELS = {

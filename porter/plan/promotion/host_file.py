@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from porter.core.checkout import Checkout
 from porter.core.dtypes import SCALAR_TYPES
+from porter.core.layout import DEVICE, KERNELS, OPERATIONS
 from porter.plan.promotion.cpp import Printer, quote
 from porter.plan.promotion.expressions import (
     Apply,
@@ -20,7 +24,29 @@ from porter.plan.promotion.expressions import (
     type_of,
 )
 from porter.plan.promotion.promotion import Binding, Content, Promotion
-from porter.plan.promotion.style import Style
+
+_BFLOAT_GUARD = re.compile(rb"^#if __METAL_VERSION__ >= 310\s*$", re.M)
+
+
+@dataclass(frozen=True)
+class Style:
+    """Whether kernels may be compiled at run time, calls are profiled, and bfloat needs a version of Metal."""
+
+    jit: bool = True
+    profiler: bool = True
+    bfloat_guard: bool = False
+
+
+def read_style(checkout: Checkout) -> Style:
+    """The style of a fork, by its operations and kernels."""
+    hosts = [data for _, data in checkout.folder(OPERATIONS, ".mm").files]
+    kernels = [data for _, data in checkout.folder(KERNELS, ".metal").files]
+    return Style(
+        jit=any(b"#ifndef PYTORCH_JIT_COMPILE_SHADERS" in data for data in hosts),
+        profiler=any(b"beginProfileKernel" in data for data in hosts) and checkout.exists(f"{DEVICE}/MPSProfiler.h"),
+        bfloat_guard=any(_BFLOAT_GUARD.search(data) for data in kernels),
+    )
+
 
 _ATEN = {each.torch: f"k{each.aten}" for each in SCALAR_TYPES}
 _NAMES = {each.torch: each.alias or each.torch for each in SCALAR_TYPES}
@@ -323,3 +349,38 @@ def _options(promotion: Promotion, dtype: str) -> str:
     if dtype in promotion.dtypes:
         return f"{dtype}.options()"
     return f"{promotion.schema.tensors[0].name}.options().dtype({_ATEN[dtype]})"
+
+
+_BFLOAT = "bfloat"
+
+
+def write_kernel_file(promotion: Promotion, style: Style) -> str:
+    """The text of `kernels/NAME.metal`."""
+    before = f"{promotion.kernel.before}\n" if promotion.kernel.before else ""
+    return (
+        "#include <metal_stdlib>\nusing namespace metal;\n\n"
+        f"{before}{promotion.kernel.definition}{''.join(_instantiations(promotion, style))}"
+    )
+
+
+def _instantiations(promotion: Promotion, style: Style) -> Iterator[str]:
+    kernel, op = promotion.kernel, promotion.op
+    if not kernel.parameters:
+        return
+    words = [*(each.word for each in kernel.types), *kernel.numbers]
+    macro = f"INSTANTIATE_{op.upper()}"
+    # The macro's own names: one that is a template parameter's too would say the same of two things.
+    values = {word: f"{word.upper()}_" if not word.isupper() or len(word) == 1 else f"{word}_" for word in words}
+    host_name = ' "_" '.join(f"#{values[word]}" for word in words)
+    instance = f"{op}<{', '.join(values[word] for word in kernel.parameters)}>"
+    yield (
+        f"\n#define {macro}({', '.join(values[word] for word in words)}) \\\n"
+        f'  template [[host_name("{op}_" {host_name})]] [[kernel]] decltype({instance}) {instance};\n\n'
+    )
+    plain = [each for each in kernel.instances if not (style.bfloat_guard and _BFLOAT in each)]
+    guarded = [each for each in kernel.instances if each not in plain]
+    yield from (f"{macro}({', '.join(each)})\n" for each in plain)
+    if guarded:
+        yield "#if __METAL_VERSION__ >= 310\n"
+        yield from (f"{macro}({', '.join(each)})\n" for each in guarded)
+        yield "#endif\n"

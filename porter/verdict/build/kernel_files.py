@@ -6,16 +6,24 @@ being built; here each kernel is compiled on first use, so that only files with 
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, METAL_HEADERS
-from porter.verdict.build.tree import Tree
+from porter.cpu.helpers import find_headers
+from porter.cpu.kernels import find_registered_kernel
+from porter.languages.brackets import find_closing_end
+from porter.languages.definitions import find_definitions
+from porter.languages.identifiers import contains_identifier
+from porter.languages.lexer import strip_comments
+from porter.verdict.build.tree import Tree, metal_include
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.fork_findings import finding_of_error
-from porter.verdict.result import ForkFinding
+from porter.verdict.result import ForkFinding, VerifyTarget
 
 # What instantiates a kernel is told its name first: REGISTER_UNARY_OP(exp, ...), instantiate_kernel("exp", ...).
 _INSTANTIATION = re.compile(r'^[ \t]*(?:[A-Z][A-Z0-9_]*|instantiate_\w+)\(\s*"?(\w+)', re.M)
@@ -57,3 +65,216 @@ def find_faults(
             what = f"the port breaks a kernel file: {error.what}"
             raise PorterError("PTR426", what, error.place, "Keep what the file uses of the header.")
         yield finding_of_error(error)
+
+
+MOST_TOLD = 12
+_WIDTHS = (("_int", "_long"), ("_u32", "_u64"))  # how names of kernels with indices of either width end
+_OF_TYPE = re.compile(rf"_(?:{'|'.join(BY_METAL)})$")  # before that: an `int` alone may be a type of elements
+
+
+def list_kernel_names(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
+    """The names of all kernels in the files that name a kernel of the target.
+
+    Raises what is wrong with one that defines a kernel of the target and cannot be read; the kernels of others are left
+    out.
+    """
+    from aten_overlay.apple.compiler import find_names
+    from aten_overlay.metal.build import Options
+
+    options, headers = Options(include=metal_include(tree.root)), tree.headers_digest()
+    files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
+    names: list[str] = []
+    for path in files:
+        try:
+            with raising_porter_errors():
+                names += find_names(tree.root / path, options, headers)
+        except PorterError:
+            if defines_kernel(tree.read(path), target.kernels):
+                raise
+    return tuple(names)
+
+
+def match_pair(target: VerifyTarget, given: str, made: str) -> re.Pattern[str]:
+    """What begins the names of the target's kernels that take one type (Metal names) and return another."""
+    return re.compile(rf"(?:{'|'.join(map(re.escape, target.kernels))})_\w+_{made}_{given}(?:_|$)")
+
+
+def find_unlaunched_pairs(target: VerifyTarget, launched: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The planned pairs of types (Metal names) none of whose kernels was launched.
+
+    One that writes results of any type computes the pair too: c10/metal/indexing.h names it by the type it takes alone.
+    The CPU's angle asks for complex results of complex tensors, so only such a kernel runs. Where no kernel
+    but of bools runs as it is, those that cast their operands compute the pair: `where` takes a bool beside every type.
+    """
+    names = "|".join(map(re.escape, target.kernels))
+    patterns = {pair: match_pair(target, *pair) for pair in target.pairs}
+    others = [pattern for (given, _), pattern in patterns.items() if given != "bool"]
+    casts = "" if any(pattern.match(name) for pattern in others for name in launched) else "|cast"
+    for (given, made), pattern in patterns.items():
+        converting = re.compile(rf"(?:{names})_(?:\w+_)?(?:castout{casts})(?:_ilp)?_{given}$")
+        if not any(pattern.match(name) or converting.match(name) for name in launched):
+            yield given, made
+
+
+def describe_unlaunched(names: Collection[str], launched: Collection[str]) -> str:
+    """Says which of a target's kernels no test launched; "" if every one was."""
+    rest = sorted(set(names) - set(launched))
+    if not rest:
+        return ""
+    more = f", and {len(rest) - MOST_TOLD} more" if len(rest) > MOST_TOLD else ""
+    return f"no test launched {len(rest)} of {len(set(names))} kernels: {', '.join(rest[:MOST_TOLD])}{more}"
+
+
+def find_missing_widths(names: Collection[str]) -> Iterator[str]:
+    """The names of kernels that are missing for indices in 32 or in 64 bits: others of the same operator have both.
+
+    No test has tensors so large that host code asks for the wider one.
+    """
+    for narrow, wide in _WIDTHS:
+        ends = ((end, (name.removesuffix(end) for name in names if name.endswith(end))) for end in (narrow, wide))
+        stems = {end: {stem for stem in listed if _OF_TYPE.search(stem)} for end, listed in ends}
+        both = stems[narrow] & stems[wide]
+        if 2 * len(both) >= len(stems[narrow] | stems[wide]):
+            yield from sorted(stem + wide for stem in stems[narrow] - both)
+            yield from sorted(stem + narrow for stem in stems[wide] - both)
+
+
+_FUNCTION = re.compile(r"\b(?!(?:if|for|while|switch|return)\b)(\w+(?:##\w+)*)\s*\(")
+_OPENED = re.compile(r"\s*(?:const\s*)?\{")
+_HELPER = re.compile(
+    r"\bAtomicType(?:_t)?\s*<(?!\s*(?:int|uint|long|ulong|short|char|uchar|bool)\s*>)[^;]*\batomic_add\b"
+)
+_ADDS = re.compile(r"\batomic_(?:fetch_add|compare_exchange_weak)_explicit\s*\(")
+_FLOAT = re.compile(r"\batomic(?:_float\b|\s*<\s*(?!(?:int|uint|long|ulong|bool)\b)\w+\s*>)")
+
+
+def find_adding_kernels(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
+    """The kernels of a target whose functions add to floating-point numbers atomically, or call one that does."""
+    texts = [strip_comments(tree.read(path)) for path in tree.kernel_files()]
+    found = [(text, _find_adding(dict(_list_functions(text)))) for text in texts if "atomic" in text]
+    return tuple(name for name in target.kernels if any(_names(name, adding, text) for text, adding in found))
+
+
+def _names(kernel: str, adding: frozenset[str], text: str) -> bool:
+    """Whether a kernel is among functions that add, or is one that a macro of the text may make of such a function."""
+    is_pasted = any("##" in name for name in adding)
+    return kernel in adding or (is_pasted and contains_identifier(text, kernel))
+
+
+def _find_adding(bodies: Mapping[str, str]) -> frozenset[str]:
+    """The names of functions whose bodies add to floats atomically, and of those that call them."""
+    adding = {name for name, body in bodies.items() if _adds(body)}
+    while True:
+        calling = {name for name, body in bodies.items() if adding & set(_FUNCTION.findall(body))} - adding
+        if not calling:
+            return frozenset(adding)
+        adding |= calling
+
+
+def _adds(body: str) -> bool:
+    return bool(_HELPER.search(body) or (_ADDS.search(body) and _FLOAT.search(body)))
+
+
+def _list_functions(text: str) -> Iterator[tuple[str, str]]:
+    """The name of each function that a text defines, and its parameters with its body."""
+    for match in _FUNCTION.finditer(text):
+        closed = find_closing_end(text, match.end() - 1)
+        opened = _OPENED.match(text, closed)
+        if opened:
+            yield match[1], text[match.end() : find_closing_end(text, opened.end() - 1)]
+
+
+MOST = 16
+MOST_LOOPS = 128.0
+_NUMBER = r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d{1,2})?(?=[fFhH]?\b|\B)(?!x)"
+_LITERAL = re.compile(_NUMBER)
+# A number that something is compared with, bounded by or called, through casts: `x > scalar_t(20)`, `min(x, 6.0f)`.
+_COMPARED = (
+    re.compile(rf"(?:\s[<>]=?|[=!]=)\s*(?:[\w:]+(?:<\w+>)?[({{]\s*)*-?\s*({_NUMBER})"),
+    re.compile(rf"({_NUMBER})[fFhH]?\s*[)}}]*\s*(?:[<>]=?\s|[=!]=)"),
+    re.compile(rf"\bconst(?:expr)?\s+\w+\s+\w+\s*(?:=\s*|[{{(]\s*)(?:[\w:]+[({{]\s*)*-?\s*({_NUMBER})[fFhH]?[\s)}}]*;"),
+)
+_BOUNDED = re.compile(r"\b(?:f?min|f?max|clamp)(?:imum|<\w+>)?\(")
+_CALL = re.compile(r"\b(?!operator\b)(\w+)(?:<[\w:, ]+>)?\(")
+# The name that a loop's counter is compared with.
+_LOOP = re.compile(r"\bfor \([^;]*;[^;]*?\w <=? (\w+)\b[^;]*;")
+_DEPTH = 3
+
+# Gives the text of a function, `""` for one that is not among the sources.
+_Find = Callable[[str], str]
+
+
+def literals(tree: Tree, target: VerifyTarget) -> tuple[float, ...]:
+    """Numbers but 0 and 1, those that something is compared with first; of the functions called, no others."""
+    functors = [text for path in tree.kernel_files() for text in _functors(tree.read(path), target.kernels)]
+    called = [text for functor in functors for text in _reach(functor, lambda name: _in_metal(tree, name))]
+    kernels = [text for stub in target.stubs for text in _cpu_kernels(tree, stub)]
+    plain = [number for text in functors for number in _LITERAL.findall(text)]
+    compared = [number for text in (*functors, *kernels, *called) for number in _compared(text)]
+    found = dict.fromkeys(float(each) for each in (*compared, *plain))
+    return tuple(each for each in found if each not in (0, 1))[:MOST]
+
+
+def largest_count(tree: Tree, target: VerifyTarget) -> float:
+    """The largest number to test with: one that a loop can count to, if a kernel or a function that it calls loops up
+    to the value of an argument of 64 bits.
+    """
+    functors = [text for path in tree.kernel_files() for text in _functors(tree.read(path), target.kernels)]
+    called = (text for functor in functors for text in _reach(functor, lambda name: _in_metal(tree, name)))
+    counts = (re.search(rf"\b(?:int64_t|long) {bound}\b", text) for text in called for bound in _LOOP.findall(text))
+    return MOST_LOOPS if any(counts) else math.inf
+
+
+def _functors(text: str, kernels: Sequence[str]) -> Iterator[str]:
+    for name in kernels:
+        start = f"struct {name}_functor"
+        body = start in text and re.search(rf"^{re.escape(start)}\b.*?^\}};", text, re.M | re.S)
+        if body:
+            yield strip_comments(body[0])
+
+
+def _compared(text: str) -> Iterator[str]:
+    for pattern in _COMPARED:
+        yield from pattern.findall(text)
+    for call in _BOUNDED.finditer(text):
+        yield from _LITERAL.findall(text[call.end() : find_closing_end(text, call.end() - 1)])
+
+
+def _reach(text: str, find: _Find, seen: set[str] | None = None, depth: int = 0) -> Iterator[str]:
+    """The texts of the functions that a text calls, and of those that these call."""
+    seen = set() if seen is None else seen
+    for name in dict.fromkeys(_CALL.findall(text)) if depth < _DEPTH else ():
+        if name not in seen:
+            seen.add(name)
+            found = find(name)
+            yield found
+            yield from _reach(found, find, seen, depth + 1)
+
+
+def _in_metal(tree: Tree, name: str) -> str:
+    return _define(name, ((path, tree.read(path)) for path in (*tree.kernel_files(), *tree.files(METAL_HEADERS, ".h"))))
+
+
+def _define(name: str, sources: Iterator[tuple[str, str]]) -> str:
+    """All definitions of a function in the first source that has one."""
+    for path, text in sources:
+        # A plain search is many times faster, and in most sources finds nothing.
+        if f"{name}(" in text and re.search(rf"(?<!return) (?<!= ){re.escape(name)}\(", text):
+            found = find_definitions(path, text, name)
+            if found:
+                return strip_comments("\n".join(each.text for each in found))
+    return ""
+
+
+def _cpu_kernels(tree: Tree, stub: str) -> Iterator[str]:
+    """The CPU kernel of a stub and what it calls; nothing where the fork has none that can be found."""
+    checkout = tree.unedited()
+    try:
+        kernel, _ = find_registered_kernel(checkout, stub)
+        headers = find_headers(checkout, kernel.path)
+    except PorterError:
+        return
+    text = strip_comments(kernel.text)
+    yield text
+    paths = (kernel.path, *headers)
+    yield from _reach(text, lambda name: _define(name, ((path, checkout.read(path)) for path in paths)))

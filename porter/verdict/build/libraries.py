@@ -7,8 +7,9 @@ file that the library does without is a finding.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,18 +21,64 @@ from aten_overlay.compile_errors import describe_errors
 from aten_overlay.errors import refuse_full_disk
 from porter.core.cache import digest, get, put, put_if_changed
 from porter.core.errors import Place, PorterError
-from porter.core.layout import ATEN_ROOT, NATIVE_FUNCTIONS, OPERATIONS
-from porter.languages.identifiers import list_words
+from porter.core.layout import ATEN_ROOT, MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.languages.identifiers import contains_identifier, list_words
 from porter.verdict.build import objects, registration, sources, unnamed
-from porter.verdict.build.bystanders import find_bystanders, find_gone
-from porter.verdict.build.companions import list_companions
-from porter.verdict.build.missing import find_missing, write_missing
-from porter.verdict.build.new_runtime import find_new_runtime
+from porter.verdict.build.missing import find_missing, find_new_runtime, write_missing
 from porter.verdict.build.objects import Recipe
+from porter.verdict.build.registration import rows
+from porter.verdict.build.sources import list_defined
 from porter.verdict.build.tree import Tree, materialise
+from porter.verdict.derivatives import list_called, list_derived_with
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.fork_findings import finding_of_error
 from porter.verdict.result import ForkFinding, VerifyTarget
+
+_CODE = (".mm", ".cpp")
+
+
+def find_bystanders(tree: Tree, built: Iterable[str]) -> tuple[str, ...]:
+    """The host files of a plan's tree beyond those that are built which may not compile because of the plan."""
+    known, gone = set(built), find_gone(tree)
+    others = (path for path in [*tree.files(MPS, *_CODE), *tree.files(OPERATIONS, *_CODE)] if path not in known)
+    return tuple(path for path in others if path in tree.texts or _mentions(tree.read(path), gone))
+
+
+def find_gone(tree: Tree) -> frozenset[str]:
+    """The functions that a plan takes away: no edited file defines them any more, or no row names them."""
+    before = {path: tree.before(path) for path in tree.texts if tree.in_checkout(path)}
+    return frozenset(_list_defined(before)) - frozenset(_list_defined(tree.texts))
+
+
+def _mentions(text: str, names: Iterable[str]) -> bool:
+    return any(contains_identifier(text, name) for name in names)
+
+
+def _list_defined(texts: Mapping[str, str]) -> Iterator[str]:
+    for path, text in texts.items():
+        yield from list_defined(path, text)
+
+
+_MPS = re.compile(r"^ +(?:\w+, *)*MPS\b", re.M)
+_ELSEWHERE = re.compile(r"^ +(?:\w+, *)*(?:CPU|Composite\w+)\b|^  structured_delegate:", re.M)
+
+
+def list_companions(yaml_text: str, base: str) -> tuple[str, ...]:
+    """What the gradient of an operator calls and the CPU lacks; of such an operator, what it is the gradient of."""
+    called = {each for each in list_called(base) - {base} if _is_for_mps_only(yaml_text, each)}
+    if _is_for_mps_only(yaml_text, base):
+        called |= {each for each in list_derived_with(base) - {base} if _serves_mps(yaml_text, each)}
+    return tuple(sorted(called))
+
+
+def _serves_mps(yaml_text: str, base: str) -> bool:
+    return any(_MPS.search(row.text) for row in rows(yaml_text, [base]))
+
+
+def _is_for_mps_only(yaml_text: str, base: str) -> bool:
+    found = rows(yaml_text, [base])
+    return _serves_mps(yaml_text, base) and not any(_ELSEWHERE.search(row.text) for row in found)
+
 
 DOES_NOT_COMPILE = "PTR166"
 _EDITED = "The port edits this file."

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from porter.core import dtypes
 from porter.core.layout import OPERATIONS
-from porter.verdict.build.kernel_names import list_kernel_names
+from porter.verdict.build.kernel_files import list_kernel_names
 from porter.verdict.build.sources import find_definitions
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import ForkFinding, VerifyTarget

@@ -19,12 +19,10 @@ from torch import Tensor
 from porter.core.errors import PorterError, code_in
 from porter.core.progress import Progress, ignore
 from porter.kernels.compare import compare
-from porter.kernels.promotion.other_sizes import OtherCall, vary_alone, vary_together, with_argument
-from porter.kernels.promotion.size_checks import settle
+from porter.kernels.promotion.size_rules import OtherCall, settle, vary_alone, vary_together, with_argument
 from porter.kernels.promotion.subject import Subject
 from porter.kernels.script import Case, Layout, on_cpu, widened
-from porter.plan.promotion.operator import sample_dtypes
-from porter.plan.promotion.planner import PromotionPlan
+from porter.plan.promotion.planner import PromotionPlan, sample_dtypes
 from porter.verdict.new_operator.trial import Test, Trial, make_outs
 from porter.verdict.result import DEFAULT, Verdict
 

@@ -22,8 +22,7 @@ from porter.core.layout import CPU_KERNELS, DERIVATIVES
 from porter.core.progress import Progress
 from porter.plan.new_operator.operator import NewOperator
 from porter.verdict.backends import host
-from porter.verdict.build.autograd import write_autograd, write_cpu_dispatch
-from porter.verdict.build.new_operator import build_new_operator
+from porter.verdict.build.new_operator import build_new_operator, write_autograd, write_cpu_dispatch
 from porter.verdict.build.tree import materialise
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.fork_findings import add_findings

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from natives import find_launching_operators
-from porter.aten.call_graph import read_reachable_text
-from porter.aten.implementations import Language, find_implementation, find_language, find_registration, launches_kernel
+from porter.aten.implementations import (
+    Language,
+    find_implementation,
+    find_language,
+    find_registration,
+    launches_kernel,
+    read_reachable_text,
+)
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.native import native_target

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from porter.aten.branches import show
 from porter.aten.meta import TypeRule, read_type_rules
-from porter.aten.native_definitions import find_native_definitions
-from porter.aten.stubs import StubCall, find_stubs
+from porter.aten.stubs import StubCall, find_native_definitions, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL
 from porter.core.errors import PorterError

@@ -9,7 +9,7 @@ import pytest
 
 from aten_overlay.cuda.seed import VARIABLE
 from porter.cli import main
-from porter.verdict.environment import SENT, select
+from porter.verdict.limits import SENT, select
 
 
 @pytest.mark.parametrize("words", [("kernel", "check", "no.py"), ("verify", "atan2")])

@@ -14,7 +14,7 @@ import pytest
 from porter.core import journal
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.core.interrupts import held_back
+from porter.core.journal import held_back
 
 # Runs the command and interrupts it at the event of a number, which Python's audit hooks count: imports, files, calls.
 INTERRUPTED = """\

@@ -21,13 +21,12 @@ from tests.conftest import ROOT
 FORK = ("--checkout", str(EMBEDDED_FORK))
 # What reads or writes without the reader: files of porter's own, of the system, and the reader.
 OWN = {
-    "aten/kept_checks.py", "core/cache.py", "core/files.py", "core/formatting.py", "core/git.py",
-    "kernels/extension/files.py",
-    "kernels/prelude.py", "metal/distributions.py", "metal/families/random.py", "metal/launchers/__init__.py",
+    "aten/device_rows.py", "core/cache.py", "core/files.py", "core/formatting.py", "core/git.py",
+    "kernels/extension/project.py", "kernels/signature.py", "metal/distributions.py", "metal/families/random.py", "metal/launchers/__init__.py",
     "metal/launchers/library.py", "mpsgraph/operations.py", "plan/native/files.py", "plan/native/helpers/__init__.py",
-    "server/ending.py", "server/processor.py", "verdict/build/objects.py", "verdict/build/tree.py", "verdict/build/libraries.py",
+    "server/ending.py", "server/process.py", "verdict/build/objects.py", "verdict/build/tree.py", "verdict/build/libraries.py",
     "verdict/build/registration.py", "verdict/client.py", "verdict/backends/host.py", "verdict/derivatives.py",
-    "verdict/own/reference.py", "verdict/proof_process.py", "verdict/suite/memory_limit.py", "verdict/suite/selection.py",
+    "verdict/own/check.py", "verdict/new_operator/process.py", "verdict/suite/memory_limit.py", "verdict/suite/selection.py",
     "workflows/scheduler.py", "workflows/templates.py",
 }  # fmt: skip
 PLAIN = ("read_text", "read_bytes", "write_text", "write_bytes", "open")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from porter.core.errors import PorterError
 from porter.core.names import C_WORDS, explain_module, explain_word
 from porter.kernels.extension.project import check_name
-from porter.plan.new_operator.schema import parse_schema
+from porter.plan.new_operator.operator import parse_schema
 from porter.workflows.templates import find_templates, write_new
 from tests.conftest import ROOT
 

@@ -15,7 +15,7 @@ import porter.__main__
 import porter.kernels.script
 from porter.core.progress import ignore
 from porter.core.python import PACKAGES, Program, foreign_module, own_module
-from porter.verdict import proof_process
+from porter.verdict.new_operator import process
 from porter.verdict.result import Verdict
 from porter.workflows.scheduler import make_shares, run_share
 from tests.conftest import ROOT
@@ -107,7 +107,7 @@ def test_with_m_only_what_python_itself_looks_for_can_come_from_the_folder(tmp_p
 
 
 def test_a_proof_runs_in_any_folder(hostile: Path) -> None:
-    verdict = proof_process.run_proof("tests.porter.core.told_proof", "{}", "told", ignore)
+    verdict = process.run_proof("tests.porter.core.told_proof", "{}", "told", ignore)
     assert isinstance(verdict, Verdict) and verdict.op == "told"
     assert list_sprung(hostile) == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.core.shared_text import common_end, common_start
+from porter.core.edits import common_end, common_start
 
 WORDS = st.text(alphabet="ab", max_size=12)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from porter.verdict.proof_process import answer
+from porter.verdict.new_operator.process import answer
 from porter.verdict.result import DEFAULT, HOST, Verdict
 
 

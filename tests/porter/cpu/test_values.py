@@ -14,11 +14,10 @@ from aten_overlay.metal import build
 from aten_overlay.metal.launch import Library
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import CPU_KERNELS, METAL_HEADERS
-from porter.cpu.kernels import read_cpu_kernel, same_type
-from porter.cpu.results import read_result_kernels
+from porter.cpu.kernels import read_cpu_kernel, read_result_kernels, same_type
 from porter.cuda.own import Form, OwnKernel
 from porter.languages import cpp
-from porter.verdict.own.functor_library import HEAD
+from porter.verdict.own.check import HEAD
 from tests.porter.functors import COUNT, Functors, Reference, compile_functors, find_difference
 
 # What each computes of its elements, then its numbers.

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.kernels.body import blank_comments, call_subscripts, is_declared, replace_placeholder, subscripts, words
+from porter.kernels.signature import (
+    blank_comments,
+    call_subscripts,
+    is_declared,
+    replace_placeholder,
+    subscripts,
+    words,
+)
 
 TEXT = st.text(alphabet="AB ijk[](){},;/*\"'\n\\=+.", max_size=60)
 

@@ -14,12 +14,11 @@ from aten_overlay.errors import OverlayError, Place
 from aten_overlay.metal.cuda.target import CudaOptions
 from porter.core.errors import PorterError
 from porter.kernels import MetalKernel, cuda, shaders
-from porter.kernels.ahead import compile_script
 from porter.kernels.call import Call, Output, device_of, is_cuda
-from porter.kernels.launch import Mode, Prepared, prepare, running, write_signature
+from porter.kernels.checking import compile_script
+from porter.kernels.launch import Mode, Prepared, find_last_source, prepare, running, write_signature
 from porter.kernels.repeated import Repetition, describe
 from porter.kernels.script import Case, Kind, Script, Stage
-from porter.kernels.sources import find_last_source
 from tests.aten_overlay.cuda.recording import Bench, make_bench, make_buffer, make_entry, on_device
 
 TWICE = MetalKernel("twice", ["x"], ["out"], "uint i = thread_position_in_grid.x; out[i] = 2 * x[i];")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from aten_overlay.metal.launch import LIMIT
-from porter.kernels.measuring import measure
+from porter.kernels.benchmark import measure
 from porter.kernels.timing import on_one_core
 
 

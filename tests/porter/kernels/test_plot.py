@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from porter.core.errors import PorterError
-from porter.kernels.benchmark import BenchmarkReport, Measurement, Timing
-from porter.kernels.plot import draw
+from porter.kernels.benchmark import BenchmarkReport, Measurement, Timing, draw
 
 REPORT = BenchmarkReport(
     "silu",

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from porter.core.errors import PorterError
+from porter.kernels.checking import trace
 from porter.kernels.compare import BY_TYPE
 from porter.kernels.script import (
     Case,
@@ -23,7 +24,6 @@ from porter.kernels.script import (
     find_difference,
     widened,
 )  # fmt: skip
-from porter.kernels.trace import trace
 
 LAYOUTS = {Layout.DENSE: (True, 0), Layout.STRIDED: (False, 1), Layout.TRANSPOSED: (False, 0)}
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.kernels.attributes import ATTRIBUTES
 from porter.kernels.kernel import AddressSpace, Kernel, MetalParameter, Operand, TemplateArgument
-from porter.kernels.signature import Content, generate
+from porter.kernels.signature import ATTRIBUTES, Content, generate
 
 EXP = """
         uint elem = thread_position_in_grid.x;

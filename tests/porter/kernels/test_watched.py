@@ -12,7 +12,7 @@ from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from porter.kernels.watched import is_watched
+from porter.kernels.repeated import is_watched
 
 
 class FunctionMode(TorchFunctionMode):

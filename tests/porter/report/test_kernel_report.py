@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from expecttest import assert_expected_inline
 
-from porter.kernels.checking import CaseResult
+from porter.kernels.checking import CaseResult, StageResult
 from porter.kernels.compare import Difference
 from porter.kernels.script import Kind, WrongStage
 from porter.kernels.timing import Fused, Timing
-from porter.kernels.trace import StageResult
 from porter.kernels.writer import Writer
 from porter.report.kernel import TIMING_HEADING, check_lines, check_object, timing_line, timing_object, trace_lines
 

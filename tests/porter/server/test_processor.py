@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from porter.server.processor import PATIENCE, Turn
+from porter.server.process import PATIENCE, Turn
 
 
 def compute() -> None:

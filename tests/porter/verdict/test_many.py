@@ -10,7 +10,7 @@ import pytest
 
 from porter.core.progress import Progress
 from porter.verdict import client
-from porter.verdict.many import ask_many
+from porter.verdict.client import ask_many
 from porter.verdict.messages import (
     ErrorAnswer,
     Line,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.aten.elementwise import is_elementwise
+from porter.aten.lacking import is_elementwise
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator
 from porter.core.checkout import EMBEDDED_FORK, Checkout

@@ -17,9 +17,7 @@ from expecttest import assert_expected_inline
 from porter.core.errors import PorterError
 from porter.kernels import MetalKernel, TorchMetalKernel, export
 from porter.kernels.extension import project
-from porter.kernels.extension.from_kernels import project_of_file, project_of_kernels
-from porter.kernels.extension.reference import write_reference
-from porter.kernels.extension.sources import cpp_source
+from porter.kernels.extension.from_kernels import cpp_source, project_of_file, project_of_kernels, write_reference
 from tests.conftest import ROOT
 
 LIMIT = 3.0

@@ -9,7 +9,7 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.kernels import MetalKernel, metal_kernel
-from porter.kernels.attributes import ATTRIBUTES
+from porter.kernels.signature import ATTRIBUTES
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
           torch.bool, torch.uint16, torch.uint32, torch.uint64, torch.complex64]  # fmt: skip

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from porter.kernels import MetalKernel
+from porter.kernels.checking import StageResult, trace
 from porter.kernels.launch import Mode, running
 from porter.kernels.script import Case, Kind, Layout, Script, Stage, Values
-from porter.kernels.trace import StageResult, trace
 
 
 def run(body: str, x: Tensor, **changes: Any) -> Tensor:

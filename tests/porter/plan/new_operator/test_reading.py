@@ -12,12 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.errors import PorterError
-from porter.plan.new_operator.derivative import derive
-from porter.plan.new_operator.elementwise import ExpressionWish, read_operator
-from porter.plan.new_operator.expression import parse_expression, write_cpp, write_formula, write_python
-from porter.plan.new_operator.functions import FUNCTIONS
-from porter.plan.new_operator.functor import read_expression
-from porter.plan.new_operator.schema import parse_schema, write_arguments
+from porter.plan.new_operator.elementwise import ExpressionWish, read_expression, read_operator
+from porter.plan.new_operator.expression import (
+    FUNCTIONS,
+    derive,
+    parse_expression,
+    write_cpp,
+    write_formula,
+    write_python,
+)
+from porter.plan.new_operator.operator import parse_schema, write_arguments
 
 SCHEMA = "my_op(Tensor self, Tensor other, int n=2, *, float alpha=1, bool up=True) -> Tensor"
 NAMES = ("self", "other", "alpha")

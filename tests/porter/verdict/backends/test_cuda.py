@@ -13,7 +13,7 @@ from aten_overlay.cuda import driver
 from aten_overlay.errors import OverlayError
 from porter.core.errors import PorterError
 from porter.report.verdict import table
-from porter.verdict.backends import choice, cuda, cuda_shaders, cuda_torch
+from porter.verdict.backends import choice, cuda, cuda_shaders
 from porter.verdict.backends.beside import FAR, HOST, SCHEDULES, TORCH, Comparisons
 from porter.verdict.backends.cuda_shaders import CudaShaders, can_spread, spread_out
 from porter.verdict.backends.shaders import Shaders
@@ -73,7 +73,7 @@ def test_another_launch_has_to_give_the_same() -> None:
 
 def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_shaders, "DEVICE", "cpu")
-    monkeypatch.setattr(cuda_torch, "DEVICE", "cpu")
+    monkeypatch.setattr(cuda_shaders, "DEVICE", "cpu")
 
 
 class OneKernel:
@@ -141,15 +141,15 @@ def test_what_torchs_cuda_refuses_is_counted_and_a_full_gpu_is_an_error() -> Non
 
     for error in (NotImplementedError("no such kernel"), RuntimeError('"exp2_cuda" not implemented for \'ComplexHalf\''),
                   TypeError("takes no alpha")):  # fmt: skip
-        with pytest.raises(cuda_torch.NoResult, match=str(error)):
-            cuda_torch.compute(raising(error), (), {})
+        with pytest.raises(cuda_shaders.NoResult, match=str(error)):
+            cuda_shaders.compute(raising(error), (), {})
     with pytest.raises(PorterError, match="torch has no memory left on the GPU: CUDA out of memory") as full:
-        cuda_torch.compute(raising(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB")), (), {})
+        cuda_shaders.compute(raising(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB")), (), {})
     assert full.value.code == "PTR378"
     for failure in ("CUDA error: an illegal memory access was encountered", 'x INTERNAL ASSERT FAILED at "Copy.cpp":3',
                     "CUDA driver: CUBLAS_STATUS_EXECUTION_FAILED when calling cublasSgemm"):  # fmt: skip
         with pytest.raises(RuntimeError, match=failure.split(":")[0]):
-            cuda_torch.compute(raising(RuntimeError(failure)), (), {})
+            cuda_shaders.compute(raising(RuntimeError(failure)), (), {})
 
 
 def test_torchs_cuda_stands_beside_a_row_and_the_cpu_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.layout import KERNELS
-from porter.verdict.build.atomics import find_adding_kernels
+from porter.verdict.build.kernel_files import find_adding_kernels
 from porter.verdict.build.tree import materialise
 from porter.verdict.result import VerifyTarget
 

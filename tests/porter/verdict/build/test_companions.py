@@ -1,6 +1,6 @@
 """Operators whose gradients the CPU lacks, by rows and by torch's own derivative formulas."""
 
-from porter.verdict.build.companions import list_companions
+from porter.verdict.build.libraries import list_companions
 from porter.verdict.derivatives import list_called, list_derived_with
 
 ROWS = """\

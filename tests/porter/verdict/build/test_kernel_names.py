@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.verdict.build.kernel_names import describe_unlaunched, find_missing_widths, find_unlaunched_pairs
+from porter.verdict.build.kernel_files import describe_unlaunched, find_missing_widths, find_unlaunched_pairs
 from porter.verdict.result import VerifyTarget
 
 TARGET = VerifyTarget("f", kernels=("f",), pairs=(("float", "float"), ("float2", "float2")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from porter.core.layout import CPU_KERNELS, KERNELS, METAL_HEADERS
-from porter.verdict.build.literals import literals
+from porter.verdict.build.kernel_files import literals
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import VerifyTarget
 

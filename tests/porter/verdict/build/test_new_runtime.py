@@ -9,8 +9,7 @@ import pytest
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import OPERATIONS
-from porter.verdict.build.missing import MissingSymbol
-from porter.verdict.build.new_runtime import find_new_runtime
+from porter.verdict.build.missing import MissingSymbol, find_new_runtime
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.native import native_target

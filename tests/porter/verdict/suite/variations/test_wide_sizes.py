@@ -15,8 +15,6 @@ from porter.verdict.suite.variations.choice import choose_samples
 from porter.verdict.suite.variations.wide_sizes import (
     GRADIENT_ROW,
     LONG,
-    LONG_GRADIENTS,
-    ROW,
     WIDE_GRADIENTS,
     WIDE_GRADIENTS_IN_16_BITS,
     WIDE_SIZES,
@@ -149,10 +147,3 @@ def test_gradients_have_long_columns_and_each_choice_of_flags() -> None:
     softmax = Context(bases=("_softmax_backward_data",), through_backward=("softmax",))
     varied = WIDER_GRADIENTS.list_samples(OpInfos(softmax), find_op("softmax"), torch.float32)
     assert next(varied)[0] == f"{LONG} along the last dimension"
-
-
-def test_more_slices_of_rows_than_threads_combine_are_summed() -> None:
-    op = find_op("nn.functional.layer_norm")
-    opinfos = OpInfos(Context(bases=("native_layer_norm_backward",), through_backward=(op.full_name,)))
-    ((_, sample),) = LONG_GRADIENTS.list_samples(opinfos, op, torch.float32)
-    assert len(sample.input) >= ROW > 32 * 32 * 1024 and sample.input.shape[1] > 1
