@@ -22,8 +22,10 @@ FORK = ("--checkout", str(EMBEDDED_FORK))
 # What reads or writes without the reader: files of porter's own, of the system, and the reader.
 OWN = {
     "aten/device_rows.py", "core/cache.py", "core/files.py", "core/formatting.py", "core/git.py",
-    "kernels/extension/project.py", "kernels/signature.py", "metal/distributions.py", "metal/families/random.py", "metal/launchers/__init__.py",
-    "metal/launchers/library.py", "mpsgraph/operations.py", "plan/native/files.py", "plan/native/helpers/__init__.py",
+    "kernels/extension/project.py", "kernels/signature.py",
+    "metal/distributions.py", "metal/families/random.py", "metal/launchers/__init__.py",
+    "metal/launchers/library.py", "mpsgraph/operations.py", "plan/native/files.py", 
+    "metal/helpers/__init__.py", "plan/native/helpers/__init__.py",
     "server/ending.py", "server/process.py", "verdict/build/objects.py", "verdict/build/tree.py", "verdict/build/libraries.py",
     "verdict/build/registration.py", "verdict/client.py", "verdict/backends/host.py", "verdict/derivatives.py",
     "verdict/own/check.py", "verdict/new_operator/process.py", "verdict/suite/memory_limit.py", "verdict/suite/selection.py",
