@@ -6,6 +6,12 @@
 #include "device/stream.h"
 #include "streams.h"
 
+namespace at::mps {
+
+void dispatch_sync_with_rethrow(dispatch_queue_t queue, void (^block)());  // which 2.7's headers of at::mps do not declare
+
+}  // namespace at::mps
+
 namespace {
 
 using at::mps::SyncType;

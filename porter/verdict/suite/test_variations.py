@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from itertools import chain
 
 import torch
@@ -44,6 +45,7 @@ class TestVariations(Elementwise, Sums, Returned):
         """Judges every sample of a variation. Where values count, some samples as OpInfo gives them come first."""
         found = _pending.pop((variation.name, op.formatted_name, dtype), None)
         varied = variation.list_samples(OPINFOS, op, dtype) if found is None else found
+        counting = partial(self.count_calls, dtype, op, direct=variation.calls_overloads)
         if variation.calls_overloads:
             op = copy(op)
             op.op = call_overload
@@ -51,17 +53,17 @@ class TestVariations(Elementwise, Sums, Returned):
             self.check_refusals(op, list(varied), device)
             self.raise_noted()
         elif variation.expectation is Expectation.ELEMENTS:
-            with self.count_calls(dtype, op):
+            with counting():
                 for label, sample in varied:
                     with self.asking(), suppress(Refused):
                         self.edges(op, dtype, sample, device, f"{label}: ")
         elif variation.expectation is Expectation.ROUNDED:
-            with self.count_calls(dtype, op):
+            with counting():
                 for label, sample in varied:
                     with self.asking():
                         self.match_rounded(op, dtype, sample, device, f"{label}: ")
         elif variation.expectation in SLOPES:
-            with self.count_calls(dtype, op, slopes=True):
+            with counting(slopes=True):
                 for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
                     with self.asking():
                         self.reach(op, sample, device)
@@ -72,7 +74,7 @@ class TestVariations(Elementwise, Sums, Returned):
                         else:
                             self.match_slopes(op, dtype, sample, device, f"{label}: ")
         else:
-            with self.count_calls(dtype, op):
+            with counting():
                 every = varied if variation.calls_overloads else OPINFOS.put_after_given(op, dtype, varied)
                 same = self.same_where_returned if variation.calls_overloads else self.same_or_as_near
                 self.match_all(op, dtype, every, device, same)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
@@ -36,6 +37,18 @@ def test_a_kernel_that_is_not_reached_is_a_finding_of_its_own() -> None:
     assert found.reason.startswith("never reached the ported kernel (silu)")
     assert (found.findings[-1].what, found.findings[-1].sample) == (found.reason, -1)
     assert len(found.findings) > 1
+
+
+@pytest.mark.parametrize(("fallbacks", "status"), [({}, "skipped"), ({"aten::var.correction": 1}, "failed")])
+def test_direct_calls_of_a_branch_that_other_kernels_serve_need_no_kernel_of_the_port(
+    fallbacks: dict[str, int], status: str
+) -> None:
+    """Upstream's softmax backward along the last dimension has a kernel of its own, and a port is of the others."""
+    times = count(1)
+    counters.install(lambda: {"rows_in_one_pass": next(times)}, lambda: {name: next(times) for name in fallbacks})
+    [outcome] = runner.run(Context(bases=("var",), kernels=("var",)), "test_wide_accumulation_var_mps_float16")
+    assert outcome.status == status
+    assert ("rows_in_one_pass" if status == "skipped" else "never reached the ported kernel (var)") in outcome.reason
 
 
 @pytest.mark.parametrize(
