@@ -57,28 +57,6 @@ int check_argument(const pm_launch& l, const pm_argument& a) {
   return PM_OK;
 }
 
-constexpr const char* kTypes[] = {"bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat"};
-constexpr uint32_t kTypeSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 2};
-
-// Whether elements of one type make no sense through a pointer to the other. A kernel may take bits for an integer as wide, and
-// any tensor for bytes; half and bfloat mean different numbers.
-bool is_another_type(uint32_t pointer, uint32_t tensor) {
-  if (pointer >= PM_OTHER || tensor >= PM_OTHER || pointer == tensor) return false;
-  const uint32_t size = kTypeSizes[pointer], other = kTypeSizes[tensor];
-  if (size == other) return (pointer == PM_HALF && tensor == PM_BFLOAT) || (pointer == PM_BFLOAT && tensor == PM_HALF);
-  return size > 1 && other > 1;
-}
-
-int check_type(const pm_launch& l, const pm_argument& a) {
-  const pm_buffer& b = l.buffers[a.index];
-  if (a.kind != PM_BUFFER || !b.type || !is_another_type(a.type, uint32_t(b.type - 1))) return PM_OK;
-  if (l.error && l.error_size)
-    snprintf(
-        l.error, l.error_size, "PTR279: kernel `%s` takes argument `%s` (buffer %u) for %s, and the tensor bound there holds %s",
-        l.kernel->host_name, a.name, a.index, kTypes[a.type], kTypes[b.type - 1]);
-  return PM_OTHER_TYPE;
-}
-
 int check_launch(const pm_launch& l) {
   uint64_t threads = 1;
   for (uint32_t n : l.group) threads *= n;
@@ -100,9 +78,6 @@ int check_launch(const pm_launch& l) {
   }
   for (uint32_t i = 0; i < l.kernel->argument_count; ++i)
     if (const int status = check_argument(l, l.kernel->arguments[i])) return status;
-  const uint32_t checks = static_cast<const pm_entry*>(l.kernel->internal)->flags >> PM_SANITIZER_SHIFT;
-  for (uint32_t i = 0; i < l.kernel->argument_count && checks & sanitizer::kBounds; ++i)
-    if (const int status = check_type(l, l.kernel->arguments[i])) return status;
   return PM_OK;
 }
 

@@ -26,6 +26,18 @@ uint32_t next_stamp() { return __atomic_add_fetch(&last_stamp, 1, __ATOMIC_RELAX
 
 uintptr_t address_of(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 
+constexpr const char* kTypes[] = {"bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat"};
+constexpr uint32_t kTypeSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 2};
+
+// Whether elements of one type make no sense through a pointer to the other. A kernel may take bits for an integer as wide, and
+// any tensor for bytes; half and bfloat mean different numbers.
+bool is_another_type(uint32_t pointer, uint32_t tensor) {
+  if (pointer >= PM_OTHER || tensor >= PM_OTHER || pointer == tensor) return false;
+  const uint32_t size = kTypeSizes[pointer], other = kTypeSizes[tensor];
+  if (size == other) return (pointer == PM_HALF && tensor == PM_BFLOAT) || (pointer == PM_BFLOAT && tensor == PM_HALF);
+  return size > 1 && other > 1;
+}
+
 uint8_t shift_for(uint32_t alignment) { return alignment >= 4 ? 2 : alignment >= 2 ? 1 : 0; }
 
 // The range that holds these bytes, made larger if it overlaps them; a new one otherwise.
@@ -55,7 +67,7 @@ void add_cells(State& s, Range& r) {
 void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const pm_buffer& b = launch.buffers[a.index];
   Bound& bound = s.arguments[a.index];
-  bound = {&a, nullptr, 0, 0};
+  bound = {&a, nullptr, 0, 0, false};
   if (a.kind == PM_SAMPLER) return;
   if (a.kind == PM_TEXTURE) {
     const auto& t = *static_cast<const pm_texture*>(b.address);
@@ -66,6 +78,7 @@ void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const uintptr_t base = address_of(b.base ? b.base : b.address);
   bound.low = b.extent ? address_of(b.address) : base;
   bound.high = b.extent ? address_of(b.address) + b.extent : base + b.length;
+  bound.other_type = a.kind == PM_BUFFER && b.type && is_another_type(a.type, uint32_t(b.type - 1));
   Range* range = b.length ? add_range(s, base, base + b.length, kDevice, a.writable, shift_for(a.alignment)) : nullptr;
   if (range) range->whole |= !b.extent;
 }
@@ -124,6 +137,12 @@ const char* verb(const pm_site& site) {
        find_range(s, address, address + size) ? "; it hits memory of something else" : "");
 }
 
+// An argument that no thread accesses may be bound to anything: host code has to bind something.
+[[noreturn]] void report_type(State& s, const pm_argument& a, const pm_site& site) {
+  fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u) as %s, and the tensor bound there holds %s", verb(site),
+       a.name, a.index, kTypes[a.type], kTypes[s.job->launch->buffers[a.index].type - 1]);
+}
+
 // Of a sparse buffer it is known where its elements lie: a multiple of 2^32 away is one that was meant.
 void check_width(State& s, uintptr_t address, size_t size, const pm_site& site) {
   const pm_launch& launch = *s.job->launch;
@@ -158,6 +177,7 @@ Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   if (bound && bound->argument && bound->argument->kind < PM_TEXTURE) {
     const bool within = address >= bound->low && address + size <= bound->high;
     if (!within && (s.checks & kBounds)) out_of_bounds(s, bound, address, size, site);
+    if (bound->other_type && (s.checks & kBounds)) report_type(s, *bound->argument, site);
     if (within && bound->range) return bound->range;
     return find_range(s, address, address + size);
   }
@@ -292,7 +312,7 @@ void begin(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* 
       continue;
     }
     const uintptr_t low = address_of(threadgroup[a.index]);
-    s.threadgroup[a.index] = {&a, nullptr, low, low + launch.threadgroup_bytes[a.index]};
+    s.threadgroup[a.index] = {&a, nullptr, low, low + launch.threadgroup_bytes[a.index], false};
     add_range(s, low, low + launch.threadgroup_bytes[a.index], kThreadgroup, true, shift_for(a.alignment));
   }
   for (uint32_t i = 0; i < launch.resident_count; ++i) {

@@ -35,6 +35,7 @@ struct Bound {
   const pm_argument* argument;
   Range* range;
   uintptr_t low, high;
+  bool other_type;  // than the pointer's, of the tensor's elements
 };
 
 struct Epoch {

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from porter.core import dtypes
 from porter.core.dtypes import LONG, DType, Kind
-from porter.languages.patterns import has_code
+from porter.languages.patterns import find_code, has_code
 from porter.loops.host_values import Given, HostValue
 from porter.loops.optional import find_flag_of, list_readers
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, list_loaded
@@ -108,7 +108,8 @@ def write_agreement(given: str, made: str, body: str) -> Iterator[str]:
     None is needed if the body has it, or makes that tensor of the operand's type.
     """
     expected = f"{made}.scalar_type()"
-    is_made = has_code(body, *(f"{made} = $$before {given}.{member}()" for member in ("scalar_type", "options")))
+    options = [f"{given}.{member}()" for member in ("scalar_type", "options")]
+    is_made = any(has_code(place["value"], *options) for place in find_code(body, f"{made} = $$value;"))
     if not is_made and not has_code(body, *_SAME_TYPES) and not _compares(body, given, expected):
         yield _check(given, given, expected)
 

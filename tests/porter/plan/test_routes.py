@@ -102,8 +102,8 @@ def test_explain_shows_the_route_and_the_kernel_of_a_row_that_is_ported_from_run
     old = OldCode(read_old_code(checkout, run=False).graphs, lambda _: lambda _: made_up.shares())
     monkeypatch.setattr("porter.workflows.explain.read_old_code", lambda *_, **__: old)
     stages = list(explain(checkout, "shares", record=False))
-    [port, kernel] = stages[-2:]
-    assert port.title == "port"
+    [port, schedule, kernel] = stages[-3:]
+    assert (port.title, schedule.title) == ("port", "schedule of shares")
     assert port.lines == ("shares: own row from runs; no stub serves it: PTR071 found no implementation of shares_cpu",)
     assert kernel.title == "kernel, from the recorded graph"
     [planned] = plan_operator(checkout, "shares", programs=lambda served: made_up.shares()).functors

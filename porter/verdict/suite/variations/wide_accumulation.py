@@ -59,7 +59,8 @@ def _list_all(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
             yield from filled
             if filled and call.base in seen:  # of calls that differ in numbers one dimension tells
                 break
-        seen.add(call.base)
+            if filled and dim == 0:
+                seen.add(call.base)
 
 
 def choose_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> list[Call]:
@@ -105,9 +106,11 @@ def fill_picked(sample: SampleInput, dim: int, dtype: torch.dtype) -> Iterator[V
     The first of a tensor is large, and what is picked most is the second and the third.
     """
     count = sample.input.shape[dim]
-    indices = [value for value in pytree.tree_leaves((sample.args, sample.kwargs)) if _is_index(value, count)]
-    if not indices or any(int(index.max()) < 2 for index in indices):  # what they may name, no schema tells
-        return
+    values = pytree.tree_leaves((sample.args, sample.kwargs))
+    indices = [value for value in values if _is_index(value, count)]
+    lengths = [len(value) for value in values if _is_table(value, count)]
+    if not indices or not lengths or any(int(index.max()) >= min(lengths) for index in indices):
+        return  # these tensors are not what they name elements of
     small = torch.finfo(dtype).eps * 0.45
     at = torch.arange(count)
     places = torch.where(at < LARGE, 0, 1 + at // 2 % 2)
@@ -151,14 +154,18 @@ def _is_index(value: Any, count: int) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype in (torch.int64, torch.int32) and count in value.shape
 
 
+def _is_table(value: Any, count: int) -> bool:
+    is_row = isinstance(value, torch.Tensor) and value.is_floating_point() and value.ndim == 1
+    return is_row and 3 <= len(value) != count
+
+
 def _fill_table(sample: SampleInput, places: torch.Tensor, table: torch.Tensor) -> SampleInput:
     """The sample with these indices along the dimension that is as long, and these elements to pick from."""
 
     def change(value: Any) -> Any:
         if _is_index(value, len(places)):
             return _spread_row(places, value)
-        is_table = isinstance(value, torch.Tensor) and value.is_floating_point() and value.ndim == 1
-        if not is_table or len(value) < len(table) or len(value) == len(places):
+        if not _is_table(value, len(places)):
             return value
         return table.to(value.dtype)[torch.arange(len(value)).clamp(max=len(table) - 1)]
 
