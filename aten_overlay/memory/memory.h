@@ -19,7 +19,7 @@ void* porter_device_alloc(size_t size);
 /* Gives an allocation back; null is ignored. Aborts on an address that is not the start of a live allocation. */
 void porter_device_free(void* address);
 
-/* Who is told of each address that is given back, from now on. It may call nothing of this header. */
+/* Calls `freed` with each address that is given back from now on. `freed` may call nothing of this header. */
 void porter_memory_watch_frees(void (*freed)(const void* address));
 
 /* Between a hold and its release, what is freed stays a live allocation: commands that have still to run use it. */

@@ -71,6 +71,7 @@ namespace order = porter::metal::order;
   MTLCommandBufferStatus _state;
   std::vector<MTLCommandBufferHandler> _handlers;
   PorterQueue* _queue;
+  std::shared_ptr<order::Queue> _order;  // which may be asked for after the queue is gone
   std::unique_ptr<porter::metal::Timeline> _later;  // of a deferred queue
   NSError* _error;
   CFTimeInterval _began;
@@ -335,7 +336,7 @@ static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
   }
   buffer->_open = encoder;
   encoder->_buffer = buffer;
-  encoder->_place.queue = buffer->_queue->_order;
+  encoder->_place.queue = buffer->_order;
   encoder->_place.encoder = order::next_encoder();
   if (buffer->_began == 0) {
     buffer->_began = seconds_now();
@@ -350,7 +351,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   }
   buffer->_state = error.empty() ? MTLCommandBufferStatusCompleted : MTLCommandBufferStatusError;
   buffer->_ended = seconds_now();
-  buffer->_clock = order::completed(buffer->_queue->_order);
+  buffer->_clock = order::completed(buffer->_order);
   if (buffer->_began == 0) {
     buffer->_began = buffer->_ended;
   }
@@ -375,7 +376,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   return made;
 }
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
-  const auto signal_now = [signaled = Kept((id<MTLSharedEvent>)event), value, queue = _queue->_order] {
+  const auto signal_now = [signaled = Kept((id<MTLSharedEvent>)event), value, queue = _order] {
     order::signal(queue, (const void*)*signaled);
     (*signaled).signaledValue = value;
   };
@@ -388,7 +389,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {
   const Kept awaited((id<MTLSharedEvent>)event);
   if (_later) {
-    _later->add_wait([awaited, value, queue = _queue->_order] {
+    _later->add_wait([awaited, value, queue = _order] {
       order::wait(queue, (const void*)*awaited);
       return (*awaited).signaledValue >= value;
     });
@@ -400,7 +401,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   if ((*awaited).signaledValue < value) {
     porter::objc::fail("PTR122: a command buffer waits for an event that no earlier command signals");
   }
-  order::wait(_queue->_order, (const void*)*awaited);
+  order::wait(_order, (const void*)*awaited);
 }
 - (void)addScheduledHandler:(MTLCommandBufferHandler)block {
   [self addCompletedHandler:block];
@@ -415,7 +416,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
     porter::objc::fail("PTR124: a command buffer was committed twice");
   }
   check_no_encoder(self, "a command buffer was committed");
-  order::begin(_queue->_order);
+  order::begin(_order);
   if (!_later) {
     complete(self, "");
     return;
@@ -487,6 +488,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   if (!_order) {
     _order = std::make_shared<order::Queue>();
   }
+  made->_order = _order;
   if (_deferred) {
     made->_later = std::make_unique<porter::metal::Timeline>((const void*)self);
   }

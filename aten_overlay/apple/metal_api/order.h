@@ -50,7 +50,7 @@ uint64_t next_encoder();
 // orders them. `name` reads as "kernel `k`".
 void note(const Place& place, const std::string& name, std::vector<Touch> touches);
 
-// A buffer over memory that another has; one whose hazards Metal is told not to track. One that is freed is neither.
+// Marks a second buffer over the same memory; marks a buffer whose hazards Metal does not track; forgets a freed buffer.
 void add_alias(const void* buffer);
 void untrack(const void* buffer);
 bool is_untracked(const void* buffer);
