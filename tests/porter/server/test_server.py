@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import platform
 import signal
 import site
 import socket
 import stat
+import subprocess
 import sys
 import tempfile
 import threading
@@ -292,23 +292,26 @@ def test_host_code_that_writes_to_any_descriptor_changes_no_answer(monkeypatch: 
             ours.recv(1)
 
 
-def test_the_answer_of_a_process_of_its_own_is_all_that_it_prints(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    def printing(*_: Any) -> Answer:
-        os.write(1, b"noise")
-        return PrepareAnswer()
+def test_the_answer_of_a_process_of_its_own_is_all_that_it_prints() -> None:
+    """In a process of the test's own: at its end it ends all that it started, as other tests of a worker have."""
+    program = """
+import os, sys
+from porter.server import server, worker
+from porter.verdict.messages import PrepareAnswer
 
-    monkeypatch.setattr(worker, "preload", lambda backend: None)
-    monkeypatch.setattr(server, "answer", printing)
-    monkeypatch.setattr(sys, "argv", ["server", "--once"])
-    monkeypatch.setattr(sys, "stdin", io.StringIO(encode_request(PrepareRequest(Path("/"), "host")).decode()))
-    umask, out = os.umask(0o077), os.dup(1)
-    try:
-        assert server.main() == 0
-    finally:
-        os.umask(umask)
-        os.dup2(out, 1)
-        os.close(out)
-    assert capfd.readouterr().out == encode_line(PrepareAnswer()).decode()
+def printing(*_):
+    os.write(1, b"noise")
+    return PrepareAnswer()
+
+worker.preload = lambda backend: None
+server.answer = printing
+sys.argv = ["server", "--once"]
+sys.exit(server.main())
+"""
+    request = encode_request(PrepareRequest(Path("/"), "host"))
+    done = subprocess.run([sys.executable, "-c", program], input=request, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, encode_line(PrepareAnswer())), done.stderr.decode()
+    assert done.stderr.endswith(b"noise")
 
 
 def test_every_name_of_an_environments_interpreter_has_one_server(
