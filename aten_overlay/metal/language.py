@@ -42,6 +42,19 @@ def select(environment: Mapping[str, str] | None = None) -> Language | None:
     return parse(name) if name else None
 
 
+def choose(metal: str = "", macos: str = "") -> Language:
+    """The version that a program is compiled for where it names one, runs on a release of macOS, or both.
+
+    A release runs older versions than its newest. Raises PTR280, also for a version that the release has not.
+    """
+    newest = parse_macos(macos) if macos else LANGUAGES[-1]
+    language = parse(metal) if metal else newest
+    if language.number > newest.number:
+        hint = f"Compile for {newest.name} or an older version, or name macOS {language.macos} or a later one."
+        raise OverlayError("PTR280", f"macOS {macos} has no Metal {metal}", hint=hint)
+    return language
+
+
 def parse(name: str) -> Language:
     """A version by its number, such as `3.2`. Raises PTR280."""
     for language in LANGUAGES:

@@ -215,17 +215,18 @@ def _choose_family(_ctx: click.Context, _param: click.Parameter, text: str | Non
     return text
 
 
-def _choose_language(_ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+def _choose_language(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
     """Hands the version of Metal to what compiles kernels, in this process and in those that it starts."""
     import os
 
-    from aten_overlay.metal.language import VARIABLE, parse, parse_macos
+    from aten_overlay.metal.language import VARIABLE, choose
     from porter.verdict.errors import raising_porter_errors
 
     if text is not None:
+        texts = ctx.meta.setdefault(VARIABLE, {})
+        texts[param.name] = text
         with raising_porter_errors():
-            language = (parse_macos if param.name == "macos" else parse)(text)
-        os.environ[VARIABLE] = language.name
+            os.environ[VARIABLE] = choose(**texts).name
     return text
 
 

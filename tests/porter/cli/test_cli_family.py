@@ -1,4 +1,4 @@
-"""`--family`, which commands that compile kernels share."""
+"""`--family`, `--metal` and `--macos`, which commands that compile kernels share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.metal.family import VARIABLE
+from aten_overlay.metal.language import VARIABLE as LANGUAGE
 from porter.cli import main
 from porter.verdict.limits import SENT, select
 
@@ -30,3 +31,12 @@ def test_the_option_wins_over_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_a_verdict_is_asked_for_with_its_family() -> None:
     assert select(SENT, {VARIABLE: "apple8"}) == {VARIABLE: "apple8"}
+
+
+@pytest.mark.parametrize("words", [("--metal", "3.1", "--macos", "26"), ("--macos", "26", "--metal", "3.1")])
+def test_a_release_and_a_version_are_taken_together(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(LANGUAGE, "3.2")
+    main(["kernel", "check", str(tmp_path / "no.py"), *words])
+    assert os.environ[LANGUAGE] == "3.1"
