@@ -20,7 +20,7 @@ from porter.metal.helpers import read_helper
 from porter.metal.insertion import insert_includes
 from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
+from porter.metal.native.launch import REDUCE_UTILS
 from porter.metal.native.slice_launch import write_helper
 from porter.plan.native.helpers import define_missing, find_helper
 
@@ -33,6 +33,8 @@ _OTHER_LIBRARY = re.compile(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#en
 # A library of another kernel file's, which is none for the kernels of this one.
 _SCOPED = re.compile(r"^namespace \w+_metal \{\n(?:.*\n)*?\} // namespace \w+_metal\n", re.M)
 _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace [\w:]+;\n)*", re.M)
+# What includes NON_EMPTY, a header that cannot be included twice.
+_NON_EMPTY_IN = {REDUCE_UTILS, "ATen/native/ScatterGatherChecks.h", "ATen/native/UnfoldBackward.h"}
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
 _ATOMIC = f"{METAL_HEADERS}/atomic.h"
 _THREADGROUP_SUM = "threadgroup_sum(threadgroup $$shared, $T $value, $a $thread, $b $threads)"
@@ -93,10 +95,12 @@ def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]
 def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Iterable[str]) -> Iterator[Edit]:
     """Adds a host file's includes, and its library of kernels if it has none. Raises PTR374 where none can be added."""
     text = checkout.read(file)
-    present = {include.path for include in read_includes(text)}
-    missing = set(headers) - present
-    if REDUCE_UTILS in present | missing:
+    included = {include.path: include for include in read_includes(text)}
+    missing = set(headers) - included.keys()
+    if _NON_EMPTY_IN & (included.keys() | missing):
         missing.discard(NON_EMPTY)
+        if NON_EMPTY in included:  # an earlier port's
+            yield Edit(file, included[NON_EMPTY].start, text.index("\n", included[NON_EMPTY].end) + 1, "")
     yield from insert_includes(file, text, tuple(sorted(missing)))
     unscoped = _blank_scopes(text)
     found = _LIBRARY.search(unscoped) or _OTHER_LIBRARY.search(unscoped)

@@ -6,6 +6,8 @@ import pytest
 
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, OPERATIONS
+from porter.metal.native.host_values import NON_EMPTY
+from porter.metal.native.launch import REDUCE_UTILS
 from porter.metal.native.slice_launch import write_helper
 from porter.plan.draft import Draft
 from porter.plan.native.files import edit_host_file, find_kernel_file
@@ -63,3 +65,18 @@ def test_a_helper_before_its_first_use_stays(tmp_path: Path) -> None:
     (checkout.root / FILE).write_text(f"namespace at::native {{\n{LIBRARY}{HELPER}{USE}}}\n")
     draft = Draft(Checkout(checkout.root, "test"))
     assert not list(edit_host_file(draft.fork, FILE, f"{KERNELS}/Rows.metal", ()))
+
+
+@pytest.mark.parametrize("last", [REDUCE_UTILS, NON_EMPTY])
+@pytest.mark.parametrize("other", [None, "ATen/native/ScatterGatherChecks.h", "ATen/native/Resize.h"])
+def test_ports_of_a_file_include_no_header_twice_that_cannot_be(tmp_path: Path, last: str, other: str | None) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    (checkout.root / FILE).write_text(
+        f"#include <ATen/core/Tensor.h>\n{f'#include <{other}>' if other else ''}\nnamespace at::native {{\n{LIBRARY}}}\n"
+    )
+    draft = Draft(Checkout(checkout.root, "test"))
+    for header in (NON_EMPTY if last == REDUCE_UTILS else REDUCE_UTILS, last):
+        draft = draft.apply(edit_host_file(draft.fork, FILE, f"{KERNELS}/Rows.metal", (header,)))
+    written = draft.fork.read(FILE)
+    assert f"#include <{REDUCE_UTILS}>\n" in written and NON_EMPTY not in written
+    assert written.count("#include") == 2 + (other is not None)
