@@ -2,6 +2,7 @@
 #include "device.h"
 #include "memory/memory.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/from_blob.h>
@@ -32,7 +33,19 @@ void wait_for_read(const Tensor& source, const Tensor& destination) {
   }
 }
 
+// What copies nothing, as an expanded tensor onto itself.
+bool is_same_data(const Tensor& self, const Tensor& source) {
+  return self.is_alias_of(source) && self.storage_offset() == source.storage_offset() &&
+      self.sizes().equals(source.sizes()) && self.strides().equals(source.strides()) &&
+      self.scalar_type() == source.scalar_type() && self.is_conj() == source.is_conj() &&
+      self.is_neg() == source.is_neg();
+}
+
 Tensor& copy(Tensor& self, const Tensor& source, bool) {
+  if (is_same_data(self, source)) {
+    return self;
+  }
+  at::assert_no_partial_overlap(self, source);  // views on the host share no storage, by which iterators tell
   wait_for_read(source, self);
   host_view(self).copy_(host_view(source));
   return self;

@@ -11,7 +11,18 @@ from porter.core.dtypes import BY_METAL
 from porter.core.errors import Place, PorterError
 from porter.verdict.behavior import SampleResult
 from porter.verdict.fork_findings import add_findings
-from porter.verdict.result import BUILD, DEFAULT, HOST, NO_TEST, DTypeVerdict, Failure, Skip, Verdict, VerifyTarget
+from porter.verdict.result import (
+    BUILD,
+    DEFAULT,
+    HOST,
+    MOST_TOLD,
+    NO_TEST,
+    DTypeVerdict,
+    Failure,
+    Skip,
+    Verdict,
+    VerifyTarget,
+)
 
 _EXPECTED = "listed as an expected failure"
 _MATCHES = "test_output_match"
@@ -118,14 +129,16 @@ def require_launches(
     though the type (torch name) is among those `demanded`. Tests say nothing of others, which are the first notes.
     """
     called = {row.dtype for row in found.dtypes if row.passed and row.kernel_calls and row.dtype in demanded}
-    failures, notes = [], []
+    what = f"no test launched a kernel of {', '.join(target.kernels)} that takes"
+    failures, unproven = [], []
     for given, made in unlaunched:
-        dtype = BY_METAL[given].torch
-        what = f"no test launched a kernel of {', '.join(target.kernels)} that takes {given} and returns {made}"
+        dtype, pair = BY_METAL[given].torch, f"{given} and returns {made}"
         if dtype in called:
-            failures.append(Failure("launches", f"{what}, and tests in {dtype} called others", dtype))
+            failures.append(Failure("launches", f"{what} {pair}, and tests in {dtype} called others", dtype))
         else:
-            notes.append(f"not proven: {what}")
+            unproven.append(pair)
+    more = f", and {len(unproven) - MOST_TOLD} other pairs of types" if len(unproven) > MOST_TOLD else ""
+    notes = [f"not proven: {what} {', or '.join(unproven[:MOST_TOLD])}{more}"] if unproven else []
     return replace(
         found,
         failed=found.failed + len(failures),

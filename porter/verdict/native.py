@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from porter.aten.declarations import MPS_KEY
 from porter.aten.implementations import (
     Implementation,
     Language,
@@ -31,6 +33,7 @@ _NAMES = (
     re.compile(r'\bformat\(\s*"(\w+?)_?\{'),
 )
 _INLINE = re.compile(r'\bR"(\w*)\((?P<source>.*?)\)\1"', re.S)
+_FORWARD, _BACKWARD = "_forward", "_backward"
 _LITERAL = re.compile(r'"([a-z]\w{2,}?)_?(?:\{[^"]*)?"')
 
 
@@ -67,7 +70,7 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
             "PTR018", f"the host code of {op} names no kernel", found[0].place, "The name may be built elsewhere."
         )
     pairs = tuple(dict.fromkeys(pair for name in kernels for pair in _pairs(checkout, name)))
-    return VerifyTarget(
+    target = VerifyTarget(
         base=family[0].base,
         rows=tuple(row.function.name for row in rows),
         kernels=tuple(kernels),
@@ -75,6 +78,17 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
         pairs=pairs,
         as_is=not pairs,
     )
+    return add_gradient(target, checkout)
+
+
+def add_gradient(target: VerifyTarget, after: Checkout) -> VerifyTarget:
+    """The target with the operator of its gradient: what a forward leaves for it on MPS, the CPU's may not take."""
+    name = f"{target.base.removesuffix(_FORWARD)}{_BACKWARD}"
+    functions = NativeFunctions.read(after)
+    is_pair = target.base.endswith(_FORWARD) and functions.has(name)
+    if not is_pair or not any(each.entry_for(MPS_KEY) for each in functions.find_overloads(name)):
+        return target
+    return replace(target, through=(*target.through, name))
 
 
 def _implementations(

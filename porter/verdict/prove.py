@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from porter.aten.declarations import MPS_KEY
-from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator, find_called_operators
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan
 from porter.verdict.errors import NotNative
-from porter.verdict.native import native_target
+from porter.verdict.native import add_gradient, native_target
 from porter.verdict.proof import Proof
 from porter.verdict.result import ListEntry, Verdict, VerifyTarget
 from porter.verdict.verify import ask_verdict, make_request
-
-_FORWARD, _BACKWARD = "_forward", "_backward"
 
 
 def prove(draft: Draft, plan: Plan, base: str, proof: Proof, progress: Progress = ignore) -> Verdict:
@@ -33,7 +29,7 @@ def prove(draft: Draft, plan: Plan, base: str, proof: Proof, progress: Progress 
 
 def find_target(plan: Plan, base: str, after: Checkout) -> VerifyTarget:
     """What of a plan is to be verified in the fork `after` it: kernels that were there before, where it adds none."""
-    return _add_gradient(_add_native_kernels(target_of(plan, base), after), after)
+    return add_gradient(_add_native_kernels(target_of(plan, base), after), after)
 
 
 def target_of(plan: Plan, base: str) -> VerifyTarget:
@@ -61,16 +57,6 @@ def _add_native_kernels(target: VerifyTarget, after: Checkout) -> VerifyTarget:
     except NotNative:
         return _add_called(target, after)
     return replace(target, kernels=native.kernels, stubs=native.stubs, pairs=native.pairs)
-
-
-def _add_gradient(target: VerifyTarget, after: Checkout) -> VerifyTarget:
-    """The target with the operator of its gradient: what a forward leaves for it on MPS, the CPU's may not take."""
-    name = f"{target.base.removesuffix(_FORWARD)}{_BACKWARD}"
-    functions = NativeFunctions.read(after)
-    is_pair = target.base.endswith(_FORWARD) and functions.has(name)
-    if not is_pair or not any(each.entry_for(MPS_KEY) for each in functions.find_overloads(name)):
-        return target
-    return replace(target, through=(*target.through, name))
 
 
 def _add_called(target: VerifyTarget, after: Checkout) -> VerifyTarget:

@@ -18,6 +18,7 @@ FLUSH = "flush"
 ARITHMETICS = (DEFAULT, FUSED, FLUSH, "reorder")
 BUILD = "build"
 NO_TEST = "selection"
+MOST_TOLD = 3  # what a note names of many
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from porter.languages.lexer import strip_comments
 from porter.verdict.build.tree import Tree, metal_include
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.fork_findings import finding_of_error
-from porter.verdict.result import ForkFinding, VerifyTarget
+from porter.verdict.result import MOST_TOLD, ForkFinding, VerifyTarget
 
 # What instantiates a kernel is told its name first: REGISTER_UNARY_OP(exp, ...), instantiate_kernel("exp", ...).
 _INSTANTIATION = re.compile(r'^[ \t]*(?:[A-Z][A-Z0-9_]*|instantiate_\w+)\(\s*"?(\w+)', re.M)
@@ -67,7 +67,6 @@ def find_faults(
         yield finding_of_error(error)
 
 
-MOST_TOLD = 12
 _WIDTHS = (("_int", "_long"), ("_u32", "_u64"))  # how names of kernels with indices of either width end
 _OF_TYPE = re.compile(rf"_(?:{'|'.join(BY_METAL)})$")  # before that: an `int` alone may be a type of elements
 

@@ -110,9 +110,20 @@ def test_a_planned_pair_whose_type_has_no_passing_kernel_call_or_is_not_demanded
     target = VerifyTarget("atan2", kernels=("atan2",), pairs=(("float", "float"), ("long", "float")))
     found = judge.judge("atan2", [*OUTCOMES[:1], OUTCOMES[3]], 1.0)
     judged = judge.require_launches(target, found, target.pairs, ("int64",))
-    assert judged.ok and len(judged.notes) == 3
-    assert judged.notes[2:] == found.notes
+    assert judged.ok and len(judged.notes) == 2
+    assert judged.notes[1:] == found.notes
     assert judge.require_launches(target, found, (), ("float32",)) == found
+
+
+def test_one_note_names_some_of_the_pairs_that_no_test_launched_and_counts_the_others() -> None:
+    pairs = tuple((kind, kind) for kind in ("long", "int", "short", "char", "uchar"))
+    verdict = judge.judge("silu", OUTCOMES[:2], 1.0)
+    judged = judge.require_launches(VerifyTarget("silu", kernels=("silu",), pairs=pairs), verdict, pairs, ("float32",))
+    assert_expected_inline(
+        judged.notes[0],
+        """not proven: no test launched a kernel of silu that takes long and returns long, or int and returns int, or short and returns short, and 2 other pairs of types""",
+    )
+    assert judged.notes[1:] == verdict.notes
 
 
 def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -> None:

@@ -56,6 +56,15 @@ def test_the_target_of_a_function_that_leaves_all_to_a_stub_has_its_kernel(tmp_p
     assert (target.kernels, target.stubs, target.rows) == (("exp",), ("exp_stub",), ("own.out",))
 
 
+def test_the_target_of_a_forward_has_the_operator_of_its_gradient(tmp_path: Path) -> None:
+    """The CPU's log_sigmoid_backward takes a buffer that MPS does not fill."""
+    shutil.copytree(EMBEDDED_FORK, tmp_path / "fork")
+    (tmp_path / "fork" / OPERATIONS / "Own.mm").write_text(OWN.replace("own", "own_forward"))
+    with (tmp_path / "fork" / NATIVE_FUNCTIONS).open("a") as rows:
+        rows.write(ROW.replace("own", "own_forward") + ROW.replace("own", "own_backward"))
+    assert native_target(Checkout(tmp_path / "fork", "test"), "own_forward").through == ("own_backward",)
+
+
 def test_native_host_code_may_not_fall_back() -> None:
     context = Context(bases=("atan2",), kernels=("atan2",), as_is=True)
     assert not context.demands("float32")

@@ -54,6 +54,16 @@ def test_copy_converts_as_the_cpu_does(source: torch.dtype) -> None:
         assert torch.equal(got, torch.empty(7, dtype=target).copy_(host))
 
 
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_copies_within_one_memory_are_none_or_refused(device: str) -> None:
+    tensor = torch.ones(6, dtype=torch.int32, device=device)
+    expanded = tensor[:1].expand(3)
+    assert expanded.copy_(expanded).nan_to_num_().tolist() == [1, 1, 1]
+    for target, source in ((tensor[1:], tensor[:-1]), (expanded, tensor[3:])):
+        with pytest.raises(RuntimeError, match="memory location"):
+            target.copy_(source)
+
+
 def test_copy_broadcasts() -> None:
     device = torch.zeros(3, 4, device="mps")
     device.copy_(torch.arange(4.0))

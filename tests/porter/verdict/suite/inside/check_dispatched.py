@@ -41,7 +41,7 @@ def test_an_operator_without_an_opinfo_is_tested_through_its_callers(
 
 
 def test_a_derivative_is_tested_through_its_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that serves silu_backward calls it; on one that does not, silu's gradient is made of others."""
+    """silu's gradient could be made of others, too."""
     monkeypatch.setattr(cache, "root", lambda: tmp_path)
     selection.table.cache_clear()
     monkeypatch.setattr("torch.testing._internal.common_methods_invocations.op_db",
