@@ -76,6 +76,20 @@ def test_what_is_added_up_in_16_bits_is_seen(name: str, dtype: torch.dtype) -> N
     assert seen, op.name
 
 
+def test_what_is_rounded_before_it_is_added_up_is_no_sum_in_16_bits() -> None:
+    """The CPU's loss of an element is one of 16 bits. Those of float16 are no smaller than six hundred-millionths."""
+    opinfos, op = OpInfos(Context(bases=("binary_cross_entropy",))), find_op("nn.functional.binary_cross_entropy")
+    seen = 0
+    for _, sample in list_accumulating(opinfos, op, torch.float16):
+        wide, exact = (call(convert(sample, each)) for each in (torch.float32, torch.float64))
+        assert not excess_of_rounding(call(sample), wide, exact, torch.float16)
+        (target, weight, reduction), losses = (*sample.args, None, 1)[:3], torch.ops.aten.binary_cross_entropy
+        if reduction == 1:
+            mean = add_up(losses(sample.input, target, weight, 0), torch.float16) / target.numel()
+            seen += bool(excess_of_rounding(mean.half(), wide, exact, torch.float16))
+    assert seen
+
+
 def call(sample: SampleInput) -> Any:
     return call_overload(sample.input, *sample.args, **sample.kwargs)
 
