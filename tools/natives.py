@@ -214,7 +214,9 @@ def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
     prefixes = [f"{kernel}_" for each in targets for kernel in each.kernels]
     host.load(built.library, tree.root, prefixes, "default", False, sanitize=select())
     if task.file:
-        return runner.run_modules([import_tests(task.checkout.root / task.file)], task.expr, report_test)
+        return runner.run_tests(
+            runner.find_tests([import_tests(task.checkout.root / task.file)], task.expr), report_test
+        )
     return runner.run(context, task.expr, report_test)
 
 

@@ -132,7 +132,8 @@ def run_baseline(
 
     tree = materialise(root, {}, cache.root(), earlier)
     old = target.old()
-    context = make_context(tree, replace(old, pairs=target.pairs), host.select_opinfos(target.base))
+    asked = replace(old, pairs=target.pairs, rows=target.rows)  # samples are those of the port's tests
+    context = make_context(tree, asked, host.select_opinfos(target.base))
     progress("build of the old path")
     host.load_old_code(tree, old, arithmetic, _path(library))
     context = replace(context, flushes=arithmetic == FLUSH, has_before=True)

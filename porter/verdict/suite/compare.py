@@ -48,7 +48,8 @@ def widen_call(sample: SampleInput) -> SampleInput:
     if not isinstance(chosen, torch.dtype) or not (chosen.is_floating_point or chosen.is_complex):
         return wide
     result = torch.complex128 if chosen.is_complex else torch.float64
-    return SampleInput(widen(sample.input.to(chosen)), args=wide.args, kwargs={**wide.kwargs, "dtype": result})
+    source = widen(sample.input.to(chosen)) if isinstance(sample.input, torch.Tensor) else sample.input  # linspace's
+    return SampleInput(source, args=wide.args, kwargs={**wide.kwargs, "dtype": result})
 
 
 def less_precise(one: torch.dtype, other: torch.dtype) -> torch.dtype:

@@ -9,11 +9,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from porter.aten.names import parse_base_name
+from porter.core.dtypes import BY_METAL, BY_TORCH
 
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
 
     from porter.verdict.build.siblings import Siblings
+
+_WIDTHS = ("int", "long")  # of indices, at the end of a name
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,18 @@ class Context:
     def count_ported(self, calls: Mapping[str, int]) -> int:
         """How many of these calls, by host_name, were of the kernels under test."""
         return sum(count for name, count in calls.items() if self.owner(name) in self.kernels)
+
+    def has_ported(self, dtype: str, calls: Mapping[str, int]) -> bool:
+        """Whether calls, by host_name, were of a port's kernels for a type (torch name).
+
+        Where no types are planned, as of recorded ports, names say it: `topk_blocks_long_int`, of indices in 32 bits.
+        """
+        ported = [name for name in calls if calls[name] and self.owner(name) in self.kernels]
+        if self.dtypes or not self.has_before:
+            return bool(ported) and dtype in self.dtypes
+        names = [name.removeprefix(self.owner(name)).split("_") for name in ported]
+        types = (words[:-1] if words[-1] in _WIDTHS and words[-2] in BY_METAL else words for words in names)
+        return dtype in BY_TORCH and any(BY_TORCH[dtype].metal in words for words in types)
 
     def demands(self, dtype: str) -> bool:
         """Whether a call with inputs of this type (torch name) has to reach a kernel under test."""

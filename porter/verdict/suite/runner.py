@@ -60,13 +60,8 @@ def run(
 
     Reports the name of every test to `progress` before it starts; ends with the `first_failure` if told.
     """
-    return run_modules(
-        _import(replace(context, expression=expression or ""), names),
-        expression,
-        progress,
-        context.dtypes,
-        first_failure,
-    )
+    tests = find_tests(_import(replace(context, expression=expression or ""), names), expression)
+    return run_tests(tests, progress, context, first_failure)
 
 
 def select(context: Context, expression: str | None = None) -> list[str]:
@@ -82,17 +77,6 @@ def _import(context: Context, names: Sequence[str]) -> list[ModuleType]:
     return [importlib.import_module(name) for name in names]
 
 
-def run_modules(
-    modules: Sequence[ModuleType],
-    expression: str | None = None,
-    progress: Progress = ignore,
-    planned: Sequence[str] = (),
-    first_failure: bool = False,
-) -> list[Outcome]:
-    """Runs the tests of modules that `expression` selects, as `run_tests` does."""
-    return run_tests(find_tests(modules, expression), progress, planned, first_failure)
-
-
 def find_tests(modules: Sequence[ModuleType], expression: str | None = None) -> list[unittest.TestCase]:
     """The tests of modules that `expression` selects, in the order in which they run."""
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
@@ -103,15 +87,15 @@ def find_tests(modules: Sequence[ModuleType], expression: str | None = None) -> 
 def run_tests(
     tests: Sequence[unittest.TestCase],
     progress: Progress = ignore,
-    planned: Sequence[str] = (),
+    context: Context = Context(),  # noqa: B008 (frozen)
     first_failure: bool = False,
 ) -> list[Outcome]:
     """Runs tests; calls of kernels are those that the tests record.
 
-    Tests of `planned` types (torch names) have to pass, whatever a list expects, unless they are upstream's own.
+    Tests of types that a port has kernels for have to pass, whatever a list expects, unless they are upstream's own.
     """
     results.records.clear()
-    found = _Result(progress, planned, first_failure)
+    found = _Result(progress, context, first_failure)
     unittest.TestSuite(tests).run(found)
     return found.outcomes
 
@@ -159,11 +143,11 @@ def _dtype(test: unittest.TestCase) -> str:
 class _Result(unittest.TestResult):
     """Collects an Outcome for every test that ends."""
 
-    def __init__(self, progress: Progress, planned: Sequence[str], first_failure: bool) -> None:
+    def __init__(self, progress: Progress, context: Context, first_failure: bool) -> None:
         super().__init__()
         self._first_failure = first_failure
         self._progress = progress
-        self._planned = planned
+        self._context = context
         self.outcomes: list[Outcome] = []
         self._started = 0.0
 
@@ -190,9 +174,9 @@ class _Result(unittest.TestResult):
         self._add(test, "skipped", reason)
 
     def addExpectedFailure(self, test: unittest.TestCase, err: object) -> None:
-        """A failure that a list expects. It speaks of upstream's tests: elsewhere a planned kernel has to be right."""
-        called = results.get_record(_method(test)).calls
-        if called and not _method(test).startswith(UPSTREAM) and _dtype(test) in self._planned:
+        """A failure that a list expects. It speaks of upstream's tests: elsewhere a port's kernel has to be right."""
+        kernels = results.get_record(_method(test)).kernels
+        if not _method(test).startswith(UPSTREAM) and self._context.has_ported(_dtype(test), kernels):
             self._add(test, "failed", _reason(err))
         else:
             self._add(test, "xfailed", _reason(err))

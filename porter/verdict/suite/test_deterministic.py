@@ -24,6 +24,7 @@ from porter.verdict.suite.context import get_context
 from porter.verdict.suite.gradients import Gradients, run_forward
 from porter.verdict.suite.opinfos import opinfos, parametrize_over
 from porter.verdict.suite.samples import copy_sample
+from porter.verdict.suite.variations.unlisted_types import list_real_others
 
 OPINFOS = opinfos(get_context())
 ADDS = bool(OPINFOS.context.adding)
@@ -63,6 +64,8 @@ def may_alert(op: OpInfo, dtype: torch.dtype) -> bool:
         copied = copy_sample(sample)
         return lambda: op(copied.input, *copied.args, **copied.kwargs)
 
+    if dtype is torch.int64 and torch.float32 in op.supported_dtypes("cpu"):  # not of integers alone, as bincount is
+        return False
     return ADDS or any(alerts(call(sample)) for sample in OPINFOS.pick_samples(op, dtype))
 
 
@@ -88,9 +91,9 @@ class TestDeterministic(Gradients):
         context = OPINFOS.context
         return next((n for n in launched if context.owner(n) in context.adding and _FLOATING.search(n)), "")
 
-    @parametrize_over(FORWARD, applies=may_alert, allowed_dtypes=[torch.float32])
+    @parametrize_over(FORWARD, applies=may_alert, allowed_dtypes=[torch.float32, torch.int64])
     def test_deterministic_mode(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        for sample in OPINFOS.pick_samples(op, dtype):
+        for sample in (*OPINFOS.pick_samples(op, dtype), *(each for _, each in list_real_others(OPINFOS, op, dtype))):
             with self.noting():
                 self.require_alert(
                     sample, lambda s=sample: self.cpu(op, copy_sample(s)), lambda s=sample: self.mps(op, s, device)

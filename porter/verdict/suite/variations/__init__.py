@@ -50,6 +50,7 @@ VARIATIONS: tuple[Variation, ...] = (
     sized_arguments.SIZED_ARGUMENTS,
     unlisted_types.STRUCTURED,
     unlisted_types.ELEMENTWISE,
+    unlisted_types.REAL_OTHERS,
     wide_sizes.WIDE_SIZES,
     wide_sizes.WIDE_GRADIENTS,
     wide_sizes.WIDER_GRADIENTS,

@@ -29,6 +29,8 @@ THREADS = 1 << 10
 FIRST = 1596 * THREADS + 500
 # Of an operator that puts its elements in order, which takes many steps an element: 69 blocks of 1,024 are merged.
 SORTED_ROW = 70_001
+# Of an operator that counts elements: more groups of 1,024 than a threadgroup has threads that add up their counts.
+COUNTED_ROW = (1 << 20) + (1 << 16) + 5
 _FEW = 33
 SAMPLES = 2
 MOST_WITH_OTHERS = 1  # rows
@@ -42,6 +44,7 @@ def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[
     if not varies_in(opinfos, op, dtype):
         return
     chosen = choose_samples(opinfos, op, dtype, SAMPLES)
+    longest = 0
     for sample in chosen[:1] if any(map(has_other_tensors, chosen)) else chosen:
         length = SORTED_ROW if orders_elements(op, sample) else ROW
         if resized := lengthen_reduced(op, sample, length):
@@ -52,7 +55,37 @@ def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[
                 tried = (replace_input(resized, values) for values in (row, scale_row(row, sample.input)))
                 combined = next((each for each in tried if is_finite(op, each)), None)
                 if combined is not None:
+                    longest = max(longest, length)
                     yield f"a row of {length}, {label}", combined
+    counted = (varied for sample in chosen if longest < COUNTED_ROW and (varied := lengthen_counted(op, sample)))
+    yield from islice(((f"a row of {COUNTED_ROW} that are counted", varied) for varied in counted), 1)
+
+
+def lengthen_counted(op: OpInfo, sample: SampleInput) -> SampleInput | None:
+    """The sample with a dimension long of whose elements the sizes of results depend, as those of nonzero and unique
+    ones do; None if there is none, or if the CPU puts elements in order.
+    """
+    for dim in dict.fromkeys((sample.input.ndim - 1, 0)):
+        short = lengthen_dimensions(op, sample, {dim: _FEW}, _FEW + _FEW // 4)
+        if short is None or short.input.dtype is torch.bool:
+            continue
+        falling = torch.arange(short.input.numel(), 0, -1).to(short.input.dtype).reshape(short.input.shape)
+        few, many = (_compute(op, replace_input(short, values)) for values in (torch.zeros_like(falling), falling))
+        values = [each for each in many[:1] if each.dtype == falling.dtype]
+        is_sorted = any(not each.flatten().equal(falling.flatten()) for each in values)
+        if [each.shape for each in few] != [each.shape for each in many] and not is_sorted:
+            long = lengthen_dimensions(op, sample, {dim: COUNTED_ROW}, COUNTED_ROW + COUNTED_ROW // 4)
+            return long and replace_input(long, make_rows(long.input)["of many numbers"])
+    return None
+
+
+def _compute(op: OpInfo, sample: SampleInput) -> list[torch.Tensor]:
+    """The CPU's results; none where it refuses the sample."""
+    try:
+        results = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
+    except REFUSALS:
+        return []
+    return [each for each in results if isinstance(each, torch.Tensor)]
 
 
 def orders_elements(op: OpInfo, sample: SampleInput) -> bool:

@@ -22,8 +22,9 @@ from porter.verdict.suite.arguments import Varied, keep_refused, replace_argumen
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos, take_spread
-from porter.verdict.suite.overloads import call_overload, record_calls
+from porter.verdict.suite.overloads import call_overload, name_row, record_calls
 from porter.verdict.suite.samples import copy_sample
+from porter.verdict.suite.variations.outs import find_outs
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 _SAMPLES = 2
@@ -49,14 +50,24 @@ def list_refused_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
     arguments itself, and no sample gives a backward any.
     """
     slopes = op.supports_autograd and dtype.is_floating_point
+    bases, rows = opinfos.context.bases, opinfos.context.rows
     called: dict[str, SampleInput] = {}
-    for call in record_calls(op, take_spread(opinfos.samples(op, dtype, requires_grad=slopes)), opinfos.context.bases):
+    for call in record_calls(op, take_spread(opinfos.samples(op, dtype, requires_grad=slopes)), bases):
         is_own = call.base in aten_names(op) and not inspect.isfunction(op.op)
         if call.args and isinstance(call.args[0], torch.Tensor) and call.args[0].numel() and not is_own:
             called.setdefault(call.name, call.make_sample())
+            # Of reflection_pad2d a port may serve the row that writes results alone, and F.pad calls another.
+            for writing in find_outs(call.overload, rows) if rows and call.name not in rows else ():
+                outs = {each.name: call.args[0].new_empty(0) for each in writing._schema.arguments if each.is_out}
+                called.setdefault(name_row(writing), call.make_sample(writing, **outs))
     for sample in called.values():
-        varied = [each for each in _vary(sample, tensors=True) if not each[0].startswith("with overload")]
+        kept = ("with overload", *(f"with {name}=" for name, value in sample.kwargs.items() if _is_empty(value)))
+        varied = [each for each in _vary(sample, tensors=True) if not each[0].startswith(kept)]
         yield from _keep_unlike(call_overload, varied[:_MOST], set())
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.numel()
 
 
 def _keep_unlike(call: Callable[..., Any], varied: Sequence[Varied], seen: set[tuple[str, str]]) -> Iterator[Varied]:

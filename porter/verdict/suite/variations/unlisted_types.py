@@ -1,6 +1,7 @@
 """Samples in the types that a port has kernels for, that the CPU computes, and that the OpInfo does not list.
 
-The OpInfo of nan_to_num lists no complex type, and no test launched its complex kernel.
+The OpInfo of nan_to_num lists no complex type, and no test launched its complex kernel. That of bincount has no real
+weights: neither a kernel of these, nor its alert in deterministic mode was asked for.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -13,7 +14,8 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.samples import copy_sample, with_edge_values
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
@@ -49,7 +51,22 @@ def _convert(sample: SampleInput, dtype: torch.dtype, other: torch.dtype) -> Sam
     return converted
 
 
+def list_real_others(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Samples of integers in each of which another tensor, as the weights of bincount, has real numbers."""
+    if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
+        return
+    seen: set[str] = set()
+    for sample in opinfos.pick_kinds(op, dtype):
+        others: list[tuple[int | str, Any]] = [*enumerate(sample.args), *sample.kwargs.items()]
+        real = [(f"{place} in float32", replace_argument(sample, place, value.detach().float()))
+                for place, value in others if isinstance(value, torch.Tensor) and value.dtype == dtype]  # fmt: skip
+        for label, varied in keep_computed(stay_inside(op), [each for each in real if each[0] not in seen]):
+            seen.add(label)
+            yield label, varied
+
+
 STRUCTURED = Variation("unlisted_types", list_structured)
 ELEMENTWISE = Variation(
     "unlisted_types_of_elements", list_elementwise, operators=Operators.POINTWISE, expectation=Expectation.ELEMENTS
 )
+REAL_OTHERS = Variation("real_others", list_real_others, dtypes=None)

@@ -133,3 +133,5 @@ def test_a_call_in_double_precision_begins_with_what_the_result_s_type_leaves() 
     assert wide.input.item() == torch.tensor(1 / 3).half().item() != compare.widen(third.input).item()
     plain = compare.widen_call(SampleInput(torch.tensor([1 / 3]), kwargs={"dtype": torch.int32}))
     assert plain.input.dtype == torch.float64 and plain.kwargs["dtype"] == torch.int32
+    ramp = compare.widen_call(SampleInput(0.5, args=(2.5,), kwargs={"steps": 5, "dtype": torch.float32}))
+    assert ramp.input == 0.5 and ramp.kwargs["dtype"] == torch.float64

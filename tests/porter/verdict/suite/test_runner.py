@@ -5,7 +5,9 @@ from __future__ import annotations
 import unittest
 from types import ModuleType
 
-from porter.verdict.suite.runner import run_modules
+from porter.verdict.suite import results
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.runner import find_tests, run_tests
 
 
 class Parts(unittest.TestCase):
@@ -25,7 +27,7 @@ class Parts(unittest.TestCase):
 def test_a_part_that_fails_fails_its_test_once() -> None:
     module = ModuleType("parts")
     module.Parts = Parts  # type: ignore[attr-defined]
-    found = {outcome.test: outcome for outcome in run_modules([module])}
+    found = {outcome.test: outcome for outcome in run_tests(find_tests([module]))}
     assert {name: outcome.status for name, outcome in found.items()} == {
         "Parts.test_all_pass": "passed",
         "Parts.test_some_fail": "failed",
@@ -36,4 +38,42 @@ def test_a_part_that_fails_fails_its_test_once() -> None:
 def test_there_is_one_outcome_of_each_test() -> None:
     module = ModuleType("parts")
     module.Parts = Parts  # type: ignore[attr-defined]
-    assert len(run_modules([module])) == 2
+    assert len(run_tests(find_tests([module]))) == 2
+
+
+class Listed(unittest.TestCase):
+    __test__ = False
+
+    def fail_after(self, kernel: str) -> None:
+        results.get_record(self._testMethodName).kernels[kernel] += 1
+        self.fail("wrong")
+
+    @unittest.expectedFailure
+    def test_output_match_topk_mps_int64(self) -> None:
+        self.fail_after("topk_blocks_long_int")
+
+    @unittest.expectedFailure
+    def test_far_numbers_topk_mps_int64(self) -> None:
+        self.fail_after("topk_blocks_long_int")
+
+    @unittest.expectedFailure
+    def test_far_numbers_topk_mps_int32(self) -> None:
+        self.fail_after("topk_blocks_long_int")
+
+    @unittest.expectedFailure
+    def test_combines_topk_mps_int32(self) -> None:
+        self.fail_after("topk_combine_int")
+
+    @unittest.expectedFailure
+    def test_combines_topk_mps_int64(self) -> None:
+        self.fail_after("fill_long_int")
+
+
+def test_a_list_excuses_no_kernel_of_a_recorded_port_outside_of_upstreams_tests() -> None:
+    module = ModuleType("listed")
+    module.Listed = Listed  # type: ignore[attr-defined]
+    kernels = ("topk_blocks", "topk_combine")
+    ported = Context(kernels=kernels, functors=(*kernels, "fill"), has_before=True)
+    failed = {outcome.test for outcome in run_tests(find_tests([module]), context=ported) if outcome.status == "failed"}
+    assert failed == {"Listed.test_far_numbers_topk_mps_int64", "Listed.test_combines_topk_mps_int32"}
+    assert {outcome.status for outcome in run_tests(find_tests([module]))} == {"xfailed"}

@@ -11,6 +11,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.variations.combines import (
     COMBINES,
+    COUNTED_ROW,
     FIRST,
     IDENTITIES,
     ROW,
@@ -18,7 +19,7 @@ from porter.verdict.suite.variations.combines import (
     THREADS,
     make_rows,
 )
-from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
+from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples, shows
 
 Call = Callable[..., Any]
 SLICES = 65
@@ -146,3 +147,21 @@ def test_a_count_in_16_bits_is_seen() -> None:
         return torch.bincount(*args, **named) % (1 << 16)
 
     assert is_shown(IDENTITIES, op, count, torch.int64)
+
+
+def drop_later_groups(call: Call) -> Call:
+    """A count of elements that adds up the counts of the first 1,024 groups of 1,024."""
+    most = THREADS * THREADS
+    return lambda x, *args, **named: call(x if x.numel() <= most else x.flatten()[:most], *args, **named)
+
+
+@pytest.mark.parametrize("name", ["unique_consecutive", "nonzero"])
+def test_counts_of_more_groups_than_a_threadgroup_has_threads_are_added_up(name: str) -> None:
+    op = find_op(name)
+    long = [sample for _, sample in list_samples(COMBINES, op) if sample.input.numel() >= COUNTED_ROW]
+    assert any(shows(op, drop_later_groups(op), sample) for sample in long)
+    assert not is_shown_as_given(op, drop_later_groups(op))
+
+
+def test_rows_are_not_counted_where_elements_are_sorted() -> None:
+    assert all(sample.input.numel() < COUNTED_ROW for _, sample in list_samples(COMBINES, find_op("unique")))

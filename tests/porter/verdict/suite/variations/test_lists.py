@@ -27,6 +27,11 @@ def join_first(tensors: Tensors, *args: Any, **named: Any) -> torch.Tensor:
     return torch.cat([each if at < 31 else tensors[0] for at, each in enumerate(tensors)], *args, **named)
 
 
+def join_bytes(tensors: Tensors, *args: Any, **named: Any) -> torch.Tensor:
+    """As many as a byte counts, from the first again."""
+    return torch.cat([tensors[at % 256] for at in range(len(tensors))], *args, **named)
+
+
 def join_as_first(tensors: Tensors, *args: Any, **named: Any) -> torch.Tensor:
     """The type of the first tensor is that of the result."""
     return torch.cat([each.to(tensors[0].dtype) for each in tensors], *args, **named)
@@ -41,7 +46,13 @@ def join_by_first(tensors: Tensors, *args: Any, **named: Any) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     "wrong",
-    [lambda tensors, *a, **k: torch.cat([*map(wrap, tensors)], *a, **k), join_first, join_as_first, join_by_first],
+    [
+        lambda tensors, *a, **k: torch.cat([*map(wrap, tensors)], *a, **k),
+        join_first,
+        join_bytes,
+        join_as_first,
+        join_by_first,
+    ],
 )
 def test_what_goes_over_a_list_is_seen(wrong: Callable[..., Any]) -> None:
     op = find_op("cat")

@@ -65,3 +65,13 @@ def test_a_backward_refuses_what_the_cpu_s_does() -> None:
     opinfos = OpInfos(Context(bases=("reflection_pad1d_backward", "reflection_pad2d_backward")))
     labels = [label for label, _ in list_refused_calls(opinfos, op, torch.float32)]
     assert any(label.startswith("with input=") and "unexpected" in label for label in labels)
+
+
+def test_a_row_that_writes_results_alone_refuses_what_the_cpu_s_does() -> None:
+    op = _find("nn.functional.pad", "reflect")
+    rows = ("reflection_pad1d.out", "reflection_pad2d.out")
+    opinfos = OpInfos(Context(bases=("reflection_pad1d", "reflection_pad2d"), rows=rows))
+    refused = [each for each in list_refused_calls(opinfos, op, torch.float32) if "out" in each[1].kwargs]
+    sizes = {sample.kwargs["overload"] for label, sample in refused if "Padding size should be less than" in label}
+    assert sizes == set(rows)
+    assert not any(label.startswith("with out") for label, _ in refused)
