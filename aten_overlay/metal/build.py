@@ -27,6 +27,8 @@ from aten_overlay.metal.sanitizer.checks import mask
 from aten_overlay.metal.sanitizer.copies import ALIASING
 from aten_overlay.metal.sanitizer.marks import FOR_PRIVATE
 from aten_overlay.metal.sanitizer.meetings import SHUFFLED, shuffles, watches_accesses
+from aten_overlay.metal.sanitizer.widths import FLAGS as WIDTH_FLAGS
+from aten_overlay.metal.sanitizer.widths import MEASURED
 from aten_overlay.metal.source.arguments import Argument
 from aten_overlay.metal.source.bound_variables import pass_bound_variables
 from aten_overlay.metal.source.choices import AMBIGUOUS, convert_sides, wrap_literals
@@ -266,6 +268,7 @@ def _classify(options: Options, shared: bool) -> Kind:
     return Kind(
         sanitized=bool(options.sanitize),
         watched=watches_accesses(options.sanitize),
+        measured=MEASURED in options.sanitize,
         traced=options.traced,
         quick=_is_quick(options),
         fast=_is_fast(options),
@@ -314,10 +317,11 @@ def _flags(options: Options) -> list[str]:
     watched = (*_SANITIZED, *private) if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     wide = (CALLED,) if _is_fast(options) else ()
+    widths = WIDTH_FLAGS if MEASURED in options.sanitize else ()
     aliasing = (ALIASING,) if watches_accesses(options.sanitize) else ()
     return [
         *HOST_FLAGS, f"-std={options.standard}", *write_flags(select()), *language.write_flags(), *watched,
-        *_CODE, *aliasing, compiler.BY_CONTENT, options.optimization, *contraction,
+        *_CODE, *widths, *aliasing, compiler.BY_CONTENT, options.optimization, *contraction,
         *checks, *traces, *wide, *options.extra,
     ]  # fmt: skip
 

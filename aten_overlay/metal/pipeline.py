@@ -24,6 +24,7 @@ from aten_overlay.metal.sanitizer.marks import mark_undefined
 from aten_overlay.metal.sanitizer.meetings import mark_meetings
 from aten_overlay.metal.sanitizer.places import without_places
 from aten_overlay.metal.sanitizer.private import watch_undefined
+from aten_overlay.metal.sanitizer.widths import watch_widths
 
 _UNROLLED = re.compile(r'"llvm\.loop\.unroll\.(enable|full)"')
 
@@ -39,13 +40,15 @@ class Stage(Enum):
 class Kind:
     """What a library is compiled for, as far as passes depend on it.
 
-    `sanitized` libraries have checks of the sanitizer, and those that are `watched` report their accesses to it.
+    `sanitized` libraries have checks of the sanitizer, and those that are `watched` report their accesses to it,
+    `measured` ones also integers that are too wide.
     `traced` ones report their lines. `quick` ones are compiled soon rather than run fast, `fast` ones are none of
     these nor checked. Lanes of `shared` ones share memory or wait for each other.
     """
 
     sanitized: bool
     watched: bool
+    measured: bool
     traced: bool
     quick: bool
     fast: bool
@@ -54,6 +57,8 @@ class Kind:
     def __post_init__(self) -> None:
         if self.watched and not self.sanitized:
             raise ValueError("only the sanitizer watches accesses")
+        if self.measured and not self.watched:
+            raise ValueError("integers are measured on their way to accesses")
         if self.fast and (self.sanitized or self.quick):
             raise ValueError("a library that runs fast is neither sanitized nor compiled soon")
 
@@ -73,6 +78,8 @@ def _stop_unrolling(module: str) -> str:
 
 
 PASSES = (
+    # Before others mark and move what clang wrote.
+    Pass("watch_widths", Stage.LOWERED, watch_widths, lambda kind: kind.measured),
     # The sanitizer needs the source's own accesses: later passes merge and move them.
     Pass("copy_values", Stage.LOWERED, copy_values, lambda kind: kind.watched),
     Pass("inline_all", Stage.LOWERED, inline_all, lambda kind: kind.watched),

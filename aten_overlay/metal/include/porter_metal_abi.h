@@ -116,7 +116,8 @@ enum pm_status {
   PM_PRIVATE = 15,
   PM_INACTIVE_LANE = 20,
   PM_INDEX_WIDTH = 21,           /* with plain bounds checks too */
-  PM_OTHER_TYPE = 22
+  PM_OTHER_TYPE = 22,
+  PM_OVERFLOW = 23
 };
 
 struct pm_kernel;

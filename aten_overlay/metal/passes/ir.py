@@ -33,6 +33,12 @@ TRAPS = frozenset(("udiv", "sdiv", "urem", "srem"))
 CHEAP = frozenset(("getelementptr", "zext", "sext", "trunc", "bitcast"))
 
 
+def write_string(text: str) -> str:
+    """A constant's type and value: text with the zero that ends it."""
+    data = text.encode() + b"\0"
+    return f'[{len(data)} x i8] c"{"".join(f"{chr(92)}{byte:02X}" for byte in data)}"'
+
+
 class NotUnderstood(Exception):
     """The text holds what this reader does not know."""
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from aten_overlay.metal.headers import INCLUDE
+from aten_overlay.metal.passes.ir import write_string
 
 FLAGS = ("-gline-tables-only",)
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!(DI\w+)\((.*)\)$", re.M)
@@ -29,7 +30,7 @@ def mark_lines(module: str) -> str:
         return f"  call void @pm_trace_line(ptr @pm.trace.{number}, i32 {place[1]})\n{access[0]}"
 
     marked = _DEBUG.sub("", _PLACED.sub(mark, module))
-    names = [f"@pm.trace.{number} = private constant {_string(file)}" for file, number in files.items()]
+    names = [f"@pm.trace.{number} = private constant {write_string(file)}" for file, number in files.items()]
     return "\n".join([marked, *names, "declare void @pm_trace_line(ptr, i32)", ""])
 
 
@@ -42,9 +43,3 @@ def _find_place(nodes: dict[str, tuple[str, str]], location: str) -> tuple[str, 
     if not line or not name or Path(name[2], name[1]).resolve().is_relative_to(INCLUDE):
         return None
     return name[1], int(line[1])
-
-
-def _string(text: str) -> str:
-    data = text.encode() + b"\0"
-    escaped = "".join(f"\\{byte:02X}" for byte in data)
-    return f'[{len(data)} x i8] c"{escaped}"'

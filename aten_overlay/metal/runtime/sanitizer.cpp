@@ -120,21 +120,32 @@ const char* verb(const pm_site& site) {
   return (site.kind & (PM_STORES | PM_LOADS)) == (PM_STORES | PM_LOADS) ? "changes" : site.kind & PM_STORES ? "writes" : "reads";
 }
 
+// What an unsigned index was before, for a message that ends there; empty where it was no negative number.
+Text describe_widened(const State& s, uint32_t lane) {
+  Text t{};
+  const Widened& w = s.widened;
+  if (w.file && w.group == s.group && w.lane == lane)
+    snprintf(t.text, sizeof(t.text), "; a number that is %lld where it is signed became %llu on the way to an address, at %s:%u",
+             static_cast<long long>(w.value), static_cast<unsigned long long>(uint32_t(w.value)), w.file, w.line);
+  return t;
+}
+
 [[noreturn]] void out_of_bounds(State& s, const Bound* bound, uintptr_t address, size_t size, const pm_site& site) {
   const auto lane = pm_index();
   if (site.variable)
     fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane, "%s %zu bytes out of bounds of variable `%s` (%u bytes)", verb(site), size,
          site.variable, site.extent);
-  if (!bound) fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane, "%s %zu bytes out of bounds of every argument", verb(site), size);
+  if (!bound) fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane, "%s %zu bytes out of bounds of every argument%s", verb(site), size, describe_widened(s, lane).text);
   const pm_argument& a = *bound->argument;
   const bool shared = a.kind == PM_THREADGROUP;
   const pm_buffer* bindings = s.job->launch->buffers;
   const long start = long(shared ? bound->low : address_of(bindings[a.index].address));
   const long first = long(bound->low) - start, last = long(bound->high) - start, at = long(address) - start;
   fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane,
-       "%s %zu bytes out of bounds of argument `%s` (%s %u): byte %ld, where bytes %ld to %ld are %s%s", verb(site), size, a.name,
+       "%s %zu bytes out of bounds of argument `%s` (%s %u): byte %ld, where bytes %ld to %ld are %s%s%s", verb(site), size, a.name,
        shared ? "threadgroup" : "buffer", a.index, at, first, last, shared ? "its memory" : bindings[a.index].extent ? "the tensor" : "the buffer",
-       find_range(s, address, address + size) ? "; it hits memory of something else" : "");
+       find_range(s, address, address + size) ? "; it hits memory of something else" : "",
+       describe_widened(s, lane).text);
 }
 
 // An argument that no thread accesses may be bound to anything: host code has to bind something.
@@ -336,6 +347,7 @@ void start_group(uint32_t index) {
   if (s.conflict.pending) settle(s);
   s.group = index;
   s.atomics = s.repeats = 0;
+  s.widened.file = nullptr;
   memset(s.epochs, 0, sizeof(s.epochs));
   const uint32_t stamp = next_stamp();
   for (int i = 0; i < s.range_count; ++i)

@@ -4,7 +4,7 @@
 
 namespace pm::sanitizer {
 // The checks, by their bits in checks.py.
-enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64 };
+enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64, kOverflow = 128 };
 
 // What is at one place of memory: who wrote it last, and who has read it since. Sites are offsets into the library's
 // image, 0 for none; `stamp` is the launch's or, in threadgroup memory, the threadgroup's, and any other is long ago.
@@ -53,6 +53,13 @@ struct Conflict {
   unsigned char before[64];
 };
 
+// A negative number that a thread made an unsigned one of 64 bits last.
+struct Widened {
+  int64_t value;
+  const char* file;
+  uint32_t line, group, lane;
+};
+
 constexpr uint32_t kMostVariables = 256;  // in threadgroup memory, of one kernel
 struct State {
   bool active, kept;
@@ -68,6 +75,7 @@ struct State {
   Epoch epochs[2][kLanes];  // by space
   bool fenced[2];
   Conflict conflict;
+  Widened widened;
   uint32_t atomics, atomics_lane;  // atomic accesses that one lane made in a row
   uint32_t repeats, last_lane;     // accesses of one byte by one lane and site in a row
   uintptr_t last_address;

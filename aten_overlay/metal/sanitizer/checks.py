@@ -14,11 +14,15 @@ ALL, NONE = "all", "none"
 
 @dataclass(frozen=True)
 class Check:
-    """A check by name. `bit` is what the runtime knows it by (runtime/sanitizer.h)."""
+    """A check by name. `bit` is what the runtime knows it by (runtime/sanitizer.h).
+
+    Verdicts make those `in_verdicts` by themselves: a fork's numbers may wrap before they are checked.
+    """
 
     name: str
     bit: int
     finds: str
+    in_verdicts: bool = True
 
 
 CHECKS = (
@@ -29,10 +33,12 @@ CHECKS = (
     Check("readonly", 4, "a write through an argument that is bound for reading"),
     Check("private", 5, "a private variable used before it has a value"),
     Check("endless", 6, "a thread that repeats atomic accesses without end"),
+    Check("overflow", 7, "an integer too wide for its type on the way to an address", in_verdicts=False),
     Check("lanes", 16, "a result that depends on what a shuffle read from an inactive lane"),
     Check("barriers", 17, "a barrier that only some threads reach, or several barriers at once"),
 )
 NAMES = tuple(check.name for check in CHECKS)
+IN_VERDICTS = tuple(check.name for check in CHECKS if check.in_verdicts)
 
 
 def select(default: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, NotUnderstood, first_type, functions
+from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, NotUnderstood, first_type, functions, write_string
 from aten_overlay.metal.passes.lockstep import SOURCE
 from aten_overlay.metal.sanitizer.copies import find_copied
 from aten_overlay.metal.sanitizer.places import Place, Places, without_places
@@ -158,7 +158,7 @@ class _Watched:
         return self.files.setdefault(text, len(self.files))
 
     def _tables(self) -> list[str]:
-        files = [f"@pm.file.{number} = private constant {_string(text)}" for text, number in self.files.items()]
+        files = [f"@pm.file.{number} = private constant {write_string(text)}" for text, number in self.files.items()]
         layout = "{ ptr, ptr, i32, i32, i32, i32, i32, i32 }"
         return [*files, *(f"@pm.site.{n} = private constant {layout} {text}" for text, n in self.sites.items())]
 
@@ -222,8 +222,3 @@ def _plain_name(symbol: str) -> str:
 def _private_name(value: str) -> str:
     """The name of a private variable without what inlining added to that of its value."""
     return re.sub(r"(\.i|\.sroa\.\d+|\.\d+|(?<=\D)\d+(?=\.i|$))*$", "", value.strip('%"')) or value
-
-
-def _string(text: str) -> str:
-    data = text.encode() + b"\0"
-    return f'[{len(data)} x i8] c"{"".join(f"{chr(92)}{byte:02X}" for byte in data)}"'

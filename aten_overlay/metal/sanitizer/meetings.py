@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from aten_overlay.metal.passes.ir import functions
+from aten_overlay.metal.passes.ir import functions, write_string
 from aten_overlay.metal.passes.regions import BARRIER, BEGIN
 from aten_overlay.metal.sanitizer.places import Places
 from aten_overlay.metal.sanitizer.turns import Turns
@@ -48,7 +48,7 @@ def mark_meetings(module: str) -> str:
         if _MEETING.search(module, start, end):
             pieces += [module[at:start], *_mark_function(module[start:end], places, files, numbers)]
             at = end
-    names = [f"@pm.meeting.{number} = private constant {_string(file)}" for file, number in files.items()]
+    names = [f"@pm.meeting.{number} = private constant {write_string(file)}" for file, number in files.items()]
     marked = "".join([*pieces, module[at:]])
     return "\n".join([marked, *names, f"declare void {_HOOK}(ptr, i32, i32, i32)", ""]) if files else module
 
@@ -69,9 +69,3 @@ def _mark_function(text: str, places: Places, files: dict[str, int], numbers: It
         yield f"{line}\n"
         if found:
             yield from turns.start(label)
-
-
-def _string(text: str) -> str:
-    data = text.encode() + b"\0"
-    escaped = "".join(f"\\{byte:02X}" for byte in data)
-    return f'[{len(data)} x i8] c"{escaped}"'

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, NotUnderstood, functions
+from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, NotUnderstood, functions, write_string
 from aten_overlay.metal.sanitizer.marks import SCALAR, UNDEFINED
 from aten_overlay.metal.sanitizer.places import Place, Places
 from aten_overlay.metal.sanitizer.roots import Kind, Roots
@@ -56,14 +56,9 @@ def watch_undefined(module: str) -> str:
             pieces += [module[at:start], _Function(text, places, files).write()]
             at = end
     rest = re.sub(rf"^declare .*{UNDEFINED}.*\n", "", "".join([*pieces, module[at:]]), flags=re.M)
-    tables = [_table(file, number) for file, number in files.items()]
+    tables = [f"@pm.private.{number} = private constant {write_string(file)}" for file, number in files.items()]
     declarations = [line for line in _DECLARATIONS if line.split("(")[0] not in rest]
     return "\n".join([rest, *tables, *declarations, ""])
-
-
-def _table(file: str, number: int) -> str:
-    data = file.encode() + b"\0"
-    return f'@pm.private.{number} = private constant [{len(data)} x i8] c"{"".join(f"{chr(92)}{b:02X}" for b in data)}"'
 
 
 @dataclass

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.sanitizer.checks import NAMES, select
+from aten_overlay.metal.sanitizer.checks import IN_VERDICTS, select
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
@@ -311,7 +311,7 @@ def load_operators(root: Path, bases: Sequence[str]) -> None:
 
 def find_checks(checked: bool) -> tuple[str, ...]:
     """What the sanitizer watches in a run of a verdict: in that with bounds checks, all unless the user says less."""
-    return select(NAMES) if checked else ()
+    return select(IN_VERDICTS) if checked else ()
 
 
 def serve_operators(root: Path, bases: Sequence[str]) -> None:

@@ -51,11 +51,11 @@ def select_opinfos(base: str) -> Selection:
 def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> tuple[ForkFinding, ...]:
     """Compiles the operator's kernels, and sends its rows' calls there. Raises PTR172 to PTR174."""
     from aten_overlay.metal.build import Options
-    from aten_overlay.metal.sanitizer.checks import NAMES, select
+    from aten_overlay.metal.sanitizer.checks import IN_VERDICTS, select
     from porter.verdict.backends import host_shaders
 
     rows, functor = read_rows(tree, target), find_functor(target)
-    sanitize = select(NAMES) if checked else ()
+    sanitize = select(IN_VERDICTS) if checked else ()
     include = metal_include(tree.root)
     options = Options(include=include, arithmetic=arithmetic, checked=checked, sanitize=sanitize)
     files = [tree.root / path for path in tree.kernel_files()]

@@ -8,7 +8,7 @@ from aten_overlay.metal.pipeline import PASSES, Kind, Stage
 
 
 def list_passes(stage: Stage, *properties: str) -> list[str]:
-    names = ("sanitized", "watched", "traced", "quick", "fast", "shared")
+    names = ("sanitized", "watched", "measured", "traced", "quick", "fast", "shared")
     kind = Kind(**{name: name in properties for name in names})
     return [each.name for each in PASSES if each.stage is stage and each.applies(kind)]
 
@@ -29,6 +29,11 @@ ALWAYS = ["define_operations", "offer_wide_functions", "tell_of_updates"]
             ["copy_values", "inline_all", "mark_undefined", "defer_to_sanitizer", *ALWAYS],
             ["mark_meetings", "watch_undefined", "watch_accesses", "complete"],
         ),
+        (
+            ("sanitized", "watched", "measured"),
+            ["watch_widths", "copy_values", "inline_all", "mark_undefined", "defer_to_sanitizer", *ALWAYS],
+            None,
+        ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )
@@ -46,6 +51,8 @@ def test_every_pass_has_a_name_of_its_own() -> None:
 
 def test_a_kind_that_contradicts_itself_is_refused() -> None:
     with pytest.raises(ValueError, match="watches"):
-        Kind(sanitized=False, watched=True, traced=False, quick=False, fast=False, shared=False)
+        Kind(sanitized=False, watched=True, measured=False, traced=False, quick=False, fast=False, shared=False)
     with pytest.raises(ValueError, match="runs fast"):
-        Kind(sanitized=True, watched=False, traced=False, quick=False, fast=True, shared=False)
+        Kind(sanitized=True, watched=False, measured=False, traced=False, quick=False, fast=True, shared=False)
+    with pytest.raises(ValueError, match="measured on their way"):
+        Kind(sanitized=True, watched=False, measured=True, traced=False, quick=False, fast=False, shared=False)

@@ -65,6 +65,13 @@ struct pm_site {
 };
 enum pm_access_kind { PM_STORES = 1, PM_ATOMIC = 2, PM_LOADS = 4, PM_IN_VARIABLE = 8 };
 
+/* An operation on integers, as the sanitizer's calls tell of it (see sanitizer/widths.py). */
+struct pm_width_site {
+  const char* file;
+  uint32_t line;
+  uint32_t operation; /* which, of how many bits, to how many: see runtime/widths.cpp */
+};
+
 /* Operations across simdgroups: the inputs of the lanes, and the outputs once all have contributed. The value of thread i of a
  * threadgroup is PM_MAX_THREADS_PER_GROUP + i times its size (rounded up to a power of two) from the start: neighbors are
  * next to each other, and simdgroups that exchange values of different sizes have nothing in common. */

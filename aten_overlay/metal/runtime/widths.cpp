@@ -1,0 +1,54 @@
+// Integers that are too wide for their type on the way to an address: what sanitizer/widths.py calls after an operation.
+#include "sanitizer.h"
+
+#include <stdio.h>
+
+using namespace pm;
+using namespace pm::sanitizer;
+
+namespace {
+enum Operation : uint32_t { kConvert, kAdd, kSubtract, kMultiply, kWiden, kSigned = 8 };
+constexpr const char* kNames[] = {"converts", "adds", "subtracts", "multiplies"};
+
+// The value of the low bits of a word, signed.
+int64_t extend(uint64_t word, uint32_t bits) { return int64_t(word << (64 - bits)) >> (64 - bits); }
+bool fits_signed(__int128 value, uint32_t bits) { return value >= -(__int128(1) << (bits - 1)) && value < __int128(1) << (bits - 1); }
+bool fits_unsigned(__int128 value, uint32_t bits) { return value >= 0 && value < __int128(1) << bits; }
+__int128 compute(uint32_t operation, __int128 a, __int128 b) {
+  return operation == kAdd ? a + b : operation == kSubtract ? a - b : a * b;
+}
+}  // namespace
+
+#pragma GCC visibility push(default)
+extern "C" {
+// `a` and `b` are the operands, with zeros above their bits; `b` is `a` where there is one.
+void pm_check_width(uint64_t a, uint64_t b, const pm_width_site* site) {
+  if (!active()) return;
+  State& s = state();
+  if (!(s.checks & kOverflow)) return;
+  const uint32_t operation = site->operation & 7, bits = site->operation >> 8 & 255, to = site->operation >> 16;
+  const bool is_signed = site->operation & kSigned;
+  const int64_t left = extend(a, bits), right = extend(b, bits);
+  pm_site place{};
+  place.file = site->file;
+  place.line = site->line;
+  if (operation == kWiden) {
+    if (left < 0) s.widened = {left, site->file, site->line, s.group, pm_index()};
+    return;
+  }
+  if (operation == kConvert) {
+    const bool kept = extend(a, to) == left || (!is_signed && (a & ((uint64_t(1) << to) - 1)) == a);
+    if (!kept)
+      fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "converts %lld to %u bits on the way to an address: it becomes %lld",
+           static_cast<long long>(left), to, static_cast<long long>(extend(a, to)));
+    return;
+  }
+  const __int128 exact = compute(operation, left, right);
+  if (fits_signed(exact, bits) || (!is_signed && fits_unsigned(compute(operation, a, b), bits))) return;
+  const int64_t shown = extend(uint64_t(exact), bits), wrapped = is_signed || shown >= 0 ? shown : int64_t(uint64_t(exact) & ((uint64_t(1) << bits) - 1));
+  fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "%s %lld and %lld in %s%u bits on the way to an address: the result wraps to %lld",
+       kNames[operation], static_cast<long long>(is_signed ? left : int64_t(a)), static_cast<long long>(is_signed ? right : int64_t(b)),
+       is_signed ? "" : "unsigned ", bits, static_cast<long long>(wrapped));
+}
+}
+#pragma GCC visibility pop

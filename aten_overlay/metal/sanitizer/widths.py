@@ -1,0 +1,268 @@
+"""Integers that become too wide for their type on the way to an address.
+
+Numbers of a program's data wrap as Metal says, and hashes wrap on purpose. A number that an address is computed of, or
+that bounds such a number in a comparison, has no use for either: it is followed back from each address, through the
+variables and functions of a module that clang has lowered and not optimized. Signed sums are those that clang marks
+`nsw`; the marks go, as Metal's integers wrap. An unsigned sum counts where it fits neither as signed nor as unsigned:
+a negative stride in a `uint` is meant (ml-explore/mlx#4528). A function is let off by
+`__attribute__((annotate("porter: wraps")))`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+from aten_overlay.metal.passes.ir import LOCAL, functions, write_string
+from aten_overlay.metal.sanitizer.places import Places
+
+# A sum has a mark for a signed one, which `-fwrapv` would leave out.
+FLAGS = ("-fno-wrapv",)
+MEASURED = "overflow"  # the check
+_OPERATIONS = {"trunc": 0, "add": 1, "sub": 2, "mul": 3, "zext": 4}
+_SIGNED = 8  # in `pm_width_site.operation`
+_LINE = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
+_CALL = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?call [^@\n]*(@[-\w.$]+)\((.*)\)[^()]*$")
+_STORE = re.compile(rf"^  store i\d+ (\S+), ptr ({LOCAL.pattern})[,\n]")
+_LOAD = re.compile(rf"^i\d+, ptr ({LOCAL.pattern})\b")
+_COMPARED = re.compile(r"^(\w+) i\d+ (\S+), (\S+?)(?:,|$)")
+_RETURNED = re.compile(rf"^  ret i\d+ ({LOCAL.pattern})")
+_INDEX = re.compile(rf"\bi\d+ ({LOCAL.pattern})")
+_SUM = re.compile(r"^((?:nuw |nsw )*)i(8|16|32) (\S+), (\S+?)(?:,|$)")
+_CONVERSION = re.compile(rf"^(?:nneg )?i(\d+) ({LOCAL.pattern}) to i(\d+)")
+_LOCATION = re.compile(r"!dbg !(\d+)")
+_MARKS = re.compile(r"(= (?:add|sub|mul|shl)) (?:nuw |nsw )+")
+_POINTED = re.compile(r"(= getelementptr) (?:inbounds |nusw |nuw )+")
+_ANNOTATED = re.compile(r'^(@[.\w]+) = [^\n]*section "llvm\.metadata"$', re.M)
+_WRAPS = 'c"porter: wraps\\00"'
+_FOLLOWED = frozenset(["add", "sub", "mul", "shl", "sext", "zext", "trunc", "phi", "select", "freeze"])
+_LIBRARY = "@_ZN5metal"  # whose functions pass numbers on: `min`, `max`, `clamp`, `select`
+_HOOK = "@pm_check_width"
+
+Value = tuple[str, str]  # of a function, by name
+
+
+def watch_widths(module: str) -> str:
+    """`module` with a call of the runtime after each such operation, and with integers that wrap."""
+    parts = [_Function.read(name, module[start:end]) for start, end, name in functions(module)]
+    wanted = _Flow.of(parts).wanted
+    wraps, places, sites = _find_let_off(module), Places.read(module), dict[str, int]()
+    files, numbers = dict[str, int](), count()
+    pieces, at = [], 0
+    for (start, end, name), function in zip(functions(module), parts, strict=True):
+        if name in wraps:
+            continue
+        pieces.append(module[at:start])
+        for line in function.lines:
+            pieces.append(f"{line}\n")
+            checked = _LINE.match(line)
+            if checked is None or (name, checked[1]) not in wanted or not (placed := _LOCATION.search(line)):
+                continue
+            place, operation = places.find(placed[1]), function.describe(checked[1], checked[2], checked[3])
+            if place and operation:
+                file = f"@pm.width.file.{files.setdefault(place[0], len(files))}"
+                site = f"{{ ptr {file}, i32 {place[1]}, i32 {operation.number} }}"
+                site_number = sites.setdefault(site, len(sites))
+                pieces += operation.write(next(numbers), f"@pm.width.{site_number}")
+        pieces[-1] = pieces[-1].removesuffix("\n")
+        at = end
+    text = _POINTED.sub(r"\1 ", _MARKS.sub(r"\1 ", "".join([*pieces, module[at:]])))
+    names = [f"@pm.width.file.{n} = private constant {write_string(file)}" for file, n in files.items()]
+    tables = [f"@pm.width.{n} = private constant {{ ptr, i32, i32 }} {site}" for site, n in sites.items()]
+    declared = f"declare void {_HOOK}(i64, i64, ptr) nounwind memory(inaccessiblemem: readwrite)"
+    return "\n".join([text, *names, *tables, declared, ""]) if sites else text
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """An operation that is checked: what the runtime knows it by, and its operands with their type."""
+
+    number: int
+    bits: int
+    operands: tuple[str, ...]
+
+    def write(self, number: int, site: str) -> Iterator[str]:
+        names = []
+        for place, operand in enumerate(self.operands):
+            names.append(f"%pm.wide.{number}.{place}")
+            kept = "bitcast" if self.bits == 64 else "zext"
+            yield f"  {names[-1]} = {kept} i{self.bits} {operand} to i64\n"
+        yield f"  call void {_HOOK}(i64 {names[0]}, i64 {names[-1]}, ptr {site})\n"
+
+
+@dataclass
+class _Function:
+    """A lowered function: its values by name, and who uses each."""
+
+    name: str
+    lines: list[str]
+    parameters: list[str]
+    results: dict[str, tuple[str, str]] = field(default_factory=dict)  # opcode and the rest of the line
+    calls: dict[str, tuple[str, list[str]]] = field(default_factory=dict)  # by result: callee, arguments
+    arguments: list[tuple[str, list[str]]] = field(default_factory=list)  # of every call
+    stored: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # by variable
+    returned: list[str] = field(default_factory=list)
+    compared: list[tuple[str, str]] = field(default_factory=list)
+    indices: list[str] = field(default_factory=list)
+    signed: set[str] = field(default_factory=set)  # values and variables that something takes as signed
+    unsigned: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, name: str, text: str) -> _Function:
+        head, *lines = text.removesuffix("\n").split("\n")
+        function = cls(name, [head, *lines], _read_arguments(head[head.index(f"{name}(") + len(name) + 1 :]))
+        for line in lines:
+            function._read_line(line)
+        for variable, values in function.stored.items():  # a variable is what its loads are
+            for opposite in (function.signed, function.unsigned):
+                if variable in opposite:
+                    opposite.update(values)
+        return function
+
+    def _read_line(self, line: str) -> None:
+        if called := _CALL.match(line):
+            arguments = _read_arguments(called[3])
+            self.arguments.append((called[2], arguments))
+            if called[1]:
+                self.calls[called[1]] = called[2], arguments
+            self.signed.update(re.findall(rf"\bsignext ({LOCAL.pattern})", called[3]))
+            self.unsigned.update(re.findall(rf"\bzeroext ({LOCAL.pattern})", called[3]))
+        elif store := _STORE.match(line):
+            self.stored[store[2]].add(store[1])
+        elif returned := _RETURNED.match(line):
+            self.returned.append(returned[1])
+        elif result := _LINE.match(line):
+            self._read_result(*result.groups())
+
+    def _read_result(self, name: str, opcode: str, rest: str) -> None:
+        self.results[name] = opcode, rest
+        if opcode == "getelementptr":
+            self.indices += _INDEX.findall(rest)
+        used: set[str] = set()
+        if opcode == "icmp" and (compared := _COMPARED.match(rest)):
+            self.compared.append((compared[2], compared[3]))
+            used = {compared[2], compared[3]}
+            sides = self.signed if compared[1].startswith("s") else self.unsigned
+            if compared[1] not in ("eq", "ne"):
+                sides.update(self._with_variables(used))
+        elif opcode in ("sext", "sdiv", "srem", "ashr", "sitofp") or (opcode in _OPERATIONS and "nsw " in rest):
+            self.signed.update(self._with_variables(LOCAL.findall(rest)))
+        elif opcode in ("zext", "udiv", "urem", "lshr", "uitofp"):
+            self.unsigned.update(self._with_variables(LOCAL.findall(rest)))
+
+    def _with_variables(self, names: Iterable[str]) -> Iterator[str]:
+        for name in names:
+            yield name
+            opcode, rest = self.results.get(name, ("", ""))
+            if opcode == "load" and (loaded := _LOAD.match(rest)):
+                yield loaded[1]
+
+    def describe(self, name: str, opcode: str, rest: str) -> _Operation | None:
+        """What is checked of an operation on its way to an address; None for nothing."""
+        if opcode in ("trunc", "zext") and (converted := _CONVERSION.match(rest)):
+            bits, to = int(converted[1]), int(converted[3])
+            if (opcode == "trunc" and to < 8) or (opcode == "zext" and (bits, to) != (32, 64)):
+                return None
+            is_signed = _SIGNED if opcode == "trunc" and name in self.signed else 0
+            return _Operation(_OPERATIONS[opcode] | is_signed | bits << 8 | to << 16, bits, (converted[2],))
+        summed = _SUM.match(rest) if opcode in ("add", "sub", "mul") else None
+        if summed is None:
+            return None
+        is_signed, bits = _SIGNED if "nsw" in summed[1] else 0, int(summed[2])
+        return _Operation(_OPERATIONS[opcode] | is_signed | bits << 8, bits, (summed[3], summed[4]))
+
+    def find_variable(self, name: str) -> str:
+        """The variable that a value was loaded from, whatever its width is now; the value where there is none."""
+        opcode, rest = self.results.get(name, ("", ""))
+        if opcode == "load" and (loaded := _LOAD.match(rest)):
+            return loaded[1]
+        converted = _CONVERSION.match(rest) if opcode in ("sext", "zext", "trunc") else None
+        return self.find_variable(converted[2]) if converted else name
+
+    def sources(self, name: str) -> Iterator[str]:
+        """The values of this function that a value is computed of, but for what a call of the module's returns."""
+        if name in self.stored:
+            yield from self.stored[name]
+        opcode, rest = self.results.get(name, ("", ""))
+        if opcode == "load" and (loaded := _LOAD.match(rest)):
+            yield loaded[1]
+        elif opcode == "select":
+            yield from LOCAL.findall(rest)[1:]
+        elif opcode in _FOLLOWED:
+            yield from LOCAL.findall(rest.split(", !")[0])
+
+
+@dataclass
+class _Flow:
+    """Which values reach an address, or are compared with one that does."""
+
+    by_name: dict[str, _Function]
+    callers: dict[str, list[tuple[str, list[str]]]]  # of each function: the caller, and the arguments
+    wanted: set[Value] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, parts: Iterable[_Function]) -> _Flow:
+        by_name = {function.name: function for function in parts}
+        callers: dict[str, list[tuple[str, list[str]]]] = defaultdict(list)
+        for function in by_name.values():
+            for callee, arguments in function.arguments:
+                callers[callee].append((function.name, arguments))
+        flow = cls(by_name, callers)
+        pending = [(name, index) for name, function in by_name.items() for index in function.indices]
+        while pending:
+            flow._follow(pending)
+            pending = list(flow._find_bounds())
+        return flow
+
+    def _follow(self, pending: list[Value]) -> None:
+        while pending:
+            value = pending.pop()
+            if value not in self.wanted and value[1].startswith("%"):
+                self.wanted.add(value)
+                pending += self._sources(*value)
+
+    def _sources(self, owner: str, name: str) -> Iterator[Value]:
+        function = self.by_name[owner]
+        yield from ((owner, source) for source in function.sources(name))
+        if name in function.parameters and not owner.startswith(_LIBRARY):
+            place = function.parameters.index(name)
+            for caller, arguments in self.callers[owner]:
+                yield from ((caller, argument) for argument in arguments[place : place + 1])
+        if name in function.calls:
+            callee, arguments = function.calls[name]
+            if callee.startswith(_LIBRARY):
+                yield from ((owner, argument) for argument in arguments)
+            elif callee in self.by_name:
+                yield from ((callee, returned) for returned in self.by_name[callee].returned)
+
+    def _find_bounds(self) -> Iterator[Value]:
+        for name, function in self.by_name.items():
+            for pair in function.compared:
+                values = [(name, side) for side in pair]
+                if any((name, function.find_variable(side)) in self.wanted for side in pair):
+                    yield from (v for v in values if v not in self.wanted and v[1].startswith("%"))
+
+
+def _read_arguments(text: str) -> list[str]:
+    """What ends each of the arguments of a call, or parameters of a definition: its name, or a constant."""
+    pieces, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        if character == ")" and depth == 0:
+            text = text[:at]
+            break
+        depth += (character in "([{<") - (character in ")]}>")
+        if character == "," and depth == 0:
+            pieces.append(text[start:at])
+            start = at + 1
+    return [piece.rsplit(" ", 1)[-1] for piece in [*pieces, text[start:]] if piece.strip()]
+
+
+def _find_let_off(module: str) -> set[str]:
+    """The functions that are annotated as ones whose numbers wrap."""
+    texts = [found[1] for found in _ANNOTATED.finditer(module) if _WRAPS in found[0]]
+    listed = re.search(r"^@llvm\.global\.annotations = (.*)$", module, re.M)
+    pairs = re.findall(r"\{ ptr (@[-\w.$]+), ptr (@[.\w]+)", listed[1]) if listed else []
+    return {name for name, text in pairs if text in texts}

@@ -1,0 +1,79 @@
+"""Integers that are too wide for their type on the way to an address: each at its line, and what may wrap passes."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aten_overlay.errors import OverlayError
+from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.launch import Library
+
+SOURCE = Path(__file__).with_name("widths.metal")
+
+
+@cache
+def load() -> Library:
+    return Library(compile_kernels(SOURCE, host_names(SOURCE), Options(sanitize=("bounds", "overflow"))))
+
+
+def run(kernel: str, a: int, b: int) -> np.ndarray:
+    out, x = np.zeros(16, np.float32), np.arange(16, dtype=np.float32)
+    load().run(kernel, [out, x, np.array([a], np.int32), np.array([b], np.int32)], [8], [8])
+    return out
+
+
+@pytest.mark.parametrize(
+    ("kernel", "a", "b", "message"),
+    [
+        ("product", 65536, 65536, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result wraps to 0"),
+        ("product_of_signed", 65536, 32768, "multiplies 65536 and 32768 in 32 bits on the way to an address: the result wraps to -2147483648"),
+        ("sum", 2147483647, 2, "adds 2147483647 and 2 in 32 bits on the way to an address: the result wraps to -2147483647"),
+        ("conversion", 40000, 0, "converts 40000 to 16 bits on the way to an address: it becomes -25536"),
+        ("narrow_size", 1 << 30, 4, "converts 4294967296 to 32 bits on the way to an address: it becomes 0"),
+        ("unannotated", 65536, 0, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result wraps to 0"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_lost_is_named(kernel: str, a: int, b: int, message: str) -> None:
+    run(kernel, 2, 1)
+    with pytest.raises(OverlayError) as refused:
+        run(kernel, a, b)
+    lines = SOURCE.read_text().split("\n")
+    line = next(number for number, text in enumerate(lines, 1) if text.endswith(f"// {kernel}"))
+    assert refused.value.code == "PTR282"
+    assert refused.value.what.startswith(f"kernel `{kernel}` {message}, at ")
+    assert f"widths.metal:{line}, in thread (0, 0, 0)" in refused.value.what
+
+
+def test_a_function_that_returns_an_index_is_followed() -> None:
+    with pytest.raises(OverlayError, match=r"PTR282 kernel `product_in_a_helper` multiplies .* at .*widths\.metal:8,"):
+        run("product_in_a_helper", 65536, 65536)
+
+
+def test_a_negative_number_that_became_unsigned_is_named_where_it_is_out_of_bounds() -> None:
+    assert run("unsigned_position", 2, 0)[0] == 2
+    with pytest.raises(OverlayError) as refused:
+        run("unsigned_position", -3, 0)
+    assert refused.value.code == "PTR264"
+    assert "a number that is -3 where it is signed became 4294967293 on the way to an address" in refused.value.what
+
+
+@pytest.mark.parametrize(
+    ("kernel", "a", "b"),
+    [
+        ("data", 1 << 20, 1 << 20), ("hash", 1 << 30, 0), ("negative_stride", -1, 0), ("annotated", 65536, 0),
+        ("product_repaired", 65536, 65536), ("conversion_repaired", 40000, 0),
+    ],
+)  # fmt: skip
+def test_what_wraps_on_purpose_and_what_is_wide_enough_pass(kernel: str, a: int, b: int) -> None:
+    run(kernel, a, b)
+
+
+def test_without_the_check_integers_wrap_as_the_language_says() -> None:
+    library = Library(compile_kernels(SOURCE, ("product",), Options(sanitize=("bounds",))))
+    out, x = np.zeros(16, np.float32), np.arange(16, dtype=np.float32)
+    library.run("product", [out, x, np.array([65536], np.int32), np.array([65536], np.int32)], [8], [8])
+    assert out[:8].tolist() == list(range(8))
