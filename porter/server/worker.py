@@ -277,7 +277,7 @@ def _tell_unlaunched(tree: Tree, context: Context, target: VerifyTarget, found: 
 
     launched = [name for name in counters.read_kernels() if context.owner(name) in context.kernels]
     names = [name for name in list_kernel_names(tree, target) if context.owner(name) in context.kernels]
-    demanded = [dtype for dtype in context.dtypes if context.demands(dtype)]
+    demanded = [dtype for dtype in context.dtypes if target.registers and context.demands(dtype)]
     missing = find_missing_widths(names) if not target.pairs else ()
     registered = judge.require_registrations(found, missing)
     found = judge.require_launches(target, registered, find_unlaunched_pairs(target, launched), demanded)

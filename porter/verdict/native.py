@@ -18,7 +18,10 @@ from porter.aten.implementations import (
 )
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, find_shared_stubs, find_stubs_behind
+from porter.aten.stubs import find_stubs
+from porter.core import dtypes
 from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, KERNELS
 from porter.languages.source import parse_source
 from porter.metal.insertion import find_registrations
@@ -77,8 +80,23 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
         stubs=tuple(stubs),
         pairs=pairs,
         as_is=not pairs,
+        elsewhere=_list_answered(checkout, shared) if rows == shared else (),
+        registers=False,
     )
     return add_gradient(target, checkout)
+
+
+def _list_answered(checkout: Checkout, shared: Sequence[ServedFunction]) -> tuple[str, ...]:
+    """The types (torch names) for which a function that MPS shares calls no stub: that of round copies integers."""
+    answered: dict[str, None] = {}
+    for row in shared:
+        try:
+            calls = find_stubs(checkout, row.entry.kernel)
+        except PorterError:
+            continue
+        called = {dtype for call in calls for dtype in call.dtypes}
+        answered |= dict.fromkeys(dtype.torch for dtype in dtypes.ALL if called and dtype not in called)
+    return tuple(answered)
 
 
 def add_gradient(target: VerifyTarget, after: Checkout) -> VerifyTarget:

@@ -38,7 +38,8 @@ class VerifyTarget:
     `pairs` are (input, output) types; if empty, every dtype the tests use has to reach a kernel. `removed` and `kept`
     are test list entries whose removal or presence the verdict checks. Host code verified `as_is` may compute some
     samples without a kernel, and all of the types (torch names) that are computed `elsewhere`. The fork's code for the
-    operators of `through` runs too, which shared code or a gradient calls.
+    operators of `through` runs too, which shared code or a gradient calls. One that `registers` its pairs fails for
+    one that nothing calls: the fork's natives have some that their host code refuses, as div_floor's of two bools.
     """
 
     base: str
@@ -51,6 +52,7 @@ class VerifyTarget:
     as_is: bool = False
     through: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    registers: bool = True
 
     def old(self) -> VerifyTarget:
         """What to run of the fork as it was, where nothing is known of kernels."""

@@ -9,7 +9,7 @@ import pytest
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.native import native_target
 from porter.verdict.result import VerifyTarget
 from porter.verdict.suite import lists
@@ -54,6 +54,27 @@ def test_the_target_of_a_function_that_leaves_all_to_a_stub_has_its_kernel(tmp_p
         rows.write(ROW)
     target = native_target(Checkout(tmp_path / "fork", "test"), "own")
     assert (target.kernels, target.stubs, target.rows) == (("exp",), ("exp_stub",), ("own.out",))
+
+
+COPIES = """TORCH_IMPL_FUNC(own_out)(const Tensor& self, const Tensor& result) {
+  if (c10::isIntegralType(self.scalar_type(), /*includeBool=*/false)) {
+    result.copy_(self);
+  } else {
+    exp_stub(device_type(), *this);
+  }
+}
+"""
+
+
+def test_types_that_a_shared_function_copies_need_no_kernel(tmp_path: Path) -> None:
+    """Upstream's round has integer kernels that ATen's function never asks for."""
+    shutil.copytree(EMBEDDED_FORK, tmp_path / "fork")
+    (tmp_path / "fork" / NATIVE / "Own.cpp").write_text(COPIES)
+    with (tmp_path / "fork" / NATIVE_FUNCTIONS).open("a") as rows:
+        rows.write(ROW.replace("    CPU: own_out_cpu\n    MPS: own_out_mps", "    CPU, MPS: own_out"))
+    target = native_target(Checkout(tmp_path / "fork", "test"), "own")
+    assert (target.kernels, target.registers) == (("exp",), False)
+    assert set(target.elsewhere) == {"int64", "int32", "int16", "int8", "uint8"}
 
 
 def test_the_target_of_a_forward_has_the_operator_of_its_gradient(tmp_path: Path) -> None:
