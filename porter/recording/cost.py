@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from itertools import chain
 from math import prod
 
-import torch
-from torch import Tensor
-
 from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
@@ -29,7 +26,6 @@ from porter.metal.native.moments import find_moments
 from porter.metal.native.preparing import prepare
 from porter.metal.native.slice_launch import LEAST_ELEMENTS
 from porter.metal.native.slices import Partial
-from porter.recording.evaluation import evaluate_expression
 
 LIMIT = 1.5  # what a port may move, by the least that it has to
 _MOMENTS_SIZE = 16
@@ -170,11 +166,15 @@ def _is_known(expr: Expr) -> bool:
 
 
 def _find_places(place: Expr, guards: _Guards) -> frozenset[int]:
+    import torch  # not with the module: plans ask it for what needs no torch, which takes seconds to import
+
+    from porter.recording.evaluation import evaluate_expression
+
     loops = order_loops(place.loops.union(*(condition.loops for condition, _ in guards)))
     holds = torch.ones([loop.size for loop in loops], dtype=torch.bool)
     for condition, expected in guards:
         holds &= evaluate_expression(condition, {}, loops) == expected
-    found: Tensor = evaluate_expression(place, {}, loops)[holds]
+    found: torch.Tensor = evaluate_expression(place, {}, loops)[holds]
     return frozenset(found.unique().tolist())
 
 

@@ -28,7 +28,7 @@ from porter.mpsgraph.graph import Call, Case, Graph, NotRecorded, Recording, dec
 from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.source_reader.read_graph import read_graph
 from porter.plan.native.files import read_style
-from porter.recording.cost import list_together, slice_lines
+from porter.recording.cost import cost_lines, count_cost, list_together, slice_lines
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.messages import RecordRequest
@@ -112,8 +112,6 @@ def describe_programs(
 
 def _describe_cost(checkout: Checkout, program: SymbolicProgram) -> tuple[str, tuple[str, ...]]:
     """What the largest recorded call costs."""
-    from porter.recording.cost import cost_lines, count_cost  # torch, which nothing else here needs
-
     call = max(program.calls, key=lambda each: sum(math.prod(value.shape) for value in each.tensors.values()))
     shapes = ", ".join(f"{name} {value.shape}" for name, value in call.tensors.items())
     title = f"cost of a call of {program.name}, for {shapes}"
