@@ -69,9 +69,10 @@ def test_a_kernel_that_computes_something_else_fails(tmp_path: Path) -> None:
     fork = make_fork(tmp_path / "fork")
     kernels = next(fork.root.rglob("StepsKernel.cpp"))
     kernels.write_text(kernels.read_text().replace("static_cast<scalar_t>(a > 0)", "static_cast<scalar_t>(a >= -1)"))
-    done = porter("add", "heaviside", "--checkout", str(fork.root))
+    done = porter("add", "heaviside", "-k", "test_output_match and float32", "--checkout", str(fork.root))
     verdict = VERDICT.search(done.stdout)
     assert verdict and verdict["word"] == "FAIL", done.stdout[-3000:] + done.stderr
+    assert "test_output_match_heaviside_mps_float32" in done.stdout
     assert done.returncode == 1
 
 
