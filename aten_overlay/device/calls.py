@@ -36,7 +36,8 @@ def find_module() -> Any | None:
         return None
     flags = (*toolchain.torch_flags(), "-DNDEBUG", "-isystem", include, "-I", str(_HERE.parent))
     below = ("-ltorch_python", *toolchain.link_with(memory.build_library()), "-lstdc++")
-    link = (*toolchain.torch_libraries(), *below, "-Wl,-z,undefs")  # Python's symbols are those of the process
+    undefined = "-Wl,--unresolved-symbols=ignore-all"  # Python's symbols are those of the process
+    link = (*toolchain.torch_libraries(), *below, undefined)
     try:
         path = toolchain.build(_NAME, [_HERE / "calls.cpp"], flags, link=link)
     except OverlayError:

@@ -82,7 +82,7 @@ def find_undefined(symbols: list[str], folder: Path) -> set[str]:
     link = ("-shared", "-fPIC", "-Wl,-z,defs", *toolchain.torch_libraries(), *flags, "-lstdc++")
     command = [toolchain.clang(), str(source), "-w", "-Wl,--no-demangle", *link, "-o", str(folder / "asks.so")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    undefined = set(re.findall(r"undefined reference to `(\w+)'", done.stderr))
+    undefined = set(re.findall(r"undefined reference to [`'](\w+)'", done.stderr))
     assert bool(undefined) == bool(done.returncode), done.stderr
     return undefined
 

@@ -91,7 +91,8 @@ def recipe(fork: Path) -> Recipe:
     linked = (flag for library in (frameworks, mps, device) for flag in toolchain.link_with(library))
     general = build.general_flags()
     precompiled = build.precompile_headers(general)
-    inputs = (build.headers_digest(), *(path.name for path in precompiled.values()))
+    named = (Path(flag).name for flags in precompiled.values() for flag in flags)  # a cache may lie elsewhere
+    inputs = (build.headers_digest(), *named)
     return Recipe(
         compiler=Path(toolchain.clang()),
         flags=(*build.fork_include_flags(fork), *general),

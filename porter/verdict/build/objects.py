@@ -29,14 +29,14 @@ class Recipe:
     """How host code is compiled and linked.
 
     `flags` may hold paths of the tree; `digest` covers them without these, the compiler and every header outside the
-    tree. `precompiled` are headers to be read first, by language.
+    tree. `precompiled` are more flags by language, at the end a precompiled header to be read first.
     """
 
     compiler: Path
     flags: tuple[str, ...]
     link: tuple[str, ...]
     digest: str
-    precompiled: Mapping[str, Path]
+    precompiled: Mapping[str, tuple[str, ...]]
 
 
 class CompileError(Exception):
@@ -88,9 +88,9 @@ def _compile(
     """
     part, listed = folder / f"{os.getpid()}.part", folder / f"{os.getpid()}.d"
     language = "objective-c++" if source.suffix == ".mm" else "c++"
-    before = ("-include-pch", str(recipe.precompiled[language])) if language in recipe.precompiled else ()
+    more = recipe.precompiled.get(language, ())
     command = [
-        str(recipe.compiler), NO_LIMIT, toolchain.BY_CONTENT, *include, *recipe.flags, *before, "-x", language,
+        str(recipe.compiler), NO_LIMIT, toolchain.BY_CONTENT, *include, *recipe.flags, *more, "-x", language,
         "-MD", "-MF", str(listed), "-c", str(source), "-o", str(part),
     ]  # fmt: skip
     stamps = _Stamps([source, *roots.values()])
