@@ -12,12 +12,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
 from aten_overlay import cache
 from aten_overlay.compile_errors import describe_errors
@@ -115,17 +116,20 @@ def build(
     *,
     link: Sequence[str] = (),
     header: Path | None = None,
+    more: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Path:
     """The shared library `lib<name>` made of C++ `sources`.
 
     `deps` are files, or folders with all they hold, that the result depends on besides the headers the compiler reads.
-    `header` is precompiled and comes before every source. Raises PTR143 (does not compile) or PTR144 (does not link).
+    `header` is precompiled and comes before every source; `more` are flags by language. Raises PTR143 (does not
+    compile) or PTR144 (does not link).
     """
     known = tuple(deps)
     before = ("-include-pch", str(precompiled_header(header, flags))) if header else ()
 
     def compile_source(source: Path) -> Path:
-        return _compile(source, (*_OPTIMIZED, *before, *flags), known, language(source), ".o")
+        kind = language(source)
+        return _compile(source, (*_OPTIMIZED, *before, *flags, *more.get(kind, ())), known, kind, ".o")
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compile_source, sources))

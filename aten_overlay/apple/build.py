@@ -17,8 +17,10 @@ _PARTS = ("runtime", "foundation", "metal_api", "mpsgraph")
 LANGUAGE = ("-std=c++20", "-fblocks", "-fobjc-runtime=objfw-1.0", "-fexceptions")
 
 _OPTIMIZED = ("-O1", "-fPIC", "-fvisibility=default")
-# Most C++ is what torchgen writes: every function of it is a call, and to optimize it takes a third of the time.
-_BY_LANGUAGE = {"c++": ("-O0",)}
+OBJECTIVE_CPP, CPP = "objective-c++", "c++"
+# What host code reads first, and how it is compiled else. Most C++ is what torchgen writes: every function of it is a
+# call, and to optimize it takes a third of the time.
+_FIRST = {OBJECTIVE_CPP: ("host.h", ()), CPP: ("registration.h", ("-O0",))}
 # As the wheel was built, without asserts: the stubs of DispatchStub.h have a slot for each of these CPU levels.
 _DEFINES = (
     "-DNDEBUG", "-DUSE_MPS", "-DFMT_HEADER_ONLY=1", "-DFMT_USE_CONSTEVAL=0", "-DHAVE_AVX2_CPU_DEFINITION",
@@ -50,14 +52,14 @@ def general_flags() -> tuple[str, ...]:
     return (*LANGUAGE, *_OPTIMIZED, *include_flags(), *torch, "-idirafter", str(OLDER), *_DEFINES, "-w")
 
 
-def precompile_headers(flags: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """What follows `flags`, by language: at the end the header that host code reads first, precompiled."""
-    kinds = {"objective-c++": "host.h", "c++": "registration.h"}
+def precompile_headers(kinds: Sequence[str] = (OBJECTIVE_CPP, CPP)) -> dict[str, tuple[str, ...]]:
+    """What follows `general_flags`, by language: at the end the header that host code reads first, precompiled."""
 
     def precompile(kind: str) -> tuple[str, ...]:
-        more = _BY_LANGUAGE.get(kind, ())
-        header = toolchain.precompiled_header(HERE / kinds[kind], (*flags, *more), kind, [INCLUDE, OLDER])
-        return (*more, "-include-pch", str(header))
+        header, more = _FIRST[kind]
+        flags = (*general_flags(), *more)
+        path = toolchain.precompiled_header(HERE / header, flags, kind, [INCLUDE, OLDER])
+        return (*more, "-include-pch", str(path))
 
     with ThreadPoolExecutor() as pool:
         return dict(zip(kinds, pool.map(precompile, kinds), strict=True))

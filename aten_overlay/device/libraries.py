@@ -77,7 +77,9 @@ def build_mps(headers: Path | None) -> Path:
     libraries = (build.build_frameworks(), build_device(), memory.build_library())
     below = (flag for library in libraries for flag in toolchain.link_with(library))
     link = (*toolchain.torch_libraries(), *below, "-lstdc++")
-    return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link)
+    # The header has nothing of ATen/mps: it serves whatever headers these are.
+    first = build.precompile_headers([build.OBJECTIVE_CPP])
+    return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link, more=first)
 
 
 def build_native() -> Path:
@@ -88,7 +90,8 @@ def build_native() -> Path:
     libraries = (build_mps(None), build.build_frameworks(), memory.build_library())
     below = (flag for library in libraries for flag in toolchain.link_with(library))
     link = (*toolchain.torch_libraries(), *below, "-lstdc++")
-    return toolchain.build("porter_native", sources, (*build.general_flags(), *defines), [build.INCLUDE], link=link)
+    flags, first = (*build.general_flags(), *defines), build.precompile_headers([build.OBJECTIVE_CPP])
+    return toolchain.build("porter_native", sources, flags, [build.INCLUDE], link=link, more=first)
 
 
 def _define_versions(headers: Path | None) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ def recipe(fork: Path) -> Recipe:
     frameworks, device = build.build_frameworks(), libraries.build_device()
     linked = (flag for library in (frameworks, mps, device) for flag in toolchain.link_with(library))
     general = build.general_flags()
-    precompiled = build.precompile_headers(general)
+    precompiled = build.precompile_headers()
     named = (Path(flag).name for flags in precompiled.values() for flag in flags)  # a cache may lie elsewhere
     inputs = (build.headers_digest(), *named)
     return Recipe(
