@@ -303,7 +303,7 @@ def _build_and_test(
         )
     context = make_context(tree, target, backend.select_opinfos(target.base))
     if options.selects and not (options.checked or options.large):
-        _require_selection(context, options.expr)
+        _require_selection(replace(context, thorough=options.thorough), options.expr)
     if options.checked and not options.large and not _selects_any(context, _select_both(options.expr, CHECKED)):
         # Nothing would run in a library with checks, and compiling it costs what compiling the first one does.
         return VerdictAnswer(

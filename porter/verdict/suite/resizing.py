@@ -131,7 +131,8 @@ def lengthen_dimensions(
         way = None if shortened is None else find_way(op, shortened, list(sizes))
         if shortened is not None and way is not None:
             resized = way.resize(shortened, sizes)
-            if samples.count_results(op, resized) > MOST_RESULTS:  # before the CPU computes 19 GB of an outer product
+            # Before the CPU computes 19 GB of an outer product; a normalization has as many statistics as rows.
+            if samples.count_results(op, resized) > max(MOST_RESULTS, 3 * most):
                 return None
             # Positions that fit at small sizes may not at large ones, and some CPU kernels write where they point.
             inside = next(keep_computed(stay_inside(op), [("", resized)]), None)

@@ -164,8 +164,8 @@ def list_long_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Ite
     if not varies_in(opinfos, op, dtype):
         return
     for sample in choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True):
-        resized = lengthen_dimensions(op, sample, {0: ROW}, ROW + ROW // 4) if sums_rows(sample) else None
-        if resized is not None:
+        resized = lengthen_dimensions(op, sample, {0: ROW}, ROW + ROW // 4)
+        if resized is not None and sums_rows(resized):
             yield f"{ROW} rows", resized
             return
 

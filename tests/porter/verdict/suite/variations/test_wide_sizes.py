@@ -15,6 +15,8 @@ from porter.verdict.suite.variations.choice import choose_samples
 from porter.verdict.suite.variations.wide_sizes import (
     GRADIENT_ROW,
     LONG,
+    LONG_GRADIENTS,
+    ROW,
     WIDE_GRADIENTS,
     WIDE_GRADIENTS_IN_16_BITS,
     WIDE_SIZES,
@@ -147,3 +149,10 @@ def test_gradients_have_long_columns_and_each_choice_of_flags() -> None:
     softmax = Context(bases=("_softmax_backward_data",), through_backward=("softmax",))
     varied = WIDER_GRADIENTS.list_samples(OpInfos(softmax), find_op("softmax"), torch.float32)
     assert next(varied)[0] == f"{LONG} along the last dimension"
+
+
+def test_thorough_gradients_sum_so_many_rows_that_more_slices_are_combined_than_threads_do() -> None:
+    op = find_op("native_layer_norm")
+    [(_, sample)] = list_samples(LONG_GRADIENTS, op)
+    weight = sample.args[1]
+    assert len(sample.input) >= ROW > weight.numel() and weight.requires_grad
