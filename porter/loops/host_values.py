@@ -194,7 +194,8 @@ def _evaluate(value: HostValue, call: Arguments) -> Number:
         case Element(name, index):
             return _number(_at(_list(call, name), index))
         case Length(name):
-            return _count(call, name)
+            tensors = sum(each.startswith(f"{name}[") for each in call.tensors)
+            return tensors or len(_list(call, name))
         case Rank(tensor):
             return len(_shape(call, tensor))
         case WrappedDim(dim, tensor):
@@ -225,11 +226,6 @@ def _integer(value: HostValue, call: Arguments) -> int:
     if not isinstance(found, int):
         raise _NoValue
     return found
-
-
-def _count(call: Arguments, name: str) -> int:
-    tensors = sum(each.startswith(f"{name}[") for each in call.tensors)
-    return tensors or len(_list(call, name))
 
 
 def _list(call: Arguments, name: str) -> tuple[ArgumentValue, ...]:

@@ -247,7 +247,9 @@ def vary_arguments(call: OpCall, dtype: DType) -> Iterator[OpCall]:
         elif isinstance(value, (int, float, complex)) or (value is None and kind in _OPTIONAL):
             yield from (call.with_arguments({argument.name: probe}) for probe in _probes(kind, dtype))
         elif isinstance(value, torch.Tensor) and value.ndim:
-            yield call.with_arguments({argument.name: _make_strided(value)})
+            storage = torch.zeros((*value.shape, 2), dtype=value.dtype, device=value.device)
+            storage[..., 0].copy_(value)
+            yield call.with_arguments({argument.name: storage[..., 0]})
     yield from _vary_numbers_together(call, dtype)
 
 
@@ -337,12 +339,6 @@ def _is_on_device(call: OpCall) -> bool:
     tensors = list(call.tensors().values())
     has_elements = all(t.numel() or t.shape == (0,) for t in tensors) and all(t.numel() for t in tensors[:1])
     return has_elements and all(t.device.type == "mps" for t in tensors)
-
-
-def _make_strided(tensor: torch.Tensor) -> torch.Tensor:
-    storage = torch.zeros((*tensor.shape, 2), dtype=tensor.dtype, device=tensor.device)
-    storage[..., 0].copy_(tensor)
-    return storage[..., 0]
 
 
 def _to_value(value: Any) -> Value:

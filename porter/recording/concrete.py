@@ -64,7 +64,9 @@ def find_view(value: torch.Tensor, given: torch.Tensor) -> View | None:
     shape = tuple(given.shape)
     if given.dtype != value.dtype or not value.numel():
         return None
-    if _expands(given, value):
+    sizes = zip(reversed(given.shape), reversed(value.shape), strict=False)
+    is_smaller = given.dim() <= value.dim() and all(a in (1, b) for a, b in sizes)
+    if is_smaller and given.numel() < value.numel() and given.expand(value.shape).equal(value):
         return View(_BROADCAST, (tuple(value.shape),), shape)
     if len(shape) != value.dim() or len(shape) > _MAX_TURNED or given.numel() != value.numel():
         return None
@@ -72,12 +74,6 @@ def find_view(value: torch.Tensor, given: torch.Tensor) -> View | None:
         if given.permute(order).shape == value.shape and given.permute(order).equal(value):
             return View("transposeTensor:permutation", (order,), shape)
     return None
-
-
-def _expands(given: torch.Tensor, value: torch.Tensor) -> bool:
-    sizes = zip(reversed(given.shape), reversed(value.shape), strict=False)
-    is_smaller = given.dim() <= value.dim() and all(a in (1, b) for a, b in sizes)
-    return is_smaller and given.numel() < value.numel() and given.expand(value.shape).equal(value)
 
 
 def view_feeds(graph: ConcreteGraph, views: Mapping[Tensor, View]) -> ConcreteGraph:

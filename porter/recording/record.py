@@ -171,7 +171,8 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
             if is_first:  # a varied call may have invalid arguments
                 for each in (plain, whole):
                     code = _CODE.match(str(error))  # of the stand-in
-                    each.left.append(NotRecorded(dtype, code[1] if code else "refused", _first_line(error)))
+                    first = (str(error).splitlines() or [type(error).__name__])[0]
+                    each.left.append(NotRecorded(dtype, code[1] if code else "refused", _CODE.sub("", first)[:200]))
             continue
         plain.loop_form = plain.loop_form or describe_loop_form(ran.runs, call.tensors())
         for each, elementwise in ((plain, True), (whole, False)):
@@ -198,9 +199,3 @@ def _parameters(call: OpCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
     named = {name.split("[")[0] for name in tensors}
     others = (a.name for a in call.overload._schema.arguments if a.name not in named)
     return tensors, tuple(others)
-
-
-def _first_line(error: Exception) -> str:
-    """The first line of the message, without its code."""
-    first = (str(error).splitlines() or [type(error).__name__])[0]
-    return _CODE.sub("", first)[:200]

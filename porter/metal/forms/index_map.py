@@ -188,7 +188,7 @@ def _list_arguments(form: IndexMap) -> Iterator[Argument]:
         yield Argument(f"{write_index_pointer(form.index_dtypes)} index", "tensor", form.index)
     walked = form.walked
     yield Argument("constant long* sizes", "sizes", walked)
-    if _needs_sizes(form):
+    if form.rule not in (IndexRule.REVERSED, IndexRule.ELEMENT, IndexRule.ROW):
         yield Argument(f"constant long* {to}_sizes", "sizes", _to(form))
     yield Argument("constant long* output_strides", "strides", RESULT)
     if form.source:
@@ -225,23 +225,13 @@ def _list_arguments(form: IndexMap) -> Iterator[Argument]:
         yield Argument(f"constant long& {form.skipped}", "number", form.skipped)
 
 
-def _needs_sizes(form: IndexMap) -> bool:
-    """Whether a kernel takes the sizes of the tensor at whose coordinates it reads or writes."""
-    return form.rule not in (IndexRule.REVERSED, IndexRule.ELEMENT, IndexRule.ROW)
-
-
-def _is_checked(form: IndexMap) -> bool:
-    """Whether coordinates may lie outside."""
-    return form.rule in (IndexRule.PADDED, *INDEXED)
-
-
 def _write_body(form: IndexMap) -> Iterator[str]:
     if form.rule is IndexRule.ROW:
         yield from _write_rows(form)
         return
     source, to = name_tensor(form.source), name_tensor(_to(form))
     tensors = ["output", *([source] if source else []), *(["index"] if form.rule is IndexRule.ELEMENT else [])]
-    inside = _is_checked(form) and form.rule is not IndexRule.ELEMENT
+    inside = form.rule in (IndexRule.PADDED, *INDEXED) and form.rule is not IndexRule.ELEMENT
     yield "index_t rest = tid;"
     yield from (f"index_t {each}_offset = 0;" for each in tensors)
     if inside:

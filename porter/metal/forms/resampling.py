@@ -117,16 +117,12 @@ class Resampling(Form):
                 yield f"compute_scales_value<float>({site.variable(scale)}, {sizes}){end}"
 
 
-def _result(form: Resampling) -> str:
-    return "grad_input" if form.is_gradient else name_tensor(RESULT)
-
-
 def _letters(form: Resampling) -> tuple[str, ...]:
     return _LETTERS[-len(form.scales) :]
 
 
 def _list_arguments(form: Resampling) -> Iterator[Argument]:
-    result, source = _result(form), name_tensor(form.source)
+    result, source = ("grad_input" if form.is_gradient else name_tensor(RESULT)), name_tensor(form.source)
     yield Argument(f"device {KEY}* {result}", "tensor", RESULT)
     yield Argument(f"constant {KEY}* {source}", "tensor", form.source)
     yield Argument("constant long* sizes", "sizes", RESULT)

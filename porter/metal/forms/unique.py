@@ -209,10 +209,6 @@ class _Writer:
     def _source(self) -> str:
         return self.site.mark(self.form.source)
 
-    @property
-    def _elements(self) -> str:
-        return "elements" if self.form.is_sorted else self._source
-
     def start(self) -> Iterator[str]:
         source = self._source
         if f"{self.site.variable(self.form.source)} = " not in self.site.body:
@@ -268,7 +264,7 @@ class _Writer:
     def encode(self) -> Iterator[str]:
         output, inverse, counts = (self.site.mark(f"result{i}") for i in range(3))
         has_inverse, has_counts = self.site.mark(self.form.inverse), self.site.mark(self.form.counts)
-        elements, last = self._elements, mark_theirs(self.last)
+        elements, last = ("elements" if self.form.is_sorted else self._source), mark_theirs(self.last)
         places = "places, " if self.form.is_sorted else ""
         threads = f"{elements}.numel()"
         passed = f"{output}, {counts}, {elements}, starts, {last}, slices, slice_size, {has_counts}"

@@ -357,7 +357,9 @@ class _Writer:
         return self._plain(tensor) if tensor in self.chosen else self._tensor(tensor)
 
     def _encode_one(self, kernel: NativeKernel, rows: HostValue, at: int) -> Iterator[Node]:
-        pso = _camel(f"{self.prefixes[kernel.name]}PSO")
+        *words, last = f"{self.prefixes[kernel.name]}PSO".split("_")
+        first, *rest = (*words, "")
+        pso = f"{first}{''.join(word.title() for word in rest)}{last}"
         types = (f"scalarToMetalTypeString({self._typed(each.tensor)})" for each in kernel.elements.parameters)
         inputs = tuple(self._given(each) for each in self._read([kernel]))
         strides = STRIDES if find_strided(self.program) else PASSED if is_uniform(self.program) else ()
@@ -442,9 +444,3 @@ def _name_prefix(program: SymbolicProgram, at: int, kernel: NativeKernel, names:
     roles = (program.roles[store.buffer] for store in program.nests[at].nest.stores)
     results = [names.variable(f"result{role.index}") for role in roles if isinstance(role, ResultBuffer)]
     return "_".join((*(results or [kernel.name.rpartition("_")[2]]), ""))
-
-
-def _camel(name: str) -> str:
-    *words, last = name.split("_")
-    first, *rest = (*words, "")
-    return f"{first}{''.join(word.title() for word in rest)}{last}"

@@ -250,7 +250,8 @@ class Evaluation:
             case cpp.Literal(text=text):
                 return _literal(text)
             case cpp.Name(path=path):
-                return self._name(path, scope)
+                found = scope.find(path)
+                return found.names[path] if found else leaves.constant(path)
             case cpp.Paren(value=inner) | cpp.Cast(value=inner):
                 return self.value(inner, scope)
             case Boxed(values=values):
@@ -272,10 +273,6 @@ class Evaluation:
             case cpp.Unary() | cpp.Binary():
                 return operators.apply(self, expr, scope)
         raise make_unsupported_error(type(expr).__name__, self.place(getattr(expr, "start", 0)))
-
-    def _name(self, path: str, scope: Scope) -> Any:
-        found = scope.find(path)
-        return found.names[path] if found else leaves.constant(path)
 
     def assign(self, target: Any, value: Any, scope: Scope) -> Any:
         """Assigns a value to a name, a record's field or a dictionary's key."""

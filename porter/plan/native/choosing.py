@@ -40,14 +40,9 @@ def list_suffixes(programs: Programs) -> tuple[str, ...]:
     kinds = [{dtype.kind for dtype in case.dtypes} for case in programs.cases]
     of_kind = [next(iter(each)).name.lower() if len(each) == 1 and kinds.count(each) == 1 else "" for each in kinds]
     named = [kind or _name_condition(case) for kind, case in zip(of_kind, programs.cases, strict=True)]
-    named = [_keep_from_types(name) for name in named]
+    named = [f"of_{name}" if name.partition("_")[0] in BY_METAL else name for name in named]
     made = [f"_{name}" if name and named.count(name) == 1 else f"_case{i + 1}" for i, name in enumerate(named)]
     return (*made[:-1], "")
-
-
-def _keep_from_types(name: str) -> str:
-    """A part of a name that begins with no type: types follow a kernel's name, and distinguish its instances."""
-    return f"of_{name}" if name.partition("_")[0] in BY_METAL else name
 
 
 def _name_condition(case: SymbolicProgram) -> str:

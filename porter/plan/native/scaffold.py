@@ -25,7 +25,7 @@ def write_frame(fork: Checkout, function: NativeFunction, target: Target, error:
     Raises PTR370 unless the function runs one graph.
     """
     host = replace_graph(target.body, target.place, set(target.variables.values()))
-    decision = "\n".join(_comment(f"{error.code}: {error.what}"))
+    decision = "\n".join([f"// {line}" for line in textwrap.wrap(f"{error.code}: {error.what}", _WIDTH)])
     check = f'TORCH_CHECK_NOT_IMPLEMENTED(false, "{function.name}: its kernel is not written yet");'
     body = print_body(host.add(Check(decision), Check(check)))
     source = parse_source(target.file, fork.read(target.file))
@@ -34,10 +34,6 @@ def write_frame(fork: Checkout, function: NativeFunction, target: Target, error:
     yield Edit(target.file, target.function.start, target.function.end, text)
     kernel_file = find_kernel_file(fork, target.file)
     yield from edit_kernel_file(fork, kernel_file, format_block(fork, kernel_file, _write_kernel(function, decision)))
-
-
-def _comment(text: str) -> list[str]:
-    return [f"// {line}" for line in textwrap.wrap(text, _WIDTH)]
 
 
 def _write_kernel(function: NativeFunction, decision: str) -> str:

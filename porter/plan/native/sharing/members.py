@@ -144,14 +144,11 @@ def read_kind(source: Source, member: Member) -> Kind | None:
     returned = _read_returned(source, member.function)
     if returned is None or _read_named(member.function) is None:
         return None
-    named = frozenset((_read_type(each), each.name) for each in member.parameters)
+    named = frozenset(
+        ((f"const {_REFERENCE}" if each.type == _REFERENCE else each.type), each.name) for each in member.parameters
+    )
     type_ = "void" if member.result else returned
     return Kind(read_shape(without_checks(member.body)), type_, named)
-
-
-def _read_type(parameter: Parameter) -> str:
-    """The type of a parameter; a tensor can be passed as one that is constant."""
-    return f"const {_REFERENCE}" if parameter.type == _REFERENCE else parameter.type
 
 
 def _read_returned(source: Source, function: Function) -> str | None:
@@ -238,7 +235,7 @@ def level_checks(bodies: Sequence[str]) -> list[str] | None:
 
     None if another has one that this lacks.
     """
-    checks = [[_read(body, each) for each in _list_checks(body)] for body in bodies]
+    checks = [[" ".join(body[each.start : each.end].split()) for each in _list_checks(body)] for body in bodies]
     most = max(range(len(bodies)), key=lambda at: len(checks[at]))
     if any(each not in checks[most] for listed in checks for each in listed):
         return None
@@ -274,7 +271,3 @@ def _list_checks(body: str) -> list[Statement]:
         if check and check["words"] == f'"Expected {check["one"]} to have dtype "':
             listed.append(each)
     return listed
-
-
-def _read(body: str, check: Statement) -> str:
-    return " ".join(body[check.start : check.end].split())
