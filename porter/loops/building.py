@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
-from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, intern
@@ -33,6 +32,7 @@ from porter.loops.host_values import (
 from porter.loops.numbers import Leaf, Occurrence, Use, replace_numbers
 from porter.loops.printing import name_number, program_lines
 from porter.loops.program import Role, SymbolicNest, SymbolicProgram, Temporary
+from porter.mpsgraph.conditions import Answered, Compared
 from porter.mpsgraph.graph import Value
 
 Column = tuple[Number, ...]
@@ -122,7 +122,7 @@ def _transfer_value(
 
 
 def _build(
-    name: str, calls: Sequence[CallProgram], values: Values, fixed: Sequence[Condition], fit: Fit | None
+    name: str, calls: Sequence[CallProgram], values: Values, fixed: Sequence[Answered], fit: Fit | None
 ) -> SymbolicProgram:
     """The nests of the first call with the values for numbers. Raises PTR363."""
     names = _Names()
@@ -156,7 +156,7 @@ def _columns(calls: Sequence[CallProgram]) -> list[Column]:
     return [tuple(each.value for each in row) for row in zip(*(call.numbers for call in calls), strict=True)]
 
 
-def _find_values(calls: Sequence[CallProgram], fit: Fit) -> tuple[list[HostValue | None], list[Condition]]:
+def _find_values(calls: Sequence[CallProgram], fit: Fit) -> tuple[list[HostValue | None], list[Answered]]:
     """The expression of every number; and conditions for the sizes that no call varies, if a number may be one."""
     known: dict[tuple[Column, bool], HostValue | None] = {}
     columns = [(column, each.use is Use.VALUE) for column, each in zip(_columns(calls), calls[0].numbers, strict=True)]
@@ -177,14 +177,14 @@ def _list_counts(calls: Sequence[Arguments]) -> Iterator[tuple[HostValue, HostVa
             yield from ((Size(name, Constant(dim)), SizeProduct(name)) for dim in (0, -1))
 
 
-def _fixed_conditions(calls: Sequence[CallProgram], constants: set[float]) -> list[Condition]:
+def _fixed_conditions(calls: Sequence[CallProgram], constants: set[float]) -> list[Answered]:
     first = calls[0].arguments
     found = []
     for size in list_fixed_sizes([call.arguments for call in calls]):
         value = evaluate(size, first)
         is_front = not isinstance(size, Size) or (isinstance(size.dim, Constant) and size.dim.value >= 0)
         if value is not None and float(value) in constants and not is_result(getattr(size, "tensor", "")) and is_front:
-            found.append(Condition(f"{describe(size)} == {value}", True))
+            found.append(Answered(Compared(describe(size), "==", value), True))
     return found
 
 

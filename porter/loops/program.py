@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from porter.aten.condition import Condition
 from porter.core.dtypes import FLOAT, DType
 from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
@@ -28,6 +27,7 @@ from porter.loops.host_values import (
     list_names,
     round_number,
 )
+from porter.mpsgraph.conditions import Answered
 
 _RESULT = "result0"
 
@@ -84,7 +84,7 @@ class SymbolicProgram:
     """
 
     name: str  # of the overload
-    when: tuple[Condition, ...]
+    when: tuple[Answered, ...]
     key: str
     dtypes: tuple[DType, ...]
     nests: tuple[SymbolicNest, ...]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
 from porter.loops.program import Programs, Role, SymbolicNest, SymbolicProgram, UnexplainedCall
+from porter.mpsgraph.conditions import Answered
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _StoredNest:
 @dataclass(frozen=True)
 class _StoredProgram:
     name: str
-    when: tuple[Condition, ...]
+    when: tuple[Answered, ...]
     key: str
     dtypes: tuple[DType, ...]
     nests: tuple[_StoredNest, ...]

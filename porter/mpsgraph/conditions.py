@@ -72,6 +72,31 @@ class Compared:
 Question = Flag | Present | Compared
 
 
+@dataclass(frozen=True)
+class Answered:
+    """A question, and the answer that the calls of a case have in common."""
+
+    question: Question
+    holds: bool
+
+    def __str__(self) -> str:
+        return str(self.question) if self.holds else f"!({self.question})"
+
+    @property
+    def opposite(self) -> Answered:
+        return Answered(self.question, not self.holds)
+
+    def is_met(self, arguments: Arguments) -> bool:
+        """Whether arguments have this answer; they may tell neither this nor the opposite."""
+        try:
+            return answer(self.question, arguments) is self.holds
+        except Undecided:
+            return False
+
+
+UNKNOWN = Answered(Flag("unknown condition"), True)  # of cases that nothing separates
+
+
 @lru_cache(maxsize=1024)
 def read_question(text: str) -> Question:
     """The question that a condition asks; of a comparison of expressions, whether it is true."""

@@ -16,7 +16,17 @@ from typing import TypeVar
 
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType, Kind
-from porter.mpsgraph.conditions import Arguments, Compared, Flag, Present, Question, Undecided, answer
+from porter.mpsgraph.conditions import (
+    UNKNOWN,
+    Answered,
+    Arguments,
+    Compared,
+    Flag,
+    Present,
+    Question,
+    Undecided,
+    answer,
+)
 from porter.mpsgraph.graph import (
     Call,
     Case,
@@ -35,7 +45,6 @@ from porter.recording.expressions import merge_parts
 
 T = TypeVar("T")
 _MAX_CONDITIONS = 4
-UNKNOWN_CONDITION = Condition("unknown condition", True)
 _MIN_VALUES = 3  # distinct values needed to rule out a coincidence
 _ONE = 1.0
 _PLAIN = (-1, 0, 0.5, 1, 2)
@@ -54,46 +63,43 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {
 }
 _MAX_DEPTH = 3  # splits of a group of calls
 
-_Answered = tuple[Question, bool]  # a question, and the answer that calls have in common
 
-
-def find_distinguishing_conditions(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple[Condition, ...]:
+def find_distinguishing_conditions(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple[Answered, ...]:
     """Finds a small set of conditions that all hold for every call of a group, and for no other call.
 
-    Prefers options, flags and strings to numbers. UNKNOWN_CONDITION if there is no such set.
+    Prefers options, flags and strings to numbers. UNKNOWN if there is no such set.
     """
-    matching: list[_Answered] = []
+    matching: list[Answered] = []
     for question in _list_questions([*group, *others]):
         with suppress(Undecided):
             answers = {answer(question, call) for call in group}
-            matching += [(question, answers.pop())] if len(answers) == 1 else []
-    plain = [each for each in matching if not _compares_number(each[0])]
-    chosen = _find_fewest(plain, others) or _find_fewest(matching, others)
-    return tuple(Condition(str(question), is_met) for question, is_met in chosen) or (UNKNOWN_CONDITION,)
+            matching += [Answered(question, answers.pop())] if len(answers) == 1 else []
+    plain = [each for each in matching if not _compares_number(each.question)]
+    return _find_fewest(plain, others) or _find_fewest(matching, others) or (UNKNOWN,)
 
 
-def _find_fewest(matching: Sequence[_Answered], others: Sequence[Arguments]) -> tuple[_Answered, ...]:
+def _find_fewest(matching: Sequence[Answered], others: Sequence[Arguments]) -> tuple[Answered, ...]:
     """Answers that together exclude all other calls; empty if there are none."""
-    chosen: list[_Answered] = []
+    chosen: list[Answered] = []
     rest = list(others)
     while rest and len(chosen) < _MAX_CONDITIONS:
-        best = max(matching, key=lambda answered: sum(not _is_met(answered, call) for call in rest), default=None)
-        if best is None or all(_is_met(best, call) for call in rest):
+        best = max(matching, key=lambda answered: sum(not answered.is_met(call) for call in rest), default=None)
+        if best is None or all(best.is_met(call) for call in rest):
             return ()
         chosen.append(best)
-        rest = [call for call in rest if _is_met(best, call)]
+        rest = [call for call in rest if best.is_met(call)]
     return () if rest else _simplify(chosen, matching, others)
 
 
 def _simplify(
-    chosen: Sequence[_Answered], matching: Sequence[_Answered], others: Sequence[Arguments]
-) -> tuple[_Answered, ...]:
+    chosen: Sequence[Answered], matching: Sequence[Answered], others: Sequence[Arguments]
+) -> tuple[Answered, ...]:
     """Replaces each answer with the first on the same argument that still works: one with 0, if possible."""
     simplified = list(chosen)
-    for at, (question, _) in enumerate(chosen):
-        met = [call for call in others if all(_is_met(each, call) for i, each in enumerate(simplified) if i != at)]
-        alike = (each for each in matching if _find_subject(each[0]) == _find_subject(question))
-        simplified[at] = next(each for each in alike if not any(_is_met(each, call) for call in met))
+    for at, answered in enumerate(chosen):
+        met = [call for call in others if all(each.is_met(call) for i, each in enumerate(simplified) if i != at)]
+        alike = (each for each in matching if _find_subject(each.question) == _find_subject(answered.question))
+        simplified[at] = next(each for each in alike if not any(each.is_met(call) for call in met))
     return tuple(simplified)
 
 
@@ -116,14 +122,6 @@ def split_calls(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tupl
                 sides[answer(question, call)].append(item)
             if sides[True] and sides[False]:
                 yield sides[True], sides[False]
-
-
-def _is_met(answered: _Answered, arguments: Arguments) -> bool:
-    question, is_met = answered
-    try:
-        return answer(question, arguments) is is_met
-    except Undecided:
-        return False
 
 
 def _list_questions(calls: Sequence[Arguments]) -> Iterator[Question]:
@@ -303,7 +301,8 @@ def build_cases(observed: Sequence[RecordedCall]) -> tuple[tuple[Case, ...], tup
             others = [each.arguments for other in groups if other is not group for each in other]
             when = find_distinguishing_conditions([each.arguments for each in group], others) if others else ()
             taken |= {id(each): len(cases) for each in group}
-            cases.append(Case(dtype, when, _merge_calls(group)))
+            conditions = tuple(Condition(str(each.question), each.holds) for each in when)
+            cases.append(Case(dtype, conditions, _merge_calls(group)))
     return tuple(cases), tuple(taken[id(each)] for each in observed)
 
 

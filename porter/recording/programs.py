@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from math import prod
 
-from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.building import build_program, transfer_program
@@ -16,9 +15,10 @@ from porter.loops.fit import MIN_CALLS
 from porter.loops.optional import join_flags
 from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.forms.programs import Computation, FormProgram
+from porter.mpsgraph.conditions import UNKNOWN
 from porter.recording.call_programs import read_call_arguments
 from porter.recording.calls import spent
-from porter.recording.cases import UNKNOWN_CONDITION, find_distinguishing_conditions, split_calls
+from porter.recording.cases import find_distinguishing_conditions, split_calls
 from porter.recording.conversions import with_conversions
 from porter.recording.coverage import Run, cover_left_out, cover_ranks, run_at_other_types
 from porter.recording.forms import find_form
@@ -124,7 +124,7 @@ def find_programs(
     left += [error for _, error in failed]
     unexplained = [each for group, _ in failed for each in group]
     programs = [_with_conditions(case, cases, unexplained) for case in cases]
-    if cases and all(UNKNOWN_CONDITION in each.when for each in programs):
+    if cases and all(UNKNOWN in each.when for each in programs):
         apart = [replace(case, calls=_list_own(case, cases)) for case in cases]
         programs = [_with_conditions(case, apart, unexplained) for case in apart]
     return Programs(name, tuple(programs), tuple({(each.code, each.what): each for each in left}.values()))
@@ -265,5 +265,5 @@ def _with_conditions(case: Case, cases: Sequence[Case], unexplained: Sequence[Ob
     others = [*unexplained, *beside_it]
     beside = [each.program.facts for each in others if each.program.dtype in case.program.dtypes]
     facts = [each.program.facts for each in _without_single(case.calls)]
-    when: tuple[Condition, ...] = find_distinguishing_conditions(facts, beside) if beside else ()
+    when = find_distinguishing_conditions(facts, beside) if beside else ()
     return replace(case.program, when=(*when, *case.program.when))

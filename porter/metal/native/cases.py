@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from porter.aten.condition import Condition
 from porter.core.dtypes import BOOL, INT, DType
 from porter.core.errors import PorterError
 from porter.loops.expressions import Expr, Op, intern, walk
@@ -15,11 +14,10 @@ from porter.loops.host_values import Arguments, evaluate
 from porter.loops.program import SymbolicProgram
 from porter.metal.native.elements import Complex
 from porter.metal.native.kernel import KernelStyle, write_kernel
-from porter.mpsgraph.conditions import Undecided, holds
+from porter.mpsgraph.conditions import UNKNOWN, Answered, Question
 
 _FEW = 4  # more conditions than that are not tried in all combinations
 _CAST = "c10::metal::cast_to<"
-UNKNOWN_CONDITION = "unknown condition"  # of cases that nothing separates
 
 
 def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[SymbolicProgram, ...]:
@@ -73,8 +71,8 @@ def _choose_anew(
     joined: Sequence[SymbolicProgram], cases: Sequence[SymbolicProgram]
 ) -> tuple[SymbolicProgram, ...] | None:
     """Joined cases by conditions of their own: what separated the cases they come from need not be common to these."""
-    texts = [each.text for case in cases for each in case.when if each.text != UNKNOWN_CONDITION]
-    known = [replace(each, when=tuple(_list_answers(dict.fromkeys(texts), each.calls))) for each in joined]
+    questions = dict.fromkeys(each.question for case in cases for each in case.when if each != UNKNOWN)
+    known = [replace(each, when=tuple(_list_answers(questions, each.calls))) for each in joined]
     known.sort(key=lambda each: not any(condition.holds for condition in each.when))
     chain = next(_list_chains(known), ())
     made = [
@@ -84,29 +82,29 @@ def _choose_anew(
     return tuple(made) or None
 
 
-def _list_answers(texts: Iterable[str], calls: Sequence[Arguments]) -> Iterator[Condition]:
+def _list_answers(questions: Iterable[Question], calls: Sequence[Arguments]) -> Iterator[Answered]:
     """The conditions that hold for all calls, those first that say what is, not what is not."""
-    both = [Condition(text, holds) for holds in (True, False) for text in texts]
-    yield from (each for each in both if all(_fails(replace(each, holds=not each.holds), call) for call in calls))
+    both = [Answered(question, holds) for holds in (True, False) for question in questions]
+    yield from (each for each in both if all(each.is_met(call.others) for call in calls))
 
 
-def _choose_fewest(conditions: tuple[Condition, ...], others: Sequence[Arguments]) -> tuple[Condition, ...]:
+def _choose_fewest(conditions: tuple[Answered, ...], others: Sequence[Arguments]) -> tuple[Answered, ...]:
     """The first and fewest of conditions of which every other call fails one."""
     few = (each for count in range(_FEW) for each in combinations(conditions, count))
-    return next((each for each in few if all(any(_fails(one, call) for one in each) for call in others)), conditions)
+    return next(
+        (each for each in few if all(any(one.opposite.is_met(call.others) for one in each) for call in others)),
+        conditions,
+    )
 
 
 def _excludes(one: SymbolicProgram, other: SymbolicProgram) -> bool:
     """Whether no call of another program meets the conditions of one."""
-    return all(any(_fails(condition, call) for condition in one.when) for call in other.calls)
+    return all(_is_excluded(call, one.when) for call in other.calls)
 
 
-def _fails(condition: Condition, call: Arguments) -> bool:
-    """Whether the arguments of a call other than tensors say that a condition does not hold."""
-    try:
-        return holds(condition.text, call.others) is not condition.holds
-    except Undecided:
-        return False
+def _is_excluded(call: Arguments, conditions: Iterable[Answered]) -> bool:
+    """Whether the arguments of a call other than tensors say that one of some conditions does not hold."""
+    return any(each.opposite.is_met(call.others) for each in conditions)
 
 
 def _join_alike(
@@ -123,7 +121,7 @@ def _join_alike(
 def _join(one: SymbolicProgram, other: SymbolicProgram) -> SymbolicProgram:
     """The first program for the calls of both, which have the conditions in common that both need."""
     types = tuple(dict.fromkeys((*one.dtypes, *other.dtypes)))
-    when = tuple(each for each in one.when if each in other.when and each.text != UNKNOWN_CONDITION)
+    when = tuple(each for each in one.when if each in other.when and each != UNKNOWN)
     return replace(one, when=when, dtypes=types, calls=(*one.calls, *other.calls))
 
 

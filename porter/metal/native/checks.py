@@ -20,6 +20,7 @@ from porter.metal.native.host_code import Block, Line, Node
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import find_strided
+from porter.mpsgraph.conditions import Flag
 
 _ALL_OTHERS = {each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each != LONG}
 _ALL_FLOATING = {each for each in dtypes.ALL if each.kind is Kind.FLOATING}
@@ -169,8 +170,8 @@ def write_required_checks(
     It may have them for calls of the case alone: `training || has_total`, of one without training.
     """
     base = program.name.partition(".")[0]
-    flags = [each.text for each in program.when if not each.holds and each.text in names.types]
-    unless = [f"{names.variable(flag)} ||" for flag in flags]
+    flags = [each.question.name for each in program.when if not each.holds and isinstance(each.question, Flag)]
+    unless = [f"{names.variable(flag)} ||" for flag in flags if flag in names.types]
     for tensor in list_unguarded(program, names):
         given = write(Given(tensor))
         starts = [

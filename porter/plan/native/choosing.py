@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
-from porter.aten.condition import Condition
 from porter.core.dtypes import BY_METAL, INT, Kind
 from porter.core.errors import PorterError
 from porter.languages.identifiers import rename_identifiers
 from porter.loops.host_values import Scalar
 from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.native.body_locals import find_locals
-from porter.metal.native.cases import UNKNOWN_CONDITION
 from porter.metal.native.elements import NARROW
 from porter.metal.native.host_code import KERNEL, Branches, Launch, Node, declare, hoist
 from porter.metal.native.host_values import Names, write_given, write_value
 from porter.metal.native.result_types import chooses_type, takes_bools_alone
-from porter.mpsgraph.conditions import Compared, Flag, Present, read_question
+from porter.mpsgraph.conditions import UNKNOWN, Answered, Compared, Flag, Present
 
 _REDUCTIONS: Mapping[object, str] = {0: "none", 1: "mean", 2: "sum"}  # ATen/core/Reduction.h
 _NUMBERS = {math.inf: "inf", -math.inf: "negative_inf", 0: "zero"}
@@ -50,7 +49,7 @@ def _name_condition(case: SymbolicProgram) -> str:
     only = case.when[0] if len(case.when) == 1 else None
     if only is None or not only.holds:
         return ""
-    match read_question(only.text):
+    match only.question:
         case Compared("reduction", "==", value):
             return _REDUCTIONS.get(value, "")
         case Compared(name, "==", int() | float() as number) if name.isidentifier():
@@ -98,11 +97,10 @@ def _write_test(programs: Programs, at: int, names: Names, body: str) -> str:
     return " && ".join(f"({each})" if " || " in each and len(tests) > 1 else each for each in tests)
 
 
-def _is_excluded(condition: Condition, programs: Programs, at: int, names: Names) -> bool:
+def _is_excluded(condition: Answered, programs: Programs, at: int, names: Names) -> bool:
     """Whether an earlier case, which alone asks for the opposite, has taken the calls that do not meet a condition."""
-    opposite = (Condition(condition.text, not condition.holds),)
     return any(
-        tuple(each.when) == opposite and not list(_write_types(programs, i, names))
+        each.when == (condition.opposite,) and not list(_write_types(programs, i, names))
         for i, each in enumerate(programs.cases[:at])
     )
 
@@ -131,11 +129,11 @@ def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
         yield _OF_KIND[next(iter(kinds))].format(f"{tensor}scalar_type()")
 
 
-def _write_condition(condition: Condition, names: Names, body: str) -> str:
+def _write_condition(condition: Answered, names: Names, body: str) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
-    if condition.text == UNKNOWN_CONDITION:
+    if condition == UNKNOWN:
         raise _refuse("the calls of one case have nothing in common that others lack")
-    match read_question(condition.text):
+    match condition.question:
         case Flag(name) if name.startswith(_NAMED_DIMS):
             raise _refuse("cases differ in which dimensions a list names, and no kernel computes all of them")
         case Compared(name) as compared if names.types.get(name, "").startswith("Scalar"):
@@ -149,7 +147,7 @@ def _write_condition(condition: Condition, names: Names, body: str) -> str:
             text = f"{names.variable(name)}.to<double>()"
         case question:
             variables = {name: names.variable(name) for name in names.types if name in names.variables}
-            text = condition.text.replace(question.name, rename_identifiers(question.name, variables), 1)
+            text = str(replace(question, name=rename_identifiers(question.name, variables)))
     if condition.holds:
         return text
     return f"!{text}" if text.isidentifier() or text.startswith("(") else f"!({text})"

@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from porter.aten.condition import Condition
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
 from porter.languages.lexer import TokenKind
@@ -18,7 +17,7 @@ from porter.metal.forms.programs import Computation, FormProgram
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import find_numbers
-from porter.mpsgraph.conditions import Compared, Present, Undecided, holds, read_question
+from porter.mpsgraph.conditions import Answered, Compared, Present, Question, Undecided, answer
 
 _FLAGS = ("bool", "bool?", "str", "str?")
 _NUMBERS = tuple(f"{each}{mark}" for each in ("int", "SymInt", "float", "Scalar") for mark in ("", "?"))
@@ -68,24 +67,23 @@ def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
 
     The port would launch the other case for none of them, and so compute what calls of this type were not seen to.
     """
-    for condition in dict.fromkeys(each.text for case in programs.cases for each in case.when):
-        asked = [(case, {_ask(condition, call) for call in case.calls}) for case in programs.cases]
+    for question in dict.fromkeys(each.question for case in programs.cases for each in case.when):
+        asked = [(case, {_ask(question, call) for call in case.calls}) for case in programs.cases]
         every = {answer for _, answers in asked for answer in answers if answer is not None}
         for dtype in dict.fromkeys(dtype for case in programs.cases for dtype in case.dtypes):
             own = {answer for case, answers in asked if dtype in case.dtypes for answer in answers}
             if None not in own and every - own:
                 missing = "false" if every - own == {False} else "true"
-                what = f"no recorded call of {programs.name} on {dtype.torch} has `{condition}` {missing}"
+                what = f"no recorded call of {programs.name} on {dtype.torch} has `{question}` {missing}"
                 raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
 
 
-def _ask(condition: str, call: Arguments) -> bool | None:
+def _ask(question: Question, call: Arguments) -> bool | None:
     """Whether a condition holds for a call, on arguments or on which tensors are given; None for one on their sizes."""
     try:
-        question = read_question(condition)
         if isinstance(question, Present) and question.name not in call.others:
             return question.name in call.tensors
-        return holds(condition, call.others)
+        return answer(question, call.others)
     except Undecided:
         return None
 
@@ -196,9 +194,9 @@ def _asks_rank(programs: Computation, tensor: str) -> bool:
     return len(ranks) == 1 and any(_asks_dims(each, tensor) for each in conditions)
 
 
-def _asks_dims(condition: Condition, tensor: str) -> bool:
+def _asks_dims(condition: Answered, tensor: str) -> bool:
     """Whether a condition asks how many dimensions a tensor has."""
-    question = read_question(condition.text)
+    question = condition.question
     return isinstance(question, Compared) and question.name == f"{tensor}.dim()"
 
 

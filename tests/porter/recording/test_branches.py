@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.mpsgraph.conditions import Undecided, holds
+from porter.mpsgraph.conditions import UNKNOWN
 from porter.mpsgraph.graph import Value
-from porter.recording.cases import UNKNOWN_CONDITION, find_distinguishing_conditions
+from porter.recording.cases import find_distinguishing_conditions
 
 Calls = list[dict[str, Value]]
 
@@ -58,7 +58,7 @@ def test_a_flag_comes_before_which_tensors_are_given() -> None:
 
 
 def test_an_undecidable_condition_is_reported() -> None:
-    assert find_distinguishing_conditions([{"a": 1}], [{"a": 1}]) == (UNKNOWN_CONDITION,)
+    assert find_distinguishing_conditions([{"a": 1}], [{"a": 1}]) == (UNKNOWN,)
 
 
 calls = st.lists(
@@ -73,16 +73,10 @@ calls = st.lists(
 @given(calls, calls)
 def test_conditions_hold_for_the_group_and_for_no_other(group: Calls, others: Calls) -> None:
     found = find_distinguishing_conditions(group, others)
-    if found == (UNKNOWN_CONDITION,):
+    if found == (UNKNOWN,):
         assert not {each["b"] for each in group}.isdisjoint({each["b"] for each in others})
         return
     assert not any(each in others for each in group)
 
-    def all_hold(call: dict[str, Value]) -> bool:
-        try:
-            return all(holds(each.text, call) is each.holds for each in found)
-        except Undecided:
-            return False
-
-    assert all(map(all_hold, group))
-    assert not any(map(all_hold, others))
+    assert all(each.is_met(call) for call in group for each in found)
+    assert not any(all(each.is_met(call) for each in found) for call in others)

@@ -6,7 +6,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from porter.aten.condition import Condition
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.dtypes import BFLOAT, FLOAT, HALF, INT, LONG, DType
 from porter.core.layout import METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
@@ -27,6 +26,7 @@ from porter.loops.host_values import (
     TensorValue,
 )  # fmt: skip
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
+from porter.mpsgraph.conditions import Answered, read_question
 from porter.plan.planner import plan_operator
 
 ROWS = """
@@ -218,7 +218,7 @@ def largest(kind: ReductionKind = ReductionKind.MAX) -> Programs:
     reduced = named("reduced", SizesOver("self", "dim"), 3)
     outer, column, each = Loop("i0", 2), Loop("i1", 5, inner), Loop("r1.0", 3, reduced)
     block = named("block", SizeProduct("self", first), 15)
-    neighbors = Condition("names_adjacent_dims(dim, self.dim())", True)
+    neighbors = Answered(read_question("names_adjacent_dims(dim, self.dim())"), True)
     place = intern(Op.SUM, (intern(Op.PRODUCT, (index(outer), integer(block))), index(column)))
     place = intern(Op.SUM, (place, intern(Op.PRODUCT, (index(each), integer(inner)))))
     value = intern(Op.REDUCE, (read(place),), FLOAT, Reduction(kind, (each,)))
@@ -234,7 +234,7 @@ def largest(kind: ReductionKind = ReductionKind.MAX) -> Programs:
     return Programs("largest.out", (apart, adjacent))
 
 
-def _reduces(when: Condition, store: Store, dims: tuple[int, ...], shape: tuple[int, ...]) -> SymbolicProgram:
+def _reduces(when: Answered, store: Store, dims: tuple[int, ...], shape: tuple[int, ...]) -> SymbolicProgram:
     """A case of a tensor of sizes 2, 3 and 5 that is reduced over some dimensions."""
     roles: dict[Buffer, Role] = {INPUT: ArgumentBuffer("self"), OUTPUT: ResultBuffer(0)}
     given = [{"self": TensorValue((2, 3, 5), dtype), "result0": TensorValue(shape, dtype)} for dtype in TYPES]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from porter.aten.condition import Condition
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, DType
@@ -15,6 +14,7 @@ from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Constant, Size, SizeProduct, TensorValue
 from porter.loops.optional import allow_left_out
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
+from porter.mpsgraph.conditions import Answered, read_question
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 
@@ -115,7 +115,9 @@ def centered() -> Programs:
     """The program of calls with and without each tensor."""
     made = allow_left_out(whole(), LEFT_OUT, {"weight": 1})
     calls = (*made.calls, *(_call(FLOAT, name) for name in LEFT_OUT))
-    return Programs(NAME, (replace(made, when=(Condition("training", True),), calls=calls), _evaluation()))
+    return Programs(
+        NAME, (replace(made, when=(Answered(read_question("training"), True),), calls=calls), _evaluation())
+    )
 
 
 def _evaluation() -> SymbolicProgram:
@@ -132,7 +134,7 @@ def _evaluation() -> SymbolicProgram:
     }  # fmt: skip
     calls = tuple(_call(dtype, training=False) for dtype in fork.TYPES)
     nest = SymbolicNest(LoopNest((store,), (row, column)), SizeProduct("self"))
-    when = (Condition("training", False),)
+    when = (Answered(read_question("training"), False),)
     made = SymbolicProgram(NAME, when, "self", fork.TYPES, (nest,), roles, (width,), calls[0], calls)
     made = allow_left_out(made, ["weight"], {"weight": 1})
     return replace(made, calls=(*calls, _call(FLOAT, "weight", training=False)), required=("total",))

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from expecttest import assert_expected_inline
 
-from porter.aten.condition import Condition
 from porter.loops.program import Programs
 from porter.metal.native.host_code import Launch, Line, print_nodes
 from porter.metal.native.host_values import Names
+from porter.mpsgraph.conditions import Answered, read_question
 from porter.plan.native.choosing import write_cases
 from tests.porter.plan.native import fork
 
@@ -19,7 +19,10 @@ NAMES = Names({"self": "self", "p": "p", "mode": "mode", "flag": "flag"}, {"p": 
 
 def write(*cases: tuple[str, ...]) -> str:
     """The branches of cases, each with its conditions; those that begin with `!` do not hold."""
-    when = [tuple(Condition(text.removeprefix("!"), not text.startswith("!")) for text in case) for case in cases]
+    when = [
+        tuple(Answered(read_question(text.removeprefix("!")), not text.startswith("!")) for text in case)
+        for case in cases
+    ]
     programs = Programs("turned", tuple(replace(CASE, when=each) for each in when))
     launches = [Launch((Line(f"launch_{i}();"),)) for i, _ in enumerate(cases)]
     return "\n".join(print_nodes(write_cases(programs, launches, NAMES, "")))

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.aten.condition import Condition
 from porter.aten.operator import ServedFunction
 from porter.core.dtypes import BOOL, FLOAT, INT, LONG
 from porter.core.errors import PorterError
@@ -14,6 +13,7 @@ from porter.core.layout import INDEXING, KERNEL_LIBRARY, NATIVE_FUNCTIONS, OPERA
 from porter.loops.expressions import Op, intern, number
 from porter.loops.host_values import Arguments, SizeProduct, TensorValue
 from porter.loops.program import Programs, Table
+from porter.mpsgraph.conditions import Answered, read_question
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 
@@ -44,7 +44,8 @@ def test_a_helper_of_a_helper_that_others_need_stays_as_it_is(tmp_path: Path) ->
 def test_cases_are_chosen_by_their_conditions(tmp_path: Path) -> None:
     [general] = fork.turned().cases
     once = replace(
-        fork.turned(more=True).cases[0], when=(Condition("times == 1", True), Condition("self.dim() == 2", False))
+        fork.turned(more=True).cases[0],
+        when=(Answered(read_question("times == 1"), True), Answered(read_question("self.dim() == 2"), False)),
     )
     made = fork.diff(tmp_path, "turned", Programs("turned", (once, general)))
     assert 'kernel = times == 1 && !(self.dim() == 2) ? "turned_case1" : "turned";' in made
@@ -54,7 +55,7 @@ def test_cases_are_chosen_by_their_conditions(tmp_path: Path) -> None:
 def test_cases_of_other_dimensions_are_refused(tmp_path: Path) -> None:
     """That recordings differ in them is known of calls, and is no question that host code can ask."""
     [case], [other] = fork.turned().cases, fork.turned(more=True).cases
-    named = Condition("names_all_dims(times, self.dim())", True)
+    named = Answered(read_question("names_all_dims(times, self.dim())"), True)
     cases = (replace(case, when=(named,)), replace(other, when=(replace(named, holds=False),)))
     with pytest.raises(PorterError, match="PTR376 cases differ in which dimensions a list names"):
         fork.diff(tmp_path, "turned", Programs("turned", cases))
@@ -62,7 +63,7 @@ def test_cases_of_other_dimensions_are_refused(tmp_path: Path) -> None:
 
 def test_the_case_of_a_flag_comes_before_the_one_without_it(tmp_path: Path) -> None:
     [case], [other] = fork.turned().cases, fork.turned(more=True).cases
-    flag = Condition("times", True)
+    flag = Answered(read_question("times"), True)
     cases = (replace(case, when=(replace(flag, holds=False),)), replace(other, when=(flag,)))
     made = fork.diff(tmp_path, "turned", Programs("turned", cases))
     assert 'kernel = times ? "turned_times" : "turned";' in made
@@ -70,7 +71,7 @@ def test_the_case_of_a_flag_comes_before_the_one_without_it(tmp_path: Path) -> N
 
 def test_cases_of_one_kernel_are_one_under_what_they_have_in_common(tmp_path: Path) -> None:
     [case] = fork.turned().cases
-    flat, is_once = Condition("self.dim() == 1", True), Condition("times == 1", True)
+    flat, is_once = Answered(read_question("self.dim() == 1"), True), Answered(read_question("times == 1"), True)
     other = replace(fork.turned(more=True).cases[0], when=())
     cases = (replace(case, when=(flat, is_once)), replace(case, when=(flat, replace(is_once, holds=False))), other)
     made = fork.diff(tmp_path, "turned", Programs("turned", cases))
@@ -86,7 +87,7 @@ def test_cases_that_hold_for_the_same_calls_are_refused(tmp_path: Path) -> None:
 def test_cases_without_a_condition_are_refused(tmp_path: Path) -> None:
     [case] = fork.turned().cases
     [other] = fork.turned(more=True).cases
-    unknown = replace(other, when=(Condition("unknown condition", True),))
+    unknown = replace(other, when=(Answered(read_question("unknown condition"), True),))
     with pytest.raises(PorterError, match="PTR376"):
         fork.diff(tmp_path, "turned", Programs("turned", (unknown, case)))
 

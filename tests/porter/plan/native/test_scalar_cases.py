@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.aten.condition import Condition
 from porter.core.dtypes import BFLOAT, FLOAT, HALF
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.expressions import Op, ReductionKind, call, intern
@@ -16,14 +15,15 @@ from porter.loops.program import Programs, SymbolicProgram
 from porter.metal.native.cases import join_cases
 from porter.metal.native.kernel import KernelStyle
 from porter.metal.native.preparing import prepare
+from porter.mpsgraph.conditions import Answered, read_question
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 
-INFINITE, ZERO = Condition("p == inf", True), Condition("p == 0.0", True)
+INFINITE, ZERO = Answered(read_question("p == inf"), True), Answered(read_question("p == 0.0"), True)
 STYLE = KernelStyle(threadgroup_reductions=True, guards_bfloat=True)
 
 
-def chosen(kind: ReductionKind, value: float, *when: Condition) -> tuple[SymbolicProgram, ...]:
+def chosen(kind: ReductionKind, value: float, *when: Answered) -> tuple[SymbolicProgram, ...]:
     """The cases of a reduction, of calls with a scalar of some value."""
     cases = fork.largest(kind).cases
     return tuple(
@@ -197,7 +197,7 @@ def test_cases_that_nothing_separates_stay_apart(value: float) -> None:
 def test_cases_of_other_conditions_are_separated_by_what_all_their_calls_have() -> None:
     """The types of one case were separated by p, those of the other by chance."""
     float_, half = chosen(ReductionKind.MAX_NAN, float("inf"), INFINITE)
-    half = replace(half, when=(Condition("keepdim", False),), dtypes=(HALF, BFLOAT))
+    half = replace(half, when=(Answered(read_question("keepdim"), False),), dtypes=(HALF, BFLOAT))
     made = join_cases(
         prepare(Programs("largest.out", (*map(scaled, chosen(ReductionKind.SUM, 2.5)), float_, half))).cases, STYLE
     )

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from porter.aten.condition import Condition
 from porter.aten.native_functions import NativeFunctions
 from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
@@ -28,6 +27,7 @@ from porter.metal.forms.programs import FormProgram
 from porter.metal.forms.sort import Kept, Sort
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
+from porter.mpsgraph.conditions import Answered, read_question
 from porter.plan.native.unseen import Edited, _asks_rank, _counts_dimensions, check_case_ranks, refuse_unseen_types
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork, left_out
@@ -65,7 +65,8 @@ def test_an_element_type_whose_calls_all_take_one_case_is_refused(tmp_path: Path
     function = NativeFunctions.read(fork.copy_fork(tmp_path)).by_name["largest.out"]
     kept, dropped = (with_flag(fork.largest(), flag).cases[0] for flag in (True, False))
     kept, dropped = (
-        replace(case, when=(Condition("keepdim", flag),)) for case, flag in ((kept, True), (dropped, False))
+        replace(case, when=(Answered(read_question("keepdim"), flag),))
+        for case, flag in ((kept, True), (dropped, False))
     )
     refuse_unseen_types(Programs("largest.out", (kept, dropped)), function)
     what = "PTR361 no recorded call of largest.out on float16 has `keepdim` true"
@@ -166,7 +167,7 @@ def test_an_element_type_whose_calls_all_leave_a_tensor_out_is_refused(tmp_path:
     [case, *_] = fork.largest().cases
     given = tuple(replace(each, tensors={**each.tensors, "weight": TensorValue((3,), FLOAT)}) for each in case.calls)
     without = tuple(replace(each, others={**each.others, "weight": None}) for each in case.calls)
-    asked = Condition("weight.has_value()", True)
+    asked = Answered(read_question("weight.has_value()"), True)
     weighted = replace(case, when=(asked,), calls=given, dtypes=(FLOAT,))
     plain = replace(case, when=(replace(asked, holds=False),), calls=without)
     what = r"PTR361 no recorded call of largest.out on float16 has `weight.has_value\(\)` true"
@@ -224,16 +225,16 @@ def test_a_tensor_that_only_one_result_needs_is_checked_where_that_is_asked_for(
 )
 def test_a_condition_on_named_dimensions_asks_for_no_number_of_them(condition: str, asks: bool) -> None:
     known = fork.turned()
-    case = replace(known.cases[0], when=(Condition(condition, True),))
+    case = replace(known.cases[0], when=(Answered(read_question(condition), True),))
     assert _asks_rank(replace(known, cases=(case,)), "self") is asks
 
 
-@pytest.mark.parametrize("when", [(), (Condition("self.dim() == 3", True),)])
+@pytest.mark.parametrize("when", [(), (Answered(read_question("self.dim() == 3"), True),)])
 def test_a_case_that_takes_sizes_by_their_places_takes_as_many_dimensions_as_its_own_calls(
-    when: tuple[Condition, ...],
+    when: tuple[Answered, ...],
 ) -> None:
     known = fork.turned().cases[0]
-    first = replace(known, name="first", when=(Condition("times == 2", True), *when))
+    first = replace(known, name="first", when=(Answered(read_question("times == 2"), True), *when))
     first = replace(first, numbers=(Named("count", Size("self", Constant(2)), 1),), nests=())
     first = replace(first, calls=(turn_shape(known.calls[0], (2, 3, 4)),))
     last = replace(first, name="last", numbers=(), calls=(turn_shape(known.calls[0], (6, 7)), *first.calls))
