@@ -10,8 +10,15 @@ from porter.languages.identifiers import is_whole
 from porter.loops.expressions import Buffer, Expr, Loop, Op
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
-from porter.metal.loop_forms import fill_form, find_form_of, list_operands
-from porter.metal.loop_spelling import Spelling, flatten_sum, is_plain, name_loop
+from porter.metal.loop_spelling import (
+    Spelling,
+    fill_form,
+    find_form_of,
+    flatten_sum,
+    is_plain,
+    list_operands,
+    name_loop,
+)
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
 _FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs"}

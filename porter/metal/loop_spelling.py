@@ -1,4 +1,4 @@
-"""The words of a kernel's text: types, names of buffers and loops, and which reductions the threads of a row share."""
+"""The words of a kernel's text: operations, types, names of buffers and loops, and which reductions threads share."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core.dtypes import FLOAT, DType, Kind
+from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Named
+from porter.metal.expression import parenthesize
+from porter.mpsgraph.operations import by_op
 
 # How an element is better than the extreme one, and the reduction to that.
 COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
@@ -25,6 +28,16 @@ _TURNS: Mapping[ReductionKind, str] = {
     ReductionKind.ANY: "{0} = {0} || {1};",
     ReductionKind.ALL: "{0} = {0} && {1};",
 }
+
+_FORMS = {
+    "bitwiseAND": "{0} & {1}", "bitwiseOR": "{0} | {1}", "bitwiseXOR": "{0} ^ {1}", "bitwiseNOT": "~{0}",
+    "bitwiseLeftShift": "{0} << {1}", "bitwiseRightShift": "{0} >> {1}",
+    "floorModulo": "c10::metal::remainder({0}, {1})", "modulo": "c10::metal::fmod({0}, {1})",
+    "log1p": "c10::metal::log1p({0})",
+}  # fmt: skip
+# What is not done to each part alone: comparisons, and products and quotients of two values.
+_OF_BOTH_PARTS = ("notEqual", "equal", "multiplication", "division")
+_SCALES = ("multiplication", "division")
 
 
 @dataclass(frozen=True)
@@ -174,3 +187,45 @@ def write_start(kind: ReductionKind, dtype: DType, type_: str, spelling: Spellin
         limits = f"::metal::numeric_limits<{value}>"
         return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
     return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"
+
+
+def find_form(operation: str, of_complex: bool = False) -> str:
+    """The MSL form of an operation, also `of_complex` numbers where it differs. Raises PTR345 if there is none."""
+    row = by_op().get(operation)
+    found = row.msl if row and row.msl else _FORMS.get(operation)
+    if of_complex and row and operation in _OF_BOTH_PARTS:
+        found = row.complex_msl
+    if found is None:
+        raise PorterError("PTR345", f"the operation `{operation}` has no loop form", hint="See docs/errors/PTR345.md.")
+    return found
+
+
+def find_form_of(expr: Expr, has_complex: bool) -> str:
+    """The form of an operation in a kernel that may have complex numbers: a constant scales both parts."""
+    scales = expr.attribute in _SCALES and any(arg.op is Op.NUMBER for arg in expr.args)
+    return find_form(str(expr.attribute), has_complex and not scales)
+
+
+def fill_form(form: str, args: Sequence[str]) -> str:
+    """A form with its operands, in parentheses where an operator needs them."""
+    is_infix = re.search(r"\} [^ ,]+ |^[-~!]|\} [^ ,]+$", form) is not None
+    return form.format(*(parenthesize(arg) if is_infix else arg for arg in args))
+
+
+def list_operands(expr: Expr) -> list[Expr]:
+    """The operands of an expression. Conditions have the value that an index is read from, which may be wider."""
+    if expr.op not in (Op.LESS, Op.EQUAL):
+        return list(expr.args)
+    return [each.args[0] if each.op is Op.READ_INDEX and _is_integral(each.args[0]) else each for each in expr.args]
+
+
+def _is_integral(value: Expr) -> bool:
+    return value.dtype is not None and value.dtype.kind is Kind.INTEGRAL
+
+
+def list_uses(expr: Expr) -> list[Expr]:
+    """The operands of an expression, as often as its form has them."""
+    if expr.op is not Op.CALL:
+        return list_operands(expr)
+    form = find_form(str(expr.attribute))
+    return [arg for i, arg in enumerate(expr.args) for _ in range(form.count(f"{{{i}}}"))]

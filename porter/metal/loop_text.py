@@ -15,7 +15,6 @@ from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import parenthesize
 from porter.metal.expression_text import ExpressionWriter
-from porter.metal.loop_forms import list_operands, list_uses
 from porter.metal.loop_spelling import (
     COMPARED,
     VALUES_OF,
@@ -25,6 +24,8 @@ from porter.metal.loop_spelling import (
     find_indexed,
     find_value,
     is_shared,
+    list_operands,
+    list_uses,
     may_be_nan,
     name_loop,
     name_reduction,

@@ -16,7 +16,7 @@ from porter.loops.host_values import Named
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.loop_spelling import Spelling, runs_alone, write_nan
 from porter.metal.loop_text import write_nest
-from porter.metal.native.elements import Complex, Elements, read_elements
+from porter.metal.native.elements import NO_SCALARS, Complex, Elements, TypedScalars, find_typed, read_elements
 from porter.metal.native.kept_rows import KeptRows, find_kept, write_kept
 from porter.metal.native.moments import find_moments
 from porter.metal.native.reduced import find_strided
@@ -40,7 +40,6 @@ from porter.metal.native.slices import (
     write_slices,
 )  # fmt: skip
 from porter.metal.native.slices import INDEX as COMBINED_INDEX
-from porter.metal.native.typed_scalars import NO_SCALARS, TypedScalars, find_typed
 from porter.metal.native.uniform import ARGUMENTS as DIMENSIONS
 from porter.metal.native.uniform import is_uniform, place_uniform
 from porter.metal.simd_functions import join_simdgroup

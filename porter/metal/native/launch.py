@@ -27,11 +27,10 @@ from porter.metal.native.checks import (
     write_type_check,
     write_type_checks,
 )
+from porter.metal.native.elements import ACCUMULATE_TYPE, write_typed
 from porter.metal.native.host_code import INDEX_TYPE, Block, Encode, Launch, Line, Node, declare, run_on_stream
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.index_type import list_chosen, write_fits
-from porter.metal.native.kept_launch import HEADER as ROW_HEADER
-from porter.metal.native.kept_launch import VARIABLES, RowLaunch
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import PASSED as STRIDES
 from porter.metal.native.reduced import REDUCED, StridedArgument, find_strided, list_reduced, write_strides
@@ -42,10 +41,9 @@ from porter.metal.native.result_types import (
     find_long_of_bools,
     write_conversion,
 )
-from porter.metal.native.schedule import Family
+from porter.metal.native.schedule import ROW_HEADER, ROW_VARIABLES, Family, RowLaunch
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
-from porter.metal.native.typed_scalars import ACCUMULATE_TYPE, write_typed
 from porter.metal.native.uniform import PASSED, is_uniform, write_dims
 
 PROFILER = "ATen/mps/MPSProfiler.h"
@@ -308,7 +306,7 @@ class _Writer:
     def _prefix_threads(self, kernel: NativeKernel) -> str:
         """What the variables for the threads of a kernel begin with, of which the function has none."""
         prefix = self.prefixes[kernel.name]
-        return prefix if all(self._is_free(f"{prefix}{each}") for each in VARIABLES) else f"{prefix}row_"
+        return prefix if all(self._is_free(f"{prefix}{each}") for each in ROW_VARIABLES) else f"{prefix}row_"
 
     def _launch_rows(self, kernel: NativeKernel, rows: HostValue) -> RowLaunch:
         inner = self._number(kernel.inner) if kernel.inner else ""

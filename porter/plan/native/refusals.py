@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from porter.aten.native_functions import NativeFunction
-from porter.core.errors import Place, PorterError
-from porter.languages.patterns import find_code
+from porter.core.errors import PorterError
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
 from porter.loops.optional import is_explained
 from porter.loops.program import Programs, Table, list_loaded
-from porter.plan.native.host_function import HostFunction
 
 
 def refuse_tables(programs: Programs) -> None:
@@ -60,11 +56,3 @@ def _searches(reduction: Expr) -> bool:
 def _is_apart(of_turn: Expr, of_result: Expr, turns: frozenset[Loop]) -> bool:
     """Whether one index is of turns of a reduction, and another of results alone."""
     return bool(of_turn.loops & turns) and bool(of_result.loops) and not of_result.loops & turns
-
-
-def refuse_stale(host: HostFunction, place: Place, written: Collection[str]) -> None:
-    """Raises PTR359 for a result that is copied from memory which no kernel writes, as the graph did."""
-    for copied in find_code(host.behind, "$to.copy_($memory)"):
-        if copied["to"] in written and copied["memory"] not in written:
-            what = f"the function copies to {copied['to']} from {copied['memory']}, which only its graph wrote"
-            raise PorterError("PTR359", what, place, "See docs/errors/PTR359.md.")

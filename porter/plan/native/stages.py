@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from porter.aten.native_functions import NativeFunction
+from porter.aten.meta import find_meta_function
+from porter.aten.native_functions import NativeFunction, NativeFunctions, functional_variant
+from porter.aten.opinfo import find_opinfos
 from porter.core.checkout import Checkout
+from porter.core.dtypes import FLOAT2
 from porter.core.edits import Edit
+from porter.core.errors import PorterError
 from porter.core.formatting import format_block
+from porter.languages.patterns import find_code
 from porter.languages.source import parse_source
 from porter.loops.program import Programs
 from porter.metal.forms.programs import Computation
@@ -16,13 +21,12 @@ from porter.metal.native.host_code import Launch
 from porter.metal.native.host_values import Names
 from porter.plan.native.files import sees_helpers
 from porter.plan.native.host_function import Check, HostFunction, print_body
-from porter.plan.native.refusals import refuse_stale
 from porter.plan.native.returns import fill_of_nothing, keep_unwritten, return_early, start_of_nothing
 from porter.plan.native.target import Target
-from porter.plan.native.type_checks import check_complex, check_result_type
 from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_types, refuse_unseen_values
 
 _NAMESPACE = "\nusing namespace mps;\n"
+_CHOICE = "dtype"  # what the argument is called that says the result's type
 
 
 @dataclass(frozen=True)
@@ -96,16 +100,44 @@ def edit_function(fork: Checkout, target: Target, host: HostFunction) -> Edit:
 
 
 def _refuse_stale(host: HostFunction, row: Row) -> HostFunction:
-    refuse_stale(host, row.target.place, row.written)
+    """Raises PTR359 for a result that is copied from memory which no kernel writes, as the graph did."""
+    for copied in find_code(host.behind, "$to.copy_($memory)"):
+        if copied["to"] in row.written and copied["memory"] not in row.written:
+            what = f"the function copies to {copied['to']} from {copied['memory']}, which only its graph wrote"
+            raise PorterError("PTR359", what, row.target.place, "See docs/errors/PTR359.md.")
     return host
 
 
 def _check_result_type(host: HostFunction, row: Row) -> HostFunction:
-    return check_result_type(host, row.fork, row.function, row.loops, row.names)
+    """Checks the type of the result before the launch, if nothing else does (ATen/native/ReduceOpsUtils.h,
+    `get_result_or_self_value_dtype`).
+    """
+    functional = functional_variant(NativeFunctions.read(row.fork).all, row.function)
+    meta = find_meta_function(row.fork, functional.name) if functional else None
+    keys, names = {case.key for case in row.loops.cases}, row.names
+    calls = [(call.tensors, case.key) for case in row.loops.cases for call in case.calls]
+    if _CHOICE in names.types or meta is None or "get_result_or_" not in meta.text or len(keys) != 1:
+        return host
+    if any(tensors["result0"].dtype != tensors[key].dtype for tensors, key in calls):
+        return host
+    result, operand = f"{names.variable('result0')}.scalar_type()", f"{names.member(keys.pop())}scalar_type()"
+    message = f'"Expected out tensor to have dtype ", {operand}, ", but got ", {result}, " instead"'
+    return host.add(Check(f"TORCH_CHECK({result} == {operand}, {message});"))
 
 
 def _check_complex(host: HostFunction, row: Row) -> HostFunction:
-    return host if row.has_complex else check_complex(host, row.fork, row.function, row.loops, row.names)
+    """Refuses complex elements before the launch, if the operator's OpInfos have them on the CPU.
+
+    The check has the message of ATen/native/LinearAlgebra.cpp.
+    """
+    base = row.function.base
+    takes = (call.dtypes and FLOAT2.torch in call.dtypes for call in find_opinfos(row.fork, base))
+    if row.has_complex or not any(takes):
+        return host
+    chosen = ["result0"] if _CHOICE in row.names.types else sorted({case.key for case in row.loops.cases})
+    message = f'"{base}: complex dtypes are not supported"'
+    checks = (f"TORCH_CHECK_NOT_IMPLEMENTED(!{row.names.member(each)}is_complex(), {message});" for each in chosen)
+    return host.add(*map(Check, checks))
 
 
 def _fill_of_nothing(host: HostFunction, row: Row) -> HostFunction:

@@ -144,9 +144,8 @@ def read_kind(source: Source, member: Member) -> Kind | None:
     returned = _read_returned(source, member.function)
     if returned is None or _read_named(member.function) is None:
         return None
-    named = frozenset(
-        ((f"const {_REFERENCE}" if each.type == _REFERENCE else each.type), each.name) for each in member.parameters
-    )
+    types = {_REFERENCE: f"const {_REFERENCE}"}  # a tensor can be passed as one that is constant
+    named = frozenset((types.get(each.type, each.type), each.name) for each in member.parameters)
     type_ = "void" if member.result else returned
     return Kind(read_shape(without_checks(member.body)), type_, named)
 

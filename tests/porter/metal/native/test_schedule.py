@@ -10,8 +10,7 @@ import pytest
 
 from aten_overlay.toolchain import build
 from porter.metal.helpers import read_helper
-from porter.metal.native.kept_launch import RowLaunch
-from porter.metal.native.schedule import Family, Schedule, choose_schedule
+from porter.metal.native.schedule import Family, RowLaunch, Schedule, choose_schedule
 
 SCHEDULE = choose_schedule(Family.KEPT_ROWS)
 SIZES = (1, 31, 32, 33, 127, 128, 129, 2048, 4099, 8191, 8192, 8193, 10**6)
