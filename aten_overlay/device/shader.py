@@ -18,7 +18,8 @@ import numpy
 import torch
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.lint import Finding, lint, warn, warn_of_launch
+from aten_overlay.metal.build import Options, compile_kernels, preprocess, read_unit
 from aten_overlay.metal.launch import Extent, Library
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 
@@ -98,10 +99,13 @@ class ShaderLibrary:
         self._shuffle, self._threads = shuffle, int(traced)
         self._libraries: dict[str, Library] = {}
         try:
-            self._names = host_names(source, self._options)
+            unit = read_unit(preprocess(source, self._options))
+            self._names = tuple(instance.host_name for instance in unit.instances)
             self._compile_any()
         except OverlayError as error:
             raise SyntaxError(f"Failed to create metal library, error: {error}") from error
+        self._findings = lint(unit)
+        warn(self._findings)
 
     def _compile_any(self) -> None:
         """Compiles a kernel, so that a source in which nothing is right is refused. Raises the first one's error."""
@@ -130,9 +134,11 @@ class ShaderLibrary:
                 f"Failed to create function state object for: {name}"
             )
         try:
-            return MetalKernel(self._compile(name), name, self._device, self._shuffle, self._threads)
+            library = self._compile(name)
         except OverlayError as error:
             raise RuntimeError(f"Failed to create function state object for: {name}, error: {error}") from error
+        findings = tuple(finding for finding in self._findings if finding.kernel == name)
+        return MetalKernel(library, name, self._device, self._shuffle, self._threads, findings)
 
 
 class MetalKernel:
@@ -142,10 +148,17 @@ class MetalKernel:
     thread_execution_width = _WIDTH
 
     def __init__(
-        self, library: Library, name: str, device: Device, shuffle: int | None = None, threads: int = 0
+        self,
+        library: Library,
+        name: str,
+        device: Device,
+        shuffle: int | None = None,
+        threads: int = 0,
+        findings: Sequence[Finding] = (),
     ) -> None:
         self.library, self.name, self.device = library, name, device
         self._shuffle, self._threads = shuffle, threads
+        self._findings = findings
 
     @property
     def is_plain(self) -> bool:
@@ -178,6 +191,7 @@ class MetalKernel:
         messages = _bind_messages(bound, error_buf_idx)
         grid = _grid(args, threads)
         group = _group(grid, group_size)
+        warn_of_launch(self._findings, group)
         if math.prod(grid) != 0:
             self._launch(bound, grid, group, resident)
         _raise_reported(messages)

@@ -18,11 +18,15 @@ from porter.kernels.writer import Writer, find_writer
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One case: the first difference, or the message of the error that ended it; neither if it passed."""
+    """One case: the first difference, or the message of the error that ended it; neither if it passed.
+
+    `warnings` are what the lint says of kernels that were first compiled or launched for it.
+    """
 
     case: str
     difference: WrongStage | None = None
     error: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -42,9 +42,10 @@ def template_object(template: Template) -> dict[str, Any]:
 
 
 def check_lines(name: str, results: Sequence[CaseResult], backend: str = "host") -> list[str]:
-    """The cases that failed, the counts, and where the kernels ran."""
+    """What the lint warns of, the cases that failed, the counts, and where the kernels ran."""
     failed = [result for result in results if not result.ok]
-    lines = [f"{result.case}: {result.difference or result.error}" for result in failed[:_MOST]]
+    lines = [f"warning: {warning}" for result in results for warning in result.warnings]
+    lines += [f"{result.case}: {result.difference or result.error}" for result in failed[:_MOST]]
     if len(failed) > _MOST:
         lines.append(f"and {len(failed) - _MOST} more")
     verdict = "FAIL" if failed else "PASS"
@@ -55,7 +56,9 @@ def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
     failed = [
         {"case": each.case, "error": each.error, **_wrong_stage(each.difference)} for each in results if not each.ok
     ]
-    return {"script": name, "ok": not failed, "passed": len(results) - len(failed), "failed": failed}
+    counts = {"passed": len(results) - len(failed), "failed": failed}
+    warnings = [warning for each in results for warning in each.warnings]
+    return {"script": name, "ok": not failed, **counts, "warnings": warnings}
 
 
 def _wrong_stage(found: WrongStage | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,14 +55,18 @@ def backend_name(device: str = MPS) -> str:
 def check_script(path: Path, steps: Steps, device: str = MPS) -> Iterator[CaseResult]:
     """The result of every case, with bounds checked. Raises PTR238, PTR239, PTR287 and what `start_device` raises."""
     start_device(device)
+    from aten_overlay.lint import listening
     from porter.kernels.checking import check
     from porter.kernels.loading import load
 
-    with _checked(sanitize=True) if device != CUDA else _in_order():
+    printed: set[str] = set()
+    with _checked(sanitize=True) if device != CUDA else _in_order(), listening() as heard:
         script = load(path)
         for number, result in enumerate(check(script, device)):
             steps(Step(f"{path.name}: {result.case}", number + 1))
-            yield result
+            warnings = dict.fromkeys(text for finding in heard if (text := str(finding)) not in printed)
+            printed.update(warnings)
+            yield replace(result, warnings=tuple(warnings))
     if device == CUDA:
         yield from _check_sanitized(path, steps)
 

@@ -51,6 +51,9 @@ def test_a_check_shows_some_failures_and_counts_all() -> None:
     assert told["failed"][0] | {"error": ""} == told["failed"][0]
     assert (told["failed"][0]["stage"], told["failed"][0]["index"]) == ("scan", [1, 2])
     assert check_lines("mine.py", results[:1]) == ["PASS mine.py: 1 passed, 0 failed (host)"]
+    warned = [CaseResult("1-float32-dense", warnings=("k.metal:1: PTR294 kernel `k`: known",))]
+    assert check_lines("mine.py", warned)[0] == "warning: k.metal:1: PTR294 kernel `k`: known"
+    assert check_object("mine.py", warned)["warnings"] == ["k.metal:1: PTR294 kernel `k`: known"]
     assert check_lines("mine.py", results[:1], "mps") == ["PASS mine.py: 1 passed, 0 failed (mps)"]
 
 
