@@ -1,6 +1,7 @@
 """Sizes beside powers of two, of simdgroups and threadgroups, of blocks that are sorted, and of tiles.
 
-A kernel whose ways part at a size is right on both sides of it, and where a block is full, or has one element more.
+A kernel whose ways part at a size is right on both sides of it, and where a block is full, or has one element more. Of
+long rows all elements are asked for, too: one that is lost may be none of the first few.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -10,28 +11,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch.testing._internal.opinfo.core import OpInfo
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import resize_along
+from porter.verdict.suite.samples import count_results
 from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
+from porter.verdict.suite.variations.sized_arguments import MOST_RESULTS, list_numbers
 from porter.verdict.suite.variations.variation import Variation
 
 POWERS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
 SIZES = tuple(power + by for power in POWERS for by in (-1, 0, 1))
+LONG = (1025, 2048, 4097)
 OTHERS = 2  # elements of other dimensions, at most
 SAMPLES = 2
 
 
 def list_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Each sample with every size along its last dimension, then along its first."""
+    """Each sample with every size along its last dimension, then its first; then with numbers beside long sizes."""
     if not varies_in(opinfos, op, dtype):
         return
     for sample in choose_samples(opinfos, op, dtype, SAMPLES):
         for dim in dict.fromkeys((sample.input.ndim - 1, 0)):
             for size, resized in resize_along(op, sample, dim, SIZES, OTHERS):
                 yield f"{size} along dimension {dim}", resized
+        for size, resized in resize_along(op, sample, sample.input.ndim - 1, LONG, OTHERS):
+            counts = [place for place, value in list_numbers(resized) if type(value) is int and value > 0]
+            whole = [(f"{size} with {place}={size}", replace_argument(resized, place, size)) for place in counts]
+            small = [each for each in whole if count_results(op, each[1]) <= MOST_RESULTS]
+            for label, asked in keep_computed(stay_inside(op), small):
+                yield label, asked
+                # Where elements spread evenly, the least and the largest of a row are in one half of it.
+                yield f"{label}, reversed", SampleInput(asked.input.flip(-1), args=asked.args, kwargs=asked.kwargs)
 
 
 NEAR_POWERS = Variation("near_powers", list_near_powers, dtypes=TYPES)

@@ -48,9 +48,9 @@ def choose_kinds(samples: Sequence[SampleInput]) -> list[SampleInput]:
     for sample in samples:
         sizes = _list_sizes(sample)
         if any(size > 1 for size in sizes):
-            kind = len(sizes), tuple(place for place, _ in _list_numbers(sample))
+            kind = len(sizes), tuple(place for place, _ in list_numbers(sample))
             unlike.setdefault(kind, sample)
-    return sorted(unlike.values(), key=lambda sample: (not _list_numbers(sample), abs(len(_list_sizes(sample)) - 2)))[
+    return sorted(unlike.values(), key=lambda sample: (not list_numbers(sample), abs(len(_list_sizes(sample)) - 2)))[
         :SAMPLES
     ]
 
@@ -71,7 +71,7 @@ def vary_numbers(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
     ends = _list_sizes(sample)
     sizes = dict.fromkeys((ends[-1], ends[0], math.prod(ends)))
     others = list(dict.fromkeys(chain.from_iterable((size, -size, size + 1, -size - 1, size - 1) for size in sizes)))
-    for place, value in _list_numbers(sample):
+    for place, value in list_numbers(sample):
         for label, other in _replace_each(value, others):
             yield f"with {place}{label}={other}", replace_argument(sample, place, other)
     for argument in list_omitted(op, sample):
@@ -80,7 +80,7 @@ def vary_numbers(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
                 yield f"with {argument.name}={number}", replace_argument(sample, argument.name, number)
 
 
-def _list_numbers(sample: SampleInput) -> list[tuple[Place, Any]]:
+def list_numbers(sample: SampleInput) -> list[tuple[Place, Any]]:
     """Arguments that are a whole number or a list of them."""
     every: list[tuple[Place, Any]] = [*enumerate(sample.args), *sample.kwargs.items()]
     return [(place, value) for place, value in every if _is_whole(value)]
