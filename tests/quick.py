@@ -17,6 +17,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "aten_overlay/cuda": ("test_launch*.py", "test_native.py", "test_repeated.py", "test_schedule.py", "test_store.py"),
     "aten_overlay/device": ("test_start.py::test_other_systems*",),
     "aten_overlay/fork": ("test_fork.py",),
+    "aten_overlay/lint": ("test_lint.py",),
     "aten_overlay/metal": ("test_expressions.py", "test_headers.py", "test_streams.py", "test_translated.py"),
     "aten_overlay/sanitizer": ("test_checks.py", "test_copies.py", "test_modules.py"),
     "aten_overlay/sanitizer_lanes": ("test_families.py::test_a_family_is*", "test_families.py::test_the_limits*"),
