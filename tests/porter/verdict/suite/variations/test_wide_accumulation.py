@@ -104,6 +104,15 @@ def test_what_picks_elements_has_no_rows() -> None:
         assert not list(list_accumulating(OpInfos(Context(bases=(name,))), find_op(name), torch.float16))
 
 
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+def test_what_tells_elements_apart_adds_none_up(name: str) -> None:
+    """Its results differ in shape where elements differ in 16 bits and not in 64."""
+    op = find_op(name)
+    base = "_unique2" if name == "unique" else name
+    opinfos = OpInfos(Context(bases=(base,), dtypes=("float16",)))
+    assert not list(list_accumulating(opinfos, op, torch.float16))
+
+
 def test_a_statistic_in_32_bits_is_judged_as_if_it_were_rounded() -> None:
     exact = torch.tensor([1.0, 3.0], dtype=torch.float64)
     assert not excess_of_rounding(torch.tensor([1.0, 3.0 + 2**-12]), exact.float(), exact, torch.float16)
