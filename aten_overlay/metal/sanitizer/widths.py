@@ -88,8 +88,8 @@ class _Operation:
         names = []
         for place, operand in enumerate(self.operands):
             names.append(f"%pm.wide.{number}.{place}")
-            kept = "bitcast" if self.bits == 64 else "zext"
-            yield f"  {names[-1]} = {kept} i{self.bits} {operand} to i64\n"
+            conversion = "bitcast" if self.bits == 64 else "zext"
+            yield f"  {names[-1]} = {conversion} i{self.bits} {operand} to i64\n"
         yield f"  call void {_HOOK}(i64 {names[0]}, i64 {names[-1]}, ptr {site})\n"
 
 
@@ -141,13 +141,11 @@ class _Function:
         self.results[name] = opcode, rest
         if opcode == "getelementptr":
             self.indices += _INDEX.findall(rest)
-        used: set[str] = set()
         if opcode == "icmp" and (compared := _COMPARED.match(rest)):
             self.compared.append((compared[2], compared[3]))
-            used = {compared[2], compared[3]}
             sides = self.signed if compared[1].startswith("s") else self.unsigned
             if compared[1] not in ("eq", "ne"):
-                sides.update(self._with_variables(used))
+                sides.update(self._with_variables(compared.groups()[1:]))
         elif opcode in ("sext", "sdiv", "srem", "ashr", "sitofp") or (opcode in _OPERATIONS and "nsw " in rest):
             self.signed.update(self._with_variables(LOCAL.findall(rest)))
         elif opcode in ("zext", "udiv", "urem", "lshr", "uitofp"):
@@ -262,7 +260,7 @@ def _read_arguments(text: str) -> list[str]:
 
 def _find_let_off(module: str) -> set[str]:
     """The functions that are annotated as ones whose numbers wrap."""
-    texts = [found[1] for found in _ANNOTATED.finditer(module) if _WRAPS in found[0]]
+    texts = [text[1] for text in _ANNOTATED.finditer(module) if _WRAPS in text[0]]
     listed = re.search(r"^@llvm\.global\.annotations = (.*)$", module, re.M)
     pairs = re.findall(r"\{ ptr (@[-\w.$]+), ptr (@[.\w]+)", listed[1]) if listed else []
     return {name for name, text in pairs if text in texts}
