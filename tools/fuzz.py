@@ -165,12 +165,6 @@ def metal_source(files: Mapping[str, str], seed: int, number: int) -> tuple[str,
     return digest(text.encode("utf-8", "surrogatepass")), work
 
 
-def _limit_memory() -> None:
-    """What the process has by now stays its own."""
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-
-
 def _up(_number: int, _frame: FrameType | None) -> None:
     raise Hang
 
@@ -197,7 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = metal_files() if given.metal else fork_files()
     make = metal_source if given.metal else fork_tree
     signal.signal(signal.SIGPROF, _up)
-    _limit_memory()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     seen: set[str] = set()
     failures = 0
     numbers = _numbers(given.seconds, given.count, given.only)

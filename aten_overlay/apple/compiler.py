@@ -95,7 +95,8 @@ class Compiler:
                 raise self._failed[name]
             if name in self._ready:
                 return self._ready[name]
-        options = replace(self.options, constants=_constants(constants))
+        pairs = (line.split("=", 1) for line in constants.splitlines())
+        options = replace(self.options, constants=tuple((int(k) if k.isdigit() else k, _value(v)) for k, v in pairs))
         return compile_kernels(source, [name], options)
 
     def _answer(self, make: Callable[[], tuple[int, str]]) -> int:
@@ -133,11 +134,6 @@ def digest_front_end() -> str:
     code = (path.read_bytes() for path in sorted(here.rglob("*.py")))
     found = metal_compiler.find_clang()
     return cache.digest(*code, metal_compiler.library_digest(), metal_compiler.version(found))
-
-
-def _constants(text: str) -> tuple[tuple[int | str, bool | int | float], ...]:
-    pairs = (line.split("=", 1) for line in text.splitlines())
-    return tuple((int(k) if k.isdigit() else k, _value(v)) for k, v in pairs)
 
 
 def _value(text: str) -> int | float:

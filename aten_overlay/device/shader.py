@@ -233,7 +233,9 @@ class MetalKernel:
 
     def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound | Bytes:
         if isinstance(argument, torch.Tensor):
-            return _tensor(argument, self.device)
+            if argument.device.type == "cpu" and argument.dim() == 0:
+                return _host(argument.detach().to(_NARROW.get(argument.dtype, argument.dtype)).reshape(1).clone())
+            return _allocated(argument, self.device)
         if isinstance(argument, list | tuple):
             return self._bind_list(index, argument, cast, resident)
         if not isinstance(argument, int | float):
@@ -263,12 +265,6 @@ def host_alias(storage: torch.UntypedStorage, device: Device) -> torch.UntypedSt
     return torch.frombuffer(array, dtype=torch.uint8).untyped_storage()
 
 
-def _tensor(tensor: torch.Tensor, device: Device) -> Bound | Bytes:
-    if tensor.device.type == "cpu" and tensor.dim() == 0:
-        return _host(tensor.detach().to(_NARROW.get(tensor.dtype, tensor.dtype)).reshape(1).clone())
-    return _allocated(tensor, device)
-
-
 def _allocated(tensor: torch.Tensor, device: Device) -> Bound:
     if tensor.device.type != "mps":
         raise RuntimeError("Passed CPU tensor to MPS op")
@@ -296,15 +292,10 @@ def pack_numbers(values: Sequence[int | float], cast: str | None) -> Bytes:
     if cast is not None and cast not in _CASTS:
         raise RuntimeError(f"Unsupported cast instruction {cast}")
     if (kind := find_number(values[0], cast)) and all(-_TOO_LARGE <= v < _TOO_LARGE for v in values):
-        return _packed(values, kind)
+        return numpy.frombuffer((kind * len(values))(*values), numpy.uint8)
     plain = torch.float32 if isinstance(values[0], float) else torch.int64
     wide = torch.tensor(values, dtype=torch.float64 if plain is torch.float32 else torch.int64)
     return _host(wide.to(plain if cast is None else _CASTS[cast]))
-
-
-def _packed(values: Sequence[int | float], kind: type[Any]) -> Bytes:
-    """Numbers as an array of C's type `kind`, which wraps those that it cannot hold, as torch does."""
-    return numpy.frombuffer((kind * len(values))(*values), numpy.uint8)
 
 
 def _host(tensor: torch.Tensor) -> Bytes:

@@ -85,14 +85,11 @@ class OpInfoCall:
     @property
     def dtypes(self) -> frozenset[str] | None:
         """Torch names of its CPU test dtypes; None if they are not written in terms of common_dtype."""
-        return self._dtypes("dtypes")
+        argument = self.argument("dtypes")
+        return read_dtypes(argument) if argument else None
 
     def argument(self, name: str) -> ast.expr | None:
         return next((a.value for a in self.arguments if a.name == name), None)
-
-    def _dtypes(self, name: str) -> frozenset[str] | None:
-        argument = self.argument(name)
-        return read_dtypes(argument) if argument else None
 
 
 @dataclass(frozen=True)
@@ -178,7 +175,8 @@ def edit_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
 
 def _find_in_file(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
     for match in _index(text).get(op, ()):
-        yield _read_call(file, text, match)
+        expression = find_expression(file, text, match.start("cls"), match.start("open"))
+        yield OpInfoCall(match["cls"], match["name"], expression.line(expression.node), expression, expression.items)
 
 
 @lru_cache(maxsize=32)
@@ -207,11 +205,6 @@ def _find_calls(text: str) -> Iterator[re.Match[str]]:
         if match:
             yield match
             at = match.end()
-
-
-def _read_call(file: str, text: str, match: re.Match[str]) -> OpInfoCall:
-    expression = find_expression(file, text, match.start("cls"), match.start("open"))
-    return OpInfoCall(match["cls"], match["name"], expression.line(expression.node), expression, expression.items)
 
 
 def _read_marks_of(call: OpInfoCall, index: int) -> Iterator[Mark]:

@@ -82,17 +82,14 @@ def find_form(function: CppFunction, dtype: DType, library: Library) -> str:
     return form if library.has(needed.group(1), takes_complex) else ""
 
 
-def _is_operand(text: str) -> bool:
-    """Whether a text is a name, a call or in parentheses."""
-    opener = re.match(r"[\w:.]*(?:<\w+>)?(\(|\Z)", text)
-    return opener is not None and (not opener[1] or find_closing_end(text, opener.start(1), ROUND) == len(text))
-
-
 def fill_form(form: str, arguments: list[str]) -> str:
     """Fills the arguments into a form: `{0}` unchanged, `[0]` in parentheses unless it is a single operand."""
     text = form
     for index, argument in enumerate(arguments):
-        simple = _is_operand(argument)
+        opener = re.match(r"[\w:.]*(?:<\w+>)?(\(|\Z)", argument)
+        simple = opener is not None and (
+            not opener[1] or find_closing_end(argument, opener.start(1), ROUND) == len(argument)
+        )
         text = text.replace(f"{{{index}}}", argument).replace(f"[{index}]", argument if simple else f"({argument})")
     return text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import keyword
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -35,7 +35,10 @@ Preparations = dict[Hashable, Prepared]
 
 def find_prepared(kept: Preparations, kernel: Kernel, reference: Reference | None, call: Call) -> Prepared:
     """What launches a call. Raises PTR208-PTR220 and PTR222 for one that cannot run."""
-    likeness = _describe(call, reference is not None)
+    by_value = reference is not None  # what a reference gives may depend on the value of a number
+    inputs = tuple(_describe_one(value, by_value) for value in call.inputs)
+    rest = (call.outputs, call.grid, call.threadgroup, call.template, type(call.init_value), call.init_value)
+    likeness = current_mode(), inputs, rest
     found = kept.get(likeness)
     if found is None:
         if reference is not None:
@@ -45,13 +48,6 @@ def find_prepared(kept: Preparations, kernel: Kernel, reference: Reference | Non
             kept.clear()
         kept[likeness] = found
     return found
-
-
-def _describe(call: Call, has_reference: bool) -> Hashable:
-    """All that checks, source and function depend on. What a reference gives may depend on the value of a number."""
-    inputs = tuple(_describe_one(value, has_reference) for value in call.inputs)
-    rest = (call.outputs, call.grid, call.threadgroup, call.template, type(call.init_value), call.init_value)
-    return current_mode(), inputs, rest
 
 
 def _describe_one(value: Value, by_value: bool) -> Hashable:
@@ -319,7 +315,7 @@ def _gradient(kernel: Kernel, vjp: Vjp) -> tuple[Callable[..., Any], Callable[..
         outputs = tuple(saved)
         filled = tuple(torch.zeros_like(o) if g is None else g for g, o in zip(gradients, outputs, strict=True))
         found = vjp(primals, _returned(filled), _returned(outputs))
-        return (*_checked_gradients(kernel, found, primals), *[None] * len(_REST))
+        return (*check_gradients(f"kernel `{kernel.name}`", kernel.inputs, found, primals), *[None] * len(_REST))
 
     return backward, setup
 
@@ -333,11 +329,6 @@ def _refuse_gradient(kernel: Kernel, reference: Reference | None) -> tuple[Calla
         raise PorterError("PTR286", f"kernel `{kernel.name}` has no gradient", hint=f"Give the kernel vjp={given}.")
 
     return backward, setup
-
-
-def _checked_gradients(kernel: Kernel, found: Any, primals: Sequence[Value]) -> Iterator[torch.Tensor | None]:
-    """One gradient for each input, of its shape. Raises PTR226."""
-    return check_gradients(f"kernel `{kernel.name}`", kernel.inputs, found, primals)
 
 
 def _is_same(one: Callable[..., object] | None, other: Callable[..., object] | None) -> bool:

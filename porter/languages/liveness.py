@@ -268,7 +268,8 @@ def _cut(text: str, statements: Sequence[Statement]) -> str:
     """The text without statements, the comments above them and between two of them, and the lines they leave empty."""
     parts, last = [], 0
     for each in statements:
-        otherwise = _find_else(text, each.start, last)
+        before = re.search(r"\s*\belse\s*\Z", text[last : each.start])
+        otherwise = last + before.start() if before else None
         start = find_commented_start(text, each.start, last) if otherwise is None else otherwise
         start = last if last and _BLANK.fullmatch(text, last, start) else start
         parts.append(text[last:start])
@@ -280,12 +281,6 @@ def _cut(text: str, statements: Sequence[Statement]) -> str:
 def _end_switch(label: re.Match[str]) -> str:
     rest = label["rest"]
     return f"{label[1]} break;{rest if rest.startswith(chr(10)) else chr(10) + rest}"
-
-
-def _find_else(text: str, start: int, last: int) -> int | None:
-    """The start of the `else` that a statement which goes stands behind; None if it does not."""
-    before = re.search(r"\s*\belse\s*\Z", text[last:start])
-    return last + before.start() if before else None
 
 
 def find_commented_start(text: str, start: int, last: int) -> int:

@@ -56,7 +56,9 @@ class Expression:
         with _code_syntax_errors(self), warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # about the fork's code, not the user's
             found = _parse(self.source)
-        _check_depth(self, found)
+        if _is_too_deep(found):
+            place = Place(self.file, self.line(found))
+            raise PorterError("PTR067", "cannot parse this expression: it is nested too deeply", place, "Fix the file.")
         return found
 
     @property
@@ -159,12 +161,6 @@ def _code_syntax_errors(found: Expression) -> Iterator[None]:
         what = "it is not UTF-8" if isinstance(error, ValueError) else what
         place = Place(found.file, line_of(found.text, found.start) + line - 1)
         raise PorterError("PTR067", f"cannot parse this expression: {what}", place, "Fix the file.") from error
-
-
-def _check_depth(found: Expression, node: ast.expr) -> None:
-    if _is_too_deep(node):
-        place = Place(found.file, found.line(node))
-        raise PorterError("PTR067", "cannot parse this expression: it is nested too deeply", place, "Fix the file.")
 
 
 @lru_cache(maxsize=256)

@@ -305,8 +305,9 @@ class Source:
                     continue
                 if at > first and named and before.text not in _NOT_FUNCTIONS and before.text != "__attribute__":
                     found = at
-                    if self._is_name(first, at) or before.text == ")":
-                        return self._behind_wrapper(at, brace)
+                    if (at > first and self.code[at - 1].kind is TokenKind.IDENTIFIER) or before.text == ")":
+                        after = self.partners[at] + 1  # behind the wrapper of `TORCH_IMPL_FUNC(name)(params)`
+                        return after if after < brace and self.code[after].text == "(" else at
                 at = self.partners[at] + 1
             elif token.text in "[":
                 at = self.partners[at] + 1
@@ -331,14 +332,6 @@ class Source:
 
     def _texts(self, at: int, stop: int) -> list[str]:
         return [token.text for token in self.code[at:stop]]
-
-    def _is_name(self, first: int, bracket: int) -> bool:
-        return bracket > first and self.code[bracket - 1].kind is TokenKind.IDENTIFIER
-
-    def _behind_wrapper(self, bracket: int, brace: int) -> int:
-        """Skips the wrapper: in `TORCH_IMPL_FUNC(name)(params)` the parameters are in the second pair of brackets."""
-        after = self.partners[bracket] + 1
-        return after if after < brace and self.code[after].text == "(" else bracket
 
     def _function(self, first: int, params: int, brace: int, end: int) -> Function:
         wrapper, name, named = None, self.code[params - 1].text, params - 1
@@ -387,7 +380,7 @@ class Source:
 
     def _leading(self, start: int) -> int:
         """Returns the start of the comment lines directly above `start`, without a blank line in between."""
-        at = self._token_at(start)
+        at = bisect_right(self.tokens, start, key=_START) - 1
         leading = start
         while at >= 1 and self.tokens[at - 1].kind is TokenKind.SPACE and self.tokens[at - 1].text.count("\n") == 1:
             comment = self.tokens[at - 2] if at >= 2 else None
@@ -398,9 +391,6 @@ class Source:
 
     def _is_alone_on_line(self, at: int) -> bool:
         return at == 0 or (self.tokens[at - 1].kind is TokenKind.SPACE and "\n" in self.tokens[at - 1].text)
-
-    def _token_at(self, offset: int) -> int:
-        return bisect_right(self.tokens, offset, key=_START) - 1
 
     def references(self, name: str) -> tuple[Token, ...]:
         """The identifiers of this text, those inside directives too."""

@@ -38,7 +38,7 @@ class Printer:
             return self._known[expr]
         text = self._format(expr)
         if self._uses[expr] > 1 and isinstance(expr, Call):
-            name = f"{_snake(expr.op)}{len(self.locals) or ''}"
+            name = f"{re.sub(r'(?<!^)(?=[A-Z])', '_', expr.op).lower()}{len(self.locals) or ''}"
             self.locals.append(f"const auto {name} = {text};")
             text = self._known[expr] = name
         return text
@@ -130,10 +130,6 @@ def _outside_brackets(text: str) -> str:
     while (shorter := re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", text)) != text:
         text = shorter
     return text
-
-
-def _snake(op: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", op).lower()
 
 
 def uncast_return(line: str, type_: str) -> str:

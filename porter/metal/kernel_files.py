@@ -47,7 +47,7 @@ def find_files(checkout: Checkout, family: MacroFamily) -> KernelFiles:
             launches = f"exec_{family.value}_kernel" in checkout.read(host)
             if launches or (kernels, host) == usual:
                 return KernelFiles(kernels, host)
-    return _create_files(checkout, family)
+    return _write_pair(checkout, *_name_files(family))
 
 
 def read_kernel_style(checkout: Checkout, kernel_file: str) -> FunctorStyle:
@@ -86,10 +86,6 @@ def create_pair(checkout: Checkout, stem: str) -> tuple[tuple[str, str], ...]:
     if checkout.exists(kernels) and checkout.exists(host):
         return ()
     return _write_pair(checkout, kernels, host).created
-
-
-def _create_files(checkout: Checkout, family: MacroFamily) -> KernelFiles:
-    return _write_pair(checkout, *_name_files(family))
 
 
 def _write_pair(checkout: Checkout, kernels: str, host: str) -> KernelFiles:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from porter.core import dtypes
@@ -52,16 +52,12 @@ def _lines(name: str, need: Need, book: MacroBook, used: Collection[str]) -> lis
     by_reach = sorted(book.conveniences, key=lambda c: (c.name not in used, -len(c.instances)))
     for each in by_reach:
         made = {instance: macro for macro, instance in each.instances}
-        if len(made) > 1 and _all_wanted(made, wanted):
+        if len(made) > 1 and all(wanted.get(instance) == macro for instance, macro in made.items()):
             lines.append(Line(each.name, (name,), tuple(made)))
             for instance in made:
                 del wanted[instance]
     lines += [Line(base.name, (name, *base.arguments(instance)), (instance,)) for instance in wanted]
     return lines
-
-
-def _all_wanted(made: Mapping[Instance, BaseMacro], wanted: Mapping[Instance, BaseMacro]) -> bool:
-    return all(wanted.get(instance) == macro for instance, macro in made.items())
 
 
 def find_base_macro(book: MacroBook, family: MacroFamily, opmath: bool, castout: bool = False) -> BaseMacro:

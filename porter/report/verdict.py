@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from porter.plan.plan import Plan
 from porter.report.console import printable
-from porter.verdict.behavior import Behavior
 from porter.verdict.result import DTypeVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -99,7 +98,11 @@ def _notes(verdict: Verdict) -> Iterator[str]:
         place = f" at {finding.place}" if finding.place else ""
         yield printable(f"note: finding about the fork{place}: {finding.what}", keep="\n\t")
     if verdict.old_path:
-        yield from _old_path(verdict.old_path)
+        samples, old, new = (
+            sum(getattr(count, name) for count in verdict.old_path.counts) for name in ("samples", "old", "new")
+        )
+        yield f"samples that match the CPU: {old} of {samples} on the old path, {new} on the new path"
+        yield from (f"  changes: {line}" for line in verdict.old_path.changes)
 
 
 def summary(verdict: Verdict) -> str:
@@ -112,13 +115,6 @@ def summary(verdict: Verdict) -> str:
         f"{before}{verdict.kernel_calls} kernel calls{ulp} (backend {verdict.where}, {verdict.arithmetic} arithmetic, "
         f"{verdict.seconds:.1f} s)"
     )
-
-
-def _old_path(found: Behavior) -> Iterator[str]:
-    """The totals for both paths, and what changes."""
-    samples, old, new = (sum(getattr(count, name) for count in found.counts) for name in ("samples", "old", "new"))
-    yield f"samples that match the CPU: {old} of {samples} on the old path, {new} on the new path"
-    yield from (f"  changes: {line}" for line in found.changes)
 
 
 def _row(found: DTypeVerdict) -> tuple[str, ...]:
@@ -162,9 +158,9 @@ def group_pull_request(family: str, lines: int, ports: Sequence[tuple[Plan, Verd
 
 
 def _body(plan: Plan, verdict: Verdict | None) -> Iterator[str]:
-    moved = [e.name for e in plan.entries if e.before != e.after]
+    moved = [f"`{e.name}`" for e in plan.entries if e.before != e.after]
     stubs = ", ".join(f"`{s.stub}`" for s in plan.stubs)
-    yield f"Moves {_named(moved)} from MPSGraph to a Metal kernel behind {stubs}."
+    yield f"Moves {', '.join(moved) or 'nothing'} from MPSGraph to a Metal kernel behind {stubs}."
     yield ""
     yield from (f"- `{f.name}_functor` in `{f.file}`, from {f.origin}" for f in plan.functors)
     yield from (f"- `{c.list}`: `{c.entry}` {c.outcome}" for c in plan.lists if not c.is_kept)
@@ -198,7 +194,3 @@ def _checked(verdict: Verdict) -> Iterator[str]:
         ulps = ("" if ulp is None else f"{ulp:.2f}" for ulp in (row.max_ulp, row.cpu_ulp))
         cells = (row.dtype, f"{row.passed}/{row.passed + row.failed}", str(row.kernel_calls), *ulps, *ratios)
         yield f"| {' | '.join(cells)} |"
-
-
-def _named(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names) or "nothing"

@@ -154,7 +154,9 @@ class Process:
     def look(self, progress: Progress) -> None:
         """Notices that it has ended, or its time."""
         if self.answer is None and self.seconds_left() <= 0:
-            self.answer = self._answer_of_end(self._run_out())
+            seconds = time.monotonic() - self._started
+            failure = out_of_time(self._step, self._limits, seconds, self._running_kernel())
+            self.answer = self._answer_of_end(End(self._step, failure.reason, seconds, out_of_time=True))
         if self.answer is None and (code := self._poll()) is not None:
             self.read(progress)  # what it wrote last
             self._answer_for(code)
@@ -186,12 +188,6 @@ class Process:
         if self.answer is None:
             seconds = time.monotonic() - self._started
             self.answer = self._answer_of_end(End(self._step, describe_exit(code, self._read_log()), seconds))
-
-    def _run_out(self) -> End:
-        """The end of its time, named by the kernel that it runs."""
-        seconds = time.monotonic() - self._started
-        failure = out_of_time(self._step, self._limits, seconds, self._running_kernel())
-        return End(self._step, failure.reason, seconds, out_of_time=True)
 
     def _running_kernel(self) -> str:
         if not catches(self._process, PRINT_KERNEL):

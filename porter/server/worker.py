@@ -319,14 +319,9 @@ def _build_and_test(
     answer = _run_tests(tree, context, target, options, progress, started)
     if options.backend == HOST:
         findings = (*findings, *host.list_short_arguments())
-    placed = place_findings(answer.verdict, _find_row(tree, target))
-    return replace(answer, verdict=add_findings(placed, findings))
-
-
-def _find_row(tree: Tree, target: VerifyTarget) -> str:
-    """The place of the first row under test; that of all rows where none is known."""
     rows = [row for name, row in _read_rows(tree.read(NATIVE_FUNCTIONS), target).items() if name in target.rows]
-    return f"{NATIVE_FUNCTIONS}:{rows[0].line}" if rows else NATIVE_FUNCTIONS
+    place = f"{NATIVE_FUNCTIONS}:{rows[0].line}" if rows else NATIVE_FUNCTIONS
+    return replace(answer, verdict=add_findings(place_findings(answer.verdict, place), findings))
 
 
 def _selects_any(context: Context, expr: str) -> bool:

@@ -46,7 +46,11 @@ def find_coverage(checkout: Checkout, tree: Tree) -> Coverage:
     for base in every:
         try:
             with raising_porter_errors():
-                _try_rows(tree, base, host_code)
+                found = registration.generate(tree.read(NATIVE_FUNCTIONS), [base], cache.root() / "generated" / "rows")
+                unseen = [
+                    kernel for kernel in found.kernels if kernel.symbol.removeprefix("structured_") not in host_code
+                ]
+                sources.operation_files(tree, unseen, ())
         except PorterError as error:
             absent[base] = f"{error.code} {error.what}"
         else:
@@ -84,10 +88,3 @@ def find_unserved_rows(checkout: Checkout, found: Coverage) -> tuple[str, ...]:
     rows = [entry for entry in NativeFunctions.read(checkout).all if entry.entry_for(MPS_KEY)]
     mine = [entry.name for entry in rows if entry.base in found.bases]
     return tuple(n for n in mine if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{n}", "MPS"))
-
-
-def _try_rows(tree: Tree, base: str, host_code: str) -> None:
-    """Raises the error that prevents registering or building an operator's rows."""
-    found = registration.generate(tree.read(NATIVE_FUNCTIONS), [base], cache.root() / "generated" / "rows")
-    unseen = [kernel for kernel in found.kernels if kernel.symbol.removeprefix("structured_") not in host_code]
-    sources.operation_files(tree, unseen, ())

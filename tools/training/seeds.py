@@ -37,7 +37,8 @@ class NotingSeeds(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         after = torch.mps.get_rng_state()
         if not torch.equal(before, after):
-            self.seeds.append(_seed_of(after))
+            first, second = (int(n) & 0xFFFFFFFF for n in after[_NUMBERS].clone().view(torch.int32).tolist())
+            self.seeds.append(first << 32 | second)
         return result
 
 
@@ -73,8 +74,3 @@ class ReplayingSeeds(TorchDispatchMode):
             self._left.pop(0)
         else:
             self.unmatched += 1
-
-
-def _seed_of(state: torch.Tensor) -> int:
-    first, second = (int(n) & 0xFFFFFFFF for n in state[_NUMBERS].clone().view(torch.int32).tolist())
-    return first << 32 | second

@@ -69,17 +69,13 @@ def _attempt(case: Case, device: str, mode: Any) -> tuple[dict[str, Any], Except
 
 def _judge_errors(case: Case, failed: Exception | None, refused: Exception | None) -> Outcome:
     told = tuple(
-        f"{side}: {type(error).__name__}: {_first_line(error)}"
+        f"{side}: {type(error).__name__}: {(str(error) or type(error).__name__).splitlines()[0][:200]}"
         for side, error in (("mps", failed), ("cpu", refused))
         if error
     )
     if failed and refused and type(failed) is type(refused):
         return Outcome(case, REFUSED, told=told)
     return Outcome(case, FAILED, told=told)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]
 
 
 def _differences(got: Mapping[str, Any], expected: Mapping[str, Any], dtype: torch.dtype) -> Iterator[Difference]:
@@ -119,7 +115,7 @@ def _train_module(module: torch.nn.Module, untouched: torch.nn.Module, args: Any
         if any(isinstance(p, torch.nn.UninitializedParameter) for p in made.parameters()):
             made(*_fresh(args), **_fresh(kwargs))
     groups = (
-        {"params": [t for t in tensors if _trains(t)], "lr": rate}
+        {"params": [t for t in tensors if isinstance(t, torch.Tensor) and t.requires_grad], "lr": rate}
         for tensors, rate in ((module.parameters(), RATE), (tree_leaves((args, kwargs)), INPUT_RATE))
     )
     optimizer = torch.optim.SGD([group for group in groups if group["params"]] or [torch.zeros(())])
@@ -203,10 +199,6 @@ def _leaf(value: Any, device: str) -> Any:
 def _fresh(value: Any) -> Any:
     """Copies of tensors, which a module that works in place may change."""
     return tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, value)
-
-
-def _trains(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.requires_grad
 
 
 def _read(value: Any) -> Any:

@@ -13,10 +13,6 @@ from aten_overlay.apple.mpsgraph.semantics import implements
 from aten_overlay.apple.mpsgraph.types import torch_type
 
 
-def _whole(dtype: torch.dtype) -> bool:
-    return not dtype.is_floating_point and not dtype.is_complex
-
-
 def _unary(name: str, function: Callable[[Tensor], Tensor], logical: bool = False) -> None:
     @implements(f"{name}WithTensor")
     def implementation(x: Tensor) -> Tensor:
@@ -68,7 +64,7 @@ for _name, _combine in {
 @implements("divisionWithPrimaryTensor:secondaryTensor")
 def division(a: Tensor, b: Tensor) -> Tensor:
     """Of integers the quotient towards zero; a division by zero gives zero."""
-    if not _whole(a.dtype):
+    if a.dtype.is_floating_point or a.dtype.is_complex:
         return a / b
     quotient = torch.div(a, torch.where(b == 0, torch.ones_like(b), b), rounding_mode="trunc")
     return torch.where(b == 0, torch.zeros_like(quotient), quotient).to(a.dtype)

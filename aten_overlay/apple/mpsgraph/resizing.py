@@ -85,16 +85,12 @@ def _between(x: Tensor, dimension: int, at: Tensor) -> Tensor:
     return wide.index_select(dimension, low) * (1 - share) + wide.index_select(dimension, high) * share
 
 
-def _sizes(size: list[int] | Tensor) -> list[int]:
-    return [int(v) for v in size]
-
-
 def _forward(
     images: Tensor, size: list[int] | Tensor, where: _Aligned | _Scaled, layout: int, rounding: int | None
 ) -> Tensor | Unknown:
     if isinstance(size, Tensor) and size.device.type == "meta":
         return Unknown(images.dtype)
-    wanted = _sizes(size)
+    wanted = [int(v) for v in size]
     if images.device.type == "meta":
         first = rows(layout) % images.ndim
         return images.new_empty([*images.shape[:first], *wanted, *images.shape[first + 2 :]])

@@ -233,7 +233,7 @@ class StageForm:
 
     def write_call(self, kernel: Kernel, function: str) -> str:
         """A function of the stage's tensors that calls the kernel."""
-        sizes = [self._resolve_sizes(each.sizes) for each in self.launch.kernel_outputs]
+        sizes = [resolve_sizes(each.sizes, self.ranks, self.use.numbers) for each in self.launch.kernel_outputs]
         shapes = ", ".join(f"[{', '.join(map(_write, each))}]" for each in sizes)
         arguments = ", ".join(self.tensors.values())
         return f"""
@@ -249,9 +249,6 @@ def {function}({arguments}):
 
     def _three(self, sizes: Sequence[Expression]) -> str:
         return ", ".join(_write(resolve(each, self.ranks, self.use.numbers)) for each in sizes)
-
-    def _resolve_sizes(self, sizes: Node) -> tuple[Expression, ...]:
-        return resolve_sizes(sizes, self.ranks, self.use.numbers)
 
 
 def read_stage(source: Source) -> StageForm:

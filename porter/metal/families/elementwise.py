@@ -30,7 +30,6 @@ from porter.metal.functor_spec import FunctorSpec
 from porter.metal.host import (
     RESULT_TYPE,
     Exec,
-    HostStyle,
     find_function_anchor,
     find_registration_anchor,
     has_registrations,
@@ -111,7 +110,9 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
 
     Raises PTR018 (not a functor), PTR090 to PTR093 (the fork lacks something) or PTR094 (no source).
     """
-    base = _make_functor_name(spec.call.stub.name)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", spec.call.stub.name).lower()
+    # `atan2` of `atan2_stub`, `lerp_scalar_weight` of `lerp_kernel_scalar_weight`
+    base = "_".join(word for word in words.removesuffix("_stub").split("_") if word != "kernel")
     planned = [_plan_functor(fork, each, name, choice) for name, each in _split_cases(spec, base)]
     host = _plan_host(spec, base, planned)
     last = len(planned) - 1
@@ -190,6 +191,7 @@ def _plan_host(spec: KernelSpec, base: str, planned: Sequence[_Planned]) -> Step
 def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned, host: Step | None) -> Kernel:
     launch, stub = planned.launch, spec.call.stub
     alone = not stub.header
+    created = dict(launch.files.created)
     return Kernel(
         name=planned.name,
         stub=stub,
@@ -199,7 +201,7 @@ def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned,
         dtypes=planned.spec.served,
         kernel_file=launch.kernel_file,
         host_file=launch.host_file,
-        function=_read_created_style(fork, launch).function(base),
+        function=read_host_style(fork.layer(created) if created else fork, launch.host_file).function(base),
         notes=planned.notes,
         steps=(
             lambda fork: (Edit(path, 0, 0, text) for path, text in launch.files.created if not fork.exists(path)),
@@ -211,17 +213,6 @@ def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned,
         launch=_write_body(launch, planned.name, planned.spec) if alone else "",
         launcher=define_launcher(launch.launcher, "") if alone else "",
     )
-
-
-def _read_created_style(fork: Checkout, launch: _Launch) -> HostStyle:
-    created = dict(launch.files.created)
-    return read_host_style(fork.layer(created) if created else fork, launch.host_file)
-
-
-def _make_functor_name(stub: str) -> str:
-    """Returns a functor's name: `atan2` for `atan2_stub`, `lerp_scalar_weight` for `lerp_kernel_scalar_weight`."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stub).lower()
-    return "_".join(word for word in words.removesuffix("_stub").split("_") if word != "kernel")
 
 
 def _list_known_names(name: str, base: str, call: StubCall) -> tuple[str, ...]:
@@ -250,13 +241,9 @@ def _read_parameters(
         what = f"{call.stub.name} takes {arity} inputs, but the row has {len(names)}"
         raise PorterError("PTR018", what, call.place, "Port it by hand.")
     others = [a.name for a in function.inputs if a.name not in names]
-    return names, tuple(_sort_scalar_names(others, call)[: len(call.stub.signature) - 1])
-
-
-def _sort_scalar_names(names: Sequence[str], call: StubCall) -> list[str]:
-    """Sorts the arguments that are not elements: those passed to the stub come first."""
     given = " ".join(call.arguments)
-    return sorted(names, key=lambda name: not contains_identifier(given, name))
+    others.sort(key=lambda name: not contains_identifier(given, name))  # those passed to the stub come first
+    return names, tuple(others[: len(call.stub.signature) - 1])
 
 
 def _read_struct(spec: KernelSpec, functor: str, scalars: Sequence[str]) -> ParamsStruct | None:

@@ -57,7 +57,11 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
     source = format_block(fork.layer(dict(created)), _FILE, write_functor(name, row))
     lines = tuple(_register(name, row, dtype) for dtype in row.dtypes)
     function = host.function(name)
-    body = write_kernel_function(function, _name_params(spec.call, row), _write_launch(name, spec.call, row))
+    types = spec.call.stub.types
+    first = "iter" if "TensorIterator" in types[0] else "self"
+    body = write_kernel_function(
+        function, list(zip(types, (first, *_names(row), "generator"), strict=True)), _write_launch(name, spec.call, row)
+    )
     kernel = Kernel(
         name=name,
         stub=stub,
@@ -102,13 +106,6 @@ def _register(name: str, row: Distribution, dtype: DType) -> Line:
     if row.operand:
         return Line("REGISTER_RANDOM_OP_OF", (name, dtype.metal), instance)
     return Line("REGISTER_RANDOM_OP", (name, dtype.metal, row.param), instance)
-
-
-def _name_params(call: StubCall, row: Distribution) -> list[tuple[str, str]]:
-    """The types and names of the host function's parameters."""
-    types = call.stub.types
-    first = "iter" if "TensorIterator" in types[0] else "self"
-    return list(zip(types, (first, *_names(row), "generator"), strict=True))
 
 
 def _names(row: Distribution) -> tuple[str, ...]:

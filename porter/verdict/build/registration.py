@@ -111,7 +111,7 @@ def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path, sw
         family = rows(yaml_text, part)
         groups, indices = _readable(family)
         index = _mps(indices)
-        served = [g for g in groups if _serves(index, g)]
+        served = [g for g in groups if index.has_kernel(g) or any(index.has_kernel(f) for f in _functions(g))]
         if not served:
             line = family[0].line if family else 0
             raise PorterError(
@@ -307,10 +307,6 @@ def _functions(group: Grouped) -> list[Any]:
 def kernels_of(groups: list[Grouped], indices: Indices, family: Iterable[Row]) -> tuple[Kernel, ...]:
     """What the MPS key of some rows calls."""
     return tuple(kernel for group in groups for kernel in _kernels(group, _mps(indices), tuple(family)))
-
-
-def _serves(index: BackendIndex, group: Grouped) -> bool:
-    return index.has_kernel(group) or any(index.has_kernel(f) for f in _functions(group))
 
 
 def _kernels(group: Grouped, index: BackendIndex, family: Iterable[Row]) -> list[Kernel]:

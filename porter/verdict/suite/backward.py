@@ -31,16 +31,11 @@ def run_backward(results: Sequence[torch.Tensor]) -> None:
         if node not in given or node.name().endswith(_LEAF):
             continue
         held = given.pop(node)
-        made = _get_call(node)(*map(held.get, range(len(node._input_metadata))))
+        made = (node if callable(node) else node.apply)(*map(held.get, range(len(node._input_metadata))))
         slopes = made if isinstance(made, tuple) else (made,)
         for (other, place), slope in zip(node.next_functions, slopes, strict=False):
             if other is not None and slope is not None:
                 _add(given, other, place, slope)
-
-
-def _get_call(node: _Node) -> Any:
-    """What runs a node; those of functions in Python are no functions."""
-    return node if callable(node) else node.apply
 
 
 def _add(given: _Given, node: _Node, place: int, slope: torch.Tensor) -> None:

@@ -38,18 +38,14 @@ def check_gradients() -> None:
 
 def record_dispatch(op: OpInfo) -> Dispatched:
     """What the first samples of an OpInfo dispatch, in float32 if supported; up to the error if one is raised."""
-    dtype = _dtype(op)
+    supported = op.supported_dtypes("cpu")
+    dtype = torch.float32 if torch.float32 in supported else min(supported, key=str, default=None)
     if dtype is None:
         return Dispatched(frozenset(), frozenset())
     slopes = op.supports_autograd and dtype.is_floating_point
     found = [_run_sample(op, sample) for sample in islice(_make_samples(op, dtype, slopes), SAMPLES)]
     forward = frozenset(name for one in found for name in one.forward)
     return Dispatched(forward, frozenset(name for one in found for name in one.backward) - forward)
-
-
-def _dtype(op: OpInfo) -> torch.dtype | None:
-    supported = op.supported_dtypes("cpu")
-    return torch.float32 if torch.float32 in supported else min(supported, key=str, default=None)
 
 
 def _make_samples(op: OpInfo, dtype: torch.dtype, requires_grad: bool) -> Iterator[SampleInput]:

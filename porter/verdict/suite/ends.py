@@ -42,15 +42,10 @@ def _list_not_finite(op: Callable[..., Any], sample: SampleInput) -> Iterator[tu
     result = _compute(op, sample)
     if not keeps(result, sample) or reduces(result, sample):
         return
-    turns = _turns(op, sample, result)
-    yield from ((label, each) for label, each in put_ends(sample) if not turns or ignores_order(op, each))
-
-
-def _turns(op: Callable[..., Any], sample: SampleInput, result: Any) -> bool:
-    """Whether results turn around with the input: then they may follow from sums in any order."""
     turned = pytree.tree_leaves(_compute(op, _replace_input(sample, _turn(sample.input.detach()))))
     found = [(a, b) for a, b in zip(pytree.tree_leaves(result), turned, strict=False) if isinstance(a, torch.Tensor)]
-    return bool(found) and all(a.shape == b.shape and torch.allclose(_turn(a), b, equal_nan=True) for a, b in found)
+    turns = bool(found) and all(a.shape == b.shape and torch.allclose(_turn(a), b, equal_nan=True) for a, b in found)
+    yield from ((label, each) for label, each in put_ends(sample) if not turns or ignores_order(op, each))
 
 
 def _turn(tensor: torch.Tensor) -> torch.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,7 +82,7 @@ def listed(context: Context, file: str, text: str) -> Iterator[str]:
         for old, new in zip(plain, marked, strict=True):
             added = new.decorators[len(old.decorators or ()) :]
             for dtype in sorted(new.supported_dtypes("mps"), key=str):
-                if _active(added, cls, test, dtype):
+                if any(d.is_active(cls, test, "mps", dtype, {}) for d in added if hasattr(d, "is_active")):
                     yield _name(cls, test, new, dtype)
 
 
@@ -92,7 +92,3 @@ def _tested(context: Context) -> list[OpInfo]:
 
 def _name(cls: str, test: str, op: OpInfo, dtype: Any) -> str:
     return f"{cls}MPS.{test}_{op.formatted_name}_mps_{str(dtype).removeprefix('torch.')}"
-
-
-def _active(decorators: Iterable[Any], cls: str, test: str, dtype: Any) -> bool:
-    return any(d.is_active(cls, test, "mps", dtype, {}) for d in decorators if hasattr(d, "is_active"))

@@ -98,7 +98,7 @@ def find_way(op: Callable[..., Any], sample: SampleInput, dims: Sequence[int]) -
     tried: list[tuple[Way, SampleInput]] = []
     for way in _list_ways(sample):
         resized = way.resize(sample, small)
-        if not any(_is_same(resized, other) for _, other in tried):
+        if not any(_describe(resized) == _describe(other) for _, other in tried):
             tried.append((way, resized))
     varied: list[Varied] = [(str(at), resized) for at, (_, resized) in enumerate(tried)]
     computed = next(keep_computed(stay_inside(op), varied), None)
@@ -301,10 +301,6 @@ def _is_index_of(source: torch.Tensor) -> Callable[[Any], bool]:
 
 def _list_leaves(sample: SampleInput) -> list[Any]:
     return pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-
-
-def _is_same(one: SampleInput, other: SampleInput) -> bool:
-    return _describe(one) == _describe(other)
 
 
 def _describe(sample: SampleInput) -> list[Any]:

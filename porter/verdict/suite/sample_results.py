@@ -116,12 +116,8 @@ def _run_sample(
         if message:
             nan = compare.find_nan_disagreement(mine, theirs, operands)
             return SampleResult(kind, name, Status.DIFFERS, nan or message, bool(nan))
-    return SampleResult(kind, name, Status.AGREES, ulp=_ulp(got, exact))
-
-
-def _ulp(got: list[torch.Tensor], exact: list[torch.Tensor]) -> float | None:
     found = [float(compare.ulp(m, e).max()) for m, e in zip(got, exact, strict=True) if _is_wide(m, e)]
-    return max(found, default=None)
+    return SampleResult(kind, name, Status.AGREES, ulp=max(found, default=None))
 
 
 def _is_wide(mine: torch.Tensor, exact: torch.Tensor) -> bool:

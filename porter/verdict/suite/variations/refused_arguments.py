@@ -93,7 +93,8 @@ def _ask(op: Callable[..., Any], sample: SampleInput) -> str:
 
 
 def _vary(sample: SampleInput, tensors: bool) -> Iterator[Varied]:
-    sizes = _list_sizes(sample)
+    first = sample.input if isinstance(sample.input, torch.Tensor) else None
+    sizes = () if first is None else tuple(dict.fromkeys(reversed(first.shape)))
     for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
         for at, told, other in _list_others(value, sizes) if tensors or not isinstance(value, torch.Tensor) else ():
             yield f"with {place}{at}={told}", replace_argument(sample, place, other)
@@ -108,11 +109,6 @@ def _vary_omitted(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
         if argument.values and isinstance(argument.values[0], (float, str)):
             for _, told, other in _list_others(argument.values[0], ()):
                 yield f"with {argument.name}={told}", replace_argument(sample, argument.name, other)
-
-
-def _list_sizes(sample: SampleInput) -> Sequence[int]:
-    first = sample.input if isinstance(sample.input, torch.Tensor) else None
-    return () if first is None else tuple(dict.fromkeys(reversed(first.shape)))
 
 
 def _list_others(value: Any, sizes: Sequence[int]) -> Iterator[tuple[str, str, Any]]:
