@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import random
 import sys
+import time
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from mutation.ledger import Ledger, key, summarize
 from mutation.ported import make_ported_subject
 from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
-from mutation.trial import Fate, find_failing, start, try_mutant
+from mutation.trial import Fate, Stage, find_failing, start, try_mutant
 from shared.arguments import parser
 
 GOAL = 0.99
@@ -52,12 +52,15 @@ def _of(mutants: Iterable[Mutant], part: str) -> list[Mutant]:
 def _run(subject: Subject, mutants: Iterable[Mutant], ledger: Ledger, again: bool) -> None:
     known = {Fate.SURVIVED.value} if again else set()
     todo = [m for m in mutants if key(m) not in ledger.entries or ledger.entries[key(m)].fate in known]
-    if todo:
-        subject = replace(subject, failing=ledger.failing(subject.op, lambda: find_failing(subject)))
+
+    def find(stage: Stage) -> tuple[str, ...]:
+        return ledger.failing(subject.op, stage.name, lambda: find_failing(subject, stage))
+
     for mutant in todo:
-        fate, by = try_mutant(subject, mutant)
+        started = time.monotonic()
+        fate, by = try_mutant(subject, mutant, find)
         ledger.add(mutant, fate, by)
-        print(f"{subject.op}: {mutant.told}: {fate.value} {by}", flush=True)
+        print(f"{time.monotonic() - started:.0f} s: {subject.op}: {mutant.told}: {fate.value} {by}", flush=True)
 
 
 def main(arguments: list[str]) -> int:

@@ -87,10 +87,29 @@ def test_slips_in_rows() -> None:
         ("if (a.numel() == 0) {", "if (a.numel() != 0) {"),
         ("set_args(encoder, x, 1);", "set_args(encoder, 1, x);"),
         ("const auto width = min(n, 1024);", "const auto width = min(n, 2 * 1024);"),
+        ("const int64_t inner = n;", "const short inner = n;"),
+        ("f(scalarToMetalTypeString(output));", 'f(std::string("float"));'),
+        ("if (is_empty(a)) {\n    a.zero_();\n    return;\n  }", ""),
     ],
 )
 def test_slips_in_the_host_code_of_a_port(line: str, slipped: str) -> None:
-    assert f"  {slipped}\n" in apply(slip_in_host_code, f"  {line}\n")
+    assert (f"  {slipped}\n" if slipped else "") in apply(slip_in_host_code, f"  {line}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "slipped"),
+    [
+        ("const index_t i = rest % size;", "const ushort i = rest % size;"),
+        ("offset += index_t(i) * stride;", "offset += ushort(i) * stride;"),
+        ("c10::metal::opmath_t<T1> sum = T1(0);", "T1 sum = T1(0);"),
+        ("c10::metal::opmath_t<T1> sum = T1(0);", "c10::metal::opmath_t<T1> sum = (1 - 0);"),
+        ("T best = numeric_limits<T>::lowest();", "T best = numeric_limits<T>::max();"),
+        ("for (long d = ndim - 1; d >= 0; d--) {", "for (long d = ndim - 1; d > 0; d--) {"),
+        ("threadgroup_barrier(mem_flags::mem_threadgroup);", ""),
+    ],
+)
+def test_slips_in_the_kernel_of_a_port(line: str, slipped: str) -> None:
+    assert (f"  {slipped}\n" if slipped else "") in apply(slip_in_metal, f"  {line}\n")
 
 
 def test_a_statement_of_host_code_is_left_out_but_what_only_a_profiler_sees() -> None:
@@ -145,3 +164,15 @@ def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     assert "survived: a: functor, operator: A.metal:1: '+' -> '-'" in text
     ledger.add(mutant, Fate.CAUGHT, "a test of a later run")
     assert summarize(Ledger(tmp_path / "results").entries.values())[1] == 1.0
+
+
+def test_what_fails_without_a_mutant_is_asked_for_once_a_stage(tmp_path: Path) -> None:
+    first = Ledger(tmp_path / "results")
+    assert first.failing("a", "quick", lambda: ()) == ()
+    assert first.failing("a", "whole", lambda: ("T.one", "T.two")) == ("T.one", "T.two")
+    again = Ledger(tmp_path / "results")
+    assert [again.failing("a", stage, pytest.fail) for stage in ("quick", "whole")] == [(), ("T.one", "T.two")]
+    text, share = summarize(again.entries.values())
+    assert text.splitlines()[:2] == ["fails without a mutant: T.one", "fails without a mutant: T.two"]
+    assert "0 mutants of 0 operators" in text
+    assert share == 1.0

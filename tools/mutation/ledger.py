@@ -11,7 +11,7 @@ from mutation.subjects import Mutant
 from mutation.trial import Fate
 from porter.core.cache import digest
 
-FAILING = "fails without a mutant"
+WITHOUT = "run without a mutant"
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,12 @@ class Ledger:
     def add(self, mutant: Mutant, fate: Fate, by: str) -> None:
         self._write(Entry(key(mutant), mutant.op, mutant.region, mutant.slip, mutant.told, fate.value, by))
 
-    def failing(self, op: str, find: Callable[[], Sequence[str]]) -> tuple[str, ...]:
-        """The tests of an operator that fail without a mutant, found once."""
-        known = self.entries.get(op)
+    def failing(self, op: str, stage: str, find: Callable[[], Sequence[str]]) -> tuple[str, ...]:
+        """The tests of a stage of an operator that fail without a mutant, found once."""
+        name = f"{op}, {stage}"
+        known = self.entries.get(name)
         if known is None:
-            known = Entry(op, op, "", "", "", FAILING, " ".join(find()))
+            known = Entry(name, op, "", "", stage, WITHOUT, " ".join(find()))
             self._write(known)
         return tuple(known.by.split())
 
@@ -59,8 +60,8 @@ def key(mutant: Mutant) -> str:
 def summarize(entries: Iterable[Entry]) -> tuple[str, float]:
     """A text that counts fates and lists survivors, and the share that is caught of those that change something."""
     entries = list(entries)
-    failing = [f"fails without a mutant: {test}" for e in entries if e.fate == FAILING for test in e.by.split()]
-    entries = [entry for entry in entries if entry.fate != FAILING]
+    failing = [f"fails without a mutant: {test}" for e in entries if e.fate == WITHOUT for test in e.by.split()]
+    entries = [entry for entry in entries if entry.fate != WITHOUT]
     count = {fate: sum(entry.fate == fate.value for entry in entries) for fate in Fate}
     counted = count[Fate.CAUGHT] + count[Fate.SURVIVED]
     share = count[Fate.CAUGHT] / counted if counted else 1.0

@@ -60,6 +60,9 @@ METAL: _Table = {
         r"::infinity\(\)": ("::max()", "::quiet_NaN()"),
         r"\bINFINITY\b": ("NAN", "0.0f"),
         r"\bNAN\b": ("0",),
+        r"::lowest\(\)": ("::max()", "::min()"),
+        r"(?<=<T>)::max\(\)": ("::lowest()",),
+        r"\b(?:T\d?|index_t|long)\(([01])\)": (r"(1 - \1)",),
     },
     "cast": {
         r"static_cast<float>\(": ("static_cast<half>(", "static_cast<int>(", "("),
@@ -73,7 +76,10 @@ METAL: _Table = {
     "dtype": {
         r"\bfloat (?=\w+ =)": ("half ", "int "),
         r"\bfloat2 (?=\w+ =)": ("half2 ",),
-        r"c10::metal::opmath_t<T> (?=\w+ =)": ("T ",),
+        r"c10::metal::opmath_t<(T\d?)>": (r"\1",),
+        r"\bsum_t<(T\d?)>": (r"\1",),
+        r"\b(?:index_t|long|uint) (?=\w+ =)": ("ushort ",),
+        r"\b(?:index_t|long)\((?=\w)": ("ushort(",),
         r"\bopmath_t<T>;": ("T;",),
         r", float> operator": (", half> operator", ", T> operator", ", int> operator"),
         r", T> operator": (", float> operator", ", half> operator"),
@@ -154,6 +160,12 @@ HOST: _Table = {
         r"\.sizes\(\)": (".strides()",),
     },
     "index type": {r'"int" : "long"': ('"int" : "int"',)},
+    "dtype": {
+        r"\bint64_t (?=\w+ =)": ("short ",),
+        r"\b(?:at::)?kLong\b": ("kInt",),
+        r"\bscalarToMetalTypeString\(([^()]*)\)": ('std::string("float")',),
+    },
+    "return": {r"^( +)if \(([^;{}]*)\) \{\n(?:[^\n{}]*\n){0,3} +return[^\n;]*;\n\1\}\n": ("",)},
 }
 YAML: _Table = {
     "key": {r", MPS(?=[,:])": ("", ", XPU"), r"^    MPS: \w+\n": ("",)},
@@ -163,7 +175,9 @@ YAML: _Table = {
 _TYPES = ("float", "half", "bfloat", "long", "int", "short", "uchar", "char", "bool", "float2", "half2")
 _NARROWER = {"float": "half", "half": "float", "bfloat": "half", "long": "int", "int": "short", "short": "char"}
 _WORD = re.compile(r"(?<![\w.:<])[a-z]\w*_?(?![\w(:<>])")
-_DECLARED = re.compile(r"\b(?:const )?(?:float2?|half|auto|T2?|A|bool|c10::metal::opmath_t<T>|om_t) (\w+_?)(?=[,;) ])")
+_DECLARED = re.compile(
+    r"\b(?:const )?(?:float2?|half|auto|T\d?|A|bool|index_t|u?int|long|c10::metal::opmath_t<T>|om_t) (\w+_?)(?=[,;) ])"
+)
 
 
 def slip_in_metal(code: str) -> Iterator[Slip]:

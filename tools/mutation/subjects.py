@@ -45,15 +45,14 @@ class Region:
 class Subject:
     """A native operator: what to verify, the texts in which its files differ from the fork's, and its own parts.
 
-    `failing` are tests that fail without a mutant, where that is known. `root` is the fork; a port that `is_ported`
-    from another fork than the embedded one has kernels of its own, which are no functors.
+    `root` is the fork; a port that `is_ported` from another fork than the embedded one has kernels of its own, which
+    are no functors.
     """
 
     op: str
     target: VerifyTarget
     texts: Mapping[str, str]
     regions: tuple[Region, ...]
-    failing: tuple[str, ...] = ()
     root: Path = EMBEDDED_FORK
     is_ported: bool = False
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.build import QUICK, Options, compile_kernels, host_names
 from equivalence import same_results
 from mutation.subjects import Mutant, Subject
 from porter.core import cache as stored
@@ -21,7 +21,7 @@ from porter.server import worker
 from porter.server.process import End, Process, wait
 from porter.server.worker import RunOptions
 from porter.verdict.backends import host
-from porter.verdict.build.tree import materialise
+from porter.verdict.build.tree import materialise, metal_include
 from porter.verdict.messages import Answer, ErrorAnswer, VerdictAnswer
 from porter.verdict.result import BUILD, DEFAULT, HOST
 
@@ -29,9 +29,33 @@ from porter.verdict.result import BUILD, DEFAULT, HOST
 _NO_PROGRAM = ("PTR101", "PTR105", "PTR109", "PTR166")
 # Inputs of each kernel that decide whether a survivor computes the same.
 ROWS = 1 << 19
-QUICK = "test_accuracy or test_edge_values"
-QUICK_OF_PORTED = "test_output_match"
 _OWN_NAME = re.compile(rb"[0-9a-f]{32}\.cpp")
+_METHOD = re.compile(r"\w+\.\w+")
+_RARE_TYPE = re.compile(r"_(?:half|bfloat|short|u?char|bool|(?:float|half)2)(?=_|$)")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a verdict: its tests, with bounds checks or not, and which kernels are compiled ahead of them."""
+
+    name: str
+    expr: str | None = None
+    checked: bool = False
+    compiles: Callable[[str], bool] = lambda name: True
+
+
+def _is_dense(name: str) -> bool:
+    return "_dense_" in name and "cast" not in name and "_dense_scalar_" not in name
+
+
+def _is_common(name: str) -> bool:
+    return not _RARE_TYPE.search(name)
+
+
+# The tests that kill most mutants soonest come first; what they leave alive meets the whole verdict.
+_QUICK = Stage("quick", "test_accuracy or test_edge_values", compiles=_is_dense)
+_QUICK_OF_PORTED = Stage("quick", "test_output_match and (float32 or int64)", compiles=_is_common)
+_WHOLE = (Stage("whole"), Stage("checked", checked=True))
 
 
 class Fate(Enum):
@@ -49,63 +73,67 @@ def start() -> None:
     worker.preload(HOST)
 
 
-def find_failing(subject: Subject) -> tuple[str, ...]:
-    """The tests that fail without a mutant, and so tell nothing of one."""
-    found: list[str] = []
-    for checked in (False, True):
-        answer = _ask(subject, subject.texts, RunOptions(None, HOST, DEFAULT, checked))
-        if isinstance(answer, ErrorAnswer):
-            raise RuntimeError(f"{subject.op} has no verdict: {answer.code} {answer.what}")
-        found += [failure.test for failure in answer.verdict.failures]
-    return tuple(dict.fromkeys(found))
+def find_failing(subject: Subject, stage: Stage) -> tuple[str, ...]:
+    """The tests of a stage that fail without a mutant, and so tell nothing of one."""
+    answer = _ask(subject, subject.texts, stage, (), first_failure=False)
+    if isinstance(answer, ErrorAnswer):
+        raise RuntimeError(f"{subject.op} has no verdict: {answer.code} {answer.what}")
+    return tuple(dict.fromkeys(failure.test for failure in answer.verdict.failures))
 
 
-def try_mutant(subject: Subject, mutant: Mutant) -> tuple[Fate, str]:
-    """What became of a mutant, and the test or error that caught it: the tests that mostly do come first."""
+def try_mutant(subject: Subject, mutant: Mutant, failing: Callable[[Stage], Sequence[str]]) -> tuple[Fate, str]:
+    """What became of a mutant, and the test or error that caught it; `failing` are tests that fail without one."""
     texts = {**subject.texts, mutant.file: mutant.text}
     computes = mutant.region in ("functor", "helper", "kernel")
+    quick = _QUICK_OF_PORTED if subject.is_ported else _QUICK
     if computes:
         try:
-            if _code(subject, texts) == _code(subject, subject.texts):
+            if all(
+                _code(subject, texts, stage) == _code(subject, subject.texts, stage)
+                for stage in dict.fromkeys((quick, _WHOLE[0] if subject.is_ported else quick))
+            ):
                 return Fate.SAME_CODE, ""
         except OverlayError as error:
             return Fate.REJECTED, f"{error.code} {error.what}"
-    first = QUICK_OF_PORTED if subject.is_ported else QUICK
-    quickly = _find_failure(subject, texts, first) if computes or subject.is_ported else ""
-    why = quickly or next(filter(None, (_find_failure(subject, texts, checked=c) for c in (False, True))), "")
+    stages = (quick, *_WHOLE) if computes or subject.is_ported else _WHOLE
+    why = next(filter(None, (_find_failure(subject, texts, stage, failing(stage)) for stage in stages)), "")
     if why:
         return (Fate.REJECTED if any(code in why for code in _NO_PROGRAM) else Fate.CAUGHT), why
     is_same = computes and not subject.is_ported and _same_bits(subject, texts)
     return (Fate.SAME_BITS if is_same else Fate.SURVIVED), ""
 
 
-def _find_failure(subject: Subject, texts: Mapping[str, str], expr: str | None = None, checked: bool = False) -> str:
-    """The first failure of a verdict, of all its tests or some; `""` for a good one."""
-    answer = _ask(subject, texts, RunOptions(expr, HOST, DEFAULT, checked, first_failure=True))
+def _find_failure(subject: Subject, texts: Mapping[str, str], stage: Stage, failing: Sequence[str]) -> str:
+    """The first failure of a stage beside those that fail anyway; `""` for none."""
+    answer = _ask(subject, texts, stage, failing, first_failure=True)
     if isinstance(answer, ErrorAnswer):
         return f"{answer.code} {answer.what.splitlines()[0]}"
-    if answer.verdict.ok:
+    first = next((f for f in answer.verdict.failures if f.test not in failing), None)
+    if first is None:
         return ""
-    first = answer.verdict.failures[0]
     return first.reason.splitlines()[0] if first.test == BUILD else first.test
 
 
-def _ask(subject: Subject, texts: Mapping[str, str], options: RunOptions) -> VerdictAnswer | ErrorAnswer:
-    telling = [f"not {test}" for test in subject.failing]
-    expr = " and ".join([*([f"({options.expr})"] if options.expr else []), *telling]) or None
-    process = Process(partial(_verify, subject, texts, replace(options, expr=expr)), _died)
+def _ask(
+    subject: Subject, texts: Mapping[str, str], stage: Stage, failing: Sequence[str], first_failure: bool
+) -> VerdictAnswer | ErrorAnswer:
+    telling = [f"not {test}" for test in failing if _METHOD.fullmatch(test)]
+    expr = " and ".join([*([f"({stage.expr})"] if stage.expr else []), *telling]) or None
+    options = RunOptions(expr, HOST, DEFAULT, stage.checked, first_failure=first_failure)
+    process = Process(partial(_verify, subject, texts, options, stage), _died)
     (answer,) = wait([process])
     assert isinstance(answer, (VerdictAnswer, ErrorAnswer))
     return answer
 
 
-def _verify(subject: Subject, texts: Mapping[str, str], options: RunOptions, progress: Progress) -> Answer:
-    if (options.expr or "").startswith(f"({QUICK})"):
-        kernels = host.compiler()
-        compile_ahead = kernels.compile_ahead
-        kernels.compile_ahead = lambda wanted: compile_ahead(  # type: ignore[method-assign]
-            lambda name: wanted(name) and _is_dense(name)
-        )
+def _verify(
+    subject: Subject, texts: Mapping[str, str], options: RunOptions, stage: Stage, progress: Progress
+) -> Answer:
+    kernels = host.compiler()
+    compile_ahead = kernels.compile_ahead
+    kernels.compile_ahead = lambda wanted: compile_ahead(  # type: ignore[method-assign]
+        lambda name: wanted(name) and stage.compiles(name)
+    )
     return worker.verify(subject.root, {}, texts, subject.target, options, progress)
 
 
@@ -113,29 +141,23 @@ def _died(end: End) -> Answer:
     return ErrorAnswer("ended", f"{end.step}: {end.how}")
 
 
-def _code(subject: Subject, texts: Mapping[str, str]) -> tuple[bytes, ...]:
-    """The compiled kernels of a subject, of functors the dense ones as a quick verdict compiles them, without their own
-    names.
-    """
+def _code(subject: Subject, texts: Mapping[str, str], stage: Stage) -> tuple[bytes, ...]:
+    """The kernels of a subject that a stage compiles, as a verdict compiles them, without their own names."""
     root = materialise(subject.root, texts, stored.root()).root
     own = tuple(file for file in texts if file.endswith(".metal")) if subject.is_ported else ()
-    found = _libraries(subject.target.kernels, root, own)
-    return tuple(_OWN_NAME.sub(b"", path.read_bytes()) for path in found)
+    libraries = _libraries(subject.target.kernels, root, own, stage)
+    return tuple(_OWN_NAME.sub(b"", path.read_bytes()) for path in libraries)
 
 
-def _is_dense(name: str) -> bool:
-    return "_dense_" in name and "cast" not in name and "_dense_scalar_" not in name
-
-
-@lru_cache(maxsize=4)
-def _libraries(kernels: tuple[str, ...], root: Path, own: tuple[str, ...]) -> tuple[Path, ...]:
-    """The libraries of a port's `own` files with all its kernels, or of functors with their dense ones."""
-    options = Options(include=(root,))
+@lru_cache(maxsize=8)
+def _libraries(kernels: tuple[str, ...], root: Path, own: tuple[str, ...], stage: Stage) -> tuple[Path, ...]:
+    """The libraries of kernels that a stage compiles of a port's `own` files, or of those that register functors."""
+    options = Options(include=metal_include(root), optimization=QUICK)
     prefixes = tuple(f"{kernel}_" for kernel in kernels)
     paths = own or dict.fromkeys(path for kernel in kernels for path in _registering(root, kernel))
     files = [root / path for path in paths]
     named = {
-        file: [n for n in host_names(file, options) if n.startswith(prefixes) and (own or _is_dense(n))]
+        file: [name for name in host_names(file, options) if name.startswith(prefixes) and stage.compiles(name)]
         for file in files
     }
     return tuple(compile_kernels(file, names, options) for file, names in named.items() if names)
