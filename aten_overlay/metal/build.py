@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from aten_overlay import cache
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler, language
 from aten_overlay.metal.family import naming, select, write_flags
+from aten_overlay.metal.features import refuse_lacking
 from aten_overlay.metal.headers import INCLUDE
 from aten_overlay.metal.language import METAL_4
 from aten_overlay.metal.passes.lines import FLAGS
@@ -176,7 +177,7 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
         unit, wanted, dict(options.constants), host(mode), options.checked or watched, watched, _is_fast(options)
     )
     shared = watched or any(shares_state(unit, instance) for instance in instances)
-    module = _lower_either(key, code, wanted, options, shared)
+    module = _lower_either(key, code, wanted, options, shared, lambda lowered: refuse_lacking(lowered, unit, instances))
     is_checked_soon = _is_quick(options) and options.checked  # before plain code is made, which adds no checks
     completed = _complete(key, module, options) if shared or is_checked_soon else module
     rest = ["-x", "none", str(runtime), "-lm"]
@@ -204,11 +205,13 @@ def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> st
     )  # fmt: skip
 
 
-def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options, shared: bool) -> Path:
+def _lower_either(
+    key: str, code: str, wanted: Sequence[str], options: Options, shared: bool, refuse: Callable[[str], None]
+) -> Path:
     """`_lower`; again where the type of a `?:` is ambiguous, each time with one less that is."""
     while True:
         try:
-            return _lower(key, code, wanted, options, shared)
+            return _lower(key, code, wanted, options, shared, refuse)
         except OverlayError as error:
             before = code
             if AMBIGUOUS in error.what.partition("\n")[0] and (code := wrap_literals(before)) == before:
@@ -217,13 +220,16 @@ def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options, 
                 raise
 
 
-def _lower(key: str, code: str, wanted: Sequence[str], options: Options, shared: bool) -> Path:
+def _lower(
+    key: str, code: str, wanted: Sequence[str], options: Options, shared: bool, refuse: Callable[[str], None]
+) -> Path:
     """The file with what clang makes of C++ with no pass run, in which every operation has a value."""
     generated = compiler.cache_root() / f"{key}.cpp"
     cache.write(generated, code.encode(errors="surrogateescape"))
     header = ["-include-pch", str(_precompiled_header(options))]
     with naming(wanted):
         lowered = compiler.run([*_flags(options), *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
+        refuse(lowered)
     module = compiler.cache_root() / f"{key}.ll"
     rewritten = run_passes(lowered, Stage.LOWERED, _classify(options, shared))
     cache.write(module, rewritten.encode(errors="surrogateescape"))

@@ -2,8 +2,12 @@
 
 Sources: Apple's "Metal Feature Set Tables" for the GPUs and the limits (developer.apple.com/metal/limits); its note on
 64-bit atomics as Dawn's Metal back end takes it (dawn b620b2f: minimum and maximum of `ulong` alone, in device memory,
-from family 9 on, and 8 on a Mac); pytorch/pytorch#150566 for simdgroup functions, which take no 64-bit integers. What
-none says is not here: how many threads a kernel's registers leave room for is known to Apple's compiler alone.
+from family 9 on, and 8 on a Mac); pytorch/pytorch#150566 for simdgroup functions, which take no 64-bit integers;
+perplexityai/pplx-garden#23 for the M5's family. Of GitHub's virtual Macs: JuliaGPU/Metal.jl#309 and
+tetherto/qvac#3788 (they say that they are of family 5, for which the tables have neither `bfloat` nor simdgroup
+matrices), pytorch/pytorch#196582 and kornia/kornia#4207 (no pipeline of Metal Performance Primitives is made). The
+tables have no simd_sum for family 5 either, but torch's reductions run there (kornia/kornia#4159). What none says is
+not here: how many threads a kernel's registers leave room for is known to Apple's compiler alone.
 """
 
 from __future__ import annotations
@@ -20,11 +24,33 @@ REFUSED = "PTR276"
 
 
 @dataclass(frozen=True)
+class Feature:
+    """What a kernel may use: part of the name of what it then compiles to, the words that a source has for it."""
+
+    what: str
+    mangled: str
+    words: str
+    instead: str
+
+
+BFLOAT = Feature(
+    "`bfloat`", "6bfloat", r"(packed_)?bfloat(16_t)?[234]?|simdgroup_bfloat8x8", "Compute in float or half"
+)
+MATRICES = Feature(
+    "simdgroup matrices", "16simdgroup_matrix", r"simdgroup_(matrix|\w+8x8|multiply\w*)", "Multiply with simd_sum"
+)
+PRIMITIVES = Feature(
+    "Metal Performance Primitives", "3mpp", r"mpp|tensor_ops|matmul2d\w*", "Guard a path without tensor_ops for it"
+)
+
+
+@dataclass(frozen=True)
 class Family:
     """A family and its limits. `ulong_atomics` are minimum and maximum of 64 bits in device memory."""
 
     name: str
     ulong_atomics: bool
+    lacks: tuple[Feature, ...] = ()
     threadgroup_bytes: int = 32 * 1024
     threads_per_threadgroup: int = 1024
     buffers: int = 31
@@ -34,6 +60,8 @@ FAMILIES = (
     Family("apple7", ulong_atomics=False),  # A14, M1
     Family("apple8", ulong_atomics=True),  # A15, A16, M2; on a Mac, which is where PyTorch runs
     Family("apple9", ulong_atomics=True),  # A17 Pro, A18, M3, M4
+    Family("apple10", ulong_atomics=True),  # A19, M5
+    Family("paravirtual", ulong_atomics=False, lacks=(PRIMITIVES, MATRICES, BFLOAT)),  # of a virtual Mac
 )
 
 

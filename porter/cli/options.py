@@ -274,7 +274,7 @@ family = click.option(
     callback=_choose_family,
     expose_value=False,
     shell_complete=_complete_family,
-    help="The GPU family to compile for, as $PORTER_FAMILY: apple7, apple8 or apple9.",
+    help="The GPU family to compile for, as $PORTER_FAMILY: apple7 to apple10, or paravirtual.",
 )
 metal = click.option(
     "--metal",

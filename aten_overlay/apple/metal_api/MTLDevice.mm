@@ -1,4 +1,6 @@
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -104,6 +106,14 @@ static std::string defines(MTLCompileOptions* options) {
   return text.empty() ? text : text + "#line 1\n";
 }
 
+// The newest of Apple's families that the one asked for includes, and whether it has Metal 3 (metal/family.py).
+static MTLGPUFamily newest_family() {
+  const char* name = std::getenv("PORTER_FAMILY");
+  int number = 0;
+  if (name == nullptr || std::strcmp(name, "") == 0) return MTLGPUFamilyApple9;
+  return static_cast<MTLGPUFamily>(1000 + (std::sscanf(name, "apple%d", &number) == 1 ? number : 5));
+}
+
 @interface PorterDevice : NSObject <MTLDevice>
 @end
 
@@ -115,7 +125,9 @@ static std::string defines(MTLCompileOptions* options) {
   return YES;
 }
 - (BOOL)supportsFamily:(MTLGPUFamily)family {
-  return family <= MTLGPUFamilyApple9 || family >= MTLGPUFamilyMac2;
+  const MTLGPUFamily newest = newest_family();
+  if (family >= MTLGPUFamilyMetal3) return newest >= MTLGPUFamilyApple7;
+  return family <= newest || family >= MTLGPUFamilyMac2;
 }
 - (NSUInteger)maxBufferLength {
   return porter_memory_use().capacity;

@@ -78,6 +78,16 @@ def test_metal_errors_name_what_was_refused(tell: Callable[[str], str], name: st
     assert found.endswith("| left 0")
 
 
+@pytest.mark.parametrize(
+    ("family", "supported"), [("", "111011"), ("apple7", "110011"), ("apple10", "111111"), ("paravirtual", "100010")]
+)
+def test_a_device_supports_what_its_family_includes(
+    tell: Callable[[str], str], family: str, supported: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PORTER_FAMILY", family)
+    assert tell("families").startswith(supported)
+
+
 def test_commands_before_a_refused_one_have_run(tell: Callable[[str], str]) -> None:
     assert tell("gathered").startswith("7 6 5 4 -1 -1 -1 -1 !")
     assert tell("copied").startswith("1 2 0 0 -1 -1 -1 -1 !")

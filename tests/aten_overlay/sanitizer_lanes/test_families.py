@@ -15,8 +15,15 @@ from aten_overlay.metal.headers import INCLUDE
 from aten_overlay.metal.launch import Library
 
 SOURCE = Path(__file__).parent / "families.metal"
-REFUSED = [("apple7", "largest"), ("apple7", "count"), ("apple7", "sum"), ("apple9", "count"), ("apple9", "sum")]
-SERVED = [("apple8", "largest"), ("apple9", "largest"), ("apple7", "sum_pairs"), ("apple7", "narrow")]
+REFUSED = [
+    ("apple7", "largest"), ("apple7", "count"), ("apple7", "sum"), ("apple9", "count"), ("apple9", "sum"),
+    *(("paravirtual", name) for name in ("largest", "double_bfloat", "convert", "tile", "product")),
+]  # fmt: skip
+SERVED = [
+    ("apple8", "largest"), ("apple9", "largest"), ("apple7", "sum_pairs"), ("apple7", "narrow"),
+    ("apple10", "product"), ("apple7", "tile"), ("apple7", "convert"),
+    ("paravirtual", "double_float"), ("paravirtual", "narrow"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("family", "name"), REFUSED)
@@ -51,7 +58,10 @@ def test_a_family_is_known_by_its_name() -> None:
     assert select({}) is None and select({VARIABLE: "apple8"}) == parse("apple8")
     with pytest.raises(OverlayError) as unknown:
         parse("apple6")
-    assert (unknown.value.code, unknown.value.hint) == ("PTR277", "Choose one of apple7, apple8, apple9.")
+    assert (unknown.value.code, unknown.value.hint) == (
+        "PTR277",
+        "Choose one of apple7, apple8, apple9, apple10, paravirtual.",
+    )
 
 
 def test_the_limits_of_the_runtime_are_those_of_the_table() -> None:

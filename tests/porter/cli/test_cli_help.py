@@ -122,7 +122,8 @@ Options:
   --metal VERSION             The version of Metal to compile for, as
                               $PORTER_METAL: 3.1, 3.2 or 4.0.
   --family NAME               The GPU family to compile for, as
-                              $PORTER_FAMILY: apple7, apple8 or apple9.
+                              $PORTER_FAMILY: apple7 to apple10, or
+                              paravirtual.
   --shuffle SEED              On an NVIDIA GPU, run threadgroups in orders
                               made of SEED, as $PORTER_SHUFFLE.  [x>=0]
   --sanitize CHECKS           Checks to run, as $PORTER_SANITIZE: races,

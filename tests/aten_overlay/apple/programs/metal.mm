@@ -359,6 +359,13 @@ const char* macros() {
   });
 }
 
+const char* families() {
+  return tell([](std::ostream& out, Fixture& f) {
+    for (long family : {1005L, 1007L, 1009L, 1010L, 2002L, 5001L}) out << [f.device supportsFamily:(MTLGPUFamily)family];
+    out << " ";
+  });
+}
+
 const char* unknown() {
   return tell([](std::ostream& out, Fixture& f) { f.use("nowhere"); });
 }
