@@ -11,7 +11,7 @@ from mutation.ledger import Ledger, summarize
 from mutation.ported import find_added
 from mutation.slips import Slips, slip_in_host_code, slip_in_metal, slip_in_registrations, slip_in_rows
 from mutation.subjects import Mutant, find_mutants, find_operators, make_subject
-from mutation.trial import Fate
+from mutation.trial import Fate, find_quick_stage
 
 FUNCTOR = """struct a_functor {
   template <typename T>
@@ -164,6 +164,15 @@ def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     assert "survived: a: functor, operator: A.metal:1: '+' -> '-'" in text
     ledger.add(mutant, Fate.CAUGHT, "a test of a later run")
     assert summarize(Ledger(tmp_path / "results").entries.values())[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("old", "dtypes"),
+    [("REGISTER_POOL(uchar, int);\n", "_uint8"), ("bfloat", "_bfloat16"), ("POOL", "(float32 or int64)")],
+)
+def test_a_registration_meets_the_tests_of_its_type_first(old: str, dtypes: str) -> None:
+    stage = find_quick_stage(Mutant("a", "registration", "line", "A.metal", "", "", old))
+    assert stage.expr == f"test_output_match and {dtypes}"
 
 
 def test_what_fails_without_a_mutant_is_asked_for_once_a_stage(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file of a subject with one small change; `told` says which."""
+    """A file of a subject with one small change in place of `old`; `told` says which."""
 
     op: str
     region: str
@@ -70,6 +70,7 @@ class Mutant:
     file: str
     text: str
     told: str
+    old: str = ""
 
 
 def find_operators() -> tuple[str, ...]:
@@ -107,7 +108,7 @@ def find_mutants(subject: Subject) -> Iterator[Mutant]:
             seen.add(mutated)
             line = text.count("\n", 0, start) + 1
             told = f"{region.file}:{line}: {text[start:end].strip()!r} -> {slip.new.strip()!r}"
-            yield Mutant(subject.op, region.kind, slip.kind, region.file, mutated, told)
+            yield Mutant(subject.op, region.kind, slip.kind, region.file, mutated, told, text[start:end])
 
 
 @cache

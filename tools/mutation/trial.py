@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from equivalence import same_results
 from mutation.subjects import Mutant, Subject
 from porter.core import cache as stored
 from porter.core.checkout import EMBEDDED_FORK
+from porter.core.dtypes import BY_METAL
 from porter.core.layout import KERNELS
 from porter.core.progress import Progress
 from porter.server import worker
@@ -22,6 +23,7 @@ from porter.server.process import End, Process, wait
 from porter.server.worker import RunOptions
 from porter.verdict.backends import host
 from porter.verdict.build.tree import materialise, metal_include
+from porter.verdict.limits import Limits
 from porter.verdict.messages import Answer, ErrorAnswer, VerdictAnswer
 from porter.verdict.result import BUILD, DEFAULT, HOST
 
@@ -30,17 +32,22 @@ _NO_PROGRAM = ("PTR101", "PTR105", "PTR109", "PTR166")
 # Inputs of each kernel that decide whether a survivor computes the same.
 ROWS = 1 << 19
 _OWN_NAME = re.compile(rb"[0-9a-f]{32}\.cpp")
+_REGISTERED = re.compile(r"^REGISTER_\w+\(|\);\s*$")
 _METHOD = re.compile(r"\w+\.\w+")
 _RARE_TYPE = re.compile(r"_(?:half|bfloat|short|u?char|bool|(?:float|half)2)(?=_|$)")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a verdict: its tests, with bounds checks or not, and which kernels are compiled ahead of them."""
+    """A part of a verdict: its tests, as one runs them that is `checked` or `thorough`, and which kernels are compiled
+    ahead of them.
+    """
 
     name: str
     expr: str | None = None
     checked: bool = False
+    thorough: bool = False
+    test_seconds: float = Limits().test
     compiles: Callable[[str], bool] = lambda name: True
 
 
@@ -54,8 +61,10 @@ def _is_common(name: str) -> bool:
 
 # The tests that kill most mutants soonest come first; what they leave alive meets the whole verdict.
 _QUICK = Stage("quick", "test_accuracy or test_edge_values", compiles=_is_dense)
-_QUICK_OF_PORTED = Stage("quick", "test_output_match and (float32 or int64)", compiles=_is_common)
+_QUICK_OF_PORTED = Stage("quick", "test_output_match and (float32 or int64)", test_seconds=15, compiles=_is_common)
 _WHOLE = (Stage("whole"), Stage("checked", checked=True))
+# What `migrate --write` asks of a single port beyond it.
+_THOROUGH = Stage("thorough", thorough=True)
 
 
 class Fate(Enum):
@@ -85,7 +94,7 @@ def try_mutant(subject: Subject, mutant: Mutant, failing: Callable[[Stage], Sequ
     """What became of a mutant, and the test or error that caught it; `failing` are tests that fail without one."""
     texts = {**subject.texts, mutant.file: mutant.text}
     computes = mutant.region in ("functor", "helper", "kernel")
-    quick = _QUICK_OF_PORTED if subject.is_ported else _QUICK
+    quick = find_quick_stage(mutant) if subject.is_ported else _QUICK
     if computes:
         try:
             if all(
@@ -95,12 +104,28 @@ def try_mutant(subject: Subject, mutant: Mutant, failing: Callable[[Stage], Sequ
                 return Fate.SAME_CODE, ""
         except OverlayError as error:
             return Fate.REJECTED, f"{error.code} {error.what}"
-    stages = (quick, *_WHOLE) if computes or subject.is_ported else _WHOLE
-    why = next(filter(None, (_find_failure(subject, texts, stage, failing(stage)) for stage in stages)), "")
-    if why:
-        return (Fate.REJECTED if any(code in why for code in _NO_PROGRAM) else Fate.CAUGHT), why
+    stages = (quick, *_WHOLE, _THOROUGH) if subject.is_ported else (quick, *_WHOLE) if computes else _WHOLE
+    for stage in stages:
+        why = _find_failure(subject, texts, stage, failing(stage))
+        if why:
+            is_program = not any(code in why for code in _NO_PROGRAM)
+            return (Fate.CAUGHT if is_program else Fate.REJECTED), f"{stage.name}: {why}"
     is_same = computes and not subject.is_ported and _same_bits(subject, texts)
     return (Fate.SAME_BITS if is_same else Fate.SURVIVED), ""
+
+
+def find_quick_stage(mutant: Mutant) -> Stage:
+    """The first stage of a port's mutant: for a registration, the tests of the type that it no longer has alone."""
+    metal = _REGISTERED.sub("", mutant.old).partition(",")[0]
+    if mutant.region != "registration" or metal not in BY_METAL:
+        return _QUICK_OF_PORTED
+    dtype = BY_METAL[metal].torch
+    return replace(
+        _QUICK_OF_PORTED,
+        name=f"quick {dtype}",
+        expr=f"test_output_match and _{dtype}",
+        compiles=lambda name: f"_{metal}_" in f"{name}_",
+    )
 
 
 def _find_failure(subject: Subject, texts: Mapping[str, str], stage: Stage, failing: Sequence[str]) -> str:
@@ -119,8 +144,8 @@ def _ask(
 ) -> VerdictAnswer | ErrorAnswer:
     telling = [f"not {test}" for test in failing if _METHOD.fullmatch(test)]
     expr = " and ".join([*([f"({stage.expr})"] if stage.expr else []), *telling]) or None
-    options = RunOptions(expr, HOST, DEFAULT, stage.checked, first_failure=first_failure)
-    process = Process(partial(_verify, subject, texts, options, stage), _died)
+    options = RunOptions(expr, HOST, DEFAULT, stage.checked, first_failure=first_failure, thorough=stage.thorough)
+    process = Process(partial(_verify, subject, texts, options, stage), _died, Limits(stage.test_seconds))
     (answer,) = wait([process])
     assert isinstance(answer, (VerdictAnswer, ErrorAnswer))
     return answer
