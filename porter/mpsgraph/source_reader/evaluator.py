@@ -27,8 +27,9 @@ from porter.languages.identifiers import contains_identifier
 from porter.languages.objcpp_parser import Boxed, Break, Label, ObjCParser, Send, Switch
 from porter.languages.source import Source, parse_source
 from porter.mpsgraph.graph import RESULTS, Call, Expr, Input
-from porter.mpsgraph.source_reader import leaves, messages, operators
+from porter.mpsgraph.source_reader import leaves
 from porter.mpsgraph.source_reader.functions import CALLS
+from porter.mpsgraph.source_reader.interpreter import apply, send
 from porter.mpsgraph.source_reader.read_text import ReadText, quote
 from porter.mpsgraph.source_reader.values import (
     EXPRESSIONS,
@@ -260,7 +261,7 @@ class Evaluation:
                 names = tuple(p.name or p.type for p in expr.parameters)
                 return Closure(names, expr.body, scope, self.reading)
             case Send():
-                return messages.send(self, expr, scope)
+                return send(self, expr, scope)
             case cpp.Call():
                 return self._called(expr, scope)
             case cpp.Member(value=inner, name=name):
@@ -271,7 +272,7 @@ class Evaluation:
             case cpp.Ternary(test=test, yes=yes, no=no, start=start):
                 return self.value(yes if self.truth(self.value(test, scope), start) else no, scope)
             case cpp.Unary() | cpp.Binary():
-                return operators.apply(self, expr, scope)
+                return apply(self, expr, scope)
         raise make_unsupported_error(type(expr).__name__, self.place(getattr(expr, "start", 0)))
 
     def assign(self, target: Any, value: Any, scope: Scope) -> Any:

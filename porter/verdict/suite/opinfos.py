@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.core.dtypes import TESTED
-from porter.verdict.suite import lists, samples, seeds, tolerances
+from porter.verdict.suite import lists, samples, tolerances
 from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.context import Context, base_name
 from porter.verdict.suite.distributions import find_cases
@@ -53,7 +53,7 @@ class OpInfos:
         self.grad_dtypes = [getattr(torch, kind) for kind in kinds]
         self.low_precision = lists.low_precision(context.precision)
         self.tolerances = tolerances.tolerances(context.precision)
-        self._seeds_each = seeds.seeds_each_sample(context.precision)
+        self._seeds_each = tolerances.seeds_each_sample(context.precision)
         self._modifiers = lists.modifiers(context.lists_file, context.lists)
         self._made: dict[tuple[str, torch.dtype, bool], list[SampleInput]] = {}
 

@@ -1,4 +1,4 @@
-"""The tolerances of a fork's own `test_output_match`, computed by its own code for every sample."""
+"""What a fork's own `test_output_match` says of samples: their tolerances, by its own code, and how they are seeded."""
 
 from __future__ import annotations
 
@@ -74,3 +74,16 @@ def _adjusts(statement: ast.stmt) -> bool:
 
 def _indented(text: str, by: int = 4) -> str:
     return "\n".join(" " * by + line for line in text.splitlines())
+
+
+_BODY = re.compile(r"^    def test_output_match\(.*?(?=^    (?:def|@)|^\S|\Z)", re.M | re.S)
+_UNSEEDED = re.compile(r"\bset_seed\s*=\s*False\b")
+
+
+def seeds_each_sample(text: str) -> bool:
+    """Whether each sample has a seed of its own, as in torch.testing unless asked otherwise.
+
+    `text` is a fork's `test/test_mps.py`.
+    """
+    found = _BODY.search(text)
+    return not (found and _UNSEEDED.search(found[0]))

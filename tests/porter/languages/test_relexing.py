@@ -6,8 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from porter.languages.lexer import lex
-from porter.languages.relexing import relex
-from porter.languages.source import Source, parse_source
+from porter.languages.source import Source, parse_source, relex
 
 # What decides how far a token goes: quotes, comments, raw strings, directives and lines that go on.
 FRAGMENTS = (

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from porter.languages import python_layout
-from porter.languages.whole_lines import drop_lines
+from porter.languages.python_calls import drop_lines
 from tests.porter.languages.test_python_calls import ITEMS, OPENINGS, bracketed, find
 
 GAPS = ("\n    ", "\n    ", "\n    ", "\n    ", " ", "\n    # about\n    ", "\n\n    ")

@@ -19,8 +19,8 @@ from porter.core.dtypes import FLOAT, HALF, LONG, Kind
 from porter.core.layout import CPU_KERNELS
 from porter.cpu.kernels import read_cpu_kernel
 from porter.cuda.own import Form, OwnKernel, read_own_kernel
+from porter.metal.candidates import translate_graph
 from porter.metal.functor import Functor, Overload, functor_text
-from porter.metal.graph_body import translate_graph
 from porter.metal.own_functor import OwnFunctor, write_own_functor
 from porter.metal.tidy import tidy_body
 from porter.mpsgraph.graph import Case, Graph

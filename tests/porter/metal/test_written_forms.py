@@ -18,7 +18,7 @@ from porter.core.dtypes import Kind
 from porter.metal.candidates import form_body
 from porter.mpsgraph.operations import operations
 from porter.verdict.suite import compare
-from porter.verdict.suite.edges import edge_values
+from porter.verdict.suite.samples import edge_values
 
 OPTIONS = build.Options(include=(EMBEDDED_FORK,))
 HEAD = """#include <c10/metal/special_math.h>

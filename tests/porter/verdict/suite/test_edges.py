@@ -6,8 +6,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite import samples
-from porter.verdict.suite.edges import edge_values
 from porter.verdict.suite.sample_results import make_samples
+from porter.verdict.suite.samples import edge_values
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32])

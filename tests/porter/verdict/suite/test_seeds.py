@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from porter.verdict.suite.seeds import seeds_each_sample
+from porter.verdict.suite.tolerances import seeds_each_sample
 
 OTHER = "    def test_other(self):\n        op.sample_inputs(device, dtype, set_seed=False)\n"
 TEST = "class TestConsistency:\n    def test_output_match(self, device):\n        op.sample_inputs(device, dtype{})\n"
