@@ -26,15 +26,13 @@ from porter.core.yaml_text import choose_loader
 from porter.languages import cpp
 from porter.languages.brackets import find_closing_end, split_at_commas
 from porter.languages.definitions import Definition, find_definitions, parse_definition, split_parameters
-from porter.languages.patterns import has_code
+from porter.languages.patterns import find_code, has_code, match_code
 from porter.languages.source import Function, parse_source
 from porter.languages.statements import read_statements
 
 _DEVICE = re.compile(r"(?:at::|c10::)?k(CPU|CUDA)")
 _ITERATOR = "*this"
 _DISPATCH = re.compile(r"\bAT_DISPATCH_\w+\s*\(")
-_BUILT = re.compile(r"\bauto iter = (TensorIteratorConfig\(\).*?);", re.S)
-_LOOP = re.compile(r"\bcpu_kernel(?:_vec)?\s*\(")
 _CALLED = re.compile(r"(?<![\w.>:])([a-z]\w*)\(")
 
 
@@ -102,14 +100,15 @@ def _find_loop(checkout: Checkout, functions: Sequence[NativeFunction], function
 def _read_loop(checkout: Checkout, function: NativeFunction, entry: DispatchEntry, found: Definition) -> OwnBody | None:
     body = found.text[found.text.index("{") :]
     loops = [(match.start(), find_closing_end(body, match.end() - 1)) for match in _DISPATCH.finditer(body)]
-    built = _BUILT.search(body)
+    built = next(find_code(body, "auto iter = TensorIteratorConfig()$$calls;"), None)
     if len(loops) != 1 or built is None:
         return None
     [(start, end)] = loops
-    if not _LOOP.search(body, start, end):
+    if not has_code(body[start:end], "cpu_kernel(", "cpu_kernel_vec("):
         return None
     stub = Stub(function.base, (("TensorIteratorBase&", "iter"),), "", found.place)
-    call = StubCall(stub, (), ALL, (), " ".join(built[1].split()), (entry.kernel,), False, found.place, SHARING_KEYS[0])
+    builder = " ".join(f"TensorIteratorConfig(){built['calls']}".split())
+    call = StubCall(stub, (), ALL, (), builder, (entry.kernel,), False, found.place, SHARING_KEYS[0])
     text = f"{body[:start]}{LAUNCH}{body[end:].removeprefix(';')}"
     names = tuple(each.name for each in parse_definition(found).parameters)
     return OwnBody(call, names, text, tuple(_find_helpers(checkout, found, text)))
@@ -181,7 +180,7 @@ def _write_call(call: StubCall) -> str:
 
 
 _TABLE = Path(__file__).with_name("graph_draws.yaml")
-_TYPE_TEST = re.compile(r"\bis(?:Floating|Integral|Complex)Type\(")
+_TYPE_TESTS = ("isFloatingType(", "isIntegralType(", "isComplexType(")
 _SHARED_CHECK = re.compile(r"\btemplates::check_\w+\(")
 _DRAW = re.compile(r"return (?:\w+::)*\w+<(?P<bounds>\w+)>\(\s*(?P<arguments>[^;]*)\);")
 _BUILDER = "borrowing_nullary_op"
@@ -241,15 +240,15 @@ def calls_kept(checkout: Checkout, function: NativeFunction, found: Implementati
     text = checkout.read(found.file)
     others = parse_source(found.file, text).functions_by_name[own.name]
     mine = (each for each in others if len(split_parameters(each.params)) == len(function.arguments))
-    call = re.compile(rf"\{{\s*return {own.name}\([^;]*\);\s*\}}")
-    return any(call.fullmatch(text[each.body_start : each.body_end].strip()) for each in mine)
+    call = f"{{ return {own.name}($$arguments); }}"
+    return any(match_code(text[each.body_start : each.body_end], call) for each in mine)
 
 
 def _checks_some_types(body: str) -> bool:
     """Whether a body makes a shared check under a condition on the element type."""
     inner = body[1:-1]
     tests = (each for outer in read_statements(inner) for each in outer.walk() if each.keyword == "if")
-    typed = (each for each in tests if each.head and each.body and _TYPE_TEST.search(inner[slice(*each.head)]))
+    typed = (each for each in tests if each.head and each.body and has_code(inner[slice(*each.head)], *_TYPE_TESTS))
     return any(_SHARED_CHECK.search(inner, each.body[0].start, each.body[-1].end) for each in typed)
 
 

@@ -16,6 +16,7 @@ from porter.aten.operator import Operator, ServedFunction, is_redispatched
 from porter.aten.stubs import StubCall, find_native_definitions, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.languages.identifiers import contains_identifier
 
 _CPU_KEY = SHARING_KEYS[0]
 _CALLED = re.compile(r"\bat::(?:native::)?(_?\w+?)(?:_outf?|_)?\(")
@@ -169,13 +170,11 @@ def _has(schemas: Iterable[str], sign: str) -> bool:
 
 
 _BUILDS = re.compile(r"\bbuild_\w*_op\s*\(|\bTensorIterator(?:Base)?::(?!borrowing_nullary_op)\w*_op\s*\(")
-_CONFIGURES = re.compile(r"\bTensorIteratorConfig\b")
 _WRITES = re.compile(r"\.add_(?:owned_|borrowed_)?output\(|\bset_output_\w+\(")
 _OTHER_SHAPES = re.compile(
     r"\bdeclare_static_shape\b|\bmake_reduction|\bresize_reduction|\breduce_op\b|\bunsafe_replace_operand\b"
     r"|\bas_strided\(|\benforce_linear_iteration\b"
 )
-_OVERLAPS = re.compile(r"\bset_check_mem_overlap\(false\)")
 
 
 def is_elementwise(checkout: Checkout, operator: Operator, function: NativeFunction) -> bool:
@@ -189,7 +188,7 @@ def is_elementwise(checkout: Checkout, operator: Operator, function: NativeFunct
 
 
 def _builds(text: str) -> bool:
-    return bool(_BUILDS.search(text) or (_CONFIGURES.search(text) and _WRITES.search(text)))
+    return bool(_BUILDS.search(text) or (contains_identifier(text, "TensorIteratorConfig") and _WRITES.search(text)))
 
 
 def _read_texts(checkout: Checkout, operator: Operator, function: NativeFunction) -> Iterator[str]:
@@ -218,7 +217,7 @@ def _builds_in_helper(checkout: Checkout, function: NativeFunction) -> bool:
 def _builds_of_call(builder: str) -> bool:
     if is_builder(builder):
         return True
-    return _builds(builder) and not (_OTHER_SHAPES.search(builder) or _OVERLAPS.search(builder))
+    return _builds(builder) and not (_OTHER_SHAPES.search(builder) or "set_check_mem_overlap(false)" in builder)
 
 
 def _list_kernels(function: NativeFunction) -> Iterator[str]:

@@ -25,6 +25,7 @@ _WITH_FUNCTIONS = ("ATen/native/", "ATen/NumericUtils", "c10/util/")
 # Headers that the vector headers include for every kernel file.
 _EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
 _PREFIX = "calc_"
+_TYPENAME = re.compile(r"(?:typename|class)\s+(\w+)\s*(?:=|$)")
 _CLASS = re.compile(
     r"(!?)\s*(?:std::is_(integral|floating_point)_v|c10::is_(complex|reduced_floating_point)(?:_v)?)\s*<\s*\w+\s*>"
 )
@@ -144,7 +145,7 @@ class Helpers:
         function = parse_definition(found)
         inner = Translator(dtype, found.line_of, self.library, self.translate_call, find_constant=self.find_constant)
         for template in function.templates:
-            words = re.findall(r"(?:typename|class)\s+(\w+)\s*(?:=|$)", template)
+            words = _TYPENAME.findall(template)
             inner.aliases.update(dict.fromkeys(words, part_type(function, dtype)))
         inline = _find_single_expression(function)
         for parameter, argument in zip(function.parameters, arguments, strict=True):
@@ -274,7 +275,7 @@ def _fits(found: Definition, arity: int, dtype: DType) -> bool:
         holds = dtype.is_reduced if second == _REDUCED else dtype.kind is kinds[first or second]
         if holds == bool(negated):
             return False
-    generic = {w for t in function.templates for w in re.findall(r"(?:typename|class)\s+(\w+)", t)}
+    generic = {word for template in function.templates for word in _TYPENAME.findall(template)}
     return all(_takes(p.type.rstrip("&"), generic, dtype) for p in function.parameters[:1])
 
 

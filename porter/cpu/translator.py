@@ -15,6 +15,7 @@ from porter.core.dtypes import ALL, BY_METAL, DOUBLE, FLOAT, INT, LONG, DType, K
 from porter.core.errors import Place, PorterError
 from porter.languages import cpp
 from porter.languages.brackets import ROUND, find_closing_end, has_outside, strip_parentheses
+from porter.languages.identifiers import is_word
 from porter.mpsgraph.operations import CppFunction, by_cpp_name, operations
 
 NAMESPACES = frozenset(("", "std", "at", "c10", "native", "at::native", "c10::cuda::compat"))
@@ -386,7 +387,7 @@ class Translator:
 
     def _convert(self, kind: str, value: TypedText) -> TypedText:
         """Converts a value: short ones as `T(1)`, longer ones with a static_cast."""
-        short = re.fullmatch(r"[\w.]+", value.text) and kind != OPMATH and not self.is_complex(value)
+        short = is_word(value.text.replace(".", "_")) and kind != OPMATH and not self.is_complex(value)
         if short and kind != value.type and self.concrete(kind).kind is not Kind.COMPLEX:
             return TypedText(f"{kind}({value.text})", kind)
         return self.cast(kind, value)

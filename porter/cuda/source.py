@@ -15,6 +15,7 @@ from porter.languages import cpp
 from porter.languages.brackets import find_closing_end
 from porter.languages.cpp_parser import parse_expression
 from porter.languages.directives import parse_condition
+from porter.languages.identifiers import find_words
 from porter.languages.lexer import Token, directives
 
 JITERATOR = "AT_USE_JITERATOR"
@@ -54,7 +55,7 @@ def read_device_source(text: str, jiterator: bool) -> DeviceSource:
     for match in _STRING.finditer(plain):
         end = find_closing_end(plain, match.end())
         strings[match[1]] = _only(plain, match.end() + 1, end - 1)
-        before[match[1]] = tuple(re.findall(r"\w+", match[2]))
+        before[match[1]] = tuple(find_words(match[2]))
         spans.append((match.start(), end + (plain[end : end + 1] == ";")))
     for match in _ALSO.finditer(plain):
         end = find_closing_end(plain, match.end())

@@ -30,11 +30,26 @@ def _answers(_text: str) -> dict[str, bool]:
     return {}
 
 
+def find_words(text: str) -> list[str]:
+    """The words of a text, in their order."""
+    return re.findall(r"\w+", text)
+
+
+def find_called(text: str) -> list[str]:
+    """The words before an opening parenthesis, in their order."""
+    return re.findall(r"\b(\w+)\(", text)
+
+
+def to_snake_case(name: str) -> str:
+    """`loss_ops` for `LossOps`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
 @lru_cache(maxsize=4096)
 def list_words(text: str) -> frozenset[str]:
     """The words of a text."""
     if not text.isascii():
-        return frozenset(re.findall(r"\w+", text))
+        return frozenset(find_words(text))
     return frozenset(text.encode().translate(_SPACED).decode().split())
 
 

@@ -134,5 +134,12 @@ def _outside_brackets(text: str) -> str:
 
 def uncast_return(line: str, type_: str) -> str:
     """A statement that returns without the cast to a type of what it returns, if it has one."""
-    match = re.fullmatch(rf"(\s*)return static_cast<{type_}>\((.*)\);", line, re.S)
-    return f"{match[1]}return {match[2]};" if match and is_balanced(match[2]) else line
+    indent, value = split_return(line)
+    inner = value.removeprefix(f"static_cast<{type_}>(").removesuffix(")")
+    return f"{indent}return {inner};" if f"static_cast<{type_}>({inner})" == value and is_balanced(inner) else line
+
+
+def split_return(line: str) -> tuple[str, str]:
+    """The spaces before a statement that returns, and what it returns, which is nothing for another statement."""
+    indent, word, value = line.partition("return ")
+    return (indent, value[:-1]) if word and not indent.strip() and value.endswith(";") else ("", "")

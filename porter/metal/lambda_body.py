@@ -11,7 +11,7 @@ from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
 from porter.cpu.translator import OPMATH
 from porter.languages.brackets import is_balanced
 from porter.languages.identifiers import contains_identifier, rename_identifiers
-from porter.metal.expression import uncast_return
+from porter.metal.expression import split_return, uncast_return
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.params import PARAMETER
@@ -122,11 +122,10 @@ def _keep_rounding(match: re.Match[str], element: str) -> str:
 
 def _take_real_part(line: str) -> str:
     """Makes the line return only the real part of its complex result, as ATen does."""
-    match = re.fullmatch(r"(\s*)return (T\((?P<real>.*), 0(?:\.0f)?\)|.*);", line, re.S)
-    if match is None:
-        return line
-    whole = match["real"] is not None and is_balanced(match["real"])
-    return f"{match[1]}return {match['real'] if whole else f'({match[2]}).x'};"
+    indent, value = split_return(line)
+    real = value.removesuffix(", 0)").removesuffix(", 0.0f)").removeprefix("T(")
+    whole = value in (f"T({real}, 0)", f"T({real}, 0.0f)") and is_balanced(real)
+    return f"{indent}return {real if whole else f'({value}).x'};" if value else line
 
 
 def _plain_numbers(text: str) -> str:

@@ -133,7 +133,8 @@ def name_reduction(reduction: Reduction) -> str:
 
 def name_loop(loop: Loop) -> str:
     """The variable of a loop: `r0` of an outermost reduction's, else with its height, `r2_0`."""
-    return re.sub(r"^r1\.", "r", loop.name).replace(".", "_").replace("'", "b")
+    name = f"r{loop.name[3:]}" if loop.name.startswith("r1.") else loop.name
+    return name.replace(".", "_").replace("'", "b")
 
 
 def strip_index(value: Expr) -> Expr:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from porter.core.dtypes import Kind
 from porter.cpu.translator import OPMATH
-from porter.languages.brackets import ALL, ROUND, find_closing_end, has_outside, is_balanced
+from porter.languages.brackets import ALL, ROUND, find_closing_end, has_outside, is_balanced, split_at_commas
 from porter.languages.identifiers import contains_identifier, in_word, is_word, rename_identifiers
 from porter.languages.patterns import match_code, replace_code
-from porter.metal.expression import uncast_return
+from porter.metal.expression import split_return, uncast_return
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.params import PARAMETER
@@ -83,18 +83,19 @@ def tidy_float(lines: list[str], arguments: Arguments) -> list[str]:
 def specialize_helper(text: str) -> str:
     """Returns a helper template that is only called with floats as a function of floats."""
     head, brace, rest = text.partition("{\n")
-    match = re.fullmatch(r"template <typename T>\ninline (\w+) (\w+)\(([^()]*)\) ", head)
-    if match is None or not set(re.findall(r"([\w:<>]+) \w+(?:,|$)", match[3])) <= {"T", OPMATH, "float"}:
+    match = match_code(head, "template <typename T> inline $result $name($$parameters)")
+    parameters = [each.rpartition(" ") for each in split_at_commas(match["parameters"])] if match else []
+    if match is None or not {type_.removeprefix("const ") for type_, _, _ in parameters} <= {"T", OPMATH, "float"}:
         return text
-    names = re.findall(r"(\w+)(?:,|$)", match[3])
+    names = [name for _, _, name in parameters]
     body = rename_identifiers(rest.replace(OPMATH, "float"), {"T": "float"}).removesuffix("\n}").split("\n")
     body = tidy_float(body, Arguments((), frozenset(names), "static_cast<float>({})".format))
     body, names = _drop_copies(body, names)
-    result = "float" if match[1] in ("T", OPMATH) else match[1]
+    result = "float" if match["result"] == "T" else match["result"]
     if result == "float":
         body = [uncast_return(line, "float") for line in body]
     inside = "\n".join(_strip_all(_name_repeated(body, frozenset(names))))
-    return f"inline {result} {match[2]}({', '.join(f'float {each}' for each in names)}) {brace}{inside}\n}}"
+    return f"inline {result} {match['name']}({', '.join(f'float {each}' for each in names)}) {brace}{inside}\n}}"
 
 
 def _drop_copies(lines: list[str], names: list[str]) -> tuple[list[str], list[str]]:
@@ -145,7 +146,7 @@ def _name_casts(lines: list[str], arguments: Arguments) -> list[str]:
         for match in (m for m in named if not _is_assigned(m["name"], lines)):
             lines = [line for line in lines if line != match[0]]
             lines = _rename(match["name"], cast, lines)
-            if not re.fullmatch(rf"[a-z]0|{name}_f*", match["name"]):
+            if match["name"][1:] != "0" and match["name"].rstrip("f") != f"{name}_":
                 names[name] = match["name"]
     counts = {name: sum(line.count(arguments.cast(name)) for line in lines) for name in arguments.elements}
     if max(counts.values(), default=0) < 2:
@@ -207,8 +208,7 @@ def _is_call(text: str) -> bool:
 def _name_repeated(lines: list[str], floats: Collection[str]) -> list[str]:
     """Names a part in parentheses that a statement has more than once."""
     for at, line in enumerate(lines):
-        indent = re.match(r"\s*", line)
-        if not re.match(r"\s*(?:return |(?:const )?\w+ \w+ = )", line) or indent is None:
+        if not re.match(r"\s*(?:return |(?:const )?\w+ \w+ = )", line):
             continue
         groups = [
             line[m.start() : find_closing_end(line, m.start(), ROUND)] for m in re.finditer(r"(?<![\w>])\(", line)
@@ -218,7 +218,8 @@ def _name_repeated(lines: list[str], floats: Collection[str]) -> list[str]:
             group = max(long, key=len)
             name = _make_free("value", lines)
             kind = "float" if _is_float(group, [*floats, *_names_of_floats(lines)]) else "auto"
-            named = f"{indent[0]}const {kind} {name} = {_strip_outer(group)};"
+            indent = line[: len(line) - len(line.lstrip())]
+            named = f"{indent}const {kind} {name} = {_strip_outer(group)};"
             return _name_repeated([*lines[:at], named, _put(name, group, line), *lines[at + 1 :]], floats)
     return lines
 
@@ -313,15 +314,13 @@ def _drop_wide(line: str) -> str:
     for match in _WIDE.finditer(line):
         end = find_closing_end(line, match.end() - 1, ROUND)
         inner = line[match.end() : end - 1]
-        if has_outside(inner, ",") or re.fullmatch(r"-?[\d.]+f?", inner):
+        if has_outside(inner, ",") or _NUMBER.fullmatch(inner):
             continue
         return _drop_wide(line[: match.start()] + f"({inner})" + line[end:])
     return line
 
 
 def _return_element(line: str) -> str:
-    match = re.fullmatch(r"(\s*)return (.*);", line)
-    if match is None:
-        return line
-    inner = match[2][1:-1] if match[2].startswith("(") and is_balanced(match[2][1:-1], ALL) else match[2]
-    return f"{match[1]}return T({inner});"
+    indent, value = split_return(line)
+    inner = value[1:-1] if value.startswith("(") and is_balanced(value[1:-1], ALL) else value
+    return f"{indent}return T({inner});" if value else line

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from porter.core.dtypes import FLOAT, FLOAT2, Kind
-from porter.languages.identifiers import contains_identifier
+from porter.languages.identifiers import contains_identifier, find_called
 
 _FOLDER = Path(__file__).with_name("operations")
 _HELPERS = "helpers"
@@ -185,7 +185,7 @@ def find_called_helpers(text: str) -> tuple[str, ...]:
     needed: set[str] = set()
     pending = [text]
     while pending:
-        words = set(re.findall(r"\b(\w+)\(", pending.pop())) & helpers().keys() - needed
+        words = set(find_called(pending.pop())) & helpers().keys() - needed
         needed |= words
         pending += [helpers()[word] for word in words]
     return tuple(name for name in helpers() if name in needed)

@@ -12,6 +12,7 @@ from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.formatting import format_block
 from porter.languages.definitions import split_parameters
+from porter.languages.identifiers import to_snake_case
 from porter.languages.source import Function, parse_source
 from porter.metal.insertion import insert_includes
 from porter.metal.kernel import Kernel
@@ -91,7 +92,7 @@ def _name_scope(fork: Checkout, file: str, kernel: Kernel) -> str:
     library = find_library(fork, kernel.host_file)
     if not _OTHER_LIBRARY.search(fork.read(file).replace(library, "")):
         return ""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", PurePosixPath(kernel.host_file).stem).lower() + "_metal"
+    return to_snake_case(PurePosixPath(kernel.host_file).stem) + "_metal"
 
 
 def include_what_bodies_use(

@@ -7,6 +7,7 @@ import re
 from importlib.resources import files
 
 from porter.aten.names import parse_base_name
+from porter.languages.identifiers import find_called
 
 
 @functools.cache
@@ -26,4 +27,4 @@ def list_derived_with(base: str) -> frozenset[str]:
 def list_called(base: str) -> frozenset[str]:
     """The functions that the derivatives of an operator call, ATen's and others."""
     formulas = [text for name, text in read_derivatives() if name == base]
-    return frozenset(name for text in formulas for name in re.findall(r"\b(\w+)\(", text))
+    return frozenset(name for text in formulas for name in find_called(text))

@@ -24,6 +24,7 @@ from aten_overlay.metal.build import Options, find_instance, preprocess, read_un
 from aten_overlay.metal.source.declarations import find_definition, kernel_arguments
 from porter.core.errors import Place
 from porter.core.layout import KERNELS, METAL_HEADERS, OPERATIONS
+from porter.languages.patterns import find_code
 from porter.verdict.build.sources import find_definitions
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import ForkFinding
@@ -124,13 +125,16 @@ class ShortArguments:
 
     def _writes_parameter(self, name: str) -> bool:
         """Whether a plan writes a parameter of this name, of three elements, in a kernel."""
-        parameter = re.compile(rf"\bconstant\s+\w+3\s*&\s*{re.escape(name)}\b")
         for path, text in self.tree.texts.items():
             if path.startswith((KERNELS, METAL_HEADERS)):
                 before = self.tree.before(path) if self.tree.in_checkout(path) else ""
-                if len(parameter.findall(text)) > len(parameter.findall(before)):
+                if _count_of_three(text, name) > _count_of_three(before, name):
                     return True
         return False
+
+
+def _count_of_three(text: str, name: str) -> int:
+    return sum(code["type"].endswith("3") for code in find_code(text, f"constant $type& {name}"))
 
 
 def _name_function(function: str) -> str:

@@ -5,7 +5,6 @@ Source: c10/metal/indexing.h (the functor dialect), ATen/native/mps/MetalShaderL
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +20,7 @@ from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
 from porter.languages.directives import read_macros
-from porter.languages.identifiers import contains_identifier
+from porter.languages.identifiers import contains_identifier, to_snake_case
 from porter.languages.source import parse_source
 from porter.metal.candidates import build_functor, note_other_sources
 from porter.metal.distributions import draws_numbers
@@ -110,7 +109,7 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
 
     Raises PTR018 (not a functor), PTR090 to PTR093 (the fork lacks something) or PTR094 (no source).
     """
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", spec.call.stub.name).lower()
+    words = to_snake_case(spec.call.stub.name)
     # `atan2` of `atan2_stub`, `lerp_scalar_weight` of `lerp_kernel_scalar_weight`
     base = "_".join(word for word in words.removesuffix("_stub").split("_") if word != "kernel")
     planned = [_plan_functor(fork, each, name, choice) for name, each in _split_cases(spec, base)]

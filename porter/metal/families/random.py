@@ -17,6 +17,7 @@ from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import KERNELS, OPERATIONS, RANDOM
+from porter.languages.identifiers import find_words
 from porter.metal import launchers
 from porter.metal.distributions import Distribution, distributions, draws_numbers
 from porter.metal.functor import Origin
@@ -110,7 +111,7 @@ def _register(name: str, row: Distribution, dtype: DType) -> Line:
 
 def _names(row: Distribution) -> tuple[str, ...]:
     """The names of the parameters that the table's expressions are made of."""
-    return (row.operand,) if row.operand else tuple(re.findall(r"\w+", each)[-1] for each in row.params)
+    return (row.operand,) if row.operand else tuple(find_words(each)[-1] for each in row.params)
 
 
 def _write_launch(name: str, call: StubCall, row: Distribution) -> str:

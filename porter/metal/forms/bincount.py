@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType
+from porter.languages.patterns import find_code
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
@@ -122,9 +122,9 @@ class Bincount(Form):
 
     def _name_flag(self, site: Site) -> str:
         """The variable for whether the source is given: the function's own, if it has one."""
-        is_given = re.escape(write_given(self.source, site.names))
-        declared = re.search(rf"\bbool (\w+) = {is_given};", site.body)
-        return declared[1] if declared else f"has_{name_tensor(self.source)}"
+        is_given = write_given(self.source, site.names)
+        declared = next(find_code(site.body, f"bool $flag = {is_given};"), None)
+        return declared["flag"] if declared else f"has_{name_tensor(self.source)}"
 
     def _write_flag(self, flag: str, kernels: FormKernels, site: Site) -> Iterator[str]:
         """The order in which elements are counted does not matter, that in which they are added up may."""

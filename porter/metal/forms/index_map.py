@@ -7,7 +7,6 @@ Source: ATen/native/mps/OperationUtils.h (`getMPSScalar`), ATen/native/NonEmptyU
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -15,6 +14,7 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.languages.patterns import has_code
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
@@ -384,7 +384,7 @@ class _Writer:
     def _is_wrapped(self) -> bool:
         """Whether the function has set the dimension to one that is not negative."""
         dim = self.site.variable(self.form.argument)
-        return re.search(rf"\b{dim} = (?:at::)?maybe_wrap_dim\({dim},", self.site.body) is not None
+        return has_code(self.site.body, f"{dim} = maybe_wrap_dim({dim},")
 
     def start(self) -> str:
         """The statement that gives the result what it has where nothing is written, if the function has not."""

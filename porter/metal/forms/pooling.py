@@ -7,7 +7,6 @@ adds to that element.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +15,7 @@ from typing import ClassVar
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.languages.brackets import split_at_commas
+from porter.languages.patterns import find_code
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
@@ -343,11 +343,18 @@ class _Writer:
         variable = self.site.variable(argument)
         if variable.startswith("{"):
             return tuple(split_at_commas(variable[1:-1]))
-        declared = [
-            re.findall(rf"\bint (\w+) = [^;]*\b{variable}\[{k}\]\)?;", self.site.body) for k in range(2)
-        ]  # both with what they are where the list has fewer elements
-        if all(len(each) == 1 for each in declared):
-            return declared[0][0], declared[1][0]
+        # Both with what they are where the list has fewer elements.
+        first, second = (
+            [
+                code["name"]
+                for code in find_code(
+                    self.site.body, f"int $name = $$before {value};", f"int $name = $$before({value});"
+                )
+            ]
+            for value in (f"{variable}[0]", f"{variable}[1]")
+        )
+        if len(first) == len(second) == 1:
+            return first[0], second[0]
         return None if argument == self.form.stride else (f"{variable}[0]", f"{variable}.back()")
 
     def write(self, argument: Argument) -> str:

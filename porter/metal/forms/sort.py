@@ -7,7 +7,6 @@ order, and no memory is padded. Source: ATen/ceil_div.h.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -15,6 +14,7 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.languages.patterns import find_code
 from porter.metal.forms.form import (
     CEIL_DIV,
     GRID,
@@ -234,8 +234,8 @@ class _Writer:
     def _dim(self) -> str:
         """The dimension, by the variable that the function wrapped it in."""
         dim = self.site.variable(self.form.dim)
-        wrapped = re.search(rf"\b(\w+) = (?:at::)?maybe_wrap_dim\({dim},", self.site.body)
-        return mark_theirs(wrapped[1] if wrapped else dim)
+        wrapped = next(find_code(self.site.body, f"$wrapped = maybe_wrap_dim({dim},"), None)
+        return mark_theirs(wrapped["wrapped"] if wrapped else dim)
 
     def start(self) -> Iterator[str]:
         source, values = self.site.mark(self.form.source), self.site.mark("result0")

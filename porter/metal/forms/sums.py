@@ -5,10 +5,10 @@ Source: ATen/OpMathType.h, ATen/Context.h (`alertNotDeterministic`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from porter.core.dtypes import DType, Kind
+from porter.languages.patterns import find_code
 from porter.metal.forms.form import RESULT, FormKernels, Site, list_elements
 from porter.metal.native.elements import KEY, Elements, TypeParameter
 
@@ -57,7 +57,7 @@ def write_alert(kernels: FormKernels) -> str:
 def write_zeros(site: Site) -> str:
     """The statement that makes the result zero, unless the function or its caller makes it of zeros."""
     result = site.variable(RESULT)
-    values = re.findall(rf"\b{re.escape(result)} = (\S+)", f"{site.names.before}{site.body}")
+    values = [code["value"] for code in find_code(f"{site.names.before}{site.body}", f"{result} = $$value;")]
     is_zeroed = values and all(value.startswith("at::zeros") for value in values)
     return "" if is_zeroed else f"{result}.zero_();"
 

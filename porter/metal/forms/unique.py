@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.languages.patterns import find_code
 from porter.metal.forms.form import (
     CEIL_DIV,
     GRID,
@@ -154,8 +155,8 @@ class Unique(Form):
     def choose_names(self, names: Names, body: str) -> Names:
         """The names with a variable that has the elements of the source without gaps, if host code has one."""
         source = names.variable(self.source)
-        whole = re.search(rf"\b(\w+) = {source}\.contiguous\(\);", body)
-        return replace(names, variables={**names.variables, self.source: whole[1]}) if whole else names
+        whole = next(find_code(body, f"$whole = {source}.contiguous();"), None)
+        return replace(names, variables={**names.variables, self.source: whole["whole"]}) if whole else names
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(self.source, instances)
@@ -226,8 +227,8 @@ class _Writer:
         variable = self.site.variable(self.form.dim)
         is_optional = f"{variable}.has_value()" in self.site.body or self.site.names.types[self.form.dim] == "int?"
         value = f"{variable}.value()" if is_optional else variable
-        wrapped = re.search(rf"\b(\w+) = [^;]*\bmaybe_wrap_dim\({re.escape(value)},", self.site.body)
-        dim = mark_theirs(wrapped[1]) if wrapped else f"maybe_wrap_dim({mark_theirs(value)}, {self._source}.dim())"
+        wrapped = next(find_code(self.site.body, f"$dim = $$before maybe_wrap_dim({value},"), None)
+        dim = mark_theirs(wrapped["dim"]) if wrapped else f"maybe_wrap_dim({mark_theirs(value)}, {self._source}.dim())"
         value = along.format(dim=dim)
         return f"{mark_theirs(variable)}.has_value() ? {value} : {flat}" if is_optional else value
 

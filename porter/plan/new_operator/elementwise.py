@@ -13,6 +13,8 @@ from porter.core.formatting import format_block
 from porter.core.layout import CPU_KERNELS, NATIVE
 from porter.languages import cpp, cpp_parser
 from porter.languages.brackets import strip_parentheses
+from porter.languages.identifiers import find_words
+from porter.languages.patterns import has_code
 from porter.plan.draft import Draft
 from porter.plan.new_operator.expression import (
     derive,
@@ -77,7 +79,7 @@ def _spell(node: cpp.Expr, names: dict[str, str]) -> str:
 
 def _find_operators(schema: Schema, text: str) -> list[tuple[list[str], str]]:
     """The parameters' names and the body of each operator(). Raises PTR319 if they are not those of the schema."""
-    if not re.search(rf"\bstruct\s+{schema.name}_functor\s*\{{", text):
+    if not has_code(text, f"struct {schema.name}_functor {{"):
         what = f"the functor file does not define struct {schema.name}_functor"
         raise PorterError("PTR319", what, hint="Its operator() takes the tensors, then the numbers of the schema.")
     found = [(_read_names(match[1]), match[2]) for match in _OPERATOR.finditer(text)]
@@ -90,7 +92,7 @@ def _find_operators(schema: Schema, text: str) -> list[tuple[list[str], str]]:
 
 
 def _read_names(parameters: str) -> list[str]:
-    return [words[-1] for part in parameters.split(",") if (words := re.findall(r"\w+", part))]
+    return [words[-1] for part in parameters.split(",") if (words := find_words(part))]
 
 
 def replace_functor(draft: Draft, plan: Plan, schema: Schema, text: str) -> tuple[Draft, Plan]:

@@ -21,6 +21,7 @@ from porter.core.cache import put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN, NATIVE_FUNCTIONS
 from porter.core.yaml_text import choose_loader
+from porter.languages.identifiers import rename_identifiers
 from porter.verdict.build.switches import SWITCHES, add_switches
 
 # torchgen ships without types: its model classes and template writer are opaque values here.
@@ -342,7 +343,7 @@ def _refuse_foreign_schemas(family: Iterable[Row], served: Sequence[str]) -> Non
 
 def _concrete(schema: str) -> str:
     """The schema with plain integers: a wrapper takes a symbolic one as such, so that both fit."""
-    return re.sub(r"\bSymInt\b", "int", schema)
+    return rename_identifiers(schema, {"SymInt": "int"})
 
 
 def _write_headers(groups: list[Grouped], indices: Indices, include: Path) -> None:

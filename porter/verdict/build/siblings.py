@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from porter.core import dtypes
 from porter.core.layout import OPERATIONS
+from porter.languages.identifiers import find_words
 from porter.verdict.build.kernel_files import list_kernel_names
 from porter.verdict.build.sources import find_definitions
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import ForkFinding, VerifyTarget
 
 _LAUNCH = re.compile(r'\b(?P<function>exec_\w+)\(\s*[\w.*&]+\s*,\s*"(?P<kernel>\w+)"')
-_WORD = re.compile(r"\w+")
 _TYPES = frozenset(dtype.metal for dtype in dtypes.ALL)
 
 
@@ -39,7 +39,7 @@ class Siblings:
 
     def find_gap(self, message: str) -> ForkFinding | None:
         """The finding that an error is, if it names a kernel under test that is not there and that no sibling has."""
-        for name in _WORD.findall(message):
+        for name in find_words(message):
             form = _find_form(name, self.kernels)
             if form and name not in self.names:
                 what = f"{self.function} asks for `{name}`, and launches no native with a kernel of this form"

@@ -9,7 +9,7 @@ from porter.aten.names import parse_base_name
 from porter.core.errors import Place, PorterError
 from porter.core.layout import MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.languages.directives import read_includes
-from porter.languages.identifiers import contains_identifier, list_words
+from porter.languages.identifiers import contains_identifier, find_called, find_words, list_words
 from porter.languages.source import Function, Source, parse_source
 from porter.verdict.build.registration import Kernel, packaged_yaml, rows
 from porter.verdict.build.tree import Tree
@@ -18,7 +18,6 @@ _SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
 _HEADERS = "ATen/ops/"
 # A macro of any name whose first argument names a functor: REGISTER_UNARY_OP(exp, ...).
 _FUNCTOR = re.compile(r"^[ \t]*(?P<macro>[A-Z]\w*)\(\s*(?P<name>\w+)", re.M)
-_CALL = re.compile(r"\b(\w+)\(")
 _DISPATCHED = re.compile(r"^ +[\w, ]*\bMPS\b[\w, ]*: (\w+)", re.M)
 _EXEC = re.compile(r'\bexec_\w+\([^,()]+,\s*"(\w+)"')
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
@@ -77,7 +76,7 @@ def _list_words(_path: str, text: str) -> Collection[str]:
 
 def _list_symbol_names(symbol: str) -> Iterator[str]:
     """The name of a function or a variable, and for a member that of its class, as kernels with a structure have it."""
-    *_, owner, name = ("", *re.findall(r"\w+", symbol.partition("(")[0]))
+    *_, owner, name = ("", *find_words(symbol.partition("(")[0]))
     yield name
     if name == "impl":
         yield owner.removeprefix("structured_")
@@ -131,7 +130,7 @@ def add_called_files(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
     The linker would ask for them one round after another; so they are compiled side by side.
     """
     headers = "".join(tree.read(path) for folder in (MPS, OPERATIONS) for path in tree.files(folder, ".h"))
-    declared = set(_CALL.findall(headers))
+    declared = set(find_called(headers))
     defined = {
         name: path
         for path in tree.files(OPERATIONS, ".mm", ".cpp")
@@ -139,7 +138,7 @@ def add_called_files(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
     }
     found = list(dict.fromkeys(files))
     for path in found:  # grows while iterating
-        called = (defined[name] for name in _CALL.findall(tree.read(path)) if name in defined)
+        called = (defined[name] for name in find_called(tree.read(path)) if name in defined)
         found += [each for each in dict.fromkeys(called) if each not in found]
     return tuple(found)
 

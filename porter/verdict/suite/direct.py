@@ -21,6 +21,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from porter.languages.identifiers import find_words
 from porter.verdict.derivatives import read_derivatives
 from porter.verdict.suite.arguments import Varied, replace_argument
 from porter.verdict.suite.backward import run_backward
@@ -213,7 +214,7 @@ def _takes_intermediate(base: str) -> bool:
             returns = getattr(packet, packet.overloads()[0])._schema.returns
             kept = zip(returns, is_differentiable, strict=False)
             hidden = {word for i, (r, d) in enumerate(kept) if not d for word in (r.name, f"result{i}")}
-            if hidden & set(re.findall(r"\w+", call[1])):
+            if hidden & set(find_words(call[1])):
                 return True
     return False
 
