@@ -14,7 +14,7 @@ from porter.loops.building import build_program, transfer_program
 from porter.loops.fit import MIN_CALLS
 from porter.loops.optional import join_flags
 from porter.loops.program import Programs, SymbolicProgram
-from porter.metal.forms.programs import Computation, FormProgram
+from porter.metal.forms import Computation, FormProgram
 from porter.mpsgraph.conditions import UNKNOWN
 from porter.recording.call_programs import read_call_arguments
 from porter.recording.calls import spent

@@ -22,7 +22,7 @@ from porter.core.progress import Progress, ignore
 from porter.loops.host_values import Arguments
 from porter.loops.printing import name_memory, program_lines
 from porter.loops.program import ArgumentBuffer, Role, SymbolicProgram, Table, instantiate
-from porter.metal.forms.programs import Computation, FormProgram, decode_computations
+from porter.metal.forms import Computation, FormProgram, decode_computations
 from porter.mpsgraph.agreement import compare_readings
 from porter.mpsgraph.graph import Call, Case, Graph, NotRecorded, Recording, decode_recordings, graph_lines, nodes
 from porter.mpsgraph.operations import by_op

@@ -197,7 +197,7 @@ def record(root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progr
 
 def record_programs(root: Path, earlier: Earlier, target: VerifyTarget, macos: str, progress: Progress) -> str:
     """Records an operator at sizes of porter's own, and encodes its programs."""
-    from porter.metal.forms.programs import encode_computations
+    from porter.metal.forms import encode_computations
     from porter.recording import programs
 
     through = _load_to_record(root, earlier, target, macos, progress)

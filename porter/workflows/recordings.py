@@ -10,7 +10,7 @@ from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Step, Steps, ignore
-from porter.metal.forms.programs import Computation
+from porter.metal.forms import Computation
 from porter.mpsgraph.graph import Graph
 from porter.recording.readings import (
     get_programs,

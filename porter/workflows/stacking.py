@@ -22,7 +22,7 @@ from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 
 if TYPE_CHECKING:
-    from porter.metal.forms.programs import Computation
+    from porter.metal.forms import Computation
 
 
 _NO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType({})

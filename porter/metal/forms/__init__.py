@@ -1,12 +1,18 @@
-"""Forms: what an overload computes at any sizes, found from the results of its calls, and not from its graph.
+"""What an overload computes, as values and as JSON: programs of loops, or a form, which its graph does not decide.
 
 A form is a file here with its value, kernels and launch, and a function in `porter/recording/forms/` that finds it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import get_args
 
+from porter.core import codec
+from porter.loops.host_values import Arguments
+from porter.loops.program import Programs, UnexplainedCall
+from porter.loops.storage import StoredPrograms, load_programs, store_programs
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.form import Form
@@ -20,3 +26,36 @@ from porter.metal.forms.unique import Unique
 # The union is what stored programs are decoded by.
 AnyForm = IndexMap | Bincount | Concatenation | Resampling | Pooling | Sort | Nonzero | Unique
 FORMS: tuple[type[Form], ...] = get_args(AnyForm)
+
+
+@dataclass(frozen=True)
+class FormProgram:
+    """The form that computes all recorded calls of an overload. Of calls that are `lost` there is one of each kind."""
+
+    name: str
+    form: AnyForm
+    calls: tuple[Arguments, ...] = ()
+    lost: tuple[UnexplainedCall, ...] = ()
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The arguments that the form computes results by, whatever they are."""
+        values = [getattr(self.form, field.name) for field in fields(self.form)]
+        listed = (name for value in values for name in (value if isinstance(value, tuple) else (value,)))
+        return frozenset(name for name in listed if isinstance(name, str))
+
+
+Computation = Programs | FormProgram
+_Stored = StoredPrograms | FormProgram
+
+
+def encode_computations(computations: Sequence[Computation]) -> str:
+    """One line of JSON."""
+    stored = (store_programs(each) if isinstance(each, Programs) else each for each in computations)
+    return codec.encode(tuple(stored), tuple[_Stored, ...])
+
+
+def decode_computations(text: str | bytes) -> tuple[Computation, ...]:
+    """What `encode_computations` wrote. Raises ValueError, KeyError or TypeError for other text."""
+    stored: tuple[_Stored, ...] = codec.decode(text, tuple[_Stored, ...])
+    return tuple(load_programs(each) if isinstance(each, StoredPrograms) else each for each in stored)

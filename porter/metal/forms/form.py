@@ -15,8 +15,7 @@ from porter.core.dtypes import DType, Kind
 from porter.languages.statements import name_tokens
 from porter.metal.native.elements import KEY, Elements, TypeParameter
 from porter.metal.native.host_code import Block, Encode, Launch, Line, print_nodes, run_on_stream
-from porter.metal.native.host_values import Names
-from porter.metal.native.index_type import write_fits
+from porter.metal.native.host_values import Names, write_fits
 from porter.metal.native.kernel import KernelStyle, register
 from porter.metal.native.launch import INDEX_MATH, PROFILER
 

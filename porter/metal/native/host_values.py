@@ -5,7 +5,7 @@ Source: c10/util/accumulate.h (products of sizes), c10/core/WrapDimMinimal.h, AT
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core.errors import PorterError
@@ -17,6 +17,7 @@ from porter.loops.host_values import (
     Given,
     HostValue,
     Length,
+    Named,
     Number,
     Operator,
     Rank,
@@ -26,6 +27,7 @@ from porter.loops.host_values import (
     SizesOver,
     WrappedDim,
     describe,
+    list_scalars,
 )  # fmt: skip
 from porter.metal.expression import parenthesize
 
@@ -199,3 +201,36 @@ def _write_bound(bound: HostValue | None, tensor: str, names: Names) -> str:
     if isinstance(bound, Constant) and bound.value < 0:
         return f"{tensor}dim() - {-bound.value}"
     return "" if bound is None else write_value(bound, names)
+
+
+_INDICES = ("int", "SymInt")
+
+
+def write_fits(tensors: Sequence[str], numbers: Sequence[str], largest: str = "") -> str:
+    """The condition as C++: what is added to a number still fits where tensors have less than half of the range."""
+    tests = [f"canUse32BitIndexMath({each}{f', {largest}' if largest else ''})" for each in dict.fromkeys(tensors)]
+    ranges = [f"{each} >= INT_MIN / 2 && {each} <= INT_MAX / 2" for each in dict.fromkeys(numbers)]
+    return " && ".join((*tests, *ranges))
+
+
+def list_chosen(numbers: Sequence[Named], types: Mapping[str, str]) -> list[Named]:
+    """The whole numbers that follow from arguments of a schema's `types` which no size of a tensor limits.
+
+    What an argument is multiplied with is a size or a stride, and so is the product.
+    """
+    factors = {name for each in numbers for name in _list_factors(each.value)}
+    chosen = []
+    for number in (each for each in numbers if isinstance(each.example, int)):
+        names = [each.name for each in list_scalars(number.value)]
+        if any(types.get(each) in _INDICES and each not in factors for each in names):
+            chosen.append(number)
+    return chosen
+
+
+def _list_factors(value: HostValue) -> Iterator[str]:
+    if isinstance(value, Binary):
+        parts = (value.left, value.right)
+        if value.operator is Operator.MULTIPLY:
+            yield from (each.name for part in parts for each in list_scalars(part))
+        for part in parts:
+            yield from _list_factors(part)

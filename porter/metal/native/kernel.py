@@ -19,7 +19,7 @@ from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import NO_SCALARS, Complex, Elements, TypedScalars, find_typed, read_elements
 from porter.metal.native.kept_rows import KeptRows, find_kept, write_kept
 from porter.metal.native.moments import find_moments
-from porter.metal.native.reduced import find_strided
+from porter.metal.native.reduced import DIMENSIONS, find_strided, is_uniform, place_uniform
 from porter.metal.native.scan import ScanNest, write_scan
 from porter.metal.native.schedule import COUNT, PLAIN, Family, Schedule, choose_schedule
 from porter.metal.native.slices import (
@@ -40,8 +40,6 @@ from porter.metal.native.slices import (
     write_slices,
 )  # fmt: skip
 from porter.metal.native.slices import INDEX as COMBINED_INDEX
-from porter.metal.native.uniform import ARGUMENTS as DIMENSIONS
-from porter.metal.native.uniform import is_uniform, place_uniform
 from porter.metal.simd_functions import join_simdgroup
 
 # The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.

@@ -29,11 +29,18 @@ from porter.metal.native.checks import (
 )
 from porter.metal.native.elements import ACCUMULATE_TYPE, write_typed
 from porter.metal.native.host_code import INDEX_TYPE, Block, Encode, Launch, Line, Node, declare, run_on_stream
-from porter.metal.native.host_values import Names, list_headers, write_value
-from porter.metal.native.index_type import list_chosen, write_fits
+from porter.metal.native.host_values import Names, list_chosen, list_headers, write_fits, write_value
 from porter.metal.native.kernel import NativeKernel
-from porter.metal.native.reduced import PASSED as STRIDES
-from porter.metal.native.reduced import REDUCED, StridedArgument, find_strided, list_reduced, write_strides
+from porter.metal.native.reduced import (
+    REDUCED,
+    StridedArgument,
+    find_strided,
+    is_uniform,
+    list_passed,
+    list_reduced,
+    write_dims,
+    write_strides,
+)
 from porter.metal.native.result_types import (
     Conversion,
     find_conversion,
@@ -44,7 +51,6 @@ from porter.metal.native.result_types import (
 from porter.metal.native.schedule import ROW_HEADER, ROW_VARIABLES, Family, RowLaunch
 from porter.metal.native.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.native.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
-from porter.metal.native.uniform import PASSED, is_uniform, write_dims
 
 PROFILER = "ATen/mps/MPSProfiler.h"
 INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
@@ -360,7 +366,7 @@ class _Writer:
         pso = f"{first}{''.join(word.title() for word in rest)}{last}"
         types = (f"scalarToMetalTypeString({self._typed(each.tensor)})" for each in kernel.elements.parameters)
         inputs = tuple(self._given(each) for each in self._read([kernel]))
-        strides = STRIDES if find_strided(self.program) else PASSED if is_uniform(self.program) else ()
+        strides = list_passed(self.program)
         arguments = [*map(self._buffer, kernel.buffers), *strides, *self._pass_numbers(kernel)]
         sliced = self._slice(kernel, rows) if kernel.combination else None
         if sliced and kernel.combination:

@@ -11,9 +11,8 @@ from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Binary, Constant, HostValue, Named, Operator, Scalar, list_scalars, substitute
 from porter.loops.optional import drop_unread
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
-from porter.metal.native.reduced import with_strides
+from porter.metal.native.reduced import with_strides, with_uniform
 from porter.metal.native.scan import with_scans
-from porter.metal.native.uniform import with_uniform
 
 _KEEPS_NAN = {ReductionKind.MAX: ReductionKind.MAX_NAN, ReductionKind.MIN: ReductionKind.MIN_NAN}
 _INDICES = (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN)

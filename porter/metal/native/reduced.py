@@ -1,4 +1,4 @@
-"""Reductions over dimensions that an argument names, for a tensor with any strides and any number of dimensions.
+"""Tensors that kernels access by their strides: those reduced over named dimensions, and results of one value.
 
 Recordings find cases of these: the last dimensions, the first ones, neighbors. Each computes the same of the elements
 that one result is made of, so one kernel serves all that goes over them by the sizes and strides of the dimensions.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, find_reductions, intern, walk
+from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, find_buffers, find_reductions, intern, walk
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Arguments, Binary, HostValue, Named, SizeProduct, SizesOver, evaluate, list_names
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
@@ -200,7 +200,7 @@ def list_reduced(program: SymbolicProgram) -> list[HostValue]:
     return list(dict.fromkeys(loop.number.value for loop in loops if loop.number))
 
 
-PASSED = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "ndim")
+_STRIDES = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "ndim")
 REDUCED = "reduced_size"  # how many elements the rows of the tensor have
 
 
@@ -222,3 +222,49 @@ def _write_dims(argument: str, names: Names) -> str:
     if type_ == "int?":
         return f"{name}.has_value() ? OptionalIntArrayRef({name}.value()) : std::nullopt"
     return f"IntArrayRef({name})" if type_ == "int" else name
+
+
+# The sizes and strides of the dimensions of a result, and how many there are.
+DIMENSIONS = ("constant long* sizes", "constant long* strides", "constant uint& ndim")
+_DIMENSIONS = ("dims.sizes", "dims.strides", "static_cast<uint32_t>(dims.sizes.size())")
+
+
+@dataclass(frozen=True)
+class UniformResult(ResultBuffer):
+    """The elements of a result by its own strides, in any order."""
+
+
+def with_uniform(programs: Programs) -> Programs:
+    """The programs with each case that writes one value to all elements of a result as one of all strides."""
+    return replace(programs, cases=tuple(map(_make_uniform, programs.cases)))
+
+
+def is_uniform(program: SymbolicProgram) -> bool:
+    """Whether a program writes its result, which is all that it does, by the strides that it has."""
+    return any(isinstance(role, UniformResult) for role in program.roles.values())
+
+
+def _make_uniform(case: SymbolicProgram) -> SymbolicProgram:
+    stores = [store for nest in case.nests for store in nest.nest.stores]
+    if len(stores) != 1 or case.nests[0].nest.shape is not Shape.MAP or not stores[0].loops:
+        return case
+    [store] = stores
+    role = case.roles[store.buffer]
+    if not isinstance(role, ResultBuffer) or store.value.loops or find_buffers(store.value):
+        return case
+    return replace(case, roles={**case.roles, store.buffer: UniformResult(role.index)})
+
+
+def place_uniform(_buffer: Buffer, index: str) -> str:
+    """Where the result has the element of an index."""
+    return f"strided_offset({index}, sizes, strides, ndim)"
+
+
+def list_passed(program: SymbolicProgram) -> tuple[str, ...]:
+    """What kernels take of the dimensions of a tensor that they access by its strides; nothing if there is none."""
+    return _STRIDES if find_strided(program) else _DIMENSIONS if is_uniform(program) else ()
+
+
+def write_dims(tensor: str) -> Line:
+    """A variable for the dimensions of a result, of which those that one stride goes over are one."""
+    return declare("dims", f"merge_dims({tensor}, DimMask().set())")

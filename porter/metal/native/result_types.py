@@ -1,20 +1,21 @@
-"""Results of a type that the caller chooses: what kernels read becomes of that type first, as on ATen's CPU.
+"""What host code makes of arguments before kernels read them: expanded, or of the type that a caller chooses.
 
 Source: ATen/native/ReduceOps.cpp (`infer_dtype_from_optional`, `sum_out`), c10/core/ScalarType.h (`isIntegralType`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from porter.core.dtypes import BOOL, BY_METAL, LONG, DType, Kind
 from porter.languages.identifiers import contains_identifier, rename_identifiers
-from porter.languages.patterns import find_code, match_code
+from porter.languages.patterns import find_code, match_code, replace_code
+from porter.languages.statements import name_tokens
 from porter.loops.fusion import Shape
-from porter.loops.program import ResultBuffer, SymbolicProgram
+from porter.loops.program import Programs, ResultBuffer, SymbolicProgram, count_own_dims
 from porter.metal.native.elements import KEY, Elements
-from porter.metal.native.host_code import Block, Line, Node, declare
+from porter.metal.native.host_code import Block, Line, Node, change_text, declare
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import NativeKernel
 
@@ -121,3 +122,64 @@ def _find_integral_return(body: str, tensor: str) -> str:
     returned = find_code(body, *(f"{test} return $$call;" for test in tests))
     calls = (each["call"] for each in returned if contains_identifier(each["call"], tensor))
     return next((call for call in calls if match_code(call, "$$function($$arguments)")), "")
+
+
+_RESULT = "result0"
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """The statements that expand arguments, and the names of all by which kernels are launched after them.
+
+    `body` is that of the function, where dimensions that stay an argument's own are those of the expanded one.
+    """
+
+    names: Names
+    lines: tuple[str, ...]
+    body: str
+    originals: Mapping[str, str]  # by their expanded ones
+
+    def name_arguments(self, nodes: Iterable[Node]) -> list[Node]:
+        """What launches, with messages that name the arguments which were given."""
+        return [change_text(node, self._name_arguments) for node in nodes]
+
+    def _name_arguments(self, text: str) -> str:
+        for expanded, variable in self.originals.items():
+            text = text.replace(f'"Expected {expanded} to', f'"Expected {variable} to')
+        return text
+
+
+def write_expanded(programs: Programs, names: Names, body: str) -> Expanded:
+    """Expands the arguments that the graph expanded: to the sizes of the result, but for dimensions of their count.
+
+    Raises PTR361 where recorded calls do not agree on these, and PTR371 for an argument without a variable.
+    """
+    lines: list[str] = []
+    originals: dict[str, str] = {}
+    code = body
+    variables = dict(names.variables)
+    for name, count in count_own_dims(programs.calls).items():
+        variable = names.variable(name)
+        expanded = _find_free(f"{variable}_expanded", f"{body}{' '.join(names.variables.values())}")
+        lines += _expand(variable, expanded, count, names.variable(_RESULT), body)
+        variables[name], originals[expanded] = expanded, variable
+        for at in range(1, count + 1):
+            code = replace_code(code, f"{expanded}.size(-{at})", f"{variable}.size(-{at})")
+    return Expanded(replace(names, variables=variables), tuple(lines), code, originals)
+
+
+def _find_free(name: str, text: str) -> str:
+    used = {token.text for token in name_tokens(text)}
+    return name if name not in used else _find_free(f"{name}_", text)
+
+
+def _expand(variable: str, expanded: str, count: int, result: str, body: str) -> Iterator[str]:
+    if not count:
+        yield f"const auto {expanded} = {variable}.expand_as({result});"
+        return
+    if f"{variable}.dim() >= {count}" not in body:
+        yield f"TORCH_CHECK({variable}.dim() >= {count});"
+    sizes = _find_free(f"{variable}_sizes", body)
+    yield f"auto {sizes} = {result}.sizes().vec();"
+    yield f"std::copy({variable}.sizes().end() - {count}, {variable}.sizes().end(), {sizes}.end() - {count});"
+    yield f"const auto {expanded} = {variable}.expand({sizes});"

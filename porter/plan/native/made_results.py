@@ -25,11 +25,9 @@ from porter.languages.source import Source, parse_source
 from porter.languages.statements import read_statements
 from porter.loops.program import Programs
 from porter.metal.native.host_values import Names, list_results
-from porter.plan.native.body import replace_graph
-from porter.plan.native.body_text import list_enumerators, read_returned
-from porter.plan.native.host_function import HostFunction
-from porter.plan.native.result_memory import create_results
-from porter.plan.native.target import RUN, Target, reaches_graph, read_body
+from porter.plan.native.corrections import create_results
+from porter.plan.native.host_function import HostFunction, replace_graph
+from porter.plan.native.target import RUN, Target, list_enumerators, reaches_graph, read_body, read_returned
 
 
 def make_results(checkout: Checkout, target: Target, programs: Programs, names: Names) -> str:

@@ -20,19 +20,19 @@ from porter.core.formatting import format_block
 from porter.languages.patterns import find_code
 from porter.loops.optional import allow_unasked, name_flags
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.metal.forms import Computation, FormProgram
 from porter.metal.forms.form import Form, FormKernels, Site
-from porter.metal.forms.programs import Computation, FormProgram
 from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
-from porter.metal.native.expanded import write_expanded
 from porter.metal.native.host_code import Launch
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
+from porter.metal.native.result_types import write_expanded
 from porter.plan.draft import Draft
-from porter.plan.native.body import replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
+from porter.plan.native.corrections import create_results, find_expanded, find_own_target, resize_outputs
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
@@ -40,17 +40,13 @@ from porter.plan.native.files import (
     read_atomic_types,
     read_style,
 )
-from porter.plan.native.host_function import HostFunction
+from porter.plan.native.host_function import HostFunction, replace_graph
 from porter.plan.native.made_results import make_results, refuse_differing
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel, also_without_stub
-from porter.plan.native.refusals import refuse_searches, refuse_tables, refuse_unseen
-from porter.plan.native.result_memory import create_results, resize_outputs
 from porter.plan.native.returns import find_mask, list_counted, may_lack
-from porter.plan.native.scaffold import write_frame
-from porter.plan.native.stages import Launched, Row, edit_function, make_function
-from porter.plan.native.structured import find_own_target
-from porter.plan.native.target import Target, calls_one, find_expanded, find_target, list_leads
-from porter.plan.native.unseen import check_case_ranks
+from porter.plan.native.stages import Launched, Row, edit_function, make_function, write_frame
+from porter.plan.native.target import Target, calls_one, find_target, list_leads
+from porter.plan.native.unseen import check_case_ranks, refuse_searches, refuse_tables, refuse_unseen
 
 _REFUSED = ("TORCH_CHECK(!$$test,", "TORCH_CHECK_NOT_IMPLEMENTED(!$$test,", "TORCH_CHECK_TYPE(!$$test,")
 _RANK = re.compile(r"\d+d(?=_|$)")  # in the name of an operator

@@ -14,7 +14,7 @@ from porter.plan.draft import Draft
 from porter.plan.removal import Removal
 
 if TYPE_CHECKING:
-    from porter.metal.forms.programs import Computation
+    from porter.metal.forms import Computation
     from porter.metal.native.schedule import Schedule
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)

@@ -20,11 +20,10 @@ from porter.languages.statements import name_tokens
 from porter.loops.empty_rows import compute_of_nothing, compute_without, find_reduced
 from porter.loops.host_values import Number, SizeProduct
 from porter.loops.program import Programs
-from porter.metal.forms.programs import Computation, FormProgram
+from porter.metal.forms import Computation, FormProgram
 from porter.metal.native.host_values import Names, list_results
-from porter.plan.native.body_text import read_returned
 from porter.plan.native.host_function import Exit, Guard, HostFunction
-from porter.plan.native.target import Target
+from porter.plan.native.target import Target, read_returned
 
 _TENSORS = ("auto", "Tensor", "at::Tensor")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from porter.aten.meta import find_meta_function
@@ -16,16 +17,17 @@ from porter.core.formatting import format_block
 from porter.languages.patterns import find_code
 from porter.languages.source import parse_source
 from porter.loops.program import Programs
-from porter.metal.forms.programs import Computation
+from porter.metal.forms import Computation
 from porter.metal.native.host_code import Launch
 from porter.metal.native.host_values import Names
-from porter.plan.native.files import sees_helpers
-from porter.plan.native.host_function import Check, HostFunction, print_body
+from porter.plan.native.files import edit_kernel_file, find_kernel_file, sees_helpers
+from porter.plan.native.host_function import Check, HostFunction, print_body, replace_graph
 from porter.plan.native.returns import fill_of_nothing, keep_unwritten, return_early, start_of_nothing
 from porter.plan.native.target import Target
 from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_types, refuse_unseen_values
 
 _NAMESPACE = "\nusing namespace mps;\n"
+_WIDTH = 76  # of comments in a frame
 _CHOICE = "dtype"  # what the argument is called that says the result's type
 
 
@@ -89,12 +91,15 @@ def make_function(host: HostFunction, row: Row) -> HostFunction:
 
 def edit_function(fork: Checkout, target: Target, host: HostFunction) -> Edit:
     """The edit of the function that ran the graph."""
-    source, function = parse_source(target.file, fork.read(target.file)), target.function
-    body = print_body(host)
-    says_namespace = any(f"using namespace {each};" in host.code for each in ("mps", "at::native::mps"))
-    if not says_namespace and not sees_helpers(source, function.start):
-        body = f"{_NAMESPACE}{body}"
-    head = source.text[function.start : function.body_start]
+    source = parse_source(target.file, fork.read(target.file))
+    says_namespace = any(f"using namespace {name};" in host.code for name in ("mps", "at::native::mps"))
+    is_seen = says_namespace or sees_helpers(source, target.function.start)
+    return _edit_body(fork, target, print_body(host) if is_seen else f"{_NAMESPACE}{print_body(host)}")
+
+
+def _edit_body(fork: Checkout, target: Target, body: str) -> Edit:
+    function = target.function
+    head = fork.read(target.file)[function.start : function.body_start]
     text = format_block(fork, target.file, f"{head}{{\n{body.strip()}\n}}")
     return Edit(target.file, function.start, function.end, text)
 
@@ -176,3 +181,28 @@ STAGES = (
     Stage(_return_early, "a grid without threads cannot be launched: last, where nothing before has asked for that"),
     Stage(_keep_unwritten, "behind all returns, which it widens: one result has no elements, and others have"),
 )
+
+
+def write_frame(fork: Checkout, function: NativeFunction, target: Target, error: PorterError) -> Iterator[Edit]:
+    """The function without its graph, which raises until it launches a kernel, and the head of that kernel.
+
+    Raises PTR370 unless the function runs one graph.
+    """
+    host = replace_graph(target.body, target.place, set(target.variables.values()))
+    decision = "\n".join([f"// {line}" for line in textwrap.wrap(f"{error.code}: {error.what}", _WIDTH)])
+    check = f'TORCH_CHECK_NOT_IMPLEMENTED(false, "{function.name}: its kernel is not written yet");'
+    yield _edit_body(fork, target, print_body(host.add(Check(decision), Check(check))))
+    kernel_file = find_kernel_file(fork, target.file)
+    yield from edit_kernel_file(fork, kernel_file, format_block(fork, kernel_file, _write_kernel(function, decision)))
+
+
+def _write_kernel(function: NativeFunction, decision: str) -> str:
+    """A kernel without statements, of the tensors of a schema."""
+    kernel = function.base.strip("_")
+    tensors = [
+        "input" if argument.name == "self" else argument.name for argument in function.inputs if argument.is_tensor
+    ]
+    inputs = [f"constant T* {name}" for name in tensors]
+    outputs = [f"device T* output{i or ''}" for i in range(function.results)]
+    arguments = ", ".join((*outputs, *inputs, "uint tid [[thread_position_in_grid]]"))
+    return f"template <typename T>\nkernel void {kernel}({arguments}) {{\n{decision}\n}}\n"

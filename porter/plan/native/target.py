@@ -6,6 +6,7 @@ its call, and stays as it is for the others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -16,7 +17,9 @@ from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.assignments import list_values, read_assignments
+from porter.languages.brackets import split_at_commas
 from porter.languages.identifiers import contains_identifier, rename_identifiers
 from porter.languages.inlining import (
     CallSite,
@@ -27,15 +30,13 @@ from porter.languages.inlining import (
     list_given,
     read_parameters,
 )
-from porter.languages.patterns import find_code, has_code, match_code
+from porter.languages.patterns import find_code, match_code
 from porter.languages.source import Function, Source, parse_source
 from porter.languages.statements import read_statements
-from porter.plan.native.body_text import list_enumerators, read_borrowed, read_converted, read_returned
 
 RUN = "runMPSGraph"
 _MAX_CALLS = 4  # from a row's function to the one that runs the graph
 _REFERENCE = "OptionalScalarRef"
-_FED = "Placeholder($graph->$tensor, $fed"
 _BORROWED = "borrow_from_optional_tensor($optional)"
 _HELD = (f"const Tensor& $name = *{_BORROWED};", f"const Tensor& $name = *({_BORROWED});")
 
@@ -347,51 +348,6 @@ def _pass_on(
     return {name: passed[variable] for name, variable in variables.items() if variable in passed}
 
 
-def with_returned(target: Target) -> Target:
-    """The target with its results named, where only the code that was put into it returns them."""
-    if "result0" in target.variables:
-        return target
-    results = {f"result{i}": name for i, name in enumerate(read_returned(target.body))}
-    return replace(target, variables={**target.variables, **results})
-
-
-def with_fed(target: Target) -> Target:
-    """The target with the variables that the graph was fed in the place of arguments that they are, or have views of.
-
-    Such a variable has the sizes of the argument, but for a tensor without dimensions, of which it is a view with one.
-    A result is the variable that the graph wrote, if that is copied to it.
-    """
-    fed = dict.fromkeys(each["fed"] for each in find_code(target.body, _FED))
-    variables = dict(target.variables)
-    for name, variable in target.variables.items():
-        choices = (each for each in read_assignments(target.body) if each.type == "auto")
-        converted = [each.name for each in choices if f"? {variable}.to(" in " ".join(each.value.split())]
-        named = [*fed, *(converted if variable not in fed else ())]
-        views = [each for each in named if each != variable and _is_view(target.body, each, variable)]
-        written = [each for each in fed if has_code(target.body, f"{variable}.copy_({each})")]
-        if len(views) == 1 and not name.startswith("result"):
-            variables[name] = views[0]
-        elif len(written) == 1 and name.startswith("result") and written[0] not in target.variables.values():
-            variables[name] = written[0]
-    return replace(target, variables=variables, arguments=target.variables)
-
-
-def find_expanded(target: Target, variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that the graph was fed in the place of arguments which they are expanded from, by these."""
-    fed = dict.fromkeys(each["fed"] for each in find_code(target.body, _FED))
-    expanded = {each: [value for value in list_values(target.body, each) if ".expand(" in value] for each in fed}
-    sources = {each: values[0].partition(".expand(")[0] for each, values in expanded.items() if len(values) == 1}
-    return {name: each for name, variable in variables.items() for each, of in sources.items() if of == variable}
-
-
-def _is_view(body: str, variable: str, argument: str) -> bool:
-    """Whether all that a local variable is set to is an argument, or that converted, or with a dimension more."""
-    values = list_values(body, variable)
-    forms = (f"{argument}{ending}" for ending in ("", ".view({1})", ".view(1)"))
-    patterns = [f"{before}{form}" for form in forms for before in ("", f"$$test ? {argument}.to($$type) : ")]
-    return bool(values) and all(match_code(value, *patterns) for value in values)
-
-
 def read_body(source: Source, function: Function) -> str:
     """The text between the braces of a function."""
     return source.text[function.body_start + 1 : function.body_end - 1]
@@ -401,3 +357,102 @@ def _refuse(served: ServedFunction, why: str) -> PorterError:
     place = served.implementation.place if served.implementation else served.function.place
     what = f"{served.function.name} has no function to port: {why}"
     return PorterError("PTR368", what, place, "See docs/errors/PTR368.md.")
+
+
+_ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
+# A tensor, that converted, or with a dimension where it has none.
+_CONVERTED = ("$name", "$name.to($$type)", "$name.view({1})", "$name.view(1)")
+_LISTED = ("make_tuple($$all)", "forward_as_tuple($$all)", "tie($$all)", "tuple<$$types>($$all)", "($$all)", "{$$all}")
+
+
+def list_enumerators(text: str) -> frozenset[str]:
+    """The enumerators that a file has or names."""
+    return frozenset((*_ENUMERATOR.findall(text), *_list_own_enumerators(text)))
+
+
+def _list_own_enumerators(text: str) -> Iterator[str]:
+    """The names of a file's own enumerations without a scope."""
+    for listed in find_code(text, "enum $$head {$$names}"):
+        if not listed["head"].startswith(("class ", "struct ")):
+            yield from (each.partition("=")[0].strip() for each in split_at_commas(listed["names"]))
+
+
+def read_borrowed(body: str) -> dict[str, str]:
+    """The references to tensors that optional ones hold, by these."""
+    assignments = read_assignments(body)
+    owned = {each.name: each.value for each in assignments if each.type.endswith("MaybeOwned<Tensor>")}
+    references = {each.name: each.value.removeprefix("*") for each in assignments if each.type == "Tensor&"}
+    borrowed = {
+        name: match_code(owned.get(holder, ""), "borrow_from_optional_tensor($name)")
+        for name, holder in references.items()
+    }
+    return {name: match["name"] for name, match in borrowed.items() if match}
+
+
+def read_converted(body: str, names: Iterable[str]) -> dict[str, str]:
+    """Those of some variables that stand for another alone, and this one.
+
+    Each is set to it and to that converted or viewed, or once to a dimension that it counts from the end, as the
+    functions of 2.14 do before they call the helper that runs the graph (SoftMax.mm).
+    """
+    converted = {}
+    for name in names:
+        values = list_values(body, name)
+        matches = [match_code(value, *_CONVERTED) for value in values]
+        sources = {match["name"] if match else "" for match in matches}
+        if len(values) > 1 and len(sources) == 1 and "" not in sources:
+            converted[name] = sources.pop()
+        elif len(values) == 1 and (wrapped := match_code(values[0], "maybe_wrap_dim($dim, $$rank)")):
+            converted[name] = wrapped["dim"]
+    return converted
+
+
+def read_returned(body: str) -> list[str]:
+    """The variables that a function returns at its end."""
+    end, returned = len(body.rstrip()), list(find_code(body, "return $$value;"))
+    if not returned or returned[-1].end != end:
+        return []
+    value = returned[-1]["value"]
+    listed = match_code(value, *_LISTED)
+    parts = split_at_commas(listed["all"]) if listed else [value]
+    moved = [match_code(part, "$name", "move($name)") for part in parts]
+    return [each["name"] for each in moved if each] if all(moved) else []
+
+
+_PRECOMPUTED = re.compile(r"^ +- (\w+) -> (.+)$", re.M)
+
+
+def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target | None:
+    """The function of a structured row, without what it does beside its graph; None if it is not one.
+
+    A list of the schema that torchgen passes as numbers is these in braces; an argument that it passes with others is
+    the one of its name. Raises PTR371.
+    """
+    implementation, row = served.implementation, served.function
+    if implementation is None or implementation.function is None or not row.structured:
+        return None
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    function = source.find_again(implementation.function)
+    if function is None or function.wrapper is None:
+        return None
+    parameters = [argument.name for argument in read_parameters(function)]
+    variables, precomputed = {}, _read_precomputed(checkout, row)
+    for argument in row.arguments:
+        passed = precomputed.get(argument.name, [argument.name])
+        named, parameters = parameters[: len(passed)], parameters[len(passed) :]
+        same = [variable for name, variable in zip(passed, named, strict=False) if name == argument.name]
+        variables[argument.name] = "".join(same) if argument.name in passed else f"{{{', '.join(named)}}}"
+    if parameters or not all(variables.values()):
+        what = f"{function.name} takes other arguments than {row.name}"
+        raise PorterError("PTR371", what, source.place(function.start), "See docs/errors/PTR371.md.")
+    outs = [argument.name for argument in row.arguments if "!" in argument.type]
+    variables |= {f"result{i}": variables[name] for i, name in enumerate(outs)}
+    return Target(implementation.file, function, f"\n  {RUN}();\n", variables, frozenset(), arguments=variables)
+
+
+def _read_precomputed(checkout: Checkout, row: NativeFunction) -> dict[str, list[str]]:
+    """The arguments that are passed as others, and the names of these."""
+    text = checkout.read(NATIVE_FUNCTIONS)[row.offset :]
+    end = text.find("\n- func:", 1)
+    declared = text[: end if end >= 0 else None].partition("\n  precomputed:\n")[2]
+    return {name: [each.split()[-1] for each in made.split(",")] for name, made in _PRECOMPUTED.findall(declared)}

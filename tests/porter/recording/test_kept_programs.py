@@ -14,7 +14,7 @@ from porter.loops.expressions import Buffer, Loop, Op, intern, load
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Named, SizeProduct, TensorValue
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
-from porter.metal.forms.programs import encode_computations
+from porter.metal.forms import encode_computations
 from porter.recording import readings
 from porter.verdict import client
 from porter.verdict.messages import RecordRequest

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.metal.forms.programs import encode_computations
+from porter.metal.forms import encode_computations
 from porter.verdict.messages import Answer, ErrorAnswer, RecordAnswer, RecordRequest
 from porter.workflows import recordings as recordings_module
 from porter.workflows.recordings import Recordings, record_ahead

@@ -10,13 +10,12 @@ import pytest
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import Programs, UnexplainedCall
-from porter.metal.forms import FORMS, AnyForm
+from porter.metal.forms import FORMS, AnyForm, FormProgram, decode_computations, encode_computations
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.pooling import Pooled, Pooling
-from porter.metal.forms.programs import FormProgram, decode_computations, encode_computations
 from porter.metal.forms.resampling import Resampling, Sampling
 from porter.metal.forms.sort import Kept, Sort
 from porter.metal.forms.unique import Unique

@@ -5,9 +5,9 @@ from __future__ import annotations
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import Programs, SymbolicProgram
-from porter.metal.native.expanded import write_expanded
 from porter.metal.native.host_code import Line
 from porter.metal.native.host_values import Names
+from porter.metal.native.result_types import write_expanded
 
 NAMES = Names({"x1": "a", "result0": "out"}, {"x1": "Tensor"})
 

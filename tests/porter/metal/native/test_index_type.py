@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from porter.loops.host_values import Binary, Constant, Named, Operator, Scalar, Size
-from porter.metal.native.index_type import list_chosen, write_fits
+from porter.metal.native.host_values import list_chosen, write_fits
 
 TYPES = {"diagonal": "int", "factor": "int", "p": "float", "keepdim": "bool"}
 DIAGONAL = Named("diagonal", Scalar("diagonal"), 1)

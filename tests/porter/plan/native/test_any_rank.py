@@ -7,8 +7,8 @@ import pytest
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.metal.forms import FormProgram
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
-from porter.metal.forms.programs import FormProgram
 from porter.plan.draft import Draft
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from porter.core.errors import Place
-from porter.plan.native.body import replace_graph
+from porter.plan.native.host_function import replace_graph
 
 BODY = """
   TORCH_CHECK(self.dim() > 0);

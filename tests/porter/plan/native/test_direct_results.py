@@ -10,7 +10,7 @@ from porter.aten.implementations import Implementation
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.languages.source import Source
-from porter.plan.native.result_memory import resize_outputs, with_direct_results
+from porter.plan.native.corrections import resize_outputs, with_direct_results
 from porter.plan.native.target import Target
 
 BODY = """

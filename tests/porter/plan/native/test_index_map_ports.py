@@ -9,9 +9,9 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF, INT, LONG
 from porter.core.layout import KERNELS, METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.metal.forms import FormProgram
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
-from porter.metal.forms.programs import FormProgram
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork

@@ -11,7 +11,7 @@ from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, KERNELS
 from porter.languages.directives import read_macros
-from porter.plan.native.kernel_names import check_names, list_kernel_names
+from porter.plan.native.blocked import check_names, list_kernel_names
 from porter.plan.native.port import WrittenKernel
 
 FILE = f"{KERNELS}/Made.metal"

@@ -7,8 +7,8 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.metal.forms import FormProgram
 from porter.metal.forms.nonzero import Nonzero
-from porter.metal.forms.programs import FormProgram
 from porter.plan.planner import plan_operator
 from porter.verdict.prove import target_of
 from porter.verdict.suite.context import Context

@@ -9,8 +9,8 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.core.errors import PorterError
 from porter.core.layout import METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.metal.forms import FormProgram
 from porter.metal.forms.pooling import Pooled, Pooling
-from porter.metal.forms.programs import FormProgram
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 

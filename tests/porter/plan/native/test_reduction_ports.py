@@ -11,7 +11,7 @@ from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.program import Programs
 from porter.metal.native.host_values import Names
 from porter.metal.native.preparing import prepare
-from porter.plan.native.result_memory import create_results
+from porter.plan.native.corrections import create_results
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from porter.languages.source import Source
-from porter.plan.native.result_memory import without_scratch
+from porter.plan.native.corrections import without_scratch
 from porter.plan.native.target import Target
 
 BODY = """

@@ -7,7 +7,7 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.metal.forms.programs import FormProgram
+from porter.metal.forms import FormProgram
 from porter.metal.forms.sort import Kept, Sort
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator

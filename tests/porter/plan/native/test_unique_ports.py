@@ -11,7 +11,7 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.metal.forms.programs import FormProgram
+from porter.metal.forms import FormProgram
 from porter.metal.forms.unique import Unique
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator

@@ -23,7 +23,7 @@ from porter.loops.host_values import (
     WrappedDim,
 )  # fmt: skip
 from porter.loops.program import Programs, UnexplainedCall
-from porter.metal.forms.programs import FormProgram
+from porter.metal.forms import FormProgram
 from porter.metal.forms.sort import Kept, Sort
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names

@@ -1,4 +1,4 @@
-"""Memory that stands for results in the old code: kernels write the results themselves.
+"""What is corrected of the function that a launch goes to: the names that it has, and memory that stands for results.
 
 A graph wrote memory of its own where a result was strided, and the function copied that. An output of the caller is
 replaced by a new tensor, which the caller never sees, in `median_out_mps` (ATen/native/mps/operations/ReduceOps.mm of
@@ -8,28 +8,32 @@ replaced by a new tensor, which the caller never sees, in `median_out_mps` (ATen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from porter.aten.implementations import Implementation
+from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
-from porter.languages.assignments import Assignment, read_assignments
+from porter.core.errors import PorterError
+from porter.languages.assignments import Assignment, list_values, read_assignments
 from porter.languages.brackets import split_at_commas
 from porter.languages.inlining import read_parameters, rename
 from porter.languages.patterns import find_code, has_code, match_code
 from porter.languages.source import parse_source
 from porter.languages.statements import Statement, read_statements
-from porter.loops.program import Programs, ResultBuffer
+from porter.loops.program import Programs, ResultBuffer, list_read
+from porter.metal.forms import Computation, FormProgram
 from porter.metal.insertion import insert_includes
 from porter.metal.native.host_values import Names, list_results
 from porter.metal.native.reduced import find_strided
-from porter.plan.native.target import Target
+from porter.plan.native.target import Target, find_structured_target, find_target, read_returned
 
 # What a graph was given to write: under a condition memory of its own, else the result.
 _PLACED = "Placeholder($graph->$tensor, $when ? $memory : $result"
 _MADE = ("empty($$arguments)", "empty_mps($$arguments)", "zeros($$arguments)")
 _OUTPUTS = ("Tensor&", "at::Tensor&", "Tensor &", "at::Tensor &")
+_FED = "Placeholder($graph->$tensor, $fed"
 _RESIZE = "ATen/native/Resize.h"
 _KEEP = "keepdim"
 
@@ -162,3 +166,75 @@ def _find_dtypes(arguments: str) -> Iterator[str]:
     shape, *rest = split_at_commas(arguments)
     if shape.strip().startswith("IntArrayRef("):
         yield from (each.strip() for each in rest if each.strip().endswith(".scalar_type()"))
+
+
+def with_returned(target: Target) -> Target:
+    """The target with its results named, where only the code that was put into it returns them."""
+    if "result0" in target.variables:
+        return target
+    results = {f"result{i}": name for i, name in enumerate(read_returned(target.body))}
+    return replace(target, variables={**target.variables, **results})
+
+
+def with_fed(target: Target) -> Target:
+    """The target with the variables that the graph was fed in the place of arguments that they are, or have views of.
+
+    Such a variable has the sizes of the argument, but for a tensor without dimensions, of which it is a view with one.
+    A result is the variable that the graph wrote, if that is copied to it.
+    """
+    fed = dict.fromkeys(each["fed"] for each in find_code(target.body, _FED))
+    variables = dict(target.variables)
+    for name, variable in target.variables.items():
+        choices = (each for each in read_assignments(target.body) if each.type == "auto")
+        converted = [each.name for each in choices if f"? {variable}.to(" in " ".join(each.value.split())]
+        named = [*fed, *(converted if variable not in fed else ())]
+        views = [each for each in named if each != variable and _is_view(target.body, each, variable)]
+        written = [each for each in fed if has_code(target.body, f"{variable}.copy_({each})")]
+        if len(views) == 1 and not name.startswith("result"):
+            variables[name] = views[0]
+        elif len(written) == 1 and name.startswith("result") and written[0] not in target.variables.values():
+            variables[name] = written[0]
+    return replace(target, variables=variables, arguments=target.variables)
+
+
+def find_expanded(target: Target, variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the graph was fed in the place of arguments which they are expanded from, by these."""
+    fed = dict.fromkeys(each["fed"] for each in find_code(target.body, _FED))
+    expanded = {each: [value for value in list_values(target.body, each) if ".expand(" in value] for each in fed}
+    sources = {each: values[0].partition(".expand(")[0] for each, values in expanded.items() if len(values) == 1}
+    return {name: each for name, variable in variables.items() for each, of in sources.items() if of == variable}
+
+
+def _is_view(body: str, variable: str, argument: str) -> bool:
+    """Whether all that a local variable is set to is an argument, or that converted, or with a dimension more."""
+    values = list_values(body, variable)
+    forms = (f"{argument}{ending}" for ending in ("", ".view({1})", ".view(1)"))
+    patterns = [f"{before}{form}" for form in forms for before in ("", f"$$test ? {argument}.to($$type) : ")]
+    return bool(values) and all(match_code(value, *patterns) for value in values)
+
+
+# What is corrected of the function that is found, in order.
+CORRECTIONS: tuple[Callable[[Target], Target], ...] = (
+    without_scratch,  # the memory that stands for a result has its name from here on
+    with_returned,  # results that only a helper's code returns have names
+    with_fed,  # arguments and results that have names are what the graph was fed and wrote
+    with_direct_results,  # last, as it asks what is a result
+)
+
+
+def find_own_target(
+    checkout: Checkout, served: ServedFunction, computation: Computation | PorterError, ported: frozenset[str] | None
+) -> Target:
+    """The function that a row's launch goes to, with the names that it has. Raises PTR368, PTR369 and PTR371."""
+    read = frozenset[str]()
+    if isinstance(computation, FormProgram):
+        target = find_structured_target(checkout, served) if computation.form.WHOLE_BODY else None
+        if target is not None:
+            return target
+        read = computation.named
+    elif not isinstance(computation, PorterError):
+        read = list_read(computation)
+    target = find_target(checkout, served, ported, read)
+    for correct in CORRECTIONS:
+        target = correct(target)
+    return target
