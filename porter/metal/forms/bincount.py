@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType
-from porter.languages.patterns import find_code
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
@@ -122,12 +121,11 @@ class Bincount(Form):
 
     def _name_flag(self, site: Site) -> str:
         """The variable for whether the source is given: the function's own, if it has one."""
-        is_given = write_given(self.source, site.names)
-        declared = next(find_code(site.body, f"bool $flag = {is_given};"), None)
-        return declared["flag"] if declared else f"has_{name_tensor(self.source)}"
+        declared = site.code.find(f"bool $name = {write_given(self.source, site.names)};")
+        return next((place["name"] for place in declared), f"has_{name_tensor(self.source)}")
 
     def _write_flag(self, flag: str, kernels: FormKernels, site: Site) -> Iterator[str]:
         """The order in which elements are counted does not matter, that in which they are added up may."""
-        if site.is_free(flag):
+        if site.code.is_free(flag):
             yield f"const bool {flag} = {write_given(self.source, site.names)};"
         yield from (f"if ({flag}) {{", write_alert(kernels), "}")

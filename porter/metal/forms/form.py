@@ -12,10 +12,10 @@ from typing import ClassVar, Protocol
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
-from porter.languages.statements import name_tokens
 from porter.metal.native.elements import KEY, Elements, TypeParameter
 from porter.metal.native.host_code import Block, Encode, Launch, Line, print_nodes, run_on_stream
 from porter.metal.native.host_values import Names, write_fits
+from porter.metal.native.kept_code import KeptCode
 from porter.metal.native.kernel import KernelStyle, register
 from porter.metal.native.launch import INDEX_MATH, PROFILER
 
@@ -75,26 +75,26 @@ class FormKernels:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a launch goes: the names that a function has, and the rest of its `body`.
+    """Where a launch goes: the names that a function has.
 
     `views` are variables that have the elements of a tensor in the shape that is walked.
     """
 
     names: Names
-    body: str
     views: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def code(self) -> KeptCode:
+        """The function around the launch."""
+        return self.names.code
 
     def variable(self, name: str) -> str:
         """The function's variable for an argument or a result. Raises PTR371."""
         return self.names.variable(name)
 
-    def is_free(self, name: str) -> bool:
-        """Whether the function has no such variable."""
-        return name not in {token.text for token in name_tokens(self.body)}
-
     def write_stream(self) -> Iterator[str]:
         """A variable for the stream, if the function has none."""
-        if self.is_free("stream"):
+        if self.code.is_free("stream"):
             yield "MPSStream* stream = getCurrentMPSStream();"
 
     def mark(self, name: str) -> str:
@@ -103,9 +103,8 @@ class Site:
 
     def rename(self, lines: Iterable[str], declared: Collection[str]) -> list[str]:
         """Statements with other names for variables that they have `declared` and the function has too."""
-        used = {token.text for token in name_tokens(self.body)} | set(self.names.variables.values())
         text = "\n".join(lines)
-        for name in (name for name in declared if name in used):
+        for name in (name for name in declared if not self.names.is_free(name)):
             text = re.sub(rf"(?<![\w.:{_THEIRS}]){name}\b", f"{name}_", text)
         return text.replace(_THEIRS, "").splitlines()
 
@@ -139,7 +138,7 @@ class Form(Protocol):
         """Launches the kernels. Raises PTR371."""
         ...
 
-    def choose_names(self, names: Names, body: str) -> Names:
+    def choose_names(self, names: Names) -> Names:
         """The names that a launch uses, of those that a function has."""
         return names
 

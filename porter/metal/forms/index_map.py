@@ -14,7 +14,6 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
-from porter.languages.patterns import has_code
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
@@ -384,7 +383,7 @@ class _Writer:
     def _is_wrapped(self) -> bool:
         """Whether the function has set the dimension to one that is not negative."""
         dim = self.site.variable(self.form.argument)
-        return has_code(self.site.body, f"{dim} = maybe_wrap_dim({dim},")
+        return self.site.code.has(f"{dim} = maybe_wrap_dim({dim},")
 
     def start(self) -> str:
         """The statement that gives the result what it has where nothing is written, if the function has not."""
@@ -401,7 +400,7 @@ class _Writer:
             expanded = self.site.views[form.source]
             yield f"const auto {self._tensor(form.source)} = {expanded}.to({result}.scalar_type());"
         elif form.source and (form.source != "self" or result in self.site.names.given):  # others have self's type
-            yield from write_agreement(self.site.variable(form.source), result, self.site.body)
+            yield from write_agreement(self.site.variable(form.source), result, self.site.code)
         if form.mode is AccessMode.ADD:
             yield write_alert(self.kernels)
         if form.averaged:

@@ -15,7 +15,6 @@ from typing import ClassVar
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.languages.brackets import split_at_commas
-from porter.languages.patterns import find_code
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
@@ -328,7 +327,7 @@ class _Writer:
         """What has to hold of types, what the result has where nothing is added, and strides that may be left out."""
         if self.form.gradient:
             source = self.site.variable(self.form.source)
-            yield from write_agreement(self.site.variable(self.form.gradient), source, self.site.body)
+            yield from write_agreement(self.site.variable(self.form.gradient), source, self.site.code)
         if self.form.adds:
             yield f'at::globalContext().alertNotDeterministic("{self.kernels.name}_mps");'
             yield self.start()
@@ -343,18 +342,12 @@ class _Writer:
         variable = self.site.variable(argument)
         if variable.startswith("{"):
             return tuple(split_at_commas(variable[1:-1]))
-        # Both with what they are where the list has fewer elements.
-        first, second = (
-            [
-                code["name"]
-                for code in find_code(
-                    self.site.body, f"int $name = $$before {value};", f"int $name = $$before({value});"
-                )
-            ]
-            for value in (f"{variable}[0]", f"{variable}[1]")
-        )
-        if len(first) == len(second) == 1:
-            return first[0], second[0]
+        ends = [(f"{variable}[{k}]", f"{variable}[{k}])") for k in range(2)]
+        numbers = [(place["name"], place["value"]) for place in self.site.code.find("int $name = $$value;")]
+        # both with what they are where the list has fewer elements
+        declared = [[name for name, value in numbers if value.endswith(end)] for end in ends]
+        if all(len(each) == 1 for each in declared):
+            return declared[0][0], declared[1][0]
         return None if argument == self.form.stride else (f"{variable}[0]", f"{variable}.back()")
 
     def write(self, argument: Argument) -> str:

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
-from porter.languages.patterns import find_code
 from porter.metal.forms.form import (
     CEIL_DIV,
     GRID,
@@ -234,8 +233,7 @@ class _Writer:
     def _dim(self) -> str:
         """The dimension, by the variable that the function wrapped it in."""
         dim = self.site.variable(self.form.dim)
-        wrapped = next(find_code(self.site.body, f"$wrapped = maybe_wrap_dim({dim},"), None)
-        return mark_theirs(wrapped["wrapped"] if wrapped else dim)
+        return mark_theirs(self.site.code.find_variable(f"maybe_wrap_dim({dim}, $$rank)") or dim)
 
     def start(self) -> Iterator[str]:
         source, values = self.site.mark(self.form.source), self.site.mark("result0")

@@ -46,7 +46,7 @@ def add_to(offset: str, value: str) -> str:
 def name_sums(kernels: FormKernels, site: Site) -> str:
     """The variable that kernels add to instead of the result; nothing if they do so in that."""
     is_narrow = any(instance[0].opmath != instance[0] for instance in kernels.elements.instances)
-    return (_SUMS if site.is_free(_SUMS) else f"{_SUMS}_") if is_narrow else ""
+    return (_SUMS if site.code.is_free(_SUMS) else f"{_SUMS}_") if is_narrow else ""
 
 
 def write_alert(kernels: FormKernels) -> str:
@@ -57,7 +57,7 @@ def write_alert(kernels: FormKernels) -> str:
 def write_zeros(site: Site) -> str:
     """The statement that makes the result zero, unless the function or its caller makes it of zeros."""
     result = site.variable(RESULT)
-    values = [code["value"] for code in find_code(f"{site.names.before}{site.body}", f"{result} = $$value;")]
+    values = [place["value"] for place in find_code(f"{site.code.before}{site.code.text}", f"{result} = $$value;")]
     is_zeroed = values and all(value.startswith("at::zeros") for value in values)
     return "" if is_zeroed else f"{result}.zero_();"
 
@@ -76,5 +76,4 @@ def copy_sums(sums: str, result: str) -> Iterator[str]:
 
 def guard_empty(walked: str, tensors: Iterable[str], site: Site) -> str:
     """The condition that there is anything to write, as there may be results without, if the function asks none."""
-    before = f"{site.names.before}{site.body}"
-    return "" if any(f"{tensor}.numel() == 0" in before for tensor in tensors) else f"{walked}.numel() > 0"
+    return "" if site.code.asks_empty(*tensors) else f"{walked}.numel() > 0"

@@ -6,14 +6,12 @@ threadgroups, one ranks slices by them, and one takes the values. Source: ATen/c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.languages.patterns import find_code
 from porter.metal.forms.form import (
     CEIL_DIV,
     GRID,
@@ -43,12 +41,7 @@ _DECLARED = (
     "slices", "slice_size", "type", "elements", "places", "marks", "group_size", "groups", "group_counts",
     "group_ends", "starts", "marksPSO", "endsPSO", "ranksPSO", "PSO",
 )  # fmt: skip
-# A tensor of one number, and that number read as how many there are.
-_NUMBER = re.compile(
-    r"\bTensor (?P<name>\w+) = at::empty\(\{1\}, (?:(?:at::)?ScalarType::Int|(?:at::)?kInt)\b[^;]*;"
-    r"(?=.*\b(?P=name)\.item<int64_t>\(\) \+ 1\b)",
-    re.S,
-)
+_NUMBERS = tuple(f"Tensor $name = at::empty({{1}}, {type_} $$options);" for type_ in ("ScalarType::Int", "kInt"))
 _SIZES = ("constant long& slices", "constant long& slice_size")
 _MARK = """\
 // A slice that differs from the one before is marked; the first is always
@@ -152,11 +145,10 @@ class Unique(Form):
         """How elements are sorted."""
         return Sort(self.source, Kept.ALL, dtypes=tuple(list_real()))
 
-    def choose_names(self, names: Names, body: str) -> Names:
+    def choose_names(self, names: Names) -> Names:
         """The names with a variable that has the elements of the source without gaps, if host code has one."""
-        source = names.variable(self.source)
-        whole = next(find_code(body, f"$whole = {source}.contiguous();"), None)
-        return replace(names, variables={**names.variables, self.source: whole["whole"]}) if whole else names
+        whole = names.code.find_variable(f"{names.variable(self.source)}.contiguous()")
+        return replace(names, variables={**names.variables, self.source: whole}) if whole else names
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(self.source, instances)
@@ -183,11 +175,12 @@ class Unique(Form):
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         """Launches the kernels. Raises PTR371 if no variable is the place of the last value."""
-        last = _NUMBER.search(site.body)
-        if last is None:
+        numbers = (place["name"] for place in site.code.find(*_NUMBERS))  # one is read as how many there are
+        last = next((name for name in numbers if site.code.has(f"{name}.item<int64_t>() + 1")), "")
+        if not last:
             what = "the host code reads from no tensor how many values there are"
             raise PorterError("PTR371", what, hint="See docs/errors/PTR371.md.")
-        writer = _Writer(self, kernels.name, site, last["name"])
+        writer = _Writer(self, kernels.name, site, last)
         lines = [*writer.start(), *writer.sort(kernels), *writer.prepare(), *writer.encode()]
         headers = (*HEADERS, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if self.dim else ()))
         return Launch(as_nodes(site.rename(lines, _DECLARED)), frozenset(headers))
@@ -212,7 +205,7 @@ class _Writer:
 
     def start(self) -> Iterator[str]:
         source = self._source
-        if f"{self.site.variable(self.form.source)} = " not in self.site.body:
+        if f"{self.site.variable(self.form.source)} = " not in self.site.code.text:
             yield f"TORCH_INTERNAL_ASSERT({source}.is_contiguous());"
         yield f"const int64_t slices = {self._choose(f'{source}.size({{dim}})', f'{source}.numel()')};"
         after = f"c10::multiply_integers({source}.sizes().slice({{dim}} + 1))"
@@ -225,10 +218,10 @@ class _Writer:
         if not self.form.dim:
             return flat
         variable = self.site.variable(self.form.dim)
-        is_optional = f"{variable}.has_value()" in self.site.body or self.site.names.types[self.form.dim] == "int?"
+        is_optional = f"{variable}.has_value()" in self.site.code.text or self.site.names.types[self.form.dim] == "int?"
         value = f"{variable}.value()" if is_optional else variable
-        wrapped = next(find_code(self.site.body, f"$dim = $$before maybe_wrap_dim({value},"), None)
-        dim = mark_theirs(wrapped["dim"]) if wrapped else f"maybe_wrap_dim({mark_theirs(value)}, {self._source}.dim())"
+        wrapped = self.site.code.find_variable(f"$$before maybe_wrap_dim({value}, $$rank) $$behind")
+        dim = mark_theirs(wrapped) if wrapped else f"maybe_wrap_dim({mark_theirs(value)}, {self._source}.dim())"
         value = along.format(dim=dim)
         return f"{mark_theirs(variable)}.has_value() ? {value} : {flat}" if is_optional else value
 
@@ -241,8 +234,9 @@ class _Writer:
         yield f"const auto places = {source}.new_empty({{slices}}, {source}.options().dtype(kLong));"
         variables = {self.form.source: self.site.variable(self.form.source)}
         variables |= {"result0": "elements", "result1": "places"}
-        declared = "\n".join((self.site.body, *_DECLARED, "stream"))
-        site = Site(replace(self.site.names, variables=variables), declared)
+        declared = "\n".join((self.site.code.text, *_DECLARED, "stream"))
+        code = replace(self.site.code, text=declared)
+        site = Site(replace(self.site.names, variables=variables, code=code))
         sorting = replace(kernels, name=f"{kernels.name}_sorted")
         yield self.form.order_elements().write_launch(sorting, site).text
 

@@ -11,13 +11,14 @@ from itertools import combinations
 
 from porter.core import dtypes
 from porter.core.dtypes import LONG, DType, Kind
-from porter.languages.patterns import find_code, has_code
+from porter.languages.patterns import has_code
 from porter.loops.host_values import Given, HostValue
 from porter.loops.optional import find_flag_of, list_readers
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, list_loaded
 from porter.metal.native.elements import KEY
 from porter.metal.native.host_code import Block, Line, Node
 from porter.metal.native.host_values import Names
+from porter.metal.native.kept_code import KeptCode
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import find_strided
 from porter.mpsgraph.conditions import Flag
@@ -31,7 +32,6 @@ def write_type_checks(
     program: SymbolicProgram,
     kernels: Sequence[NativeKernel],
     names: Names,
-    body: str,
     name_form: Callable[[str], str],
     find_flag: Callable[[str], str],
     converted: str = "",
@@ -39,20 +39,20 @@ def write_type_checks(
     """The checks of a launch; `name_form` gives the variable that kernels read a tensor from, and `find_flag` the one
     that says whether it is given: nothing if it always is. What stands for it may have the type of the first.
 
-    None is needed of a tensor that is `converted`, or that the function's `body` compares.
+    None is needed of a tensor that is `converted`, or that the function compares.
     """
     for tensor in list_converted(program, kernels):
-        if not _compares(body, names.variable(tensor), _name_conversion(program, tensor, names)):
+        if not _compares(names.code, names.variable(tensor), _name_conversion(program, tensor, names)):
             yield Line(_check_converted(names, tensor, program.conversions[tensor], find_flag(tensor)))
-    if has_code(body, *_SAME_TYPES):
+    if names.code.has(*_SAME_TYPES):
         return
     for expected, tensors in _group(program, kernels, names, converted).items():
-        unchecked = [each for each in tensors if not _compares(body, names.variable(each), expected)]
+        unchecked = [each for each in tensors if not _compares(names.code, names.variable(each), expected)]
         own = f"{names.member(program.key)}scalar_type()"
         alone = [each for each in unchecked if len(unchecked) == 1 or (expected != own and find_flag(each))]
         for each in alone:
             flag = find_flag(each) if expected != own else ""
-            yield Line(_check(name_form(each), names.variable(each), expected, f"!{flag} || " if flag else ""))
+            yield Line(_check(name_form(each), names.show(each), expected, f"!{flag} || " if flag else ""))
         if together := [each for each in unchecked if each not in alone]:
             head = f"for (const auto& each : {{{', '.join(map(name_form, together))}}}) {{"
             yield Block(head, (Line(_check("each", "all tensors", expected)),))
@@ -90,7 +90,7 @@ def _are_floating(others: Collection[DType]) -> bool:
 
 def _check_converted(names: Names, tensor: str, others: Collection[DType], flag: str) -> str:
     """The check of a tensor that is converted to 64-bit integers, or to the floating type of another."""
-    variable, given = names.variable(tensor), f"{names.member(tensor)}scalar_type()"
+    given = f"{names.member(tensor)}scalar_type()"
     unless = f"!{flag} || " if flag else ""
     if _ALL_OTHERS.issubset(others):
         accepted, words = f"isIntegralType({given}, /*includeBool=*/false)", "an integral dtype"
@@ -100,18 +100,18 @@ def _check_converted(names: Names, tensor: str, others: Collection[DType], flag:
         types = [dtype.aten for dtype in (others if _are_floating(others) else (LONG, *others))]
         accepted = " || ".join(f"{given} == ScalarType::{each}" for each in types)
         accepted, words = (f"({accepted})" if unless else accepted), f"dtype {' or '.join(types)}"
-    return f'TORCH_CHECK({unless}{accepted}, "Expected {variable} to have {words}, but got ", {given});'
+    return f'TORCH_CHECK({unless}{accepted}, "Expected {names.show(tensor)} to have {words}, but got ", {given});'
 
 
-def write_agreement(given: str, made: str, body: str) -> Iterator[str]:
+def write_agreement(given: str, made: str, code: KeptCode) -> Iterator[str]:
     """The check that an operand has the type that a kernel is chosen by, that of another tensor, `made`.
 
-    None is needed if the body has it, or makes that tensor of the operand's type.
+    None is needed if the code has it, or makes that tensor of the operand's type.
     """
     expected = f"{made}.scalar_type()"
     options = [f"{given}.{member}()" for member in ("scalar_type", "options")]
-    is_made = any(has_code(place["value"], *options) for place in find_code(body, f"{made} = $$value;"))
-    if not is_made and not has_code(body, *_SAME_TYPES) and not _compares(body, given, expected):
+    is_made = any(has_code(place["value"], *options) for place in code.find(f"{made} = $$value;"))
+    if not is_made and not code.has(*_SAME_TYPES) and not _compares(code, given, expected):
         yield _check(given, given, expected)
 
 
@@ -145,13 +145,13 @@ def _name_type(metal: str) -> str:
     return f"ScalarType::{dtype.aten}"
 
 
-def _compares(body: str, variable: str, expected: str) -> bool:
+def _compares(code: KeptCode, variable: str, expected: str) -> bool:
     """Whether a function compares the type of a variable with the one that is expected."""
     others = [expected.replace("scalar_type", member) for member in ("scalar_type", "dtype")]
     if expected.startswith("ScalarType::"):
         others = [expected, expected.replace("ScalarType::", "k")]
     both = [(f"{variable}.{member}()", other) for member in ("scalar_type", "dtype") for other in others]
-    return has_code(body, *(f"{a} == {b}" for pair in both for a, b in (pair, pair[::-1])))
+    return code.has(*(f"{a} == {b}" for pair in both for a, b in (pair, pair[::-1])))
 
 
 def list_unguarded(program: SymbolicProgram, names: Names) -> Iterator[str]:
@@ -162,10 +162,8 @@ def list_unguarded(program: SymbolicProgram, names: Names) -> Iterator[str]:
             yield tensor
 
 
-def write_required_checks(
-    program: SymbolicProgram, names: Names, body: str, write: Callable[[HostValue], str]
-) -> Iterator[str]:
-    """Checks that the function's `body` does not have; `write` gives the C++ of whether a tensor is given.
+def write_required_checks(program: SymbolicProgram, names: Names, write: Callable[[HostValue], str]) -> Iterator[str]:
+    """Checks that the function does not have; `write` gives the C++ of whether a tensor is given.
 
     It may have them for calls of the case alone: `training || has_total`, of one without training.
     """
@@ -177,7 +175,7 @@ def write_required_checks(
         starts = [
             f"TORCH_CHECK({' '.join(some)} {given}" for n in range(len(unless) + 1) for some in combinations(unless, n)
         ]
-        if not has_code(body, *(f"{start}{end}" for start in starts for end in ",)")):
+        if not names.code.has(*(f"{start}{end}" for start in starts for end in ",)")):
             condition = _write_condition(program, tensor, given, write)
             yield f'TORCH_CHECK({condition}, "{base}: expected {tensor} to be given");'
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from porter.languages.identifiers import contains_identifier
@@ -156,21 +156,6 @@ def uses(node: Node, names: Iterable[str]) -> bool:
     """Whether a node names one of some variables."""
     text = "\n".join(print_nodes((node,)))
     return any(contains_identifier(text, name) for name in names)
-
-
-def change_text(node: Node, change: Callable[[str], str]) -> Node:
-    """A node with all its text changed, but for names of kernels."""
-    match node:
-        case Line():
-            return replace(node, text=change(node.text), value=change(node.value))
-        case Block():
-            return replace(node, head=change(node.head), body=tuple(change_text(each, change) for each in node.body))
-        case Branches():
-            bodies = tuple(tuple(change_text(each, change) for each in body) for body in node.bodies)
-            return Branches(tuple(map(change, node.tests)), bodies)
-    dispatch = tuple(replace(each, text=change(each.text)) for each in node.dispatch)
-    types, inputs, arguments = (tuple(map(change, each)) for each in (node.types, node.inputs, node.arguments))
-    return replace(node, types=types, inputs=inputs, arguments=arguments, dispatch=dispatch)
 
 
 def print_nodes(nodes: Iterable[Node], hidden: str = "") -> Iterator[str]:

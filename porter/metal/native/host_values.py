@@ -6,7 +6,7 @@ Source: c10/util/accumulate.h (products of sizes), c10/core/WrapDimMinimal.h, AT
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from porter.core.errors import PorterError
 from porter.loops.host_values import (
@@ -30,6 +30,7 @@ from porter.loops.host_values import (
     list_scalars,
 )  # fmt: skip
 from porter.metal.expression import parenthesize
+from porter.metal.native.kept_code import KeptCode
 
 ACCUMULATE = "c10/util/accumulate.h"
 NON_EMPTY = "ATen/native/NonEmptyUtils.h"
@@ -46,7 +47,9 @@ class Names:
     optional: frozenset[str] = frozenset()  # the variables that are optional tensors
     references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
     given: frozenset[str] = frozenset()  # the variables of results that callers give and nothing has checked
-    before: str = ""  # what a caller of the function does before, by the names of the function
+    code: KeptCode = field(default_factory=KeptCode)  # of the function, around the launch
+    shown: Mapping[str, str] = field(default_factory=dict)  # what messages call variables instead
+    locals: Mapping[str, str] | None = None  # the variables that values are written as, by these
 
     def variable(self, name: str) -> str:
         """The variable of an argument, of a result (`result0`), or an element (`tensors[0]`). Raises PTR371."""
@@ -61,6 +64,22 @@ class Names:
         variable = self.variable(name)
         return f"{variable}->" if variable in self.optional else f"{variable}."
 
+    def show(self, name: str) -> str:
+        """What messages call the variable of a tensor."""
+        return self.shown.get(variable := self.variable(name), variable)
+
+    def use(self, text: str) -> str:
+        """C++ for a value: the variable that holds it, if there is one."""
+        return self.locals.get(text, text) if self.locals else text
+
+    def is_free(self, name: str) -> bool:
+        """Whether a new variable may have a name."""
+        return self.code.is_free(name) and name not in self.variables.values()
+
+    def find_free(self, name: str) -> str:
+        """A name for a new variable."""
+        return name if self.is_free(name) else self.find_free(f"{name}_")
+
 
 def list_results(variables: Mapping[str, str]) -> dict[int, str]:
     """The variables of results by their places, among those of all that a schema names."""
@@ -69,7 +88,11 @@ def list_results(variables: Mapping[str, str]) -> dict[int, str]:
 
 
 def write_value(value: HostValue, names: Names) -> str:
-    """The value as C++. Raises PTR371."""
+    """The value as C++, with variables for what they hold. Raises PTR371."""
+    return names.use(_write(value, names))
+
+
+def _write(value: HostValue, names: Names) -> str:
     match value:
         case Constant(number):
             return repr(number) if not isinstance(number, bool) else str(number).lower()
@@ -79,13 +102,14 @@ def write_value(value: HostValue, names: Names) -> str:
             return f"{names.variable(name)}[{index}]"
         case Element(name, index):
             variable = names.variable(name)
-            return f"{variable}[{variable}.size() - {-index}]"
+            return f"{variable}[{names.use(f'{variable}.size()')} - {-index}]"
         case Length(name):
-            return f"static_cast<int64_t>({names.variable(name)}.size())"
+            size = f"{names.variable(name)}.size()"
+            return f"static_cast<int64_t>({names.use(size)})"
         case Rank(tensor):
             return f"{names.member(tensor)}dim()"
         case WrappedDim(dim, tensor):
-            return f"maybe_wrap_dim({write_value(dim, names)}, {names.member(tensor)}dim())"
+            return f"maybe_wrap_dim({write_value(dim, names)}, {write_value(Rank(tensor), names)})"
         case Size(tensor, WrappedDim(dim, _)):
             return _write_size(tensor, write_value(dim, names), names)
         case Size(tensor, dim):
@@ -111,10 +135,18 @@ def write_value(value: HostValue, names: Names) -> str:
 def write_given(tensor: str, names: Names) -> str:
     """Whether a tensor is given that may be left out: an optional one may also have a tensor that is undefined."""
     variable = names.variable(tensor)
-    return f"{variable}.has_value() && {variable}->defined()" if variable in names.optional else f"{variable}.defined()"
+    has_value = names.use(f"{variable}.has_value()")
+    return f"{has_value} && {variable}->defined()" if variable in names.optional else f"{variable}.defined()"
 
 
 def _write_scalar(name: str, default: Number | None, names: Names) -> str:
+    """A scalar argument, or the variable that has its value, and where it is left out its default."""
+    variables = names.code.find_scalars(_spell_scalar(name, None, names)) if names.locals is not None else ()
+    alike = (variable for variable, instead in variables if default in (None, instead))
+    return next(alike, None) or _spell_scalar(name, default, names)
+
+
+def _spell_scalar(name: str, default: Number | None, names: Names) -> str:
     """A scalar argument; one that may be left out is an optional one, or a reference to one."""
     variable, type_ = names.variable(name), names.types.get(name, "")
     if not type_.startswith("Scalar"):
@@ -161,7 +193,7 @@ def list_headers(value: HostValue) -> frozenset[str]:
 
 def _write_product(value: SizeProduct, names: Names) -> str:
     tensor = names.member(value.tensor)
-    sizes = f"{tensor}sizes()"
+    sizes = names.use(f"{tensor}sizes()")
     if value.begin is None and value.end is None:
         return f"{tensor}numel()"
     begin = _write_bound(value.begin, tensor, names)
@@ -177,20 +209,21 @@ def _write_sizes_over(value: SizesOver, names: Names) -> str:
     tensor, dims, type_ = names.member(value.tensor), names.variable(value.dims), names.types.get(value.dims, "")
     if type_ == "int":
         size = _write_size(value.tensor, dims, names)
-        return f"{tensor}numel() / {size}" if value.others else size
+        return f"{names.use(f'{tensor}numel()')} / {size}" if value.others else size
     if not type_.startswith("int[") or type_.endswith("?"):
         raise _unknown(value)
+    numel = names.use(f"{tensor}numel()")
     product = "[&](int64_t size, int64_t dim) { return size * " + tensor + "size(dim); }"
     over = f"std::accumulate({dims}.begin(), {dims}.end(), int64_t(1), {product})"
     if value.others:
-        return f"{dims}.empty() ? 1 : {tensor}numel() / {over}"
-    return f"{dims}.empty() ? {tensor}numel() : {over}"
+        return f"{dims}.empty() ? 1 : {numel} / {over}"
+    return f"{dims}.empty() ? {numel} : {over}"
 
 
 def _write_size(tensor: str, dim: str, names: Names) -> str:
     """The size of a dimension that an argument names: 1 of a tensor without dimensions, which has one to name."""
     pointer = "*" if names.member(tensor).endswith("->") else ""
-    return f"ensure_nonempty_size({pointer}{names.variable(tensor)}, {dim})"
+    return names.use(f"ensure_nonempty_size({pointer}{names.variable(tensor)}, {dim})")
 
 
 def _unknown(value: HostValue) -> PorterError:
@@ -199,7 +232,7 @@ def _unknown(value: HostValue) -> PorterError:
 
 def _write_bound(bound: HostValue | None, tensor: str, names: Names) -> str:
     if isinstance(bound, Constant) and bound.value < 0:
-        return f"{tensor}dim() - {-bound.value}"
+        return f"{names.use(f'{tensor}dim()')} - {-bound.value}"
     return "" if bound is None else write_value(bound, names)
 
 

@@ -9,15 +9,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from porter.languages.brackets import strip_parentheses
 from porter.languages.identifiers import is_word
-from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
-from porter.loops.host_values import Given, HostValue, Named, Scalar, list_scalars, substitute
+from porter.loops.host_values import Given, HostValue, Named, Scalar, substitute
 from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram, Temporary
 from porter.metal.expression import parenthesize
-from porter.metal.native.body_locals import find_locals, is_allocated, list_locals, use_variables
 from porter.metal.native.checks import (
     find_given,
     list_converted,
@@ -30,6 +27,7 @@ from porter.metal.native.checks import (
 from porter.metal.native.elements import ACCUMULATE_TYPE, write_typed
 from porter.metal.native.host_code import INDEX_TYPE, Block, Encode, Launch, Line, Node, declare, run_on_stream
 from porter.metal.native.host_values import Names, list_chosen, list_headers, write_fits, write_value
+from porter.metal.native.kept_code import is_call
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import (
     REDUCED,
@@ -64,17 +62,16 @@ def write_launch(
     kernels: Sequence[NativeKernel],
     rows: Sequence[HostValue],
     names: Names,
-    body: str,
     has_long: bool,
 ) -> Launch:
-    """Launches the kernels of a program, in order; `body` is the rest of the function. Raises PTR371 and PTR372.
+    """Launches the kernels of a program, in order. Raises PTR371 and PTR372.
 
     With `has_long`, a case of the function has 64-bit integers.
     """
     numbers = tuple(dict.fromkeys(number for kernel in kernels for number in kernel.numbers))
     prefixes = {kernel.name: _name_prefix(program, at, kernel, names) for at, kernel in enumerate(kernels)}
     is_sliced_alone = sum(bool(kernel.partials) for kernel in kernels) == 1
-    writer = _Writer(program, names, body, numbers, has_long, prefixes, is_sliced_alone)
+    writer = _Writer(program, names, numbers, has_long, prefixes, is_sliced_alone, locals={**names.code.locals})
     fixed = {result: f"ScalarType::{dtype.aten}" for result, dtype in find_fixed_results(program, kernels, names)}
     chosen = {result: writer.name_type(result) for result in find_long_of_bools(program, kernels, names)}
     writer = replace(writer, stored={**fixed, **chosen}, chosen=frozenset(chosen))
@@ -85,34 +82,35 @@ def write_launch(
     if strides:
         writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
     nodes = [*writer.required(), *writer.flags(kernels), *writer.tensors(kernels), *writer.strides()]
-    counts = [list(writer.numbers(kernels)), list(writer.threads(kernels, rows))]
-    for each in reversed(counts) if strides else counts:  # the length of a row is among the strides, or the numbers
-        nodes += each
+    if strides:  # the length of a row is among these, else among the numbers
+        nodes += [*writer.threads(kernels, rows), *writer.numbers(kernels)]
+    else:
+        nodes += [*writer.numbers(kernels), *writer.threads(kernels, rows)]
     nodes += [*writer.encode(kernels, rows), *writer.copy_back(kernels)]
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
     headers |= {DIMS, REDUCE_UTILS} if strides or is_uniform(program) else set()
     headers |= {ACCUMULATE_TYPE} if any(each.scalars.is_wide and each.scalars.numbers for each in kernels) else set()
     headers |= {ROW_HEADER} if any(each.schedule.family is Family.KEPT_ROWS for each in kernels) else set()
     headers |= set(SLICE_HEADERS) if any(each.partials for each in kernels) else set()
-    return Launch(tuple(use_variables(nodes)), frozenset(headers.union(*(list_headers(each) for each in rows))))
+    return Launch(tuple(nodes), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
 
 @dataclass(frozen=True)
 class _Writer:
     program: SymbolicProgram
     names: Names
-    body: str
     taken: tuple[Named, ...]
     has_long: bool
     prefixes: Mapping[str, str]  # of the variables of kernels, by their names
     is_sliced_alone: bool  # whether only one kernel has slices of rows
     conversion: Conversion | None = None
     stored: Mapping[str, str] = field(default_factory=dict)  # the types of results that may be given in others
+    locals: dict[str, str] = field(default_factory=dict)  # the function's variables, and those for numbers, by values
     chosen: frozenset[str] = frozenset()  # those of them whose type depends on the one that is given
 
     def required(self) -> Iterator[Node]:
         """Checks of optional tensors that kernels read in every call."""
-        yield from map(Line, write_required_checks(self.program, self.names, self.body, self._value))
+        yield from map(Line, write_required_checks(self.program, self.names, self._value))
 
     def flags(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         """Variables for whether tensors are given, and results asked for."""
@@ -134,10 +132,6 @@ class _Writer:
         always = [name for name in names if not self._flag(name)]
         return self._given(min(always, key=lambda name: name != self.program.key))
 
-    def _is_free(self, name: str) -> bool:
-        used = {token.text for token in name_tokens(self.body)}
-        return name not in used and name not in self.names.variables.values()
-
     def _variable(self, tensor: str) -> str:
         return self.names.variable(tensor)
 
@@ -147,7 +141,7 @@ class _Writer:
 
     def _name_form(self, tensor: str, suffixes: Sequence[str]) -> str:
         variable = re.sub(r"\W+", "_", self._variable(tensor)).strip("_")
-        return next(name for suffix in suffixes if self._is_free(name := f"{variable}_{suffix}"))
+        return next(name for suffix in suffixes if self.names.is_free(name := f"{variable}_{suffix}"))
 
     def name_type(self, result: str) -> str:
         """The variable for the type that kernels store a result in."""
@@ -174,7 +168,7 @@ class _Writer:
         """
         if result in self.stored or is_uniform(self.program):
             return not is_uniform(self.program)
-        return not is_allocated(self.body, self._variable(result))
+        return not self.names.code.allocates(self._variable(result))
 
     def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         strided = find_strided(self.program)
@@ -189,7 +183,7 @@ class _Writer:
                 value = f"{flag} ? {member}contiguous() : {self._spare()}" if flag else f"{member}contiguous()"
                 yield declare(self._plain(tensor), value)
         converted = self.conversion.tensor if self.conversion else ""
-        yield from write_type_checks(self.program, kernels, self.names, self.body, self._given, self._flag, converted)
+        yield from write_type_checks(self.program, kernels, self.names, self._given, self._flag, converted)
         given = set(find_given(self.program, kernels, self.names)) if self.conversion is None else set()
         for result in self._written(kernels):
             if result in given:
@@ -220,14 +214,15 @@ class _Writer:
         """A variable for the tensor that becomes of the result's type."""
         assert self.conversion is not None
         tensor, result = self._variable(self.conversion.tensor), self._variable(self.conversion.result)
-        yield from write_conversion(self.conversion, self._tensor(self.conversion.tensor), tensor, result, self.body)
+        name, code = self._tensor(self.conversion.tensor), self.names.code
+        yield from write_conversion(self.conversion, name, tensor, result, code)
 
     def strides(self) -> Iterator[Node]:
         """Variables for the dimensions of a tensor that is read by its strides, kept and reduced; or of the result."""
         if is_uniform(self.program):
             yield write_dims(self._tensor("result0"))
         if role := find_strided(self.program):
-            yield from write_strides(role, self._tensor(role.name), self.names, self.body)
+            yield from write_strides(role, self._tensor(role.name), self.names)
 
     def numbers(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         """Variables for the numbers that kernels take and that the function has no variable for."""
@@ -235,7 +230,10 @@ class _Writer:
         for number in (each for each in self.taken if not isinstance(each.value, Given) and each not in typed):
             name, value = self._number(number), self._value(number.value)
             if name != value:
-                yield declare(name, value, "float" if isinstance(number.example, float) else "int64_t")
+                is_float = isinstance(number.example, float)
+                if not is_float and is_call(value):
+                    self.locals[value] = name
+                yield declare(name, value, "float" if is_float else "int64_t")
 
     def _pass_numbers(self, kernel: NativeKernel) -> list[str]:
         """The numbers that a kernel takes, in the types that it takes them in."""
@@ -253,21 +251,14 @@ class _Writer:
         is_variable = is_word(text)
         if is_variable and (not isinstance(number.value, Scalar) or self.names.types[number.value.name] in _PASSED):
             return text
-        return number.name if self._is_free(number.name) else f"{number.name}_value"
+        return number.name if self.names.is_free(number.name) else f"{number.name}_value"
 
     def _value(self, value: HostValue) -> str:
         """A value as C++, with the function's own variables for what they have."""
         counts = list_reduced(self.program) if find_strided(self.program) else []
-        names = replace(self.names, variables={**self.names.variables, REDUCED: REDUCED}) if counts else self.names
-        text = write_value(substitute(value, dict.fromkeys(counts, Scalar(REDUCED))), names)
-        for name, known in list_locals(self.body):
-            known = strip_parentheses(known.strip())
-            text = text.replace(known, name) if "(" in known else text
-        for each in list_scalars(value):
-            for name, default in find_locals(self.body, write_value(Scalar(each.name), self.names)):
-                is_same = each.default in (None, default)  # where it is left out, that has the function's default
-                text = text.replace(write_value(each, self.names), name) if is_same else text
-        return text
+        variables = {**self.names.variables, REDUCED: REDUCED} if counts else self.names.variables
+        names = replace(self.names, variables=variables, locals=self.locals)
+        return write_value(substitute(value, dict.fromkeys(counts, Scalar(REDUCED))), names)
 
     def threads(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[Node]:
         """Variables for the threads of rows that slices are taken of."""
@@ -284,11 +275,11 @@ class _Writer:
         types = {each.name: self._typed(each.tensor) for each in kernel.elements.parameters}
         length, result = self._multiply(kernel.length), self._buffer(written[0])
         spare = f"({result})" if " ? " in result else result
-        prefix = "" if self.is_sliced_alone and self._is_free("threads") else self.prefixes[kernel.name]
+        prefix = "" if self.is_sliced_alone and self.names.is_free("threads") else self.prefixes[kernel.name]
         return SlicedRows(kernel, prefix, self._value(rows), length, adjacent, spare, types)
 
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[Node]:
-        if self._is_free("stream"):
+        if self.names.is_free("stream"):
             yield Line("MPSStream* stream = getCurrentMPSStream();", "stream")
         yield declare(INDEX_TYPE, f'{self._all_fit(kernels)} ? "int" : "long"', "std::string")
         for kernel, count in zip(kernels, rows, strict=True):
@@ -312,7 +303,7 @@ class _Writer:
     def _prefix_threads(self, kernel: NativeKernel) -> str:
         """What the variables for the threads of a kernel begin with, of which the function has none."""
         prefix = self.prefixes[kernel.name]
-        return prefix if all(self._is_free(f"{prefix}{each}") for each in ROW_VARIABLES) else f"{prefix}row_"
+        return prefix if all(self.names.is_free(f"{prefix}{each}") for each in ROW_VARIABLES) else f"{prefix}row_"
 
     def _launch_rows(self, kernel: NativeKernel, rows: HostValue) -> RowLaunch:
         inner = self._number(kernel.inner) if kernel.inner else ""

@@ -204,10 +204,10 @@ _STRIDES = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "n
 REDUCED = "reduced_size"  # how many elements the rows of the tensor have
 
 
-def write_strides(role: StridedArgument, tensor: str, names: Names, body: str) -> Iterator[Line]:
-    """Variables for the dimensions of a tensor, which is in the variable `tensor`; `body` is the function's."""
+def write_strides(role: StridedArgument, tensor: str, names: Names) -> Iterator[Line]:
+    """Variables for the dimensions of a tensor, which is in the variable `tensor`."""
     mask = declare("mask", f"make_dim_mask({_write_dims(role.dims, names)}, {names.member(role.name)}dim())")
-    if mask.text not in body:  # the function may have it, to resize its result
+    if mask.text not in names.code.text:  # the function may have it, to resize its result
         yield mask
     yield declare("kept", f"merge_dims({tensor}, ~mask)")
     yield declare("reduced", f"merge_dims({tensor}, mask)")

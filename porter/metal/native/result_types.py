@@ -5,21 +5,22 @@ Source: ATen/native/ReduceOps.cpp (`infer_dtype_from_optional`, `sum_out`), c10/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from porter.core.dtypes import BOOL, BY_METAL, LONG, DType, Kind
 from porter.languages.identifiers import contains_identifier, rename_identifiers
-from porter.languages.patterns import find_code, match_code, replace_code
-from porter.languages.statements import name_tokens
+from porter.languages.patterns import match_code, replace_code
 from porter.loops.fusion import Shape
 from porter.loops.program import Programs, ResultBuffer, SymbolicProgram, count_own_dims
 from porter.metal.native.elements import KEY, Elements
-from porter.metal.native.host_code import Block, Line, Node, change_text, declare
+from porter.metal.native.host_code import Block, Line, Node, declare
 from porter.metal.native.host_values import Names
+from porter.metal.native.kept_code import KeptCode
 from porter.metal.native.kernel import NativeKernel
 
 _CHOICE = "dtype"  # what the argument is called that says the result's type
+_RESULT = "result0"
 _WHOLE = (Kind.INTEGRAL, Kind.BOOL)
 
 
@@ -92,10 +93,10 @@ def _list_pairs(elements: Elements, type_: str) -> list[tuple[DType, DType]]:
     return [] if at is None else [(each[names.index(KEY)], each[at]) for each in elements.instances]
 
 
-def write_conversion(conversion: Conversion, name: str, tensor: str, result: str, body: str) -> Iterator[Node]:
+def write_conversion(conversion: Conversion, name: str, tensor: str, result: str, code: KeptCode) -> Iterator[Node]:
     """A variable called `name` for the variable of a tensor, in the type of that of a result.
 
-    Integral results of kernels that make none are refused, unless the function's `body` has what to return of integers.
+    Integral results of kernels that make none are refused, unless the function has what to return of integers.
     """
     if conversion.is_bool:
         yield declare(name, f"{tensor}.to(kBool)")
@@ -103,7 +104,7 @@ def write_conversion(conversion: Conversion, name: str, tensor: str, result: str
     given, made = f"{tensor}.scalar_type()", f"{result}.scalar_type()"
     if conversion.is_floating:
         is_integral = f"isIntegralType({made}, /*includeBool=*/true)"
-        if returned := _find_integral_return(body, tensor):
+        if returned := _find_integral_return(code, tensor):
             returned = rename_identifiers(returned, {tensor: f"{tensor}.to({made})"})
             yield Block(f"if ({is_integral}) {{", (Line(f"return {returned};"),))
         else:
@@ -116,10 +117,10 @@ def write_conversion(conversion: Conversion, name: str, tensor: str, result: str
     yield declare(name, converted)
 
 
-def _find_integral_return(body: str, tensor: str) -> str:
+def _find_integral_return(code: KeptCode, tensor: str) -> str:
     """What a function returns where a tensor is integral, of bools too: a call that takes the tensor; or nothing."""
     tests = (f"if (isIntegralType({tensor}.scalar_type(), true)) {brace}" for brace in ("", "{"))
-    returned = find_code(body, *(f"{test} return $$call;" for test in tests))
+    returned = code.find(*(f"{test} return $$call;" for test in tests))
     calls = (each["call"] for each in returned if contains_identifier(each["call"], tensor))
     return next((call for call in calls if match_code(call, "$$function($$arguments)")), "")
 
@@ -127,59 +128,33 @@ def _find_integral_return(body: str, tensor: str) -> str:
 _RESULT = "result0"
 
 
-@dataclass(frozen=True)
-class Expanded:
-    """The statements that expand arguments, and the names of all by which kernels are launched after them.
+def write_expanded(programs: Programs, names: Names) -> tuple[Names, tuple[str, ...]]:
+    """Expands the arguments that the graph expanded: to the sizes of the result, but for dimensions of their own.
 
-    `body` is that of the function, where dimensions that stay an argument's own are those of the expanded one.
+    Gives the names by which kernels are launched after the statements, and these. Dimensions that stay an argument's
+    own are those of the expanded one in the code. Raises PTR361 where recorded calls do not agree on these, and PTR371
+    for an argument without a variable.
     """
-
-    names: Names
-    lines: tuple[str, ...]
-    body: str
-    originals: Mapping[str, str]  # by their expanded ones
-
-    def name_arguments(self, nodes: Iterable[Node]) -> list[Node]:
-        """What launches, with messages that name the arguments which were given."""
-        return [change_text(node, self._name_arguments) for node in nodes]
-
-    def _name_arguments(self, text: str) -> str:
-        for expanded, variable in self.originals.items():
-            text = text.replace(f'"Expected {expanded} to', f'"Expected {variable} to')
-        return text
-
-
-def write_expanded(programs: Programs, names: Names, body: str) -> Expanded:
-    """Expands the arguments that the graph expanded: to the sizes of the result, but for dimensions of their count.
-
-    Raises PTR361 where recorded calls do not agree on these, and PTR371 for an argument without a variable.
-    """
-    lines: list[str] = []
-    originals: dict[str, str] = {}
-    code = body
-    variables = dict(names.variables)
+    lines = list[str]()
+    variables, shown, text = dict(names.variables), dict[str, str](), names.code.text
     for name, count in count_own_dims(programs.calls).items():
         variable = names.variable(name)
-        expanded = _find_free(f"{variable}_expanded", f"{body}{' '.join(names.variables.values())}")
-        lines += _expand(variable, expanded, count, names.variable(_RESULT), body)
-        variables[name], originals[expanded] = expanded, variable
+        expanded = names.find_free(f"{variable}_expanded")
+        lines += _expand(variable, expanded, count, names)
+        variables[name], shown[expanded] = expanded, variable
         for at in range(1, count + 1):
-            code = replace_code(code, f"{expanded}.size(-{at})", f"{variable}.size(-{at})")
-    return Expanded(replace(names, variables=variables), tuple(lines), code, originals)
+            text = replace_code(text, f"{expanded}.size(-{at})", f"{variable}.size(-{at})")
+    return replace(names, variables=variables, shown=shown, code=replace(names.code, text=text)), tuple(lines)
 
 
-def _find_free(name: str, text: str) -> str:
-    used = {token.text for token in name_tokens(text)}
-    return name if name not in used else _find_free(f"{name}_", text)
-
-
-def _expand(variable: str, expanded: str, count: int, result: str, body: str) -> Iterator[str]:
+def _expand(variable: str, expanded: str, count: int, names: Names) -> Iterator[str]:
+    result = names.variable(_RESULT)
     if not count:
         yield f"const auto {expanded} = {variable}.expand_as({result});"
         return
-    if f"{variable}.dim() >= {count}" not in body:
+    if f"{variable}.dim() >= {count}" not in names.code.text:
         yield f"TORCH_CHECK({variable}.dim() >= {count});"
-    sizes = _find_free(f"{variable}_sizes", body)
+    sizes = names.find_free(f"{variable}_sizes")
     yield f"auto {sizes} = {result}.sizes().vec();"
     yield f"std::copy({variable}.sizes().end() - {count}, {variable}.sizes().end(), {sizes}.end() - {count});"
     yield f"const auto {expanded} = {variable}.expand({sizes});"

@@ -12,7 +12,6 @@ from porter.core.errors import PorterError
 from porter.languages.identifiers import rename_identifiers
 from porter.loops.host_values import Scalar
 from porter.loops.program import Programs, SymbolicProgram
-from porter.metal.native.body_locals import find_locals
 from porter.metal.native.elements import NARROW
 from porter.metal.native.host_code import KERNEL, Branches, Launch, Node, declare, hoist
 from porter.metal.native.host_values import Names, write_given, write_value
@@ -60,12 +59,12 @@ def _name_condition(case: SymbolicProgram) -> str:
     return ""
 
 
-def write_cases(programs: Programs, launches: Sequence[Launch], names: Names, body: str) -> tuple[Node, ...]:
+def write_cases(programs: Programs, launches: Sequence[Launch], names: Names) -> tuple[Node, ...]:
     """The launches of all cases, each where its condition holds; one of the kernel's name if only that differs.
 
-    What all have is outside of the branches. `body` is the rest of the function. Raises PTR376.
+    What all have is outside of the branches. Raises PTR376.
     """
-    tests = [*(_write_test(programs, i, names, body) for i, _ in enumerate(launches[:-1])), ""]
+    tests = [*(_write_test(programs, i, names) for i, _ in enumerate(launches[:-1])), ""]
     grouped = groupby(zip(launches, tests, strict=True), key=lambda case: case[0].with_variable().nodes)
     chosen, bodies = zip(*(_write_group(alike, list(group)) for alike, group in grouped), strict=True)
     if len(bodies) == 1:
@@ -86,11 +85,11 @@ def _write_group(alike: tuple[Node, ...], cases: Sequence[tuple[Launch, str]]) -
     return joined, (declare(KERNEL, f'{chosen}"{last}"', "std::string"), *alike)
 
 
-def _write_test(programs: Programs, at: int, names: Names, body: str) -> str:
+def _write_test(programs: Programs, at: int, names: Names) -> str:
     """The condition of a case that is not the last."""
     case = programs.cases[at]
     left = [each for each in case.when if not _is_excluded(each, programs, at, names)]
-    conditions = (_write_condition(each, names, body) for each in left or case.when)
+    conditions = (_write_condition(each, names) for each in left or case.when)
     tests = [*_write_types(programs, at, names), *conditions]
     if not tests:
         raise _refuse("two cases hold for the same calls")
@@ -129,7 +128,7 @@ def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
         yield _OF_KIND[next(iter(kinds))].format(f"{tensor}scalar_type()")
 
 
-def _write_condition(condition: Answered, names: Names, body: str) -> str:
+def _write_condition(condition: Answered, names: Names) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
     if condition == UNKNOWN:
         raise _refuse("the calls of one case have nothing in common that others lack")
@@ -137,7 +136,7 @@ def _write_condition(condition: Answered, names: Names, body: str) -> str:
         case Flag(name) if name.startswith(_NAMED_DIMS):
             raise _refuse("cases differ in which dimensions a list names, and no kernel computes all of them")
         case Compared(name) as compared if names.types.get(name, "").startswith("Scalar"):
-            return _write_comparison(compared, condition.holds, names, body)
+            return _write_comparison(compared, condition.holds, names)
         case Compared(name) as compared if names.types.get(name) in _NUMBER_TYPES:
             return _compare(names.variable(name), compared, condition.holds)
         case Present(name) if names.types.get(name) == "Tensor?":
@@ -153,11 +152,11 @@ def _write_condition(condition: Answered, names: Names, body: str) -> str:
     return f"!{text}" if text.isidentifier() or text.startswith("(") else f"!({text})"
 
 
-def _write_comparison(compared: Compared, is_met: bool, names: Names, body: str) -> str:
+def _write_comparison(compared: Compared, is_met: bool, names: Names) -> str:
     """Whether a scalar is equal to a number, less or greater; one that is left out is none of these."""
     variable, value = names.variable(compared.name), write_value(Scalar(compared.name), names)
     is_given = not names.types[compared.name].endswith("?")
-    for local, default in find_locals(body, value):
+    for local, default in names.code.find_scalars(value):
         if default is None or not compared.compare(default):
             value, is_given = local, True
     if is_given:

@@ -18,17 +18,10 @@ from porter.languages.liveness import list_declared, prune
 from porter.languages.patterns import match_code
 from porter.languages.scopes import bring_declarations
 from porter.languages.statements import DISPATCH, Statement, read_statements
-from porter.metal.native.host_code import Launch
+from porter.metal.native.host_code import Launch, Line
 from porter.plan.native.target import RUN
 
 _EMPTY = ("$tensor.numel() == 0", "($tensor.numel() == 0)")
-
-
-@dataclass(frozen=True)
-class Check:
-    """A statement that refuses calls, or that a launch needs before it."""
-
-    text: str
 
 
 @dataclass(frozen=True)
@@ -92,8 +85,8 @@ class HostFunction:
     at: int
     exits: tuple[Exit, ...] = ()
     guards: tuple[Guard, ...] = ()
-    nodes: tuple[Check | Exit, ...] = ()
-    setup: tuple[Check, ...] = ()
+    nodes: tuple[Line | Exit, ...] = ()
+    setup: tuple[Line, ...] = ()
     launch: Launch = field(default_factory=Launch)
     notes: tuple[str, ...] = ()
 
@@ -101,7 +94,7 @@ class HostFunction:
         if self.code[self.at : self.at + 1] != ";":  # with a statement there, the code around it can be read alone
             raise ValueError("no empty statement has the place of the launch")
 
-    def add(self, *nodes: Check | Exit) -> HostFunction:
+    def add(self, *nodes: Line | Exit) -> HostFunction:
         """The function with nodes of the port behind those that it has."""
         return replace(self, nodes=(*self.nodes, *nodes))
 
@@ -187,7 +180,7 @@ def _edit_code(function: HostFunction) -> Iterator[tuple[int, int, str]]:
 
 
 def _print_launch(function: HostFunction) -> str:
-    nodes = (node.text if isinstance(node, Check) else _print_exit(node) for node in function.nodes)
+    nodes = (node.text if isinstance(node, Line) else _print_exit(node) for node in function.nodes)
     return "\n".join((*nodes, *(each.text for each in function.setup), f"{function.launch.text}\n"))
 
 

@@ -26,6 +26,7 @@ from porter.metal.native.cases import join_cases
 from porter.metal.native.elements import Complex
 from porter.metal.native.host_code import Launch
 from porter.metal.native.host_values import Names
+from porter.metal.native.kept_code import KeptCode
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
@@ -40,7 +41,7 @@ from porter.plan.native.files import (
     read_atomic_types,
     read_style,
 )
-from porter.plan.native.host_function import HostFunction, replace_graph
+from porter.plan.native.host_function import replace_graph
 from porter.plan.native.made_results import make_results, refuse_differing
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel, also_without_stub
 from porter.plan.native.returns import find_mask, list_counted, may_lack
@@ -171,7 +172,7 @@ def _port_row(
     refuse_differing(target, set(names.variables.values()))
     body = create_results(make_results(fork, target, programs, names), programs, names)
     has_complex = style.complex_numbers is Complex.REFUSES or any(each.elements.has_complex for each in chain(*cases))
-    launch = partial(_write_launches, programs, cases, names)
+    launch = partial(_write_launches, programs, cases)
     stages = Row(fork, row.function, target, programs, names, list_counted(programs), launch, has_complex)
     host = make_function(replace_graph(body, target.place, stages.written), stages)
     draft = port.draft.apply([edit_function(fork, target, host)])
@@ -182,20 +183,17 @@ def _port_row(
     return replace(port, draft=draft, kernels=(*port.kernels, *new), notes=(*port.notes, *host.notes))
 
 
-def _write_launches(
-    programs: Programs, cases: Sequence[Sequence[NativeKernel]], names: Names, host: HostFunction
-) -> Launched:
+def _write_launches(programs: Programs, cases: Sequence[Sequence[NativeKernel]], names: Names) -> Launched:
     """The launches of all cases, of which each is checked."""
-    expanded = write_expanded(programs, names, host.code)
+    names, setup = write_expanded(programs, names)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     launches = [
-        write_launch(program, kernels, [nest.rows for nest in program.nests], expanded.names, expanded.body, has_long)
+        write_launch(program, kernels, [nest.rows for nest in program.nests], names, has_long)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
-    launches, limits = check_case_ranks(programs, expanded.names, launches)
-    nodes = expanded.name_arguments(write_cases(programs, launches, expanded.names, expanded.body))
+    launches, limits = check_case_ranks(programs, names, launches)
     headers = frozenset[str]().union(*(each.headers for each in launches))
-    return Launched(Launch(tuple(nodes), headers), expanded.names, expanded.body, expanded.lines, limits)
+    return Launched(Launch(write_cases(programs, launches, names), headers), names, setup, limits)
 
 
 def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:
@@ -213,15 +211,15 @@ def _port_form(
     """Writes the kernels of a row that a form computes, and its new body. Raises PTR359, PTR370 and PTR371."""
     fork, form = port.draft.fork, program.form
     reading = target if form.READS_FED else replace(target, variables=target.arguments)
-    names = form.choose_names(_read_names(row.function, reading), target.body)
+    names = form.choose_names(_read_names(row.function, reading))
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     kernel_file = find_kernel_file(fork, target.file)
     types = form.list_types(lambda: read_atomic_types(fork), style.complex_numbers is Complex.REFUSES)
     kernels, source = _write_form_kernels(port, kernel_file, row, form, types, style)
     views = {} if form.READS_FED else find_expanded(target, names.variables)
 
-    def write(host: HostFunction) -> Launched:
-        return Launched(form.write_launch(kernels, Site(names, host.code, views)), names, host.code)
+    def write(names: Names) -> Launched:
+        return Launched(form.write_launch(kernels, Site(names, views)), names)
 
     stages = Row(fork, row.function, target, program, names, form.list_counted(), write, views=views)
     host = make_function(replace_graph(target.body, target.place, stages.written), stages)
@@ -273,7 +271,9 @@ def _read_names(function: NativeFunction, target: Target) -> Names:
     types = {each.name: each.type for each in function.arguments}
     outs = [each.name for each in function.arguments if "!" in each.type and each.name != "self"]
     given = frozenset(target.variables[each] for each in outs if each in target.variables and not function.structured)
-    return Names(target.variables, types, target.optional, target.references, given, target.before)
+    return Names(
+        target.variables, types, target.optional, target.references, given, KeptCode(target.body, target.before)
+    )
 
 
 def _list_bases(row: ServedFunction) -> tuple[str, str]:

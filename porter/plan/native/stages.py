@@ -18,13 +18,14 @@ from porter.languages.patterns import find_code
 from porter.languages.source import parse_source
 from porter.loops.program import Programs
 from porter.metal.forms import Computation
-from porter.metal.native.host_code import Launch
+from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
+from porter.metal.native.kept_code import KeptCode
 from porter.plan.native.files import edit_kernel_file, find_kernel_file, sees_helpers
-from porter.plan.native.host_function import Check, HostFunction, print_body, replace_graph
+from porter.plan.native.host_function import HostFunction, print_body, replace_graph
 from porter.plan.native.returns import fill_of_nothing, keep_unwritten, return_early, start_of_nothing
 from porter.plan.native.target import Target
-from porter.plan.native.unseen import Edited, check_ranks, refuse_unseen_types, refuse_unseen_values
+from porter.plan.native.unseen import check_ranks, refuse_unseen_types, refuse_unseen_values
 
 _NAMESPACE = "\nusing namespace mps;\n"
 _WIDTH = 76  # of comments in a frame
@@ -33,21 +34,17 @@ _CHOICE = "dtype"  # what the argument is called that says the result's type
 
 @dataclass(frozen=True)
 class Launched:
-    """A launch by some names, behind the statements that it needs, with what it takes away in words.
-
-    `body` is the text of the function, in which dimensions are those of the tensors so named.
-    """
+    """A launch by some names, behind the statements that it needs, with what it takes away in words."""
 
     launch: Launch
     names: Names
-    body: str
     setup: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Row:
-    """What stages read of the row that is ported. `write` writes the launch, which reads the function before it.
+    """What stages read of the row that is ported. `write` writes the launch by names, which have the function's code.
 
     Where a tensor that is `counted` has no elements, there are no results. `has_complex` says whether complex elements
     are refused or computed already.
@@ -59,7 +56,7 @@ class Row:
     programs: Computation
     names: Names
     counted: Collection[str]
-    write: Callable[[HostFunction], Launched]
+    write: Callable[[Names], Launched]
     has_complex: bool = True
     views: Mapping[str, str] = field(default_factory=dict)  # the variables that arguments are expanded to
 
@@ -127,7 +124,7 @@ def _check_result_type(host: HostFunction, row: Row) -> HostFunction:
         return host
     result, operand = f"{names.variable('result0')}.scalar_type()", f"{names.member(keys.pop())}scalar_type()"
     message = f'"Expected out tensor to have dtype ", {operand}, ", but got ", {result}, " instead"'
-    return host.add(Check(f"TORCH_CHECK({result} == {operand}, {message});"))
+    return host.add(Line(f"TORCH_CHECK({result} == {operand}, {message});"))
 
 
 def _check_complex(host: HostFunction, row: Row) -> HostFunction:
@@ -142,7 +139,7 @@ def _check_complex(host: HostFunction, row: Row) -> HostFunction:
     chosen = ["result0"] if _CHOICE in row.names.types else sorted({case.key for case in row.loops.cases})
     message = f'"{base}: complex dtypes are not supported"'
     checks = (f"TORCH_CHECK_NOT_IMPLEMENTED(!{row.names.member(each)}is_complex(), {message});" for each in chosen)
-    return host.add(*map(Check, checks))
+    return host.add(*map(Line, checks))
 
 
 def _fill_of_nothing(host: HostFunction, row: Row) -> HostFunction:
@@ -150,13 +147,13 @@ def _fill_of_nothing(host: HostFunction, row: Row) -> HostFunction:
 
 
 def _launch(host: HostFunction, row: Row) -> HostFunction:
-    launched = row.write(host)
-    edited = Edited(row.target.body, f"{host.code}{launched.launch.computing}")
-    host = replace(host, launch=launched.launch, setup=tuple(map(Check, launched.setup)), notes=launched.notes)
-    refuse_unseen_values(row.programs, row.function, row.names, edited)
+    launched = row.write(replace(row.names, code=KeptCode(host.code, row.target.before)))
+    port = KeptCode(f"{host.code}{launched.launch.computing}")
+    refuse_unseen_values(row.programs, row.function, row.names, port)
     refuse_unseen_types(row.loops, row.function)
-    checks, limits = check_ranks(row.programs, launched.names, launched.body)
-    return replace(host, setup=(*host.setup, *map(Check, checks)), notes=(*host.notes, *limits))
+    checks, limits = check_ranks(row.programs, launched.names)
+    setup = (*map(Line, launched.setup), *checks)
+    return replace(host, launch=launched.launch, setup=setup, notes=(*launched.notes, *limits))
 
 
 def _start_of_nothing(host: HostFunction, row: Row) -> HostFunction:
@@ -191,7 +188,7 @@ def write_frame(fork: Checkout, function: NativeFunction, target: Target, error:
     host = replace_graph(target.body, target.place, set(target.variables.values()))
     decision = "\n".join([f"// {line}" for line in textwrap.wrap(f"{error.code}: {error.what}", _WIDTH)])
     check = f'TORCH_CHECK_NOT_IMPLEMENTED(false, "{function.name}: its kernel is not written yet");'
-    yield _edit_body(fork, target, print_body(host.add(Check(decision), Check(check))))
+    yield _edit_body(fork, target, print_body(host.add(Line(decision), Line(check))))
     kernel_file = find_kernel_file(fork, target.file)
     yield from edit_kernel_file(fork, kernel_file, format_block(fork, kernel_file, _write_kernel(function, decision)))
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
-from porter.languages.lexer import TokenKind
 from porter.languages.patterns import has_code
-from porter.languages.source import Source
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
 from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
 from porter.loops.optional import is_explained
@@ -18,45 +16,30 @@ from porter.loops.program import Programs, SymbolicProgram, Table, UnexplainedCa
 from porter.metal.forms import Computation, FormProgram
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
+from porter.metal.native.kept_code import KeptCode
 from porter.metal.native.kernel import find_numbers
 from porter.mpsgraph.conditions import Answered, Compared, Present, Question, Undecided, answer
 
 _FLAGS = ("bool", "bool?", "str", "str?")
 _NUMBERS = tuple(f"{each}{mark}" for each in ("int", "SymInt", "float", "Scalar") for mark in ("", "?"))
 _CHOICES = 4  # values of a whole number, if these are choices rather than sizes
-_LONG = 12  # characters of a message that no other has
 
 
-@dataclass(frozen=True)
-class Edited:
-    """The body that ran a row's graph, and that of its port."""
-
-    before: str
-    after: str
-
-    def removes(self, variable: str) -> bool:
-        """Whether code is removed that reads a variable."""
-        before, after = (len(Source.parse("", text).references(variable)) for text in (self.before, self.after))
-        return before > after
-
-    def raises(self, message: str) -> bool:
-        """Whether a check that stays has words of a message."""
-        tokens = Source.parse("", self.after).code
-        words = (token.text.strip('" ') for token in tokens if token.kind is TokenKind.STRING)
-        return any(len(each) >= _LONG and each in message for each in words)
-
-
-def refuse_unseen_values(programs: Computation, function: NativeFunction, names: Names, edited: Edited) -> None:
-    """Raises PTR361 for a flag or a number that all recorded calls give alike, and that the removed code reads.
+def refuse_unseen_values(programs: Computation, function: NativeFunction, names: Names, port: KeptCode) -> None:
+    """Raises PTR361 for a flag or a number that all recorded calls give alike, and that code reads which a port lacks.
 
     Raises PTR418 where other calls give another value, of which nothing is known.
     """
     for argument in function.arguments:
         variable = names.variables.get(argument.name, "")
-        if argument.type not in (*_FLAGS, *_NUMBERS) or not variable or not edited.removes(variable):
+        if (
+            argument.type not in (*_FLAGS, *_NUMBERS)
+            or not variable
+            or names.code.count(variable) <= port.count(variable)
+        ):
             continue
         values = {repr(call.others.get(argument.name)) for call in programs.calls}
-        lost = [each for each in programs.lost if not edited.raises(each.why)]
+        lost = [each for each in programs.lost if not port.raises(each.why)]
         _refuse_lost(programs.name, function, argument.name, values, lost)
         is_named = isinstance(programs, FormProgram) and argument.name in programs.named
         if len(values) == 1 and not is_named:
@@ -101,13 +84,13 @@ def _refuse_lost(
         raise PorterError("PTR418", what, function.place, "See docs/errors/PTR418.md.")
 
 
-def check_ranks(programs: Computation, names: Names, body: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def check_ranks(programs: Computation, names: Names) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     """Checks of the dimensions of tensors, where a launch holds for those of recorded calls alone; and what they take
     away, in words.
 
     Nothing is known of other calls, unless the function refuses them itself.
     """
-    limits = dict(_find_ranks(programs, names, body))
+    limits = dict(_find_ranks(programs, names))
     checks = tuple(_write_rank_check(programs, names, tensor, ranks) for tensor, ranks in limits.items())
     return checks, tuple(_note_ranks(programs, tensor, ranks, "all recorded calls") for tensor, ranks in limits.items())
 
@@ -124,7 +107,7 @@ def check_case_ranks(
         checks = [_write_rank_check(programs, names, tensor, (rank,)) for tensor, rank in limits.items()]
         recorded = "all recorded calls of a case"
         notes += [_note_ranks(programs, tensor, (rank,), recorded) for tensor, rank in limits.items()]
-        checked.append(replace(launch, nodes=(*map(Line, checks), *launch.nodes)))
+        checked.append(replace(launch, nodes=(*checks, *launch.nodes)))
     return checked, tuple(dict.fromkeys(notes))
 
 
@@ -145,12 +128,12 @@ def _list_ranks(calls: Sequence[Arguments], tensor: str) -> tuple[int, ...]:
     return tuple(sorted({len(call.tensors[tensor].shape) for call in calls if tensor in call.tensors}))
 
 
-def _write_rank_check(programs: Computation, names: Names, tensor: str, ranks: Sequence[int]) -> str:
+def _write_rank_check(programs: Computation, names: Names, tensor: str, ranks: Sequence[int]) -> Line:
     variable = f"{names.member(tensor)}dim()"
     tests = " || ".join(f"{variable} == {rank}" for rank in ranks)
     base, listed = programs.name.partition(".")[0], _list_words(ranks)
     words = f'"{base}: expected {tensor} of {listed} dimensions, but got ", {variable}'
-    return f"TORCH_CHECK_NOT_IMPLEMENTED({tests}, {words});"
+    return Line(f"TORCH_CHECK_NOT_IMPLEMENTED({tests}, {words});")
 
 
 def _note_ranks(programs: Computation, tensor: str, ranks: Sequence[int], recorded: str) -> str:
@@ -162,17 +145,16 @@ def _list_words(ranks: Sequence[int]) -> str:
     return " or ".join(map(str, ranks))
 
 
-def _find_ranks(programs: Computation, names: Names, body: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _find_ranks(programs: Computation, names: Names) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The tensors that recorded calls limit, with how many dimensions they have there."""
-    kept = Edited("", body)
     for tensor in dict.fromkeys(name for call in programs.calls for name in call.tensors):
         ranks = _list_ranks(programs.calls, tensor)
         if tensor not in names.variables or tensor.startswith("result"):
             continue
         tests = [f"{names.member(tensor)}{count}() == {ranks[0]}" for count in ("dim", "ndimension")]
-        is_checked = len(ranks) == 1 and has_code(f"{names.before}{body}", *tests)
+        is_checked = len(ranks) == 1 and has_code(f"{names.code.before}{names.code.text}", *tests)
         counts = len(ranks) == 1 and _counts_dimensions(programs, tensor)
-        is_lost = any(_has_other_rank(each, tensor, ranks) for each in programs.lost if not kept.raises(each.why))
+        is_lost = any(_has_other_rank(each, tensor, ranks) for each in programs.lost if not names.code.raises(each.why))
         if not is_checked and (counts or is_lost or _asks_rank(programs, tensor)):
             yield tensor, ranks
 

@@ -11,10 +11,8 @@ from porter.metal.native.host_code import (
     Hoisted,
     Launch,
     Line,
-    change_text,
     declare,
     hoist,
-    print_nodes,
 )
 
 LAUNCH = Block("launch(^() {", (Line("run();"),), "});")
@@ -68,14 +66,6 @@ def test_a_kernel_is_named_by_itself_or_by_a_variable() -> None:
 def test_of_several_kernels_each_keeps_its_name() -> None:
     launch = Launch((ENCODE, ENCODE))
     assert launch.with_variable() == launch
-
-
-def test_text_is_changed_in_all_nodes_but_names_stay() -> None:
-    node = Branches(("a", ""), ((Block("if (a) {", (ENCODE,)),), (declare("b", "a"),)))
-    text = "\n".join(
-        print_nodes([change_text(node, lambda text: text.replace("(a)", "(x)").replace("a", "x", text == "a"))])
-    )
-    assert text.startswith("if (x) {\nif (x) {\n") and "const auto b = a;" in text and '"sums_" + type_of(x)' in text
 
 
 @pytest.mark.parametrize("tests", [("",), ("", "a")])

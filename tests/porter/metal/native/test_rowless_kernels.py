@@ -8,6 +8,7 @@ from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Constant, Size
 from porter.loops.program import SymbolicNest, SymbolicProgram
 from porter.metal.native.host_values import Names
+from porter.metal.native.kept_code import KeptCode
 from porter.metal.native.kernel import KernelStyle, write_kernel
 from porter.metal.native.launch import write_launch
 from tests.porter.plan.native import left_out
@@ -24,7 +25,8 @@ def write(program: SymbolicProgram, body: str = "") -> str:
     """The launch of a program's kernels, in a function with this body."""
     names = {0: "output", 1: "sums"}
     kernels = [write_kernel(program, nest, f"kernel{i}", names, STYLE) for i, nest in enumerate(program.nests)]
-    return write_launch(program, kernels, [nest.rows for nest in program.nests], NAMES, body, False).text
+    coded = replace(NAMES, code=KeptCode(body))
+    return write_launch(program, kernels, [nest.rows for nest in program.nests], coded, False).text
 
 
 def split(columns: Size) -> SymbolicProgram:

@@ -13,6 +13,7 @@ from porter.metal.native.checks import write_agreement, write_conversion_of, wri
 from porter.metal.native.elements import TypeParameter
 from porter.metal.native.host_code import print_nodes
 from porter.metal.native.host_values import Names
+from porter.metal.native.kept_code import KeptCode
 from porter.metal.native.reduced import StridedArgument
 
 TYPES = {"self": "T", "weight": "T", "bias": "T", "target": "long"}
@@ -36,12 +37,12 @@ def check(
     program: Any = SimpleNamespace(roles=roles, key="self", conversions={})
     program.conversions |= ({"target": others} if others else {}) | ({"weight": cast} if cast else {})
     kernel: Any = SimpleNamespace(elements=elements, buffers=tuple(buffers.values()))
-    names = Names({name: name for name in tensors}, dict.fromkeys(tensors, "Tensor"), frozenset(), frozenset())
+    names = Names({name: name for name in tensors}, dict.fromkeys(tensors, "Tensor"), code=KeptCode(body))
 
     def find_flag(tensor: str) -> str:
         return f"has_{tensor}" if tensor == left_out else ""
 
-    nodes = write_type_checks(program, [kernel], names, body, "{}_".format, find_flag, converted)
+    nodes = write_type_checks(program, [kernel], names, "{}_".format, find_flag, converted)
     return "\n".join(print_nodes(nodes))
 
 
@@ -113,7 +114,7 @@ def test_a_tensor_that_graphs_cast_has_a_floating_type() -> None:
 
 def test_conversions_are_to_the_type_that_kernels_read() -> None:
     program: Any = SimpleNamespace(key="self", conversions={"target": (INT,), "weight": (FLOAT, HALF)})
-    names = Names({each: each for each in TYPES}, dict.fromkeys(TYPES, "Tensor"), frozenset(), frozenset())
+    names = Names({each: each for each in TYPES}, dict.fromkeys(TYPES, "Tensor"))
     assert write_conversion_of(program, "target", names) == "to(kLong)"
     assert write_conversion_of(program, "weight", names) == "to(self.scalar_type())"
 
@@ -124,11 +125,13 @@ def test_what_stands_for_a_tensor_that_is_left_out_has_the_first_ones_type() -> 
 
 
 def test_an_operand_whose_elements_move_has_the_type_of_the_kernel() -> None:
-    [check] = write_agreement("grad_output", "grad_input", "grad_input.resize_as_(input);")
+    [check] = write_agreement("grad_output", "grad_input", KeptCode("grad_input.resize_as_(input);"))
     assert check.startswith("TORCH_CHECK(grad_output.scalar_type() == grad_input.scalar_type(), ")
 
 
 def test_it_needs_no_check_that_the_function_has() -> None:
-    assert not list(write_agreement("src", "output", "TORCH_CHECK(output.scalar_type() == src.scalar_type());"))
-    assert not list(write_agreement("src", "output", "checkAllSameType(c, {output, src});"))
-    assert not list(write_agreement("grad_", "made", "Tensor made = at::empty({n, d}, grad_.scalar_type());"))
+    assert not list(
+        write_agreement("src", "output", KeptCode("TORCH_CHECK(output.scalar_type() == src.scalar_type());"))
+    )
+    assert not list(write_agreement("src", "output", KeptCode("checkAllSameType(c, {output, src});")))
+    assert not list(write_agreement("grad_", "made", KeptCode("Tensor made = at::empty({n, d}, grad_.scalar_type());")))

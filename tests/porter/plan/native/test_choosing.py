@@ -25,7 +25,7 @@ def write(*cases: tuple[str, ...]) -> str:
     ]
     programs = Programs("turned", tuple(replace(CASE, when=each) for each in when))
     launches = [Launch((Line(f"launch_{i}();"),)) for i, _ in enumerate(cases)]
-    return "\n".join(print_nodes(write_cases(programs, launches, NAMES, "")))
+    return "\n".join(print_nodes(write_cases(programs, launches, NAMES)))
 
 
 def test_numbers_are_compared_as_a_person_would() -> None:

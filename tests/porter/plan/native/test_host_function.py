@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from porter.plan.native.host_function import Check, Exit, HostFunction
+from porter.metal.native.host_code import Line
+from porter.plan.native.host_function import Exit, HostFunction
 from porter.plan.native.stages import STAGES
 from tests.porter.plan.native.hosts import LAUNCH, read, write
 
@@ -39,7 +40,7 @@ def test_changes_are_printed_at_their_places() -> None:
     host = read(body)
     [leave], [guard] = host.exits, host.guards
     leave, guard = replace(leave, tests=("a.numel() == 0",), lines=("b.zero_();",)), replace(guard, more=("more",))
-    host = replace(host, exits=(leave,), guards=(guard,)).add(Check("check();"), Exit(("other",), "return;"))
+    host = replace(host, exits=(leave,), guards=(guard,)).add(Line("check();"), Exit(("other",), "return;"))
     added = f"check();\nif (other) {{\nreturn;\n}}\n\n{LAUNCH}"
     changed = RETURNS.replace("a.numel() == 0 || (b.dim() > 1)", "a.numel() == 0")
     changed = changed.replace("return a;", "b.zero_();\nreturn a;")

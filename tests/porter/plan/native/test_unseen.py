@@ -28,7 +28,7 @@ from porter.metal.forms.sort import Kept, Sort
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
 from porter.mpsgraph.conditions import Answered, read_question
-from porter.plan.native.unseen import Edited, _asks_rank, _counts_dimensions, check_case_ranks, refuse_unseen_types
+from porter.plan.native.unseen import _asks_rank, _counts_dimensions, check_case_ranks, refuse_unseen_types
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork, left_out
 
@@ -142,14 +142,6 @@ def test_sizes_by_their_places_count_dimensions(value: HostValue, by_place: bool
     known = fork.turned()
     case = replace(known.cases[0], numbers=(Named("count", value, 1),), nests=())
     assert _counts_dimensions(replace(known, cases=(case,)), "self") is by_place
-
-
-def test_what_a_check_that_stays_refuses_is_not_lost() -> None:
-    edited = Edited(
-        'TORCH_CHECK(!flag, "flag is not supported"); run(flag);', 'TORCH_CHECK(!flag, "flag is not supported");'
-    )
-    assert edited.removes("flag") and edited.raises("RuntimeError: flag is not supported on MPS")
-    assert not edited.raises("RuntimeError: another reason")
 
 
 def test_a_size_by_its_dimension_is_taken_of_as_many_dimensions_as_were_recorded(tmp_path: Path) -> None:
