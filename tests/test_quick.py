@@ -16,7 +16,6 @@ INNER = {
     "porter/kernels/extension",
     "porter/mpsgraph/source_reader",
     "porter/plan/golden",
-    "porter/plan/native/sharing",
     "porter/plan/new_operator",
     "porter/plan/promotion",
     "porter/verdict/backends",

@@ -24,8 +24,7 @@ from porter.languages.source import Source, parse_source
 from porter.plan.draft import Draft
 from porter.plan.native.planner import port_rows
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel
-from porter.plan.native.sharing.bodies import share_bodies
-from porter.plan.native.sharing.members import LAUNCHES, list_launching
+from porter.plan.native.sharing import LAUNCHES, list_launching, share_bodies
 from porter.plan.native.target import read_body
 from porter.plan.removal import find_orphans
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from porter.plan.native.sharing.members import list_shared_names
+from porter.plan.native.sharing import list_shared_names
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.plan.native.sharing.literals import OneBody, fill_body, merge_bodies, read_shape
+from porter.plan.native.literals import OneBody, fill_body, merge_bodies, read_shape
 
 BODY = """
   TORCH_CHECK(dim < 4, "high_out: too many dimensions");

@@ -6,7 +6,7 @@ from expecttest import assert_expected_inline
 
 from porter.core.layout import OPERATIONS
 from porter.plan.draft import Draft
-from porter.plan.native.sharing.bodies import share_bodies
+from porter.plan.native.sharing import share_bodies
 from tests.porter.plan.native import fork
 
 FILE = f"{OPERATIONS}/Shared.mm"

@@ -1,1 +1,0 @@
-"""One function for what ports write more than once."""
