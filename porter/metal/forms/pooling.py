@@ -342,10 +342,10 @@ class _Writer:
         variable = self.site.variable(argument)
         if variable.startswith("{"):
             return tuple(split_at_commas(variable[1:-1]))
-        ends = [(f"{variable}[{k}]", f"{variable}[{k}])") for k in range(2)]
-        numbers = [(place["name"], place["value"]) for place in self.site.code.find("int $name = $$value;")]
         # both with what they are where the list has fewer elements
-        declared = [[name for name, value in numbers if value.endswith(end)] for end in ends]
+        ends = (f"{variable}[{k}]" for k in range(2))
+        numbers = [self.site.code.find(f"int $n = $$before {end};", f"int $n = $$before({end});") for end in ends]
+        declared = [[place["n"] for place in places] for places in numbers]
         if all(len(each) == 1 for each in declared):
             return declared[0][0], declared[1][0]
         return None if argument == self.form.stride else (f"{variable}[0]", f"{variable}.back()")

@@ -35,6 +35,7 @@ from porter.metal.forms.form import (
 from porter.metal.forms.sort import Kept, Sort
 from porter.metal.native.host_code import Launch, as_nodes
 from porter.metal.native.host_values import ACCUMULATE, WRAP_DIM, Names
+from porter.metal.native.kept_code import KeptCode
 from porter.metal.native.kernel import KernelStyle
 
 _DECLARED = (
@@ -235,7 +236,7 @@ class _Writer:
         variables = {self.form.source: self.site.variable(self.form.source)}
         variables |= {"result0": "elements", "result1": "places"}
         declared = "\n".join((self.site.code.text, *_DECLARED, "stream"))
-        code = replace(self.site.code, text=declared)
+        code = KeptCode(declared, self.site.code.before)
         site = Site(replace(self.site.names, variables=variables, code=code))
         sorting = replace(kernels, name=f"{kernels.name}_sorted")
         yield self.form.order_elements().write_launch(sorting, site).text

@@ -144,7 +144,7 @@ def write_expanded(programs: Programs, names: Names) -> tuple[Names, tuple[str, 
         variables[name], shown[expanded] = expanded, variable
         for at in range(1, count + 1):
             text = replace_code(text, f"{expanded}.size(-{at})", f"{variable}.size(-{at})")
-    return replace(names, variables=variables, shown=shown, code=replace(names.code, text=text)), tuple(lines)
+    return replace(names, variables=variables, shown=shown, code=KeptCode(text, names.code.before)), tuple(lines)
 
 
 def _expand(variable: str, expanded: str, count: int, names: Names) -> Iterator[str]:

@@ -19,6 +19,7 @@ from porter.languages.patterns import match_code
 from porter.languages.scopes import bring_declarations
 from porter.languages.statements import DISPATCH, Statement, read_statements
 from porter.metal.native.host_code import Launch, Line
+from porter.metal.native.kept_code import KeptCode
 from porter.plan.native.target import RUN
 
 _EMPTY = ("$tensor.numel() == 0", "($tensor.numel() == 0)")
@@ -74,15 +75,14 @@ class Guard:
 
 
 @dataclass(frozen=True)
-class HostFunction:
-    """A function's body. In `code`, the launch has the place of the empty statement `;` at the offset `at`.
+class HostFunction(KeptCode):
+    """A function's body. In its text, the launch has the place of the empty statement `;` at the offset `at`.
 
     The exits and guards are those of the code that stand before the launch, and around it. `nodes` are the port's own,
     before the launch and the statements that it needs; `notes` are what the port takes away, in words.
     """
 
-    code: str
-    at: int
+    at: int = 0
     exits: tuple[Exit, ...] = ()
     guards: tuple[Guard, ...] = ()
     nodes: tuple[Line | Exit, ...] = ()
@@ -91,7 +91,7 @@ class HostFunction:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.code[self.at : self.at + 1] != ";":  # with a statement there, the code around it can be read alone
+        if self.text[self.at : self.at + 1] != ";":  # with a statement there, the code around it can be read alone
             raise ValueError("no empty statement has the place of the launch")
 
     def add(self, *nodes: Line | Exit) -> HostFunction:
@@ -101,38 +101,37 @@ class HostFunction:
     @property
     def behind(self) -> str:
         """The code behind the launch."""
-        return self.code[self.at + 1 :]
+        return self.text[self.at + 1 :]
 
     @cached_property
     def leave(self) -> str:
         """The statement that returns before the launch what the function returns at its end."""
-        last = self.code.rstrip().rpartition("\n")[2].strip()
-        walked = (inner for outer in read_statements(self.code) for inner in outer.walk())
+        last = self.text.rstrip().rpartition("\n")[2].strip()
+        walked = (inner for outer in read_statements(self.text) for inner in outer.walk())
         is_dispatched = any(inner.keyword == DISPATCH and inner.start < self.at < inner.end for inner in walked)
         return (
             last if last.startswith("return") and not is_dispatched else "return;"
         )  # a dispatch's lambda has no value
 
-    def asks_empty(self, tensor: str, before: str = "") -> bool:
-        """Whether the function, or what is done `before` it, asks for a tensor without elements."""
-        test = f"{tensor}.numel() == 0"
-        added = (test for node in self.nodes if isinstance(node, Exit) for test in node.tests)
-        return test in f"{before}{self.code}" or any(test in other for other in added)
+    def asks_empty(self, *tensors: str) -> bool:
+        """Whether the function, or what is done before it, asks for one of some tensors without elements."""
+        added = [test for node in self.nodes if isinstance(node, Exit) for test in node.tests]
+        return super().asks_empty(*tensors) or any(f"{one}.numel() == 0" in test for one in tensors for test in added)
 
     def bring(self, place: Exit | Guard, names: Collection[str], inside: bool = False) -> list[str] | None:
         """The declarations that a place lacks to use some names, as `bring_declarations` tells them."""
         kept = place.kept if isinstance(place, Exit) else None
         start = place.start if isinstance(place, Guard) else kept.start if kept else self.at
-        return bring_declarations(self.code, kept.leave[0] if kept and inside else start, names)
+        return bring_declarations(self.text, kept.leave[0] if kept and inside else start, names)
 
 
-def read_function(code: str, at: int) -> HostFunction:
+def read_function(code: str, at: int, before: str = "") -> HostFunction:
     """The value of a body whose launch has the place of the empty statement at an offset."""
     walked = [each for outer in read_statements(code) for each in outer.walk()]
     branches = [each for each in walked if each.keyword == "if" and each.head and each.body and not each.otherwise]
     exits = tuple(_read_exit(code, each) for each in branches if each.end <= at and _returns(code, each))
     guards = tuple(_read_guard(code, each) for each in branches if each.start < at < each.end)
-    return HostFunction(code, at, exits, guards)
+    return HostFunction(code, before, at, exits, guards)
 
 
 def _returns(code: str, statement: Statement) -> bool:
@@ -160,9 +159,9 @@ def print_body(function: HostFunction) -> str:
     edits = sorted((*_edit_code(function), (function.at, function.at + 1, _print_launch(function))))
     parts, last = list[str](), 0
     for start, end, text in edits:
-        parts += [function.code[last:start], text]
+        parts += [function.text[last:start], text]
         last = end
-    return "".join((*parts, function.code[last:]))
+    return "".join((*parts, function.text[last:]))
 
 
 def _edit_code(function: HostFunction) -> Iterator[tuple[int, int, str]]:
@@ -199,8 +198,10 @@ _POOL = "autoreleasepool"
 _COMMENT = re.compile(rf"[ \t]*//[^\n]*\b(?:MPS)?graph\b[^\n]*\n(?=\s*{re.escape(_LAUNCH)})", re.I)  # on its run
 
 
-def replace_graph(body: str, place: Place, needed: Collection[str]) -> HostFunction:
+def replace_graph(body: str, place: Place, needed: Collection[str], before: str = "") -> HostFunction:
     """A body without its graph, and the launch's place where that ran. `needed` are the names that the launch uses.
+
+    What is done `before` the function stays as it is.
 
     Raises PTR370 unless it runs one graph.
     """
@@ -211,7 +212,7 @@ def replace_graph(body: str, place: Place, needed: Collection[str]) -> HostFunct
     pruned = _drop_shortcuts(prune(marked, _GRAPH, needed), _list_gone(marked))
     code = _COMMENT.sub("", _unwrap(pruned))
     at = code.index(_LAUNCH)
-    return read_function(f"{code[:at]};{code[at + len(_LAUNCH) :]}", at)
+    return read_function(f"{code[:at]};{code[at + len(_LAUNCH) :]}", at, before)
 
 
 def _list_gone(body: str) -> frozenset[str]:

@@ -88,10 +88,10 @@ def _without_returns(host: HostFunction, result: str, place: Place) -> str:
     leave = f"return {result};"
     early = (each.kept for each in host.exits if each.is_alone and each.leave == leave and "" not in each.empty)
     spans = [(kept.start, kept.end) for kept in early if kept] + [(host.at, host.at + 1)]
-    last = read_statements(host.code)[-1]
-    if host.code[last.start : last.end] == leave:
+    last = read_statements(host.text)[-1]
+    if host.text[last.start : last.end] == leave:
         spans.append((last.start, last.end))
-    text = host.code
+    text = host.text
     for start, end in sorted(spans, reverse=True):
         text = text[:start] + text[end:]
     if contains_identifier(text, "return"):
@@ -117,7 +117,7 @@ _COMMON = ("numel", "dim", "sizes", "scalar_type")  # what results have in commo
 def refuse_differing(target: Target, needed: Collection[str]) -> None:
     """Raises PTR405 for a helper whose code besides the graph depends on the result that it is called for."""
     bodies = (target.body, *target.alternatives)
-    plain = {_normalize(replace_graph(each, target.place, needed).code, target) for each in bodies}
+    plain = {_normalize(replace_graph(each, target.place, needed).text, target) for each in bodies}
     if target.alternatives and (len(plain) > 1 or any(map(_asks_more, plain))):
         what = f"{target.function.name} calls a helper for each result, which does more than to run a graph"
         raise PorterError("PTR405", what, target.place, "See docs/errors/PTR405.md.")

@@ -174,7 +174,7 @@ def _port_row(
     has_complex = style.complex_numbers is Complex.REFUSES or any(each.elements.has_complex for each in chain(*cases))
     launch = partial(_write_launches, programs, cases)
     stages = Row(fork, row.function, target, programs, names, list_counted(programs), launch, has_complex)
-    host = make_function(replace_graph(body, target.place, stages.written), stages)
+    host = make_function(replace_graph(body, target.place, stages.written, target.before), stages)
     draft = port.draft.apply([edit_function(fork, target, host)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
@@ -222,7 +222,7 @@ def _port_form(
         return Launched(form.write_launch(kernels, Site(names, views)), names)
 
     stages = Row(fork, row.function, target, program, names, form.list_counted(), write, views=views)
-    host = make_function(replace_graph(target.body, target.place, stages.written), stages)
+    host = make_function(replace_graph(target.body, target.place, stages.written, target.before), stages)
     draft = port.draft.apply([edit_function(fork, target, host)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
     written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances)

@@ -28,10 +28,10 @@ from porter.plan.native.target import Target, read_returned
 _TENSORS = ("auto", "Tensor", "at::Tensor")
 
 
-def fill_of_nothing(function: HostFunction, programs: Programs, names: Names, before: str = "") -> HostFunction:
+def fill_of_nothing(function: HostFunction, programs: Programs, names: Names) -> HostFunction:
     """Fills results before a return for an operand without elements, of which they may have some.
 
-    They get what the kernels would store, if that is known. A function that never asks, as what is done `before` does
+    They get what the kernels would store, if that is known. A function that never asks, as what is done before does
     not, returns for it too: there is no memory to launch a kernel with.
     """
     reduced = find_reduced(programs)
@@ -40,7 +40,7 @@ def fill_of_nothing(function: HostFunction, programs: Programs, names: Names, be
         return function
     results = set(list_results(names.variables).values())
     operand = names.variables[reduced]
-    if not function.asks_empty(operand, before):
+    if not function.asks_empty(operand):
         return function.add(Exit((f"{operand}.numel() == 0",), function.leave, fills))
     fill = partial(_fill, function, operand, results, fills)
     return replace(function, exits=tuple(map(fill, function.exits)))
@@ -113,9 +113,9 @@ def return_early(
 ) -> HostFunction:
     """Returns before kernels are launched for no elements, of a result or of tensors that are `counted`."""
     result, *others = list_results(variables).values()
-    alike = [each for each in others if target.alternatives or f"{each} = at::empty({result}.sizes()" in function.code]
+    alike = [each for each in others if target.alternatives or f"{each} = at::empty({result}.sizes()" in function.text]
     counts = [names[tensor] for tensor in counted for names in (variables, target.arguments) if tensor in names]
-    if any(function.asks_empty(each, target.before) for each in (result, *alike, *counts)):
+    if function.asks_empty(result, *alike, *counts):
         return function
     return function.add(Exit((f"{result}.numel() == 0",), function.leave))
 
@@ -216,7 +216,7 @@ class _Returns:
 
     @cached_property
     def _flags(self) -> dict[str, str]:
-        assignments = read_assignments(self.function.code)
+        assignments = read_assignments(self.function.text)
         return {each.name: each.value for each in assignments if each.value and each.type in ("bool", "auto")}
 
     @property
@@ -243,7 +243,7 @@ class _Returns:
         return test
 
     def _may_lack(self, variable: str) -> bool:
-        return bool(self._mask) and may_lack(self.function.code, variable)
+        return bool(self._mask) and may_lack(self.function.text, variable)
 
     @property
     def _key(self) -> str:

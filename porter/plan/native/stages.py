@@ -89,7 +89,7 @@ def make_function(host: HostFunction, row: Row) -> HostFunction:
 def edit_function(fork: Checkout, target: Target, host: HostFunction) -> Edit:
     """The edit of the function that ran the graph."""
     source = parse_source(target.file, fork.read(target.file))
-    says_namespace = any(f"using namespace {name};" in host.code for name in ("mps", "at::native::mps"))
+    says_namespace = any(f"using namespace {name};" in host.text for name in ("mps", "at::native::mps"))
     is_seen = says_namespace or sees_helpers(source, target.function.start)
     return _edit_body(fork, target, print_body(host) if is_seen else f"{_NAMESPACE}{print_body(host)}")
 
@@ -143,12 +143,12 @@ def _check_complex(host: HostFunction, row: Row) -> HostFunction:
 
 
 def _fill_of_nothing(host: HostFunction, row: Row) -> HostFunction:
-    return fill_of_nothing(host, row.loops, row.names, row.target.before)
+    return fill_of_nothing(host, row.loops, row.names)
 
 
 def _launch(host: HostFunction, row: Row) -> HostFunction:
-    launched = row.write(replace(row.names, code=KeptCode(host.code, row.target.before)))
-    port = KeptCode(f"{host.code}{launched.launch.computing}")
+    launched = row.write(replace(row.names, code=host))
+    port = KeptCode(f"{host.text}{launched.launch.computing}")
     refuse_unseen_values(row.programs, row.function, row.names, port)
     refuse_unseen_types(row.loops, row.function)
     checks, limits = check_ranks(row.programs, launched.names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +21,7 @@ TOTAL = programs(SUM)
 
 
 def fill(body: str, filling: Programs = TOTAL, names: Names = NAMES, before: str = "") -> str:
-    return write(fill_of_nothing(read(body), filling, names, before), body)
+    return write(fill_of_nothing(replace(read(body), before=before), filling, names), body)
 
 
 @pytest.mark.parametrize(

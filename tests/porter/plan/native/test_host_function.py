@@ -54,7 +54,7 @@ def test_a_dispatch_returns_nothing_before_its_launch() -> None:
 
 def test_the_launch_has_a_place_of_its_own() -> None:
     with pytest.raises(ValueError, match="no empty statement"):
-        HostFunction("return;", 0)
+        HostFunction("return;")
 
 
 def test_each_stage_is_named_once_and_says_why() -> None:
