@@ -79,7 +79,8 @@ class ShaderLibrary:
 
     `checked` makes an access out of bounds an error, `sanitize` all that the sanitizer finds, unless the environment
     says otherwise (see aten_overlay/metal/sanitizer/checks.py); `shuffle` is the seed of a shuffled lane order;
-    `traced` tells who writes what (see aten_overlay/metal/tracing.py), one thread after the other.
+    `traced` tells who writes what (see aten_overlay/metal/tracing.py), one thread after the other; `arithmetic` is
+    a key of ARITHMETICS.
     Raises SyntaxError with the compiler's message if none of its kernels compiles.
     """
 
@@ -92,9 +93,12 @@ class ShaderLibrary:
         shuffle: int | None = None,
         traced: bool = False,
         sanitize: bool = False,
+        arithmetic: str = "default",
     ) -> None:
         watched = select(NAMES if sanitize else ())
-        options = Options(include=(device.fork,), checked=checked or traced, traced=traced, sanitize=watched)
+        options = Options(
+            include=(device.fork,), checked=checked or traced, traced=traced, sanitize=watched, arithmetic=arithmetic
+        )
         self._source, self._options, self._device = source, options, device
         self._shuffle, self._threads = shuffle, int(traced)
         self._libraries: dict[str, Library] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -50,6 +51,9 @@ from aten_overlay.metal.source.targets import HOST_FLAGS, host
 
 __all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names"]
 
+_RELAXED = (
+    "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-freciprocal-math", "-fapprox-func",
+)  # fmt: skip
 # What Apple's compiler or GPU may do that the source does not say. `default` contracts within one expression.
 ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "default": (("-ffp-contract=on",), "0"),
@@ -57,7 +61,18 @@ ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "fused": (("-ffp-contract=fast",), "0"),
     "flush": (("-ffp-contract=on",), "PM_FLUSH_DENORMALS"),
     "reorder": (("-ffp-contract=on",), "PM_REORDER_REDUCTIONS"),
+    "relaxed": (_RELAXED, "0"),
+    "fast": ((*_RELAXED, "-fno-honor-nans", "-fno-honor-infinities"), "0"),
 }
+VARIABLE = "PORTER_ARITHMETIC"  # of kernels whose source and caller name none
+_FAST_IN_TORCH = "PYTORCH_MPS_FAST_MATH"  # compileLibrary in OperationUtils.mm asks for `safe` without it
+_MODES = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+METAL[ \t]+fp[ \t]+((?:math_mode|contract)\(\w+\))", re.MULTILINE)
+# What a pragma of a source makes of the arithmetic that was asked for.
+_ASKED = {
+    "math_mode(fast)": {"default": "fast"}, "math_mode(relaxed)": {"default": "relaxed", "fast": "relaxed"},
+    "math_mode(safe)": {"fast": "default", "relaxed": "default"},
+    "contract(off)": {"default": "strict", "fused": "strict"}, "contract(fast)": {"default": "fused"},
+}  # fmt: skip
 _STANDARD = "gnu++17"
 # Of sources with tensors: a descriptor is a template's argument, and `x[i, j]` has two indices.
 TENSOR_STANDARD = "gnu++23"
@@ -163,6 +178,7 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
 def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     """`compile_kernels` for source that is preprocessed already. Raises what it raises."""
     wanted = tuple(dict.fromkeys(names))
+    options = replace(options, arithmetic=_choose_arithmetic(text, options.arithmetic))
     options = replace(options, standard=TENSOR_STANDARD) if has_tensors(text) else options
     runtime = compiler.runtime_library()
     key = _key(text, wanted, options, runtime)
@@ -190,6 +206,16 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
                 raise
     build = _flags_for_second_step(options) if shared else _flags_for_module(options)
     return compiler.build_cached(key, ".so", [*build, *_WHOLE], [str(completed if shared else module), *rest])
+
+
+def _choose_arithmetic(text: str, asked: str) -> str:
+    """The arithmetic of a source: what its caller asks for, or else the environment, as far as its pragmas allow."""
+    if asked == "default":
+        is_fast = os.environ.get(_FAST_IN_TORCH, "0") not in ("", "0")
+        asked = os.environ.get(VARIABLE) or ("fast" if is_fast else asked)
+    for pragma in _MODES.findall(text):
+        asked = _ASKED.get(pragma, {}).get(asked, asked)
+    return asked
 
 
 def has_tensors(text: str) -> bool:

@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from porter.cli.kernel_export import export, import_, promote
-from porter.cli.options import command, device, family, group, macos, metal, sanitize, shuffle
+from porter.cli.options import arithmetic, command, device, family, group, macos, metal, sanitize, shuffle
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -62,6 +62,7 @@ def list_templates(output: Output) -> int:
 @command(
     "check",
     ("porter kernel check rms_norm.py", "every case of the script"),
+    ("porter kernel check rms_norm.py --arithmetic all", "also as Apple's compiler may compute"),
     ("porter kernel check rms_norm.py --json", "as JSON"),
 )
 @click.argument("file", type=click.Path(path_type=Path))
@@ -70,8 +71,9 @@ def list_templates(output: Output) -> int:
 @family
 @metal
 @macos
+@arithmetic
 @device
-def check(output: Output, file: Path, device: str) -> int:
+def check(output: Output, file: Path, device: str, arithmetic: str) -> int:
     """Compare a script's kernels with their references.
 
     Runs every case of the script's SCRIPT: sizes, element types and layouts, in both tiers, with accesses out of
@@ -80,7 +82,7 @@ def check(output: Output, file: Path, device: str) -> int:
     from porter.report.kernel import check_lines, check_object
     from porter.workflows.kernel import backend_name, check_script
 
-    results = list(check_script(file, output.report_step, device))
+    results = list(check_script(file, output.report_step, device, arithmetic))
     if output.json:
         output.object(check_object(file.name, results))
     else:

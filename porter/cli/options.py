@@ -351,9 +351,9 @@ def _complete_backend(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
 
 def _complete_arithmetic(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from porter.verdict.result import ALL, ARITHMETICS
+    from porter.verdict.result import ALL, ARITHMETICS, FAST
 
-    return [name for name in (*ARITHMETICS, ALL) if name.startswith(incomplete)]
+    return [name for name in (*ARITHMETICS, FAST, ALL) if name.startswith(incomplete)]
 
 
 arithmetic = click.option(
@@ -362,5 +362,5 @@ arithmetic = click.option(
     metavar="NAME",
     callback=_choose_arithmetic,
     shell_complete=_complete_arithmetic,
-    help="Arithmetic a GPU may use: default, fused, flush, reorder, or all.",
+    help="Arithmetic a GPU may use: default, fused, flush, reorder, fast, or all.",
 )

@@ -35,7 +35,7 @@ class Mode:
 
     `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled order; `poison` fills
     outputs without a start value with what no kernel writes; `traced` tells who writes what; `sanitize` makes all
-    that the sanitizer finds an error.
+    that the sanitizer finds an error. `arithmetic` is what Apple's compiler may make of floating-point operations.
     """
 
     checked: bool = False
@@ -43,6 +43,7 @@ class Mode:
     poison: bool = False
     traced: bool = False
     sanitize: bool = False
+    arithmetic: str = "default"
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,13 @@ def compiled(source: str, mode: Mode) -> Any:
             return torch.mps.compile_shader(source)
         text = _BODY.sub(_SYNCHRONIZE, source) if mode.traced else source
         return ShaderLibrary(
-            text, device, checked=mode.checked, shuffle=mode.shuffle, traced=mode.traced, sanitize=mode.sanitize
+            text,
+            device,
+            checked=mode.checked,
+            shuffle=mode.shuffle,
+            traced=mode.traced,
+            sanitize=mode.sanitize,
+            arithmetic=mode.arithmetic,
         )
     except SyntaxError as error:
         what, place = _compile_error(error)

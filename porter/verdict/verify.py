@@ -15,7 +15,7 @@ from porter.verdict.backends.choice import choose_backend
 from porter.verdict.errors import NoVerdict, raising_porter_errors
 from porter.verdict.messages import VerifyRequest, encode_request
 from porter.verdict.proof import Proof
-from porter.verdict.result import ALL, ARITHMETICS, AUTO, CUDA, DEFAULT, HOST, Failure, Verdict, VerifyTarget
+from porter.verdict.result import ALL, ARITHMETICS, AUTO, CUDA, DEFAULT, FAST, HOST, Failure, Verdict, VerifyTarget
 
 
 def add_findings(found: Verdict, request: VerifyRequest) -> Verdict:
@@ -104,8 +104,8 @@ def verify(
 
 
 def find_arithmetics(name: str) -> tuple[str, ...]:
-    """The arithmetics of that name: every one for `all`. Raises PTR171."""
-    if name not in (*ARITHMETICS, ALL):
-        named = ", ".join((*ARITHMETICS, ALL))
+    """The arithmetics of that name: every one that torch lets a GPU use for `all`. Raises PTR171."""
+    if name not in (*ARITHMETICS, FAST, ALL):
+        named = ", ".join((*ARITHMETICS, FAST, ALL))
         raise NoVerdict("PTR171", f"unknown arithmetic {name}", hint=f"Choose one of {named}.")
     return ARITHMETICS if name == ALL else (name,)

@@ -5,9 +5,10 @@ The device has to come up before torch is imported, which importing `porter.kern
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from porter.core.files import read_named
 from porter.core.progress import Step, Steps
 from porter.core.python import own_module
 from porter.verdict.errors import raising_porter_errors
+from porter.verdict.result import ALL, ARITHMETICS, DEFAULT, FAST
+from porter.verdict.verify import find_arithmetics
 from porter.workflows.templates import create_file, find_templates
 
 if TYPE_CHECKING:
@@ -52,23 +55,50 @@ def backend_name(device: str = MPS) -> str:
     return "mps" if sys.platform == "darwin" else "host"
 
 
-def check_script(path: Path, steps: Steps, device: str = MPS) -> Iterator[CaseResult]:
-    """The result of every case, with bounds checked. Raises PTR238, PTR239, PTR287 and what `start_device` raises."""
+def check_script(path: Path, steps: Steps, device: str = MPS, arithmetic: str = DEFAULT) -> Iterator[CaseResult]:
+    """The result of every case in each arithmetic of that name, with bounds checked. `all` are those of verdicts, and
+    Metal's fast math. Raises PTR171, PTR238, PTR239, PTR287 and what `start_device` raises.
+    """
+    names = (*ARITHMETICS, FAST) if arithmetic == ALL else find_arithmetics(arithmetic)
+    if device == CUDA and arithmetic != DEFAULT:
+        raise PorterError("PTR171", "an NVIDIA GPU has its own arithmetic", hint="Omit --arithmetic.")
     start_device(device)
     from aten_overlay.lint import listening
     from porter.kernels.checking import check
     from porter.kernels.loading import load
 
     printed: set[str] = set()
-    with _checked(sanitize=True) if device != CUDA else _in_order(), listening() as heard:
-        script = load(path)
-        for number, result in enumerate(check(script, device)):
-            steps(Step(f"{path.name}: {result.case}", number + 1))
-            warnings = dict.fromkeys(text for finding in heard if (text := str(finding)) not in printed)
-            printed.update(warnings)
-            yield replace(result, warnings=tuple(warnings))
+    for name in names:
+        # What threads access is watched once: where it is, fewer operations are regrouped.
+        mode = _checked(sanitize=name == names[0] == DEFAULT, arithmetic=name) if device != CUDA else _in_order()
+        with _computing(name), mode, listening() as heard:
+            script = load(path)
+            for number, result in enumerate(check(script, device)):
+                case = result.case if name == DEFAULT else f"{result.case}, {name} arithmetic"
+                steps(Step(f"{path.name}: {case}", number + 1))
+                warnings = dict.fromkeys(text for finding in heard if (text := str(finding)) not in printed)
+                printed.update(warnings)
+                yield replace(result, case=case, warnings=tuple(warnings))
     if device == CUDA:
         yield from _check_sanitized(path, steps)
+
+
+@contextmanager
+def _computing(arithmetic: str) -> Iterator[None]:
+    """Compiles what a script hands to `compile_shader` for an arithmetic."""
+    from aten_overlay.metal.build import VARIABLE
+    from porter.kernels.launch import compiled
+
+    before = os.environ.get(VARIABLE)
+    compiled.cache_clear()
+    try:
+        if arithmetic != DEFAULT:
+            os.environ[VARIABLE] = arithmetic
+        yield
+    finally:
+        os.environ.pop(VARIABLE, None)
+        if before is not None:
+            os.environ[VARIABLE] = before
 
 
 def _in_order() -> AbstractContextManager[None]:
@@ -142,13 +172,16 @@ def compile_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str
             yield path.stem, compile_script(load(path))
 
 
-def _checked(shuffle: int | None = None, sanitize: bool = False) -> AbstractContextManager[None]:
+def _checked(
+    shuffle: int | None = None, sanitize: bool = False, arithmetic: str = DEFAULT
+) -> AbstractContextManager[None]:
     """The overlay's checks, where there is one."""
     if sys.platform == "darwin":
         return nullcontext()
     from porter.kernels.launch import Mode, running
 
-    return running(Mode(checked=True, shuffle=shuffle, poison=True, traced=shuffle is not None, sanitize=sanitize))
+    traced = shuffle is not None
+    return running(Mode(True, shuffle, poison=True, traced=traced, sanitize=sanitize, arithmetic=arithmetic))
 
 
 ATEN = "aten"  # the form that `porter.workflows.promote` writes

@@ -17,15 +17,20 @@ kernel void in_two(constant float* x [[buffer(0)]], device float* out [[buffer(1
   out[0] = product + x[2];
 }
 kernel void halved(constant float* x [[buffer(0)]], device float* out [[buffer(1)]]) { out[0] = x[0] * 0.5; }
+kernel void masked(constant float* x [[buffer(0)]], device float* out [[buffer(1)]]) {
+  out[0] = x[0] * x[1] + (-1e10f) * (1.0f - x[1]);
+}
+kernel void finite(constant float* x [[buffer(0)]], device float* out [[buffer(1)]]) { out[0] = isnan(x[0]) ? 0.0f : 1.0f; }
 kernel void sum(constant float* x [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
   out[i] = simd_sum(x[i]);
 }
 """
 
 
-def _run(name: str, arithmetic: str, x: np.ndarray, threads: int = 1) -> float:
+def _run(name: str, arithmetic: str, x: np.ndarray, threads: int = 1, pragma: str = "") -> float:
     out = np.zeros(32, np.float32)
-    Library(compile_kernels(SOURCE, [name], Options(arithmetic=arithmetic))).run(name, [x, out], [threads], [threads])
+    source = f"#pragma METAL fp {pragma}\n{SOURCE}" if pragma else SOURCE
+    Library(compile_kernels(source, [name], Options(arithmetic=arithmetic))).run(name, [x, out], [threads], [threads])
     return float(out[0])
 
 
@@ -51,6 +56,32 @@ def test_reductions_are_reordered_on_request() -> None:
     x[0], x[31] = 2.0**24, -(2.0**24)
     assert {_run("sum", mode, x, 32) for mode in ("default", "reorder")} != {30.0}
     assert _run("sum", "default", x, 32) != _run("sum", "reorder", x, 32)
+
+
+MASKED, NAN = np.array([1, 1], np.float32), np.array([np.nan], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "pragma", "masked", "finite"),
+    [
+        ("default", "", 1, 0), ("fast", "", 0, 1), ("relaxed", "", 0, 0), ("default", "math_mode(fast)", 0, 1),
+        ("fast", "math_mode(safe)", 1, 0), ("fast", "math_mode(relaxed)", 0, 0), ("flush", "math_mode(fast)", 1, 0),
+    ],
+)  # fmt: skip
+def test_fast_math_regroups_and_knows_no_nan(arithmetic: str, pragma: str, masked: float, finite: float) -> None:
+    assert _run("masked", arithmetic, MASKED, pragma=pragma) == masked
+    assert _run("finite", arithmetic, NAN, pragma=pragma) == finite
+
+
+def test_a_source_may_forbid_contraction() -> None:
+    x = np.array([1 + 2**-12, 1 + 2**-12, -1 - 2**-11], np.float32)
+    assert _run("in_one", "default", x, pragma="contract(off)") == 0
+
+
+@pytest.mark.parametrize(("name", "value"), [("PORTER_ARITHMETIC", "fast"), ("PYTORCH_MPS_FAST_MATH", "1")])
+def test_the_environment_asks_for_fast_math(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    assert _run("masked", "default", MASKED) == 0
 
 
 def test_an_unexpected_barrier_fails_the_launch() -> None:

@@ -116,7 +116,7 @@ Options:
   --backend NAME              Where the tests run: host, kernels, mps or cuda.
                               Default: the most complete one available.
   --arithmetic NAME           Arithmetic a GPU may use: default, fused, flush,
-                              reorder, or all.
+                              reorder, fast, or all.
   --macos RELEASE             Compile for the newest Metal that a release of
                               macOS has, such as 15 or 26.2.
   --metal VERSION             The version of Metal to compile for, as
