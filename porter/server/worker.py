@@ -21,8 +21,9 @@ from porter.core.progress import Progress
 from porter.metal.lint import lint
 from porter.mpsgraph.graph import encode_recordings
 from porter.verdict import judge
-from porter.verdict.backends import cuda, host
+from porter.verdict.backends import host
 from porter.verdict.backends.choice import BACKENDS
+from porter.verdict.backends.kernels import NVIDIA_GPU
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.build import registration, sources
 from porter.verdict.build.kernel_files import (
@@ -373,7 +374,7 @@ def _run_tests(
     outcomes = runner.run(context, selected, progress, options.first_failure)
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
     if options.backend == CUDA:
-        found = replace(found, beside=cuda.list_comparisons())
+        found = replace(found, beside=NVIDIA_GPU.list_comparisons())
     if options.checked or (options.first_failure and not found.ok):
         return VerdictAnswer(found)
     found = judge.require_kernel_calls(target, found)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from porter.verdict.backends import cuda, host, kernels, mps
+from porter.verdict.backends import host
+from porter.verdict.backends.kernels import APPLE_GPU, HOST_KERNELS, NVIDIA_GPU
 from porter.verdict.build.tree import Tree
 from porter.verdict.errors import NoVerdict
 from porter.verdict.result import AUTO, ForkFinding, VerifyTarget
@@ -63,12 +64,7 @@ class Backend(Protocol):
 
 
 # The most complete first: `auto` is the first one available.
-_BACKENDS: tuple[Backend, ...] = (
-    host,
-    mps,
-    kernels,
-    cuda,
-)
+_BACKENDS: tuple[Backend, ...] = (host, APPLE_GPU, HOST_KERNELS, NVIDIA_GPU)
 BACKENDS = {backend.NAME: backend for backend in _BACKENDS}
 
 

@@ -13,9 +13,10 @@ from aten_overlay.cuda import driver
 from aten_overlay.errors import OverlayError
 from porter.core.errors import PorterError
 from porter.report.verdict import table
-from porter.verdict.backends import choice, cuda, cuda_shaders
+from porter.verdict.backends import choice, cuda_shaders
 from porter.verdict.backends.beside import FAR, HOST, SCHEDULES, TORCH, Comparisons
 from porter.verdict.backends.cuda_shaders import CudaShaders, can_spread, spread_out
+from porter.verdict.backends.kernels import NVIDIA_GPU
 from porter.verdict.backends.shaders import Shaders
 from porter.verdict.errors import NoVerdict
 from porter.verdict.result import Verdict
@@ -31,12 +32,12 @@ def test_it_is_refused_without_a_gpu_and_never_chosen_by_itself(monkeypatch: pyt
     with pytest.raises(NoVerdict, match=r"the cuda backend has no GPU: PTR385 there is no CUDA driver") as error:
         choice.choose_backend("cuda")
     assert error.value.code == "PTR171"
-    assert choice.choose_backend("auto") is not cuda
+    assert choice.choose_backend("auto") is not NVIDIA_GPU
 
 
 def test_a_verdict_has_a_process_of_its_own() -> None:
-    assert cuda.ON_HARDWARE  # of which each request gets one
-    assert not cuda.FLUSHES
+    assert NVIDIA_GPU.ON_HARDWARE  # of which each request gets one
+    assert not NVIDIA_GPU.FLUSHES
 
 
 @pytest.mark.parametrize("dtype, near, far", [

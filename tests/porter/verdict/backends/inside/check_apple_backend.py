@@ -16,7 +16,7 @@ from porter.core.layout import KERNELS
 from porter.core.progress import ignore
 from porter.report.verdict import summary
 from porter.server import worker
-from porter.verdict.backends import mps
+from porter.verdict.backends.kernels import APPLE_GPU
 from porter.verdict.build.tree import materialise
 from porter.verdict.native import native_target
 from porter.verdict.result import Verdict
@@ -91,7 +91,7 @@ def test_the_headers_of_the_fork_are_used(recorder: Recorder) -> None:
     edited = "c10/metal/utils.h"
     text = (EMBEDDED_FORK / edited).read_text().replace("#pragma once", "#pragma once\n// an edit of the plan")
     tree = materialise(EMBEDDED_FORK, {edited: text}, cache.root())
-    mps.load_operator(tree, native_target(Checkout(EMBEDDED_FORK, "embedded"), "sub"), "default", checked=False)
+    APPLE_GPU.load_operator(tree, native_target(Checkout(EMBEDDED_FORK, "embedded"), "sub"), "default", checked=False)
     (source,) = recorder.sources
     assert source.count("// an edit of the plan") == 1
     assert "#include <c10" not in source and "#include <metal_stdlib>" in source
