@@ -30,8 +30,7 @@ import numpy as np
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import DEFAULT, QUICK, Options, function_constants, host_names
 from aten_overlay.metal.headers import find_include_folders
-from aten_overlay.metal.launch import Library
-from aten_overlay.metal.textures import Sampler, Texture
+from aten_overlay.metal.launch import Library, Sampler, Texture
 from shared.arguments import parser
 from shared.isolation import run_isolated
 from shared.metal_batch import UNIT, compile_many

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from aten_overlay.errors import OverlayError, Place
 from aten_overlay.lint.finding import SIMDGROUP, Across, Finding
-from aten_overlay.lint.statements import LOOPS, Assignment, Header, Statement, assignments, mentions, statements
 from aten_overlay.metal.source.arguments import Argument, attributes
 from aten_overlay.metal.source.declarations import (
     Instance,
@@ -22,6 +21,7 @@ from aten_overlay.metal.source.declarations import (
 )
 from aten_overlay.metal.source.lexer import Source
 from aten_overlay.metal.source.reach import find_reached
+from aten_overlay.metal.source.statements import LOOPS, Assignment, Header, Statement, assignments, mentions, statements
 from aten_overlay.metal.source.syntax import Declaration, class_key, head_end, is_explicit
 
 LIMIT = "max_total_threads_per_threadgroup"

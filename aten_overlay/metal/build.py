@@ -198,7 +198,8 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     completed = _complete(key, module, options) if shared or is_checked_soon else module
     rest = ["-x", "none", str(runtime), "-lm"]
     if _is_quick(options):
-        plain = [*_flags_for_plain_code(options), *_WHOLE]
+        contraction, _ = ARITHMETICS[options.arithmetic]
+        plain = ["-x", "ir", "-Wno-everything", *_CODE, "-O0", *contraction, *_FRAME, *_WHOLE]
         try:
             return compiler.build_cached(key, ".so", plain, [str(completed), *rest])
         except OverlayError as error:
@@ -280,12 +281,6 @@ def _is_fast(options: Options) -> bool:
 
 def _is_quick(options: Options) -> bool:
     return options.optimization in ("-O0", QUICK)
-
-
-def _flags_for_plain_code(options: Options) -> list[str]:
-    """How machine code is made soonest: its frames are larger."""
-    contraction, _ = ARITHMETICS[options.arithmetic]
-    return ["-x", "ir", "-Wno-everything", *_CODE, "-O0", *contraction, *_FRAME]
 
 
 def _flags_for_second_step(options: Options) -> list[str]:

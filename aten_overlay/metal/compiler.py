@@ -139,7 +139,8 @@ def _failure(stderr: str) -> OverlayError:
             return OverlayError("PTR101", f"the Metal source does not compile: {text}", hint=hint)
         return OverlayError("PTR101", f"the Metal source does not compile: {text}", hint=_HINT)
     groups = [messages[start:end] for start, end in pairwise([*starts, len(messages)])]
-    places = [_find_place(group) for group in groups]
+    # None of porter's headers if there is another place.
+    places = [next((message.place for message in group if _is_own(message.place)), group[0].place) for group in groups]
     (error, *notes), place = groups[0], places[0]
     if coded := _CODED.search(error.text):
         return OverlayError(coded[1], coded[2], place, "Use what the family has, or name another family.")
@@ -148,23 +149,14 @@ def _failure(stderr: str) -> OverlayError:
         what = f"the host has no {GPU_ONLY[unknown[1]]}: `{unknown[1]}`"
         return OverlayError("PTR352", what, place, "Run this kernel on a Mac; the others run here.")
     own = [note for note in notes[:_MOST_NOTES] if _is_own(note.place)]
-    said = "".join(f"; {_place_name(note.place)}: {note.text}" for note in own)
+    said = "".join(f"; {Path(note.place.file).name}:{note.place.line}: {note.text}" for note in own)
     others = [(str(at), group[0].text) for at, group in zip(places[1:], groups[1:], strict=True)]
     told = describe_errors([(str(place), error.text + said), *others], stderr)
     return OverlayError("PTR101", f"the Metal source does not compile: {told}", place, _hint(error))
 
 
-def _find_place(messages: Sequence[Message]) -> Place:
-    """Where the source is wrong, of an error and its notes: none of porter's headers if there is another place."""
-    return next((message.place for message in messages if _is_own(message.place)), messages[0].place)
-
-
 def _is_own(place: Place) -> bool:
     return not place.file.startswith(str(INCLUDE))
-
-
-def _place_name(place: Place) -> str:
-    return f"{Path(place.file).name}:{place.line}"
 
 
 def _hint(error: Message) -> str:

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, NotUnderstood, functions
-from aten_overlay.metal.sanitizer.bit_fields import ACCESS, find_bit_fields, mark_kept
 from aten_overlay.metal.sanitizer.layouts import OPEN, PADDING, Layouts, Scalar
-from aten_overlay.metal.sanitizer.objects import Objects
+from aten_overlay.metal.sanitizer.objects import Object, Objects
 from aten_overlay.metal.sanitizer.places import add_marked_locations, marked_location
 
 ALIASING = "-fstrict-aliasing"  # for what `copy_values` reads; it takes the marks out again
@@ -169,3 +168,36 @@ def _split(offset: int, size: int) -> Iterator[tuple[int, int]]:
         piece = min(_WORD, 1 << size.bit_length() - 1)
         yield offset, piece
         offset, size = offset + piece, size - piece
+
+
+ACCESS = "%bf.load"
+# Bit-fields, by the names that clang gives to what it makes of an access to one.
+_LOAD = re.compile(rf"^  (%bf\.load\d*) = load (?:volatile )?i\d+, ptr ({LOCAL.pattern}), .*$", re.M)
+_CLEARED = re.compile(r"^  (%bf\.clear\d*) = and i\d+ (%bf\.load\d*), ", re.M)
+_SET = re.compile(r"^  %bf\.set\d* = or i\d+ (%bf\.clear\d*), ", re.M)
+
+
+def find_bit_fields(module: str, layouts: Layouts) -> frozenset[tuple[str, int]]:
+    """Types, and the bytes of them at which words of bit-fields start, of those that the module accesses."""
+    texts = (module[start:end] for start, end, _ in functions(module))
+    return frozenset(found for text in texts if ACCESS in text for found in _find_words(text, layouts))
+
+
+def mark_kept(function: str, mark: str) -> str:
+    """`function` with the loads marked whose other bit-fields a store leaves as they are."""
+    cleared = dict(_CLEARED.findall(function))
+    kept = {cleared[name] for name in _SET.findall(function) if name in cleared}
+    return _LOAD.sub(lambda load: f"{load[0]}, {mark}" if load[1] in kept else load[0], function)
+
+
+def _find_words(function: str, layouts: Layouts) -> Iterator[tuple[str, int]]:
+    objects = Objects.read(function, layouts)
+    for _, address in _LOAD.findall(function):
+        try:
+            found = objects.find(address)
+            while found:
+                yield found.kind, found.offset
+                inner = dict(layouts.members(found.kind)).get(found.offset, "")
+                found = Object(inner) if layouts.members(inner) else None
+        except NotUnderstood:
+            continue

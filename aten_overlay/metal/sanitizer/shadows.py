@@ -80,7 +80,9 @@ class Shadows:
             ways = ", ".join(f"[ {self.find(value)}, {label} ]" for value, label in _PHI.findall(rest))
             yield f"  {shadow} = phi {kind} {ways}"
         elif opcode == "select":
-            yield from self._select(shadow, part, kind, rest)
+            condition, yes, no = (each.rsplit(" ", 1)[-1] for each in rest.split(", "))
+            yield f"  {part}.of = select i1 {condition}, {kind} {self.find(yes)}, {kind} {self.find(no)}"
+            yield f"  {shadow} = select i1 {self.find(condition)}, {kind} {_ones(kind)}, {kind} {part}.of"
         elif opcode in _RESIZED:
             source = f"i{count_bits(first_type(rest))}"
             yield f"  {shadow} = {opcode} {source} {self.find(rest.split(' to ')[0].rsplit(' ', 1)[-1])} to {kind}"
@@ -92,11 +94,6 @@ class Shadows:
         else:
             yield from self._any(part, [o for o in LOCAL.findall(rest) if o in self.widths])
             yield f"  {shadow} = select i1 {part}.any, {kind} {_ones(kind)}, {kind} 0"
-
-    def _select(self, shadow: str, part: str, kind: str, rest: str) -> Iterator[str]:
-        condition, yes, no = (each.rsplit(" ", 1)[-1] for each in rest.split(", "))
-        yield f"  {part}.of = select i1 {condition}, {kind} {self.find(yes)}, {kind} {self.find(no)}"
-        yield f"  {shadow} = select i1 {self.find(condition)}, {kind} {_ones(kind)}, {kind} {part}.of"
 
     def _binary(self, name: str, opcode: str, left: str, right: str) -> Iterator[str]:
         shadow, part, kind = shadow_name(name), part_name(name), f"i{self.widths[name]}"

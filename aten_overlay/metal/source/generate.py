@@ -58,8 +58,8 @@ def generate(
     Raises PTR103, PTR104, PTR105 or PTR109.
     """
     source = unit.source
-    asked = [_instance(unit, name) for name in names]
-    values = {c.name: _value(c, constants) for c in unit.constants}
+    asked = [next(i for i in unit.instances if i.host_name == name) for name in names]
+    values = {c.name: constants.get(c.index, constants.get(c.name)) for c in unit.constants}
     _require_values(unit, asked, values)
     rows = [make_row(unit, instance, values, one_by_one, asks_ahead) for instance in asked]
     renamed = [_rename_overloaded(unit, row) for row in rows]
@@ -99,14 +99,6 @@ def apply(text: str, edits: list[Edit]) -> str:
         pieces += [text[at : edit.start], edit.text]
         at = edit.end
     return "".join(pieces) + text[at:]
-
-
-def _instance(unit: Unit, name: str) -> Instance:
-    return next(i for i in unit.instances if i.host_name == name)
-
-
-def _value(constant: FunctionConstant, values: Mapping[int | str, Value]) -> Value | None:
-    return values.get(constant.index, values.get(constant.name))
 
 
 def _require_values(unit: Unit, asked: list[Instance], values: Mapping[str, Value | None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from aten_overlay.errors import OverlayError
@@ -16,9 +16,10 @@ from aten_overlay.metal.source.declarations import (
     thread_limit,
 )
 from aten_overlay.metal.source.expressions import NotConstant, evaluate
+from aten_overlay.metal.source.lexer import Source
 from aten_overlay.metal.source.reach import shares_state, synchronizes
 from aten_overlay.metal.source.spaces import ERASED
-from aten_overlay.metal.source.streams import find_streams
+from aten_overlay.metal.source.syntax import Declaration
 
 Value = bool | int | float
 ABSENT = "absent"
@@ -131,12 +132,9 @@ def _last_binding(argument: Argument) -> int:
 
 def _write_parameter(row: Row, argument: Argument) -> str:
     streamed = ", true" if argument.name in row.streams else ""
-    return f'{{pm::attribute::{argument.kind}, {_index(argument)}, "{argument.name}"{streamed}}}, '
-
-
-def _index(argument: Argument) -> str:
     first = _FIRST.get(argument.kind)
-    return f"{first} + {argument.index}" if first else str(argument.index)
+    index = f"{first} + {argument.index}" if first else str(argument.index)
+    return f'{{pm::attribute::{argument.kind}, {index}, "{argument.name}"{streamed}}}, '
 
 
 def write_entry(row: Row, number: int, signature: str, flags: str) -> str:
@@ -191,3 +189,36 @@ def write_table(unit: Unit, rows: list[Row], values: Mapping[str, Value | None])
         f"pm_constants}};\n"
         f"  return &library;\n}}\n"
     )
+
+
+_POSITION = "thread_position_in_grid"
+
+
+def find_streams(source: Source, declaration: Declaration, arguments: Iterable[Argument]) -> frozenset[str]:
+    """The names of the buffers subscripted by the thread's position, or by a variable that begins as it.
+
+    What they need next can be asked of memory ahead of time. A buffer missed or found by mistake changes no result.
+    """
+    given = tuple(arguments)
+    position = next((a for a in given if a.kind == _POSITION and a.name), None)
+    if position is None or declaration.body < 0:
+        return frozenset()
+    is_vector = position.type.rstrip()[-1:].isdigit()
+    index = (position.name, ".", "x") if is_vector else (position.name,)
+    forms = {index, *((name,) for name in _copies(source, declaration, index))}
+    buffers = {a.name for a in given if a.kind == "buffer"}
+    return frozenset(
+        source.tokens[i]
+        for i in range(declaration.body, declaration.end - 1)
+        if source.tokens[i] in buffers
+        and source.tokens[i + 1] == "["
+        and tuple(source.tokens[i + 2 : source.match[i + 1]]) in forms
+    )
+
+
+def _copies(source: Source, declaration: Declaration, index: tuple[str, ...]) -> Iterable[str]:
+    """The names in `NAME = index;`."""
+    tokens, length = source.tokens, len(index)
+    for i in range(declaration.body + 1, declaration.end - length - 1):
+        if tokens[i] == "=" and tuple(tokens[i + 1 : i + 1 + length]) == index and tokens[i + 1 + length] == ";":
+            yield tokens[i - 1]

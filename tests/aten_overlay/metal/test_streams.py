@@ -9,7 +9,7 @@ from aten_overlay.metal.build import compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.metal.source.declarations import find_definition, kernel_arguments, parse
 from aten_overlay.metal.source.lexer import read
-from aten_overlay.metal.source.streams import find_streams
+from aten_overlay.metal.source.table import find_streams
 
 ARGUMENTS = "device const float* x, device const int* at, device float* out, constant uint& n"
 

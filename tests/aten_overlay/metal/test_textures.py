@@ -9,8 +9,7 @@ import pytest
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import compile_kernels, host_names
-from aten_overlay.metal.launch import Library
-from aten_overlay.metal.textures import Sampler, Texture
+from aten_overlay.metal.launch import Library, Sampler, Texture
 
 SOURCE = Path(__file__).with_name("textures.metal")
 

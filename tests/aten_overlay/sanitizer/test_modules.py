@@ -11,11 +11,10 @@ from aten_overlay.metal.headers import INCLUDE
 from aten_overlay.metal.passes.ir import functions
 from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
 from aten_overlay.metal.sanitizer.marks import MOST_BYTES, mark_undefined
-from aten_overlay.metal.sanitizer.meetings import mark_meetings, shuffles, watches_accesses
+from aten_overlay.metal.sanitizer.meetings import Turns, mark_meetings, shuffles, watches_accesses
 from aten_overlay.metal.sanitizer.places import Places, without_places
 from aten_overlay.metal.sanitizer.private import watch_undefined
 from aten_overlay.metal.sanitizer.roots import Kind, Root, Roots
-from aten_overlay.metal.sanitizer.turns import Turns
 
 KERNEL = """\
 define void @pm_lane_source_0(ptr %buffers, ptr %threadgroup, ptr %where, i32 %i) {
