@@ -22,7 +22,7 @@ from pathlib import Path
 from mutation.ledger import Ledger, key, summarize
 from mutation.ported import make_ported_subject
 from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
-from mutation.trial import Fate, Stage, find_failing, start, try_mutant
+from mutation.trial import METHOD, Fate, Stage, find_failing, start, try_mutant
 from shared.arguments import parser
 
 GOAL = 0.99
@@ -49,16 +49,26 @@ def _of(mutants: Iterable[Mutant], part: str) -> list[Mutant]:
     return [mutant for mutant in mutants if mutant.region == part]
 
 
-def _run(subject: Subject, mutants: Iterable[Mutant], ledger: Ledger, again: bool) -> None:
+def run(subject: Subject, mutants: Iterable[Mutant], ledger: Ledger, again: bool) -> None:
     known = {Fate.SURVIVED.value} if again else set()
     todo = [m for m in mutants if key(m) not in ledger.entries or ledger.entries[key(m)].fate in known]
 
-    def find(stage: Stage) -> tuple[str, ...]:
-        return ledger.failing(subject.op, stage.name, lambda: find_failing(subject, stage))
+    def failing(stage: Stage, test: str) -> tuple[str, ...]:
+        """All of a stage that fails without a mutant is asked for once a single test does, or what is no test.
+
+        An error has blanks in it: without a mutant it would end every run.
+        """
+        is_whole = ledger.knows(subject.op, stage.name)
+        if test and not is_whole and " " not in test:
+            one = f"{stage.name} {test}"
+            is_whole = not METHOD.fullmatch(test) or bool(
+                ledger.failing(subject.op, one, lambda: find_failing(subject, stage, test))
+            )
+        return ledger.failing(subject.op, stage.name, lambda: find_failing(subject, stage)) if is_whole else ()
 
     for mutant in todo:
         started = time.monotonic()
-        fate, by = try_mutant(subject, mutant, find)
+        fate, by = try_mutant(subject, mutant, failing)
         ledger.add(mutant, fate, by)
         print(f"{time.monotonic() - started:.0f} s: {subject.op}: {mutant.told}: {fate.value} {by}", flush=True)
 
@@ -79,7 +89,7 @@ def main(arguments: list[str]) -> int:
     for op in options.ops or operators:
         subject = make_ported_subject(options.checkout.resolve(), op) if options.checkout else make_subject(op)
         chosen = choose(find_mutants(subject), options.most)
-        _run(subject, chosen, ledger, options.again)
+        run(subject, chosen, ledger, options.again)
     text, share = summarize(ledger.entries.values())
     print(text)
     return 0 if share >= GOAL else 1

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import mutants
+from mutation import trial
 from mutation.ledger import Ledger, summarize
 from mutation.ported import find_added
 from mutation.slips import Slips, slip_in_host_code, slip_in_metal, slip_in_registrations, slip_in_rows
-from mutation.subjects import Mutant, find_mutants, find_operators, make_subject
-from mutation.trial import Fate, find_quick_stage
+from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
+from mutation.trial import Fate, Stage, find_quick_stage
+from porter.verdict.result import VerifyTarget
 
 FUNCTOR = """struct a_functor {
   template <typename T>
@@ -185,3 +188,28 @@ def test_what_fails_without_a_mutant_is_asked_for_once_a_stage(tmp_path: Path) -
     assert text.splitlines()[:2] == ["fails without a mutant: T.one", "fails without a mutant: T.two"]
     assert "0 mutants of 0 operators" in text
     assert share == 1.0
+
+
+@pytest.mark.parametrize(("fails", "fate"), [(("T.a",), Fate.SURVIVED), (("T.a", "T.b"), Fate.CAUGHT)])
+def test_what_fails_without_a_mutant_catches_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fails: tuple[str, ...], fate: Fate
+) -> None:
+    """Of `fails`, T.a fails without a mutant too; it is asked alone, then all of its stage once."""
+    asked = list[tuple[str, str]]()
+
+    def find_failure(subject: Subject, texts: object, stage: Stage, failing: Sequence[str]) -> str:
+        return next((test for test in fails if test not in failing), "")
+
+    def find_failing(subject: Subject, stage: Stage, test: str = "") -> tuple[str, ...]:
+        asked.append((stage.name, test))
+        return ("T.a",) if test in ("", "T.a") else ()
+
+    monkeypatch.setattr(trial, "_find_failure", find_failure)
+    monkeypatch.setattr(mutants, "find_failing", find_failing)
+    subject = Subject("a", VerifyTarget("a", ()), {}, (), is_ported=True)
+    mutant = Mutant("a", "host", "line", "A.mm", "", "A.mm:1: 'f();' -> ''")
+    ledger = Ledger(tmp_path / "results")
+    mutants.run(subject, [mutant], ledger, again=False)
+    assert [entry.fate for entry in ledger.entries.values() if entry.key != entry.told][-1] == fate.value
+    assert asked[:2] == [("quick", "T.a"), ("quick", "")]
+    assert len(asked) == len(set(asked))

@@ -39,13 +39,15 @@ class Ledger:
         self._write(Entry(key(mutant), mutant.op, mutant.region, mutant.slip, mutant.told, fate.value, by))
 
     def failing(self, op: str, stage: str, find: Callable[[], Sequence[str]]) -> tuple[str, ...]:
-        """The tests of a stage of an operator that fail without a mutant, found once."""
-        name = f"{op}, {stage}"
-        known = self.entries.get(name)
+        """What fails without a mutant in a stage of an operator, or in a test of it, found once."""
+        known = self.entries.get(f"{op}, {stage}")
         if known is None:
-            known = Entry(name, op, "", "", stage, WITHOUT, " ".join(find()))
+            known = Entry(f"{op}, {stage}", op, "", "", stage, WITHOUT, " ".join(find()))
             self._write(known)
         return tuple(known.by.split())
+
+    def knows(self, op: str, stage: str) -> bool:
+        return f"{op}, {stage}" in self.entries
 
     def _write(self, entry: Entry) -> None:
         self.entries[entry.key] = entry
@@ -60,7 +62,8 @@ def key(mutant: Mutant) -> str:
 def summarize(entries: Iterable[Entry]) -> tuple[str, float]:
     """A text that counts fates and lists survivors, and the share that is caught of those that change something."""
     entries = list(entries)
-    failing = [f"fails without a mutant: {test}" for e in entries if e.fate == WITHOUT for test in e.by.split()]
+    without = dict.fromkeys(test for entry in entries if entry.fate == WITHOUT for test in entry.by.split())
+    failing = [f"fails without a mutant: {test}" for test in without]
     entries = [entry for entry in entries if entry.fate != WITHOUT]
     count = {fate: sum(entry.fate == fate.value for entry in entries) for fate in Fate}
     counted = count[Fate.CAUGHT] + count[Fate.SURVIVED]

@@ -220,12 +220,12 @@ def _from(table: _Table, code: str) -> Iterator[Slip]:
 
 
 def _arguments(code: str) -> Iterator[Slip]:
-    """Two arguments of a call in the other order, and one in place of all."""
+    """Two arguments of a call in the other order; those of a check are words of a message."""
     for call in re.finditer(r"\b(?!if|return|for|while)\w+(?:<[\w:<>]*>)?\(", code):
         end = find_closing_end(code, call.end() - 1)
         inside = code[call.end() : end - 1]
         parts = split_at_commas(inside)
-        if len(parts) < 2 or re.match(r"const |thread ", inside.strip()):
+        if len(parts) < 2 or call[0].startswith("TORCH_") or re.match(r"const |thread ", inside.strip()):
             continue
         for i in range(len(parts) - 1):
             swapped = [*parts[:i], parts[i + 1], parts[i], *parts[i + 2 :]]

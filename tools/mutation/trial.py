@@ -33,7 +33,7 @@ _NO_PROGRAM = ("PTR101", "PTR105", "PTR109", "PTR166")
 ROWS = 1 << 19
 _OWN_NAME = re.compile(rb"[0-9a-f]{32}\.cpp")
 _REGISTERED = re.compile(r"^REGISTER_\w+\(|\);\s*$")
-_METHOD = re.compile(r"\w+\.\w+")
+METHOD = re.compile(r"\w+\.\w+")
 _RARE_TYPE = re.compile(r"_(?:half|bfloat|short|u?char|bool|(?:float|half)2)(?=_|$)")
 
 
@@ -67,6 +67,9 @@ _WHOLE = (Stage("whole"), Stage("checked", checked=True))
 _THOROUGH = Stage("thorough", thorough=True)
 
 
+Failing = Callable[[Stage, str], Sequence[str]]
+
+
 class Fate(Enum):
     """What became of a mutant."""
 
@@ -82,16 +85,20 @@ def start() -> None:
     worker.preload(HOST)
 
 
-def find_failing(subject: Subject, stage: Stage) -> tuple[str, ...]:
-    """The tests of a stage that fail without a mutant, and so tell nothing of one."""
-    answer = _ask(subject, subject.texts, stage, (), first_failure=False)
+def find_failing(subject: Subject, stage: Stage, test: str = "") -> tuple[str, ...]:
+    """The tests of a stage that fail without a mutant, and so tell nothing of one; a single `test`, if it does."""
+    asked = replace(stage, expr=test, compiles=lambda name: False) if test else stage
+    answer = _ask(subject, subject.texts, asked, (), first_failure=False)
     if isinstance(answer, ErrorAnswer):
         raise RuntimeError(f"{subject.op} has no verdict: {answer.code} {answer.what}")
-    return tuple(dict.fromkeys(failure.test for failure in answer.verdict.failures))
+    return tuple(dict.fromkeys(failure.test for failure in answer.verdict.failures if test in ("", failure.test)))
 
 
-def try_mutant(subject: Subject, mutant: Mutant, failing: Callable[[Stage], Sequence[str]]) -> tuple[Fate, str]:
-    """What became of a mutant, and the test or error that caught it; `failing` are tests that fail without one."""
+def try_mutant(subject: Subject, mutant: Mutant, failing: Failing) -> tuple[Fate, str]:
+    """What became of a mutant, and the test or error that caught it.
+
+    `failing` tells which tests of a stage fail without a mutant: of a test that one fails, or `""` for what is known.
+    """
     texts = {**subject.texts, mutant.file: mutant.text}
     computes = mutant.region in ("functor", "helper", "kernel")
     quick = find_quick_stage(mutant) if subject.is_ported else _QUICK
@@ -106,7 +113,9 @@ def try_mutant(subject: Subject, mutant: Mutant, failing: Callable[[Stage], Sequ
             return Fate.REJECTED, f"{error.code} {error.what}"
     stages = (quick, *_WHOLE, _THOROUGH) if subject.is_ported else (quick, *_WHOLE) if computes else _WHOLE
     for stage in stages:
-        why = _find_failure(subject, texts, stage, failing(stage))
+        known = failing(stage, "")
+        while (why := _find_failure(subject, texts, stage, known)) and why in failing(stage, why):
+            known = failing(stage, "")
         if why:
             is_program = not any(code in why for code in _NO_PROGRAM)
             return (Fate.CAUGHT if is_program else Fate.REJECTED), f"{stage.name}: {why}"
@@ -142,7 +151,7 @@ def _find_failure(subject: Subject, texts: Mapping[str, str], stage: Stage, fail
 def _ask(
     subject: Subject, texts: Mapping[str, str], stage: Stage, failing: Sequence[str], first_failure: bool
 ) -> VerdictAnswer | ErrorAnswer:
-    telling = [f"not {test}" for test in failing if _METHOD.fullmatch(test)]
+    telling = [f"not {test}" for test in failing if METHOD.fullmatch(test)]
     expr = " and ".join([*([f"({stage.expr})"] if stage.expr else []), *telling]) or None
     options = RunOptions(expr, HOST, DEFAULT, stage.checked, first_failure=first_failure, thorough=stage.thorough)
     process = Process(partial(_verify, subject, texts, options, stage), _died, Limits(stage.test_seconds))
@@ -169,17 +178,17 @@ def _died(end: End) -> Answer:
 def _code(subject: Subject, texts: Mapping[str, str], stage: Stage) -> tuple[bytes, ...]:
     """The kernels of a subject that a stage compiles, as a verdict compiles them, without their own names."""
     root = materialise(subject.root, texts, stored.root()).root
-    own = tuple(file for file in texts if file.endswith(".metal")) if subject.is_ported else ()
-    libraries = _libraries(subject.target.kernels, root, own, stage)
+    files_of_port = tuple(file for file in texts if file.endswith(".metal")) if subject.is_ported else ()
+    libraries = _libraries(subject.target.kernels, root, files_of_port, stage)
     return tuple(_OWN_NAME.sub(b"", path.read_bytes()) for path in libraries)
 
 
 @lru_cache(maxsize=8)
-def _libraries(kernels: tuple[str, ...], root: Path, own: tuple[str, ...], stage: Stage) -> tuple[Path, ...]:
-    """The libraries of kernels that a stage compiles of a port's `own` files, or of those that register functors."""
+def _libraries(kernels: tuple[str, ...], root: Path, files_of_port: tuple[str, ...], stage: Stage) -> tuple[Path, ...]:
+    """The libraries of kernels that a stage compiles of the files of a port, or of those that register functors."""
     options = Options(include=metal_include(root), optimization=QUICK)
     prefixes = tuple(f"{kernel}_" for kernel in kernels)
-    paths = own or dict.fromkeys(path for kernel in kernels for path in _registering(root, kernel))
+    paths = files_of_port or dict.fromkeys(path for kernel in kernels for path in _registering(root, kernel))
     files = [root / path for path in paths]
     named = {
         file: [name for name in host_names(file, options) if name.startswith(prefixes) and stage.compiles(name)]
