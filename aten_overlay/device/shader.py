@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy
 import torch
 
+from aten_overlay.device.groups import choose_open, note
 from aten_overlay.errors import OverlayError
 from aten_overlay.lint import Finding, lint, warn, warn_of_launch
 from aten_overlay.metal.build import Options, compile_kernels, preprocess, read_unit
@@ -194,7 +195,8 @@ class MetalKernel:
         ]
         messages = _bind_messages(bound, error_buf_idx)
         grid = _grid(args, threads)
-        group = _group(grid, group_size)
+        group = _group(grid, group_size, self.library.thread_limit(self.name))
+        note(group)
         warn_of_launch(self._findings, group)
         if math.prod(grid) != 0:
             self._launch(bound, grid, group, resident)
@@ -329,9 +331,11 @@ def _grid(args: Sequence[Any], threads: int | Sequence[int] | None) -> list[int]
     return grid
 
 
-def _group(grid: Sequence[int], group_size: int | Sequence[int] | None) -> list[int]:
+def _group(grid: Sequence[int], group_size: int | Sequence[int] | None, limit: int) -> list[int]:
     if group_size is None:
-        return [max(1, min(grid[0], _MOST_THREADS)), *[1] * (len(grid) - 1)]
+        usual = [max(1, min(grid[0], _MOST_THREADS)), *[1] * (len(grid) - 1)]
+        # A kernel that is launched in one threadgroup may count on that.
+        return list(choose_open(usual, limit)) if grid[0] > usual[0] else usual
     group = _dimensions(group_size)
     if len(group) != len(grid):
         raise RuntimeError("size and group_size must have same number of dimensions")

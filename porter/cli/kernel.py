@@ -77,7 +77,7 @@ def check(output: Output, file: Path, device: str, arithmetic: str) -> int:
     """Compare a script's kernels with their references.
 
     Runs every case of the script's SCRIPT: sizes, element types and layouts, in both tiers, with accesses out of
-    bounds refused. FILE is run as Python.
+    bounds refused; then threadgroups of other sizes, where launches take any. FILE is run as Python.
     """
     from porter.report.kernel import check_lines, check_object
     from porter.workflows.kernel import backend_name, check_script

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 import torch
 
 from aten_overlay.device import load
+from aten_overlay.device.groups import SIZES, Groups, watching
 from porter.core.errors import PorterError, code_in
 from porter.kernels.call import DEVICE, Value
 from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare, largest_of
@@ -48,6 +49,10 @@ def cases(inputs: Sequence[Value], dtypes: Collection[torch.dtype], fixed: Colle
         yield Case(str(dtype).removeprefix("torch."), converted, to_device)
     for name, place in _LAYOUTS:
         yield Case(name, example, place)
+    if any(isinstance(v, torch.Tensor) and v.dim() > 2 for v in example):
+        yield Case("channels last", example, lambda tensor: lay_channels_last(to_device(tensor)))
+    repeated = tuple(lay_expanded(v) if isinstance(v, torch.Tensor) else v for v in example)
+    yield Case("expanded", repeated, lambda tensor: lay_expanded(to_device(tensor)))
     for length in _lengths(example, fixed):
         for other in _other_lengths(length):
             resized = tuple(_resize(v, length, other) if isinstance(v, torch.Tensor) else v for v in example)
@@ -99,12 +104,38 @@ def _offset(tensor: torch.Tensor) -> torch.Tensor:
     return to_device(whole)[3:].view(tensor.shape)
 
 
-_LAYOUTS = (("transposed", _transposed), ("every second element", _stepped), ("storage offset", _offset))
+def lay_channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy whose second dimension varies fastest, as in torch's channels_last; with two or fewer, the tensor."""
+    return tensor.movedim(1, -1).contiguous().movedim(-1, 1) if tensor.dim() > 2 else tensor
+
+
+def lay_sliced(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy as columns of wider rows, with others on both sides."""
+    if tensor.dim() == 0:
+        return tensor
+    columns = tensor.shape[-1]
+    wide = tensor.new_zeros(*tensor.shape[:-1], columns + 5)
+    wide[..., 2 : 2 + columns] = tensor
+    return wide[..., 2 : 2 + columns]
+
+
+def lay_expanded(tensor: torch.Tensor) -> torch.Tensor:
+    """The first of the first dimension in place of all, with a stride of 0. What are no numbers, but indices, stay."""
+    expands = tensor.is_floating_point() and tensor.dim() and tensor.shape[0]
+    return tensor[:1].contiguous().expand(tensor.shape) if expands else tensor
+
+
+_LAYOUTS = (
+    ("transposed", _transposed),
+    ("every second element", _stepped),
+    ("storage offset", _offset),
+    ("column slice", lambda tensor: lay_sliced(to_device(tensor))),
+)
 
 
 _SEEDS = (1, 2)
-# A kernel may decline types and layouts, in so many words and before it is launched.
-_DECLINED = ("PTR216", "PTR218")
+# A kernel may decline types, layouts and large threadgroups, in so many words and before it is launched.
+DECLINED = ("PTR212", "PTR216", "PTR218")
 Run = Callable[..., Any]
 
 
@@ -174,15 +205,24 @@ def check(
     """
     checked = load.started() is not None
     modes = [Mode(True, seed, True, sanitize=True) for seed in _SEEDS] if checked else [PLAIN]
-    results = []
-    for case in cases(inputs, dtypes, fixed):
+
+    def try_case(case: Case, modes: Sequence[Mode]) -> CaseResult:
         result = CaseResult(case.name, Outcome.REFUSED)
-        for mode in (PLAIN, *modes) if case.name == "as given" and checked else modes:
+        for mode in modes:
             with running(mode):
                 result = _try(run, reference, case, tolerance, outputs)
             if result.outcome is not Outcome.PASS:
                 break
-        results.append(result)
+        return result
+
+    results = []
+    with watching(Groups()) as groups:
+        for case in cases(inputs, dtypes, fixed):
+            results.append(try_case(case, (PLAIN, *modes) if case.name == "as given" and checked else modes))
+    for size in SIZES if groups.left_open else ():
+        with watching(Groups(size)):
+            first = next(cases(inputs, dtypes, fixed))
+            results.append(try_case(replace(first, name=f"threadgroups of {size}"), modes[:1]))
     if gradients:
         results.append(_check_gradients(run, reference, inputs, tolerance))
     return CheckReport(name, tuple(results), checked)
@@ -197,7 +237,7 @@ def _try(run: Run, reference: Reference, case: Case, tolerance: Tolerance, outpu
         given = [case.place(v) if isinstance(v, torch.Tensor) else v for v in case.inputs]
         got = [each.cpu() for each in _listed(run(*given))]
     except (PorterError, RuntimeError, ValueError, TypeError) as error:
-        if code_in(str(error)) in _DECLINED:
+        if code_in(str(error)) in DECLINED:
             return CaseResult(case.name, Outcome.REFUSED, message=_first_line(error))
         return CaseResult(case.name, Outcome.FAIL, float("inf"), _first_line(error))
     return _judge(case.name, got, expected, tolerance, outputs, _measure_sums(reference, case.inputs))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
+from aten_overlay.device.groups import SIZES, Groups, watching
 from porter.core.errors import PorterError
 from porter.kernels.call import DEVICE
+from porter.kernels.check import DECLINED
 from porter.kernels.compare import Difference
 from porter.kernels.cuda import compiling_ahead
-from porter.kernels.script import Case, Function, Script, Stage, Values, WrongStage, find_difference, on_cpu, widened
+from porter.kernels.script import Case, Function, Right, Script, Stage, Values, WrongStage, on_cpu
 from porter.kernels.writer import Writer, find_writer
 
 
@@ -33,12 +36,61 @@ class CaseResult:
         return self.difference is None and not self.error
 
 
-def check(script: Script, device: str = DEVICE) -> Iterator[CaseResult]:
-    """Every case, then the wrong calls that have to be refused."""
+def check(script: Script, device: str = DEVICE, sweeps: bool = True) -> Iterator[CaseResult]:
+    """Every case, then each size in other threadgroups unless not asked for, then the wrong calls, to be refused."""
+    lengths: set[int] | None = None
+    left_open = any(stage.group for stage in script.stages)
     for case in script.cases(device):
-        yield _check_case(script, case)
+        with watching(Groups()) as groups:
+            yield _check_case(script, case)
+        left_open = left_open or groups.left_open
+        threads = {math.prod(group) for group in groups.launched}
+        if threads:
+            same = {d for d, length in enumerate(case.size) if threads == {length}}
+            lengths = same if lengths is None else lengths & same
+    if left_open and sweeps:
+        yield from _sweep_groups(script, device)
+    for dimension in sorted(lengths or ()) if sweeps else ():
+        yield from _sweep_lengths(script, dimension, device)
     if script.refusals:
         yield _check_refusals(script)
+
+
+def _sweep_groups(script: Script, device: str) -> Iterator[CaseResult]:
+    """Each size of a script in threadgroups of each size, where its launches take any."""
+    for size in SIZES:
+        swept = replace(script, stages=tuple(stage.in_groups(size) for stage in script.stages))
+        for dimensions in dict.fromkeys(script.sizes):
+            case = Case(dimensions, script.dtypes[0], script.layouts[0], device)
+            with watching(Groups(size)):
+                result = _try_swept(swept, case)
+            if result is not None:
+                yield replace(result, case=f"{case} in threadgroups of {size}")
+
+
+def _sweep_lengths(script: Script, dimension: int, device: str) -> Iterator[CaseResult]:
+    """Other lengths of a dimension, of which each launch of a script makes its threadgroups."""
+    smallest = min(script.sizes, key=math.prod)
+    for size in sorted({*SIZES} - {dimensions[dimension] for dimensions in script.sizes}):
+        dimensions = (*smallest[:dimension], size, *smallest[dimension + 1 :])
+        result = _try_swept(script, Case(dimensions, script.dtypes[0], script.layouts[0], device))
+        if result is not None:
+            yield result
+
+
+def _try_swept(script: Script, case: Case) -> CaseResult | None:
+    """A case that the author did not name; None where the inputs, the reference or the kernel do not take it."""
+    try:
+        values = script.values(case)
+        for stage in script.stages[:1]:
+            stage.results(stage.reference, on_cpu(values))
+        return CaseResult(str(case), script.find_difference(case))
+    except (ValueError, TypeError):
+        return None
+    except PorterError as error:
+        return None if error.code in DECLINED else CaseResult(str(case), error=str(error))
+    except RuntimeError as error:
+        return CaseResult(str(case), error=str(error))
 
 
 def _check_case(script: Script, case: Case) -> CaseResult:
@@ -84,19 +136,17 @@ def trace(script: Script, device: str = "mps", shuffle: int | None = None) -> It
 def _trace_case(script: Script, case: Case, shuffle: int | None) -> Iterator[StageResult]:
     values = script.values(case)
     for stage in script.stages:
-        expected = stage.results(stage.reference, on_cpu(values))
-        precise = stage.results(stage.reference, widened(values))
-        given: dict[str, Any] = {}
+        right = Right.of(stage, values)
+        shipped: dict[str, Any] = {}
         for tier, function in stage.tiers.items():
-            got = stage.results(function, values)
-            given = given or got
-            found = find_difference(stage, got, expected, precise, script.tolerance)
-            if found is not None:
-                writer = _find_writer(stage, function, values, found.difference, shuffle)
-                yield StageResult(str(case), stage.name, found.difference, writer, tier)
+            got, wrong = script.judge(stage, function, case, values, right)
+            shipped = shipped or got
+            if wrong is not None:
+                writer = _find_writer(stage, function, values, wrong.difference, shuffle)
+                yield StageResult(str(case), stage.name, wrong.difference, writer, tier)
                 return
         yield StageResult(str(case), stage.name)
-        values |= given
+        values |= shipped
 
 
 def _find_writer(

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypedDict, cast, overload
 
 import torch
 
+from aten_overlay.device.groups import choose_open
 from porter.core.errors import PorterError
 from porter.kernels.arguments import check_choices, check_example, check_examples, check_functions, check_launch
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, benchmark
@@ -297,9 +298,11 @@ class MetalKernel:
 
     def _run_in_groups(self, group: Sequence[int] | None, inputs: Sequence[Value]) -> torch.Tensor | list[torch.Tensor]:
         """`run` with another threadgroup."""
-        arguments: Launch = {"threadgroup": _THREADGROUP, **self._launch_for(inputs)}
+        arguments: Launch = {**self._launch_for(inputs)}
         if group is not None:
             arguments["threadgroup"] = group
+        elif "threadgroup" not in arguments:
+            arguments["threadgroup"] = choose_open(_THREADGROUP)
         likeness = describe(inputs, (arguments,), self._reference is not None) if self._named else None
         if likeness is not None and (known := self._repetitions.get(likeness)):
             results = known.run(inputs)

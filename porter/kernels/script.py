@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
+from inspect import signature
 from itertools import product
 from typing import Any
 
@@ -19,7 +21,7 @@ from torch import Tensor
 
 from porter.core.errors import PorterError
 from porter.core.python import own_module
-from porter.kernels.check import FLOATING
+from porter.kernels.check import FLOATING, lay_channels_last, lay_expanded, lay_sliced
 from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare
 
 FLOATS = FLOATING
@@ -49,6 +51,13 @@ class Layout(Enum):
     DENSE = "dense"
     STRIDED = "strided"
     TRANSPOSED = "transposed"
+    CHANNELS_LAST = "channels_last"
+    EXPANDED = "expanded"
+    SLICE = "slice"
+
+
+# These are tried in one element type.
+_LAYERS = {Layout.CHANNELS_LAST: lay_channels_last, Layout.EXPANDED: lay_expanded, Layout.SLICE: lay_sliced}
 
 
 @dataclass(frozen=True)
@@ -87,10 +96,13 @@ class Case:
             return wide[..., 1::2]
         if self.layout is Layout.TRANSPOSED and values.dim() > 1:
             return values.transpose(-1, -2).contiguous().transpose(-1, -2)
-        return values
+        return _LAYERS[self.layout](values) if self.layout in _LAYERS else values
 
     def _generator(self, shape: tuple[int, ...], seed: int) -> torch.Generator:
         return torch.Generator().manual_seed(zlib.crc32(repr((self.size, shape, seed)).encode()))
+
+
+_GROUP_PARAMETERS = ("group", "group_size", "threadgroup", "threads_per_threadgroup")
 
 
 @dataclass(frozen=True)
@@ -98,7 +110,8 @@ class Stage:
     """One step: a function that calls a kernel, and the torch code that says what it computes.
 
     Both take the values named `takes` and return those named `gives`. `simple` is the same step written plainly,
-    `operators` the same in several operators of torch, which `porter kernel bench` compares the fused kernel with.
+    `operators` the same in several operators of torch, which `porter kernel bench` compares the fused kernel with. A
+    further parameter of `run` named `group` or `group_size` says how many threads a threadgroup has: any number.
     """
 
     name: str
@@ -118,6 +131,16 @@ class Stage:
         for name in ("takes", "gives"):
             given = getattr(self, name)
             _require(_holds(given, str), what, name, given, 'Give a tuple of names: ("x",).')
+
+    @property
+    def group(self) -> str:
+        """The parameter of `run` beyond what it takes that sizes the threadgroup; "" without one."""
+        beyond = list(signature(self.run).parameters)[len(self.takes) :]
+        return next((name for name in beyond if name in _GROUP_PARAMETERS), "")
+
+    def in_groups(self, size: int) -> Stage:
+        """The stage with threadgroups of `size` where `run` takes such a number."""
+        return replace(self, run=partial(self.run, **{self.group: size})) if self.group else self
 
     @property
     def tiers(self) -> dict[str, Function]:
@@ -171,6 +194,18 @@ class WrongStage:
 
 
 @dataclass(frozen=True)
+class Right:
+    """What the reference of a stage gives on the CPU: in the types of its inputs, and in double precision."""
+
+    expected: Values
+    precise: Values
+
+    @classmethod
+    def of(cls, stage: Stage, values: Values) -> Right:
+        return cls(stage.results(stage.reference, on_cpu(values)), stage.results(stage.reference, widened(values)))
+
+
+@dataclass(frozen=True)
 class Script:
     """What a script holds. `benchmark` are the sizes that are timed."""
 
@@ -206,13 +241,17 @@ class Script:
         return dict(found)
 
     def cases(self, device: str = "mps") -> Iterator[Case]:
-        """The largest size in every element type and layout, and the other sizes in the first of both."""
+        """The largest size in every element type and layout, and the other sizes in the first of both.
+
+        Layouts that differ from these in strides alone are tried in the first type.
+        """
         largest = max(self.sizes, key=math.prod)
         for size in self.sizes:
             if size != largest:
                 yield Case(size, self.dtypes[0], self.layouts[0], device)
         for dtype, layout in product(self.dtypes, self.layouts):
-            yield Case(largest, dtype, layout, device)
+            if dtype is self.dtypes[0] or layout not in _LAYERS:
+                yield Case(largest, dtype, layout, device)
 
     def find_difference(self, case: Case) -> WrongStage | None:
         """The first difference of any stage, in either tier. Each stage gets what the reference of those before it
@@ -220,21 +259,28 @@ class Script:
         """
         values = self.values(case)
         for stage in self.stages:
-            expected = stage.results(stage.reference, on_cpu(values))
-            precise = stage.results(stage.reference, widened(values))
+            right = Right.of(stage, values)
             for tier, function in stage.tiers.items():
-                got = stage.results(function, values)
-                found = find_difference(stage, got, expected, precise, self.tolerance)
-                if found is not None:
-                    return replace(found, tier=tier)
+                _, difference = self.judge(stage, function, case, values, right)
+                if difference is not None:
+                    return replace(difference, tier=tier)
             if stage.operators is not None:
-                found = find_difference(
-                    stage, stage.results(stage.operators, on_cpu(values)), expected, precise, self.tolerance
-                )
-                if found is not None:
-                    return replace(found, tier="operators")
-            values |= moved(expected, case.device)
+                _, difference = self.judge(stage, stage.operators, case, on_cpu(values), right)
+                if difference is not None:
+                    return replace(difference, tier="operators")
+            values |= moved(right.expected, case.device)
         return None
+
+    def judge(
+        self, stage: Stage, function: Function, case: Case, values: Values, right: Right
+    ) -> tuple[dict[str, Any], WrongStage | None]:
+        """What a function of a stage gives, and how that differs from what is right."""
+        got, precise = stage.results(function, values), right.precise
+        if case.layout is Layout.EXPANDED:
+            # Sums of equal rows may cancel as none of the author's do: what counts is that the stride changes nothing.
+            dense = {name: v.contiguous() if isinstance(v, Tensor) else v for name, v in values.items()}
+            precise = on_cpu(stage.results(function, dense))
+        return got, find_difference(stage, got, right.expected, precise, self.tolerance)
 
     def check(self, case: Case) -> None:
         """Raises AssertionError with the first difference."""

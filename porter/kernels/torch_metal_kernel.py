@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from aten_overlay.device.groups import choose_open
 from porter.core.errors import PorterError
 from porter.kernels.arguments import check_choices, check_example, check_examples, check_functions, check_launch
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, Group, benchmark
@@ -153,7 +154,9 @@ class TorchMetalKernel:
         self, group: Group, inputs: Sequence[Value], launch: Callable[..., object] | None
     ) -> torch.Tensor | list[torch.Tensor]:
         """A call with what `launch` gives and what it leaves out, in threadgroups of `group` if one is given."""
-        arguments: dict[str, Any] = {"threads_per_thread_group": _THREADGROUP, **self._launch_for(inputs, launch)}
+        arguments: dict[str, Any] = {**self._launch_for(inputs, launch)}
+        if "threads_per_thread_group" not in arguments:
+            arguments["threads_per_thread_group"] = choose_open(_THREADGROUP)
         if not all(name in arguments for name in _LAUNCH):
             outputs = result_outputs(self.kernel, self._torch_defn, tuple(inputs))
             arguments.setdefault("result_shapes", [each.shape for each in outputs])

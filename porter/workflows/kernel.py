@@ -73,7 +73,7 @@ def check_script(path: Path, steps: Steps, device: str = MPS, arithmetic: str = 
         mode = _checked(sanitize=name == names[0] == DEFAULT, arithmetic=name) if device != CUDA else _in_order()
         with _computing(name), mode, listening() as heard:
             script = load(path)
-            for number, result in enumerate(check(script, device)):
+            for number, result in enumerate(check(script, device, sweeps=name == names[0])):
                 case = result.case if name == DEFAULT else f"{result.case}, {name} arithmetic"
                 steps(Step(f"{path.name}: {case}", number + 1))
                 warnings = dict.fromkeys(text for finding in heard if (text := str(finding)) not in printed)

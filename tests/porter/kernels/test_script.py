@@ -25,7 +25,11 @@ from porter.kernels.script import (
     widened,
 )  # fmt: skip
 
-LAYOUTS = {Layout.DENSE: (True, 0), Layout.STRIDED: (False, 1), Layout.TRANSPOSED: (False, 0)}
+# Of a tensor of (2, 3, 5): its strides, and where it starts.
+LAYOUTS = {
+    Layout.DENSE: ((15, 5, 1), 0), Layout.STRIDED: ((33, 11, 2), 1), Layout.TRANSPOSED: ((15, 1, 3), 0),
+    Layout.CHANNELS_LAST: ((15, 1, 3), 0), Layout.SLICE: ((30, 10, 1), 2),
+}  # fmt: skip
 
 
 def double(x: Tensor) -> Tensor:
@@ -100,17 +104,35 @@ def test_a_list_of_one_tensor_is_a_result() -> None:
 def test_the_largest_size_has_every_type_and_layout_and_the_others_one_case() -> None:
     cases = list(script().cases("cpu"))
     assert [str(case) for case in cases[:3]] == ["1x1-float32-dense", "3x5-float32-dense", "3x5-float32-strided"]
-    assert len(cases) == 1 + 3 * len(Layout)
+    assert len(cases) == 1 + 3 * 3 + 3
+    swept = [str(case).removeprefix("3x5-") for case in cases if case.layout.value in ("channels_last", "expanded")]
+    assert swept == ["float32-channels_last", "float32-expanded"]
 
 
-@pytest.mark.parametrize("layout", Layout)
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_layout_changes_no_value(layout: Layout) -> None:
     case = Case((3, 5), layout=layout, device="cpu")
-    contiguous, offset = LAYOUTS[layout]
-    made = case.normal(3, 5)
-    assert (made.is_contiguous(), made.storage_offset()) == (contiguous, offset)
-    assert torch.equal(made, Case((3, 5), device="cpu").normal(3, 5))
-    assert not torch.equal(made, case.normal(3, 5, seed=1))
+    numbers = case.normal(2, 3, 5)
+    assert (numbers.stride(), numbers.storage_offset()) == LAYOUTS[layout]
+    assert torch.equal(numbers, Case((3, 5), device="cpu").normal(2, 3, 5))
+    assert not torch.equal(numbers, case.normal(2, 3, 5, seed=1))
+
+
+def test_an_expanded_input_repeats_its_first_row_and_indices_stay() -> None:
+    case, dense = Case((3, 5), layout=Layout.EXPANDED, device="cpu"), Case((3, 5), device="cpu")
+    numbers = case.normal(3, 5)
+    assert numbers.stride() == (0, 1) and torch.equal(numbers[2], dense.normal(3, 5)[0])
+    assert torch.equal(case.integers(3, 5, below=9), dense.integers(3, 5, below=9))
+
+
+def test_a_stage_names_the_parameter_that_sizes_its_threadgroups() -> None:
+    def run(x: Tensor, scale: float = 1, group: int = 64) -> Tensor:
+        return x * scale * group
+
+    stage = Stage("scale", run, double, ("x",))
+    assert (stage.group, Stage("double", double, double, ("x",)).group) == ("group", "")
+    assert stage.in_groups(33).run(torch.ones(1)).item() == 33
+    assert Stage("taken", run, double, ("x", "scale", "group")).group == ""
 
 
 def test_what_is_right_has_no_difference() -> None:
@@ -180,4 +202,4 @@ def test_a_trace_goes_on_from_stage_to_stage_and_stops_at_the_first_that_is_wron
 
 def test_a_trace_of_what_is_right_has_every_stage_of_every_case() -> None:
     told = [(each.stage, each.difference) for each in trace(script(), "cpu")]
-    assert told == [("double", None), ("increase", None)] * 10
+    assert told == [("double", None), ("increase", None)] * 13

@@ -49,4 +49,3 @@ def test_fast_math_is_among_all_arithmetics(body: str, failing: list[str], tmp_p
     path.write_text(SCRIPT.replace("BODY", body))
     results = list(check_script(path, ignore, arithmetic="all"))
     assert [result.case for result in results if not result.ok] == failing
-    assert len(results) == 5

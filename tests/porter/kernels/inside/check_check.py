@@ -56,7 +56,7 @@ def test_a_right_kernel_passes_every_case() -> None:
     assert set(outcomes(report).values()) == {Outcome.PASS}
     assert_expected_inline(
         " ".join(outcomes(report)),
-        """as given float32 float16 bfloat16 transposed every second element storage offset 4 -> 0 4 -> 1 4 -> 5 4 -> 43 6 -> 0 6 -> 1 6 -> 7 6 -> 47 large float32 large float16 large bfloat16""",
+        """as given float32 float16 bfloat16 transposed every second element storage offset column slice expanded 4 -> 0 4 -> 1 4 -> 5 4 -> 43 6 -> 0 6 -> 1 6 -> 7 6 -> 47 large float32 large float16 large bfloat16 threadgroups of 1 threadgroups of 31 threadgroups of 32 threadgroups of 33 threadgroups of 65 threadgroups of 1024""",
     )
 
 
@@ -169,9 +169,17 @@ def test_the_report_is_printed() -> None:
     assert_expected_inline(
         str(report),
         """\
-PASS copy: 4 of 4 cases (bounds checked, lanes shuffled)
+PASS copy: 12 of 12 cases (bounds checked, lanes shuffled)
 pass  as given   0.00 of the tolerance
 pass  transposed   0.00 of the tolerance
 pass  every second element   0.00 of the tolerance
-pass  storage offset   0.00 of the tolerance""",
+pass  storage offset   0.00 of the tolerance
+pass  column slice   0.00 of the tolerance
+pass  expanded   0.00 of the tolerance
+pass  threadgroups of 1   0.00 of the tolerance
+pass  threadgroups of 31   0.00 of the tolerance
+pass  threadgroups of 32   0.00 of the tolerance
+pass  threadgroups of 33   0.00 of the tolerance
+pass  threadgroups of 65   0.00 of the tolerance
+pass  threadgroups of 1024   0.00 of the tolerance""",
     )
