@@ -135,34 +135,27 @@ def _join_one(one: SymbolicProgram, other: SymbolicProgram, style: KernelStyle) 
         return None
     both = _join(one, other), _join(other, one)
     try:
-        if _unify_casts(_write(both[0], style)) == _unify_casts(_write(both[1], style)):
+        if _write(both[0], style) == _write(both[1], style):
             return both[0]
         real = replace(style, complex_numbers=Complex.REFUSES)  # which the case of some types may lack
-        alone = [_list_templates(each, real) for each in (one, other)]
-        if found := next((each for each in both if alone == [_list_templates(each, real)] * 2), None):
+        alone = [_write(each, real, templates=True) for each in (one, other)]
+        if found := next((each for each in both if alone == [_write(each, real, templates=True)] * 2), None):
             return found
         return both[0] if computes_alike(one, other) else both[1] if computes_alike(other, one) else None
     except PorterError:  # the types of one do not follow from those of the other
         return None
 
 
-def _write(program: SymbolicProgram, style: KernelStyle) -> list[tuple[str, list[object]]]:
-    """The text of each kernel, and the numbers that it takes."""
+def _write(program: SymbolicProgram, style: KernelStyle, templates: bool = False) -> list[tuple[str, list[object]]]:
+    """The text of each kernel, or the template alone, and the numbers that it takes.
+
+    Conversions have one spelling: they differ for complex elements alone, and both joined programs are of those where
+    one is.
+    """
     names = {i: f"result{i}" for i, _ in enumerate(program.roles)}
     kernels = [write_kernel(program, nest, "kernel", names, style) for nest in program.nests]
-    return [(kernel.source, [(each.name, each.value) for each in kernel.numbers]) for kernel in kernels]
-
-
-def _unify_casts(kernels: list[tuple[str, list[object]]]) -> list[tuple[str, list[object]]]:
-    """The same with one spelling of conversions, which differ for complex elements alone: both programs are of those
-    for which one of them is.
-    """
-    return [(text.replace(_CAST, "static_cast<"), numbers) for text, numbers in kernels]
-
-
-def _list_templates(program: SymbolicProgram, style: KernelStyle) -> list[tuple[str, list[object]]]:
-    """The same without what the templates are instantiated for."""
-    return [(text.partition("#define ")[0], numbers) for text, numbers in _write(program, style)]
+    texts = [(each.template if templates else each.source).replace(_CAST, "static_cast<") for each in kernels]
+    return [(text, [(n.name, n.value) for n in each.numbers]) for text, each in zip(texts, kernels, strict=True)]
 
 
 def computes_alike(one: SymbolicProgram, other: SymbolicProgram) -> bool:

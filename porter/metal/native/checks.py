@@ -206,10 +206,11 @@ def find_given(program: SymbolicProgram, kernels: Sequence[NativeKernel], names:
                     yield result
 
 
-def write_type_check(program: SymbolicProgram, result: str, names: Names) -> str:
-    given, key = names.variable(result), names.member(program.key)
-    words = f'"Expected out tensor to have dtype ", {key}scalar_type(), ", but got ", {given}.scalar_type(), " instead"'
-    return f"TORCH_CHECK({given}.scalar_type() == {key}scalar_type(), {words});"
+def write_type_check(operand: str, result: str, names: Names) -> Line:
+    """The check of ATen/native/ReduceOpsUtils.h (`get_result_or_self_value_dtype`): a result has an operand's type."""
+    given, expected = f"{names.variable(result)}.scalar_type()", f"{names.member(operand)}scalar_type()"
+    words = f'"Expected out tensor to have dtype ", {expected}, ", but got ", {given}, " instead"'
+    return Line(f"TORCH_CHECK({given} == {expected}, {words});")
 
 
 def write_aliases(

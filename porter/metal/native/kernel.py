@@ -71,10 +71,14 @@ class KernelStyle:
 
 @dataclass(frozen=True)
 class NativeKernel:
-    """A kernel: `buffers` and `numbers` are its arguments in order. `is_map` kernels have a thread for each row."""
+    """A kernel: `buffers` and `numbers` are its arguments in order. `is_map` kernels have a thread for each row.
+
+    Its text is the `template`, and the `registration` that instantiates it.
+    """
 
     name: str
-    source: str
+    template: str
+    registration: str
     buffers: tuple[Buffer, ...]
     numbers: tuple[Named, ...]
     elements: Elements
@@ -87,6 +91,12 @@ class NativeKernel:
     combination: NativeKernel | None = None
     scalars: TypedScalars = NO_SCALARS  # of the numbers
     inner: Named | None = None  # how many neighboring rows are adjacent in memory
+
+    @property
+    def source(self) -> str:
+        """The text, with that of the kernel which combines slices."""
+        text = f"{self.template}{self.registration}"
+        return f"{text}\n{self.combination.source}" if self.combination else text
 
 
 def write_kernel(
@@ -152,15 +162,14 @@ def write_kernel(
         else _positions(is_map, style.threadgroup_reductions or is_scan)
     )
     text = _write_template(name, elements, arguments, [*shared, *body], (_INDEX,), schedule)
-    text += register(name, elements, arguments, style, schedule=schedule)
+    uses = register(name, elements, arguments, style, schedule=schedule)
     length = (symbolic.along,) if isinstance(symbolic, ScanNest) else _find_longest(nest)
     has_groups = bool(shared) or is_scan
-    made = NativeKernel(name, text, buffers, numbers, elements, is_map, length, schedule, has_groups, is_scan)
+    made = NativeKernel(name, text, uses, buffers, numbers, elements, is_map, length, schedule, has_groups, is_scan)
     made = replace(made, scalars=scalars, inner=kept.inner if kept else None)
     if not partials:
         return made
-    combination = _write_combination(made, nest, partials, names, style)
-    return replace(made, source=f"{text}\n{combination.source}", partials=partials, combination=combination)
+    return replace(made, partials=partials, combination=_write_combination(made, nest, partials, names, style))
 
 
 def _find_family(is_map: bool, is_sliced: bool, is_strided: bool, kept: KeptRows | None) -> Family:
@@ -204,9 +213,8 @@ def _write_combination(
     arguments += [f"constant uint& {SLICES}", *([ROW] if nest.rows else []), SIMD_LANE]
     elements = _choose_parameters(kernel.elements, " ".join((*arguments, *body)))
     text = _write_template(name, elements, arguments, body)
-    if elements.parameters:
-        text += register(name, elements, arguments, style, has_index=False)
-    return NativeKernel(name, text, tuple(written), tuple(numbers), elements, False, (), PLAIN, True)
+    uses = register(name, elements, arguments, style, has_index=False) if elements.parameters else ""
+    return NativeKernel(name, text, uses, tuple(written), tuple(numbers), elements, False, (), PLAIN, True)
 
 
 def _choose_parameters(elements: Elements, text: str) -> Elements:

@@ -187,7 +187,7 @@ class _Writer:
         given = set(find_given(self.program, kernels, self.names)) if self.conversion is None else set()
         for result in self._written(kernels):
             if result in given:
-                yield Line(write_type_check(self.program, result, self.names))
+                yield write_type_check(self.program.key, result, self.names)
             if self._may_differ(result):
                 variable, flag = self._variable(result), self._flag(result)
                 test = f"!{flag} ? {self._spare()} : " if flag else ""

@@ -18,9 +18,11 @@ from porter.languages.patterns import find_code
 from porter.languages.source import parse_source
 from porter.loops.program import Programs
 from porter.metal.forms import Computation
+from porter.metal.native.checks import write_type_check
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.host_values import Names
 from porter.metal.native.kept_code import KeptCode
+from porter.metal.native.result_types import chooses_type
 from porter.plan.native.files import edit_kernel_file, find_kernel_file, sees_helpers
 from porter.plan.native.host_function import HostFunction, print_body, replace_graph
 from porter.plan.native.returns import fill_of_nothing, keep_unwritten, return_early, start_of_nothing
@@ -29,7 +31,6 @@ from porter.plan.native.unseen import check_ranks, refuse_unseen_types, refuse_u
 
 _NAMESPACE = "\nusing namespace mps;\n"
 _WIDTH = 76  # of comments in a frame
-_CHOICE = "dtype"  # what the argument is called that says the result's type
 
 
 @dataclass(frozen=True)
@@ -111,20 +112,16 @@ def _refuse_stale(host: HostFunction, row: Row) -> HostFunction:
 
 
 def _check_result_type(host: HostFunction, row: Row) -> HostFunction:
-    """Checks the type of the result before the launch, if nothing else does (ATen/native/ReduceOpsUtils.h,
-    `get_result_or_self_value_dtype`).
-    """
+    """Checks the type of the result before the launch, if nothing else does."""
     functional = functional_variant(NativeFunctions.read(row.fork).all, row.function)
     meta = find_meta_function(row.fork, functional.name) if functional else None
     keys, names = {case.key for case in row.loops.cases}, row.names
     calls = [(call.tensors, case.key) for case in row.loops.cases for call in case.calls]
-    if _CHOICE in names.types or meta is None or "get_result_or_" not in meta.text or len(keys) != 1:
+    if chooses_type(names) or meta is None or "get_result_or_" not in meta.text or len(keys) != 1:
         return host
     if any(tensors["result0"].dtype != tensors[key].dtype for tensors, key in calls):
         return host
-    result, operand = f"{names.variable('result0')}.scalar_type()", f"{names.member(keys.pop())}scalar_type()"
-    message = f'"Expected out tensor to have dtype ", {operand}, ", but got ", {result}, " instead"'
-    return host.add(Line(f"TORCH_CHECK({result} == {operand}, {message});"))
+    return host.add(write_type_check(keys.pop(), "result0", names))
 
 
 def _check_complex(host: HostFunction, row: Row) -> HostFunction:
@@ -136,7 +133,7 @@ def _check_complex(host: HostFunction, row: Row) -> HostFunction:
     takes = (call.dtypes and FLOAT2.torch in call.dtypes for call in find_opinfos(row.fork, base))
     if row.has_complex or not any(takes):
         return host
-    chosen = ["result0"] if _CHOICE in row.names.types else sorted({case.key for case in row.loops.cases})
+    chosen = ["result0"] if chooses_type(row.names) else sorted({case.key for case in row.loops.cases})
     message = f'"{base}: complex dtypes are not supported"'
     checks = (f"TORCH_CHECK_NOT_IMPLEMENTED(!{row.names.member(each)}is_complex(), {message});" for each in chosen)
     return host.add(*map(Line, checks))

@@ -17,7 +17,7 @@ NAMES = Names({"self": "self", "times": "times", "result0": "out"}, {}, given=fr
 
 def test_a_result_that_callers_give_has_the_type_of_the_kernel() -> None:
     assert list(find_given(PROGRAM, KERNELS, NAMES)) == ["result0"]
-    assert write_type_check(PROGRAM, "result0", NAMES).startswith(
+    assert write_type_check(PROGRAM.key, "result0", NAMES).text.startswith(
         "TORCH_CHECK(out.scalar_type() == self.scalar_type(), "
     )
 
