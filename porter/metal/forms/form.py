@@ -64,13 +64,24 @@ class Argument:
 
 @dataclass(frozen=True)
 class FormKernels:
-    """The kernels of a form in one text, with the `helpers` that a file has once; one that is alone has `arguments`."""
+    """The kernels of a form in one text, with the `helpers` that a file has once; one that is alone has `arguments`.
+
+    What is behind the name in those of several kernels, is in `endings`; `plain` ones have no types to choose.
+    """
 
     name: str
     source: str
     elements: Elements
     arguments: tuple[Argument, ...] = ()
     helpers: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ("",)
+    plain: tuple[str, ...] = ()
+
+    @property
+    def entries(self) -> dict[str, int]:
+        """The names that host code appends types to, and how many."""
+        typed = {f"{self.name}{ending}": len(self.elements.parameters) + 1 for ending in self.endings}
+        return typed | {f"{self.name}{ending}": 0 for ending in self.plain}
 
 
 @dataclass(frozen=True)

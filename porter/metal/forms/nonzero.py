@@ -99,7 +99,7 @@ class Nonzero(Form):
         elements = list_elements(self.source, instances)
         count = write_kernel(f"{name}_count", elements, _COUNTING, (_RANK + _COUNT).splitlines(), style)
         write = write_kernel(name, elements, _WRITING, (_RANK + _WRITE).splitlines(), style)
-        return FormKernels(name, f"{_HELPERS}{SCAN}{count}\n{write}", elements)
+        return FormKernels(name, f"{_HELPERS}{SCAN}{count}\n{write}", elements, endings=("_count", ""))
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         lines = _write_launch(site.variable(self.source), site.variable(RESULT), kernels.name)

@@ -135,9 +135,11 @@ class Sort(Form):
             write_kernel(f"{name}_blocks", elements, _BLOCKS, _write_blocks(), style),
             write_kernel(f"{name}_merge", elements, _MERGE, _write_merge(), style),
         ]
+        endings: tuple[str, ...] = ("_blocks", "_merge")
         if self.kept is Kept.MEDIAN:
             texts.append(write_kernel(name, elements, _MEDIAN, _write_median(), style))
-        return FormKernels(name, "\n".join(texts), elements, helpers=(HELPERS,))
+            endings = (*endings, "")
+        return FormKernels(name, "\n".join(texts), elements, helpers=(HELPERS,), endings=endings)
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels.name, site)

@@ -163,7 +163,8 @@ class Unique(Form):
             write_kernel(name, elements, _TAKES, _TAKE.splitlines(), style),
         ]
         helpers = (*(helper for kernels in sorting for helper in kernels.helpers), SCAN)
-        return FormKernels(name, "\n".join(texts), elements, helpers=helpers)
+        endings = (*(f"_sorted{ending}" for kernels in sorting for ending in kernels.endings), "_marks", "")
+        return FormKernels(name, "\n".join(texts), elements, (), helpers, endings, ("_ends", "_ranks"))
 
     def _write_ranks(self, name: str) -> str:
         arguments = (

@@ -93,6 +93,12 @@ class NativeKernel:
     inner: Named | None = None  # how many neighboring rows are adjacent in memory
 
     @property
+    def entries(self) -> dict[str, int]:
+        """The names that host code appends types to, and how many; with that of the kernel which combines slices."""
+        combined = {self.combination.name: len(self.combination.elements.parameters)} if self.combination else {}
+        return {self.name: len(self.elements.parameters) + (2 if self.schedule.counts else 1)} | combined
+
+    @property
     def source(self) -> str:
         """The text, with that of the kernel which combines slices."""
         text = f"{self.template}{self.registration}"

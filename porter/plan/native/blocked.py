@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -107,7 +106,6 @@ def _count_launches(port: NativePort) -> int:
 
 _HOST_NAME = re.compile(r"\bhost_name\s*\(([^)]*)\)")
 _LITERAL = re.compile(r'"([^"]*)"')
-_FORM = re.compile(r'\bhost_name\s*\(\s*"(\w*?)_?"((?:\s*#\s*\w+|\s*"_")*)\s*\)')
 _USE = re.compile(r"^[ \t]*(\w+)\(", re.M)
 _PLAIN = re.compile(r"(>\s*)?\bkernel\s+void\s+(\w+)\s*\(")
 
@@ -131,14 +129,12 @@ class _Form:
 
 def check_names(fork: Checkout, kernels: Sequence[WrittenKernel]) -> None:
     """Raises PTR490 if host code that launches one of these kernels can make the name of another, by its types."""
-    forms = {form: kernel.file for kernel in kernels for form in _list_forms(kernel.source)}
+    forms = {_Form(*entry): kernel.file for kernel in kernels for entry in kernel.entries}
     for form, path in forms.items():
         for other in forms:
             if other != form and other.makes(form.example):
                 raise _refuse(path, other, form.example)
-    written = Counter(name for kernel in kernels for name in list_kernel_names(kernel.source))
-    first_words = {form.base.partition("_")[0] for form in forms}
-    for name, path in _list_others(fork, first_words, Counter(written.keys())):
+    for name, path in _list_others(fork, {form.base.partition("_")[0] for form in forms}, kernels):
         for form in forms:
             if form.makes(name):
                 raise _refuse(path, form, name)
@@ -149,17 +145,17 @@ def _refuse(path: str, form: _Form, name: str) -> PorterError:
     return PorterError("PTR490", what, Place(path), "See docs/errors/PTR490.md.")
 
 
-def _list_others(fork: Checkout, first_words: Iterable[str], written: Counter[str]) -> Iterator[tuple[str, str]]:
+def _list_others(
+    fork: Checkout, first_words: Iterable[str], kernels: Sequence[WrittenKernel]
+) -> Iterator[tuple[str, str]]:
     """Yields the names of the other kernels in files with one of these words, and the file of each."""
-    unseen = written.copy()
     shared = read_macros(fork.read(INDEXING)) if fork.exists(INDEXING) else ()
     for path in fork.list(KERNELS, ".metal"):
         text = fork.read(path)
-        for name in list_kernel_names(text, shared) if any(word in text for word in first_words) else ():
-            if unseen[name]:
-                unseen[name] -= 1
-            else:
-                yield name, path
+        for kernel in kernels:
+            text = text.replace(kernel.source.strip("\n"), "", 1) if kernel.file == path else text
+        if any(word in text for word in first_words):
+            yield from ((name, path) for name in list_kernel_names(text, shared))
 
 
 @lru_cache(maxsize=256)
@@ -172,12 +168,6 @@ def list_kernel_names(text: str, shared: tuple[Macro, ...] = ()) -> tuple[str, .
     named = ("".join(_LITERAL.findall(pieces)) for pieces in _HOST_NAME.findall("\n".join((code, *expanded))))
     plain = (match[2] for match in _PLAIN.finditer(code) if not match[1])
     return tuple(name for name in (*named, *plain) if name)
-
-
-def _list_forms(text: str) -> Iterator[_Form]:
-    for match in _FORM.finditer(text):
-        yield _Form(match[1], match[2].count("#"))
-    yield from (_Form(match[2], 0) for match in _PLAIN.finditer(_read_code(text)) if not match[1])
 
 
 def _read_code(text: str) -> str:

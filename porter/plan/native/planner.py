@@ -225,7 +225,8 @@ def _port_form(
     host = make_function(replace_graph(target.body, target.place, stages.written, target.before), stages)
     draft = port.draft.apply([edit_function(fork, target, host)])
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
-    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances)
+    entries = tuple(kernels.entries.items())
+    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances, entries)
     text = fork.read(kernel_file) if fork.exists(kernel_file) else ""
     parts = (*(format_block(fork, kernel_file, helper) for helper in kernels.helpers), source)
     if added := "".join(part for part in parts if part not in text):
@@ -251,8 +252,8 @@ def _write_form_kernels(
     text = fork.read(kernel_file) if fork.exists(kernel_file) else ""
     general = _RANK.sub("", bases[0]) if form.ANY_RANK else bases[0]
     kernels = form.write_kernels(general, types, style)
-    suffixes = [name.removeprefix(general) for name in _list_declared(kernels.source)]
-    declared = set(_list_declared(text))
+    suffixes = (*kernels.endings, *kernels.plain)
+    declared = {kernel["name"] for kernel in find_code(text, "kernel void $name(")}
     others = (name for name in sorted(declared) if declared.issuperset(f"{name}{suffix}" for suffix in suffixes))
     for name in dict.fromkeys((*(others if len(suffixes) > 1 else ()), general, *bases)):
         kernels = form.write_kernels(name, types, style)
@@ -261,10 +262,6 @@ def _write_form_kernels(
         if source in text or (is_free and not any(kernel.name.startswith(name) for kernel in port.kernels)):
             break
     return kernels, source
-
-
-def _list_declared(text: str) -> list[str]:
-    return [kernel["name"] for kernel in find_code(text, "kernel void $name(")]
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
@@ -316,4 +313,5 @@ def _name_kernel(base: str, program: SymbolicProgram, nest: SymbolicNest, output
 
 def _format(fork: Checkout, file: str, kernel: NativeKernel) -> WrittenKernel:
     source = format_block(fork, file, kernel.source)
-    return WrittenKernel(file, kernel.name, source, kernel.elements.instances, kernel.schedule)
+    entries = tuple(kernel.entries.items())
+    return WrittenKernel(file, kernel.name, source, kernel.elements.instances, entries, kernel.schedule)

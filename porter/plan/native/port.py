@@ -36,12 +36,16 @@ def also_without_stub(error: PorterError, without_stub: PorterError) -> PorterEr
 
 @dataclass(frozen=True)
 class WrittenKernel:
-    """A kernel as written to a file, and the torch dtypes of what it is instantiated for."""
+    """A kernel as written to a file, and the torch dtypes of what it is instantiated for.
+
+    `entries` are the names that host code appends types to, and how many.
+    """
 
     file: str
     name: str
     source: str
     instances: tuple[tuple[DType, ...], ...]
+    entries: tuple[tuple[str, int], ...]
     schedule: Schedule | None = None
 
 

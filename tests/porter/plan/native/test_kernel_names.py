@@ -37,7 +37,7 @@ def write(name: str, types: str) -> WrittenKernel:
         f'  template [[host_name("{name}"{host_name})]] kernel void {name}<{", ".join(params)}>(device T0* x)\n\n'
         f"{macro}({', '.join(words)});\n"
     )
-    return WrittenKernel(FILE, name, source, ((FLOAT,),))
+    return WrittenKernel(FILE, name, source, ((FLOAT,),), ((name, len(words)),))
 
 
 def check(own: str, *kernels: WrittenKernel) -> None:
