@@ -28,7 +28,7 @@ from porter.languages.brackets import find_closing_end, split_at_commas
 from porter.languages.definitions import Definition, find_definitions, parse_definition, split_parameters
 from porter.languages.patterns import find_code, has_code, match_code
 from porter.languages.source import Function, parse_source
-from porter.languages.statements import read_statements
+from porter.languages.statements import walk_statements
 
 _DEVICE = re.compile(r"(?:at::|c10::)?k(CPU|CUDA)")
 _ITERATOR = "*this"
@@ -247,7 +247,7 @@ def calls_kept(checkout: Checkout, function: NativeFunction, found: Implementati
 def _checks_some_types(body: str) -> bool:
     """Whether a body makes a shared check under a condition on the element type."""
     inner = body[1:-1]
-    tests = (each for outer in read_statements(inner) for each in outer.walk() if each.keyword == "if")
+    tests = (each for each in walk_statements(inner) if each.keyword == "if")
     typed = (each for each in tests if each.head and each.body and has_code(inner[slice(*each.head)], *_TYPE_TESTS))
     return any(_SHARED_CHECK.search(inner, each.body[0].start, each.body[-1].end) for each in typed)
 

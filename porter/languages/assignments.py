@@ -9,7 +9,7 @@ from functools import lru_cache
 from porter.languages.lexer import Token, TokenKind
 from porter.languages.liveness import list_declared
 from porter.languages.source import Source
-from porter.languages.statements import Statement, read_statements
+from porter.languages.statements import Statement, walk_statements
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _NO_VARIABLE = frozenset((".", "->", "::", "]", ")"))  # before the `=` of a member or an element
@@ -32,7 +32,7 @@ class Assignment:
 @lru_cache(maxsize=512)  # stages and launches ask the same body many times
 def read_assignments(body: str) -> tuple[Assignment, ...]:
     """The assignments of a body, in order. Raises PTR030 where brackets do not pair."""
-    statements = (inner for outer in read_statements(body) for inner in outer.walk() if not inner.keyword)
+    statements = (inner for inner in walk_statements(body) if not inner.keyword)
     return tuple(assignment for statement in statements for assignment in _read(body, statement))
 
 

@@ -13,7 +13,7 @@ from porter.languages.lexer import TokenKind, strip_comments
 from porter.languages.liveness import list_declared
 from porter.languages.patterns import find_code, has_code, match_code, replace_code
 from porter.languages.source import Function, Source
-from porter.languages.statements import Statement, name_tokens, read_statements
+from porter.languages.statements import Statement, name_tokens, read_statements, walk_statements
 
 _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
 _CONST_CAST = ("const_cast<$$type>($name)", "(Tensor&)$name", "(Tensor&)($name)")
@@ -67,7 +67,7 @@ def find_call_site(text: str, name: str) -> CallSite | None:
 
 def list_call_sites(text: str, name: str) -> Iterator[CallSite]:
     """The statements of a body that only call a function, or return what it returns."""
-    for each in (inner for outer in read_statements(text) for inner in outer.walk()):
+    for each in walk_statements(text):
         if each.keyword:
             continue
         written = text[each.start : each.end]
@@ -179,13 +179,13 @@ def find_free_name(name: str, body: str) -> str:
 
 def list_locals(body: str) -> set[str]:
     """The variables that a body declares."""
-    statements = [each for outer in read_statements(body) for each in outer.walk() if not each.keyword]
+    statements = [each for each in walk_statements(body) if not each.keyword]
     return {name for each in statements for name in list_declared(body[each.start : each.end])}
 
 
 def list_given(function: Function, text: str) -> set[str]:
     """The parameters of a function, and variables that its body, `text`, declares, that are no optionals."""
-    statements = [text[each.start : each.end] for outer in read_statements(text) for each in outer.walk()]
+    statements = [text[each.start : each.end] for each in walk_statements(text)]
     declared = [found for each in statements if (found := _DECLARED.match(each))]
     types = {each[2]: each[1] for each in declared if each[1] not in ("auto", "return")}
     types |= {each.name: each.type for each in read_parameters(function)}
@@ -209,7 +209,7 @@ def _fold_undefined(text: str, distinct: Collection[str]) -> str:
         made = replace_code(text, _UNDEFINED, f"*({_NO_TENSOR})", _NO_TENSOR, "*Tensor()")
         made = replace_code(made, FALSE, "std::nullopt.has_value()", "Tensor().defined()")
         made = made.replace("Tensor().suggest_memory_format()", "MemoryFormat::Contiguous")
-        for each in (inner for outer in read_statements(made) for inner in outer.walk() if not inner.keyword):
+        for each in (inner for inner in walk_statements(made) if not inner.keyword):
             match = match_code(made[each.start : each.end], "$$type $name = $$value;")
             if match is None or match["value"] not in (TRUE, FALSE, _UNDEFINED):
                 continue

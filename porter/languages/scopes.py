@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from porter.languages.liveness import list_declared
-from porter.languages.statements import Statement, name_tokens, read_statements
+from porter.languages.statements import Statement, name_tokens, read_statements, walk_statements
 
 
 def bring_declarations(body: str, at: int, names: Collection[str]) -> list[str] | None:
@@ -63,7 +63,7 @@ def _walk_head(body: str, statement: Statement) -> Iterator[str]:
 
 def _find_only_declaration(body: str, name: str) -> str | None:
     """The statement that declares a local alone, with the only value that it ever has."""
-    every = (inner for outer in read_statements(body) for inner in outer.walk() if not inner.keyword)
+    every = (inner for inner in walk_statements(body) if not inner.keyword)
     texts = [body[statement.start : statement.end] for statement in every]
     declarations = [text for text in texts if name in list_declared(text)]
     values = re.findall(rf"(?<![\w.>]){re.escape(name)}\s*(?:[-+*/|&^%]|<<|>>)?=(?!=)", body)

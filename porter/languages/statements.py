@@ -44,6 +44,12 @@ def read_statements(text: str) -> tuple[Statement, ...]:
     return tuple(_Reader(source).read(0, len(source.code)))
 
 
+def walk_statements(text: str) -> Iterator[Statement]:
+    """Yields all statements of a text, each before those within it. Raises PTR030 where brackets do not pair."""
+    for statement in read_statements(text):
+        yield from statement.walk()
+
+
 def name_tokens(text: str) -> Iterator[Token]:
     """The identifiers of a text that are no member's and not qualified: those that may be local names."""
     code = Source.parse("", text).code

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -375,14 +375,16 @@ def is_result(tensor: str) -> bool:
     return tensor.startswith("result") and tensor.removeprefix("result").isdecimal()
 
 
+def list_operands(value: HostValue) -> Iterator[HostValue]:
+    """A value, and those that operations compute it from."""
+    yield value
+    if isinstance(value, Binary):
+        yield from (*list_operands(value.left), *list_operands(value.right))
+
+
 def list_scalars(value: HostValue) -> list[Scalar]:
     """The scalar arguments that a value is computed from."""
-    match value:
-        case Scalar():
-            return [value]
-        case Binary(_, left, right):
-            return [*list_scalars(left), *list_scalars(right)]
-    return []
+    return [part for part in list_operands(value) if isinstance(part, Scalar)]
 
 
 def round_number(value: Number, dtype: DType) -> Number:

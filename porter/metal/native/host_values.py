@@ -27,6 +27,7 @@ from porter.loops.host_values import (
     SizesOver,
     WrappedDim,
     describe,
+    list_operands,
     list_scalars,
 )  # fmt: skip
 from porter.metal.expression import parenthesize
@@ -261,9 +262,6 @@ def list_chosen(numbers: Sequence[Named], types: Mapping[str, str]) -> list[Name
 
 
 def _list_factors(value: HostValue) -> Iterator[str]:
-    if isinstance(value, Binary):
-        parts = (value.left, value.right)
-        if value.operator is Operator.MULTIPLY:
-            yield from (each.name for part in parts for each in list_scalars(part))
-        for part in parts:
-            yield from _list_factors(part)
+    products = (part for part in list_operands(value) if isinstance(part, Binary))
+    for product in (product for product in products if product.operator is Operator.MULTIPLY):
+        yield from (scalar.name for scalar in list_scalars(product))

@@ -21,7 +21,7 @@ from porter.languages.brackets import split_at_commas
 from porter.languages.inlining import read_parameters, rename
 from porter.languages.patterns import find_code, has_code, match_code
 from porter.languages.source import parse_source
-from porter.languages.statements import Statement, read_statements
+from porter.languages.statements import Statement, walk_statements
 from porter.loops.program import Programs, ResultBuffer, list_read
 from porter.metal.forms import Computation, FormProgram
 from porter.metal.insertion import insert_includes
@@ -92,8 +92,9 @@ def _replace_chosen(body: str, chosen: Assignment, results: set[str]) -> str:
 def _replace_needed(body: str, declared: Assignment, only: Assignment) -> str:
     """A body with a result where the graph wrote that, or memory that was allocated for one with gaps."""
     memory = declared.name
-    walked = (each for outer in read_statements(body) for each in outer.walk())
-    needed = next((each for each in walked if each.keyword == "if" and each.body == (only.statement,)), None)
+    needed = next(
+        (each for each in walk_statements(body) if each.keyword == "if" and each.body == (only.statement,)), None
+    )
     if needed is None or needed.head is None:
         return body
     name, _, argument = body[slice(*needed.head)].strip().partition("(")
@@ -124,11 +125,11 @@ def with_direct_results(target: Target) -> Target:
 
 def _list_copies(body: str, result: str, memory: str) -> Iterator[tuple[Statement, str]]:
     """The statements that only copy memory to a result under a condition, each with that."""
-    walked = (inner for outer in read_statements(body) for inner in outer.walk())
-    for branch in (each for each in walked if each.keyword == "if" and len(each.body) == 1 and not each.otherwise):
-        [copy] = branch.body
-        if branch.head and body[copy.start : copy.end] == f"{result}.copy_({memory});":
-            yield branch, body[slice(*branch.head)].strip()
+    for branch in walk_statements(body):
+        if branch.keyword == "if" and branch.head and len(branch.body) == 1 and not branch.otherwise:
+            [copy] = branch.body
+            if body[copy.start : copy.end] == f"{result}.copy_({memory});":
+                yield branch, body[slice(*branch.head)].strip()
 
 
 def _remove(body: str, statements: Iterable[Statement]) -> str:

@@ -17,7 +17,7 @@ from porter.languages.identifiers import contains_identifier
 from porter.languages.liveness import list_declared, prune
 from porter.languages.patterns import match_code
 from porter.languages.scopes import bring_declarations
-from porter.languages.statements import DISPATCH, Statement, read_statements
+from porter.languages.statements import DISPATCH, Statement, walk_statements
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.kept_code import KeptCode
 from porter.plan.native.target import RUN
@@ -107,11 +107,9 @@ class HostFunction(KeptCode):
     def leave(self) -> str:
         """The statement that returns before the launch what the function returns at its end."""
         last = self.text.rstrip().rpartition("\n")[2].strip()
-        walked = (inner for outer in read_statements(self.text) for inner in outer.walk())
-        is_dispatched = any(inner.keyword == DISPATCH and inner.start < self.at < inner.end for inner in walked)
-        return (
-            last if last.startswith("return") and not is_dispatched else "return;"
-        )  # a dispatch's lambda has no value
+        dispatches = (each for each in walk_statements(self.text) if each.keyword == DISPATCH)
+        is_dispatched = any(each.start < self.at < each.end for each in dispatches)  # its lambda has no value
+        return last if last.startswith("return") and not is_dispatched else "return;"
 
     def asks_empty(self, *tensors: str) -> bool:
         """Whether the function, or what is done before it, asks for one of some tensors without elements."""
@@ -127,8 +125,8 @@ class HostFunction(KeptCode):
 
 def read_function(code: str, at: int, before: str = "") -> HostFunction:
     """The value of a body whose launch has the place of the empty statement at an offset."""
-    walked = [each for outer in read_statements(code) for each in outer.walk()]
-    branches = [each for each in walked if each.keyword == "if" and each.head and each.body and not each.otherwise]
+    branches = [each for each in walk_statements(code) if each.keyword == "if" and each.head and each.body]
+    branches = [each for each in branches if not each.otherwise]
     exits = tuple(_read_exit(code, each) for each in branches if each.end <= at and _returns(code, each))
     guards = tuple(_read_guard(code, each) for each in branches if each.start < at < each.end)
     return HostFunction(code, before, at, exits, guards)
@@ -205,7 +203,7 @@ def replace_graph(body: str, place: Place, needed: Collection[str], before: str 
 
     Raises PTR370 unless it runs one graph.
     """
-    runs = [each for outer in read_statements(body) for each in outer.walk() if _runs(each, body)]
+    runs = [each for each in walk_statements(body) if _runs(each, body)]
     if len(runs) != 1:
         raise PorterError("PTR370", f"the function runs {len(runs)} graphs", place, "See docs/errors/PTR370.md.")
     marked = body[: runs[0].start] + _LAUNCH + body[runs[0].end :]
@@ -217,16 +215,14 @@ def replace_graph(body: str, place: Place, needed: Collection[str], before: str 
 
 def _list_gone(body: str) -> frozenset[str]:
     """The variables that only the graph used."""
-    statements = (each for outer in read_statements(body) for each in outer.walk() if not each.keyword)
+    statements = (each for each in walk_statements(body) if not each.keyword)
     texts = (body[each.start : each.end] for each in statements)
     return frozenset(name for text in texts if _GRAPH.search(text) for name in list_declared(text))
 
 
 def _drop_shortcuts(body: str, gone: frozenset[str]) -> str:
     """A body that no longer returns early by a variable that is gone: kernels compute that case as any other."""
-    branches = [
-        branch for outer in read_statements(body) for branch in outer.walk() if branch.keyword == "if" and branch.head
-    ]
+    branches = [branch for branch in walk_statements(body) if branch.keyword == "if" and branch.head]
     for branch in reversed(branches):
         assert branch.head is not None
         start, end = branch.head
@@ -248,7 +244,7 @@ def _runs(statement: Statement, body: str) -> bool:
 
 def _unwrap(body: str) -> str:
     """The launch without the pool around it: it has one of its own."""
-    pools = [each for outer in read_statements(body) for each in outer.walk() if each.keyword == _POOL]
+    pools = [each for each in walk_statements(body) if each.keyword == _POOL]
     for pool in pools:
         assert pool.inner is not None
         inner = body[slice(*pool.inner)]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache, reduce
+from itertools import pairwise
 
 from porter.aten.implementations import list_host_sources
 from porter.core.checkout import Checkout
@@ -203,7 +204,8 @@ def list_shared_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names for what these functions call, the best first."""
     heads = [_list_words(name) for name in names]
     shared = reduce(_keep_common, heads)
-    if not any(re.search(r"[a-z]{2}", word) for word in shared if word not in _DIRECTIONS):
+    words = (word for word in shared if word not in _DIRECTIONS)
+    if not any(one.islower() and other.islower() for word in words for one, other in pairwise(word)):
         own = dict.fromkeys(_join([word for word in head if not _is_incidental(word, shared)]) for head in heads)
         shared = [*own, *shared]
     base = _join(shared)
@@ -217,7 +219,11 @@ def _list_words(name: str) -> list[str]:
 
 def _is_incidental(word: str, shared: Sequence[str]) -> bool:
     """Whether a word does not tell a function from others: all of them have it, or it counts dimensions."""
-    return word in shared or (word.endswith("d") and word[:-1].isdecimal())
+    return word in shared or _counts_dimensions(word)
+
+
+def _counts_dimensions(word: str) -> bool:
+    return word.endswith("d") and word[:-1].isdecimal()
 
 
 def _keep_common(one: list[str], other: list[str]) -> list[str]:
@@ -227,7 +233,7 @@ def _keep_common(one: list[str], other: list[str]) -> list[str]:
 
 def _join(words: Sequence[str]) -> str:
     """Words as one name, in which a number of dimensions follows its word at once."""
-    return re.sub(r"_(?=\d+d(?:_|$))", "", "_".join(words))
+    return "".join(word if not at or _counts_dimensions(word) else f"_{word}" for at, word in enumerate(words))
 
 
 _CHECK = (

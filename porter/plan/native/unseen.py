@@ -10,7 +10,7 @@ from porter.aten.native_functions import NativeFunction
 from porter.core.errors import PorterError
 from porter.languages.patterns import has_code
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
-from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Size, SizeProduct
+from porter.loops.host_values import Arguments, Constant, HostValue, Size, SizeProduct, list_operands
 from porter.loops.optional import is_explained
 from porter.loops.program import Programs, SymbolicProgram, Table, UnexplainedCall, list_loaded
 from porter.metal.forms import Computation, FormProgram
@@ -198,14 +198,7 @@ def _list_values(program: SymbolicProgram) -> Iterator[HostValue]:
     """All that the numbers of a program and of its kernels, and how often it runs, are computed from."""
     numbers = (*program.numbers, *(number for nest in program.nests for number in find_numbers(nest.nest)))
     for value in (*(number.value for number in dict.fromkeys(numbers)), *(nest.rows for nest in program.nests)):
-        yield from _list_parts(value)
-
-
-def _list_parts(value: HostValue) -> Iterator[HostValue]:
-    yield value
-    if isinstance(value, Binary):
-        yield from _list_parts(value.left)
-        yield from _list_parts(value.right)
+        yield from list_operands(value)
 
 
 def _is_by_place(value: HostValue, tensor: str) -> bool:
