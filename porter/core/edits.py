@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -45,11 +45,16 @@ def check(file: str, text: str, edits: list[Edit]) -> None:
 
 def splice(text: str, edits: list[Edit]) -> str:
     """Returns the text with the edits applied. They have to be sorted by their start."""
-    parts, at = [], 0
-    for edit in edits:
-        parts += [text[at : edit.start], edit.text]
-        at = edit.end
-    return "".join([*parts, text[at:]])
+    return replace_spans(text, ((edit.start, edit.end, edit.text) for edit in edits))
+
+
+def replace_spans(text: str, replacements: Iterable[tuple[int, int, str]]) -> str:
+    """Returns the text with others in the place of spans, each with its start and end. They have to be sorted."""
+    parts, at = list[str](), 0
+    for start, end, replacement in replacements:
+        parts += [text[at:start], replacement]
+        at = end
+    return "".join((*parts, text[at:]))
 
 
 # A span of the base, as its start and end, or new text.

@@ -6,13 +6,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from porter.core.edits import replace_spans
 from porter.languages.brackets import split_at_commas
 from porter.languages.folding import FALSE, TRUE, fold
 from porter.languages.identifiers import contains_identifier
-from porter.languages.lexer import TokenKind, strip_comments
+from porter.languages.lexer import strip_comments
 from porter.languages.liveness import list_declared
 from porter.languages.patterns import find_code, has_code, match_code, replace_code
-from porter.languages.source import Function, Source
+from porter.languages.source import Function
 from porter.languages.statements import Statement, name_tokens, read_statements, walk_statements
 
 _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
@@ -194,13 +195,8 @@ def list_given(function: Function, text: str) -> set[str]:
 
 def rename(text: str, known: Mapping[str, str]) -> str:
     """A text with other variables in the place of some, but for members so named."""
-    parts, last = [], 0
-    members = {token.start for token in name_tokens(text)}
-    for token in Source.parse("", text).code:
-        if token.kind is TokenKind.IDENTIFIER and token.start in members and token.text in known:
-            parts += [text[last : token.start], known[token.text]]
-            last = token.end
-    return "".join([*parts, text[last:]])
+    tokens = (token for token in name_tokens(text) if token.text in known)
+    return replace_spans(text, ((token.start, token.end, known[token.text]) for token in tokens))
 
 
 def _fold_undefined(text: str, distinct: Collection[str]) -> str:

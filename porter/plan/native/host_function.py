@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from porter.core.edits import replace_spans
 from porter.core.errors import Place, PorterError
 from porter.languages.brackets import is_balanced, strip_parentheses
 from porter.languages.identifiers import contains_identifier
@@ -154,12 +155,8 @@ def _read_guard(code: str, statement: Statement) -> Guard:
 
 def print_body(function: HostFunction) -> str:
     """The text of a body, with what the port has in the place of the launch."""
-    edits = sorted((*_edit_code(function), (function.at, function.at + 1, _print_launch(function))))
-    parts, last = list[str](), 0
-    for start, end, text in edits:
-        parts += [function.text[last:start], text]
-        last = end
-    return "".join((*parts, function.text[last:]))
+    launch = (function.at, function.at + 1, _print_launch(function))
+    return replace_spans(function.text, sorted((*_edit_code(function), launch)))
 
 
 def _edit_code(function: HostFunction) -> Iterator[tuple[int, int, str]]:

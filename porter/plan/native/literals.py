@@ -9,6 +9,7 @@ from enum import Enum
 from functools import lru_cache
 from itertools import chain, takewhile
 
+from porter.core.edits import replace_spans
 from porter.languages.identifiers import contains_identifier, in_word
 from porter.languages.lexer import TokenKind
 from porter.languages.source import Source
@@ -90,7 +91,7 @@ def merge_bodies(bodies: Sequence[str], taken: Collection[str]) -> OneBody | Non
     ]
     arguments = tuple(tuple(f'"{values[i]}"' for _, values in passed) for i in range(len(bodies)))
     edits = [(source.code[at].start, source.code[at].end, text or "") for at, text in parts.items()]
-    return OneBody(_splice(bodies[0], edits), tuple(each for each, _ in passed), arguments)
+    return OneBody(replace_spans(bodies[0], edits), tuple(each for each, _ in passed), arguments)
 
 
 def fill_body(body: str, passed: Mapping[str, str]) -> str:
@@ -108,19 +109,11 @@ def fill_body(body: str, passed: Mapping[str, str]) -> str:
             joined = following[0] == "+" or (following[0] == "," and _find_called(source, at).startswith(_PRINTS))
             value, last = (value[:-1] + following[1][1:], at + 2) if joined else (value, at)
         edits.append((token.start, code[last].end, value))
-    return _splice(body, edits)
+    return replace_spans(body, edits)
 
 
 def _is_plain(text: str) -> bool:
     return text.startswith('"')
-
-
-def _splice(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    parts, last = list[str](), 0
-    for start, end, made in edits:
-        parts += [text[last:start], made]
-        last = end
-    return "".join((*parts, text[last:]))
 
 
 def _read_use(source: Source, at: int) -> _Use | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from porter.core.checkout import Checkout
+from porter.core.edits import replace_spans
 from porter.core.errors import Place, PorterError
 from porter.languages.assignments import read_assignments
 from porter.languages.identifiers import contains_identifier
@@ -87,13 +88,10 @@ def _without_returns(host: HostFunction, result: str, place: Place) -> str:
     """Code that goes on where it returned its result, at its end or for no elements. Raises PTR406."""
     leave = f"return {result};"
     early = (each.kept for each in host.exits if each.is_alone and each.leave == leave and "" not in each.empty)
-    spans = [(kept.start, kept.end) for kept in early if kept] + [(host.at, host.at + 1)]
     last = read_statements(host.text)[-1]
-    if host.text[last.start : last.end] == leave:
-        spans.append((last.start, last.end))
-    text = host.text
-    for start, end in sorted(spans, reverse=True):
-        text = text[:start] + text[end:]
+    spans = {(host.at, host.at + 1), *((kept.start, kept.end) for kept in early if kept)}
+    spans |= {(last.start, last.end)} if host.text[last.start : last.end] == leave else set()
+    text = replace_spans(host.text, ((start, end, "") for start, end in sorted(spans)))
     if contains_identifier(text, "return"):
         raise _refuse(result, place)
     return text
