@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -174,13 +174,22 @@ def _port_row(
     has_complex = style.complex_numbers is Complex.REFUSES or any(each.elements.has_complex for each in chain(*cases))
     launch = partial(_write_launches, programs, cases)
     stages = Row(fork, row.function, target, programs, names, list_counted(programs), launch, has_complex)
-    host = make_function(replace_graph(body, target.place, stages.written, target.before), stages)
-    draft = port.draft.apply([edit_function(fork, target, host)])
-    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
-    for kernel in new:
-        draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, kernel.source))
-    return replace(port, draft=draft, kernels=(*port.kernels, *new), notes=(*port.notes, *host.notes))
+    return _edit_files(port, stages, body, kernel_file, new, [kernel.source for kernel in new])
+
+
+def _edit_files(
+    port: NativePort, row: Row, body: str, kernel_file: str, kernels: Sequence[WrittenKernel], texts: Iterable[str]
+) -> NativePort:
+    """Gives a row's function its new body, and the files what that needs: headers, a library and texts of kernels."""
+    target = row.target
+    host = make_function(replace_graph(body, target.place, row.written, target.before), row)
+    draft = port.draft.apply([edit_function(row.fork, target, host)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
+    for text in texts:
+        draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text))
+    listed = tuple(dict.fromkeys((*port.kernels, *kernels)))
+    return replace(port, draft=draft, kernels=listed, notes=(*port.notes, *host.notes))
 
 
 def _write_launches(programs: Programs, cases: Sequence[Sequence[NativeKernel]], names: Names) -> Launched:
@@ -222,17 +231,12 @@ def _port_form(
         return Launched(form.write_launch(kernels, Site(names, views)), names)
 
     stages = Row(fork, row.function, target, program, names, form.list_counted(), write, views=views)
-    host = make_function(replace_graph(target.body, target.place, stages.written, target.before), stages)
-    draft = port.draft.apply([edit_function(fork, target, host)])
-    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
     entries = tuple(kernels.entries.items())
     written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances, entries)
     text = fork.read(kernel_file) if fork.exists(kernel_file) else ""
     parts = (*(format_block(fork, kernel_file, helper) for helper in kernels.helpers), source)
-    if added := "".join(part for part in parts if part not in text):
-        draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, added))
-    listed = tuple(dict.fromkeys((*port.kernels, written)))
-    return replace(port, draft=draft, kernels=listed, notes=(*port.notes, *host.notes))
+    added = "".join(part for part in parts if part not in text)
+    return _edit_files(port, stages, target.body, kernel_file, [written], [added] if added else [])
 
 
 def _write_form_kernels(
