@@ -24,6 +24,7 @@ from aten_overlay.metal.sanitizer.marks import mark_undefined
 from aten_overlay.metal.sanitizer.meetings import mark_meetings
 from aten_overlay.metal.sanitizer.places import without_places
 from aten_overlay.metal.sanitizer.private import watch_undefined
+from aten_overlay.metal.sanitizer.values import place_values, watch_values
 from aten_overlay.metal.sanitizer.widths import watch_widths
 
 _UNROLLED = re.compile(r'"llvm\.loop\.unroll\.(enable|full)"')
@@ -41,7 +42,7 @@ class Kind:
     """What a library is compiled for, as far as passes depend on it.
 
     `sanitized` libraries have checks of the sanitizer, and those that are `watched` report their accesses to it,
-    `measured` ones also integers that are too wide.
+    `measured` ones also integers that are too wide, `weighed` ones NaN and infinities.
     `traced` ones report their lines. `quick` ones are compiled soon rather than run fast, `fast` ones are none of
     these nor checked. Lanes of `shared` ones share memory or wait for each other.
     """
@@ -49,6 +50,7 @@ class Kind:
     sanitized: bool
     watched: bool
     measured: bool
+    weighed: bool
     traced: bool
     quick: bool
     fast: bool
@@ -57,8 +59,8 @@ class Kind:
     def __post_init__(self) -> None:
         if self.watched and not self.sanitized:
             raise ValueError("only the sanitizer watches accesses")
-        if self.measured and not self.watched:
-            raise ValueError("integers are measured on their way to accesses")
+        if (self.measured or self.weighed) and not self.watched:
+            raise ValueError("numbers are looked at where accesses are watched")
         if self.fast and (self.sanitized or self.quick):
             raise ValueError("a library that runs fast is neither sanitized nor compiled soon")
 
@@ -83,6 +85,7 @@ PASSES = (
     # The sanitizer needs the source's own accesses: later passes merge and move them.
     Pass("copy_values", Stage.LOWERED, copy_values, lambda kind: kind.watched),
     Pass("inline_all", Stage.LOWERED, inline_all, lambda kind: kind.watched),
+    Pass("watch_values", Stage.LOWERED, watch_values, lambda kind: kind.weighed),
     Pass("mark_undefined", Stage.LOWERED, mark_undefined, lambda kind: kind.watched),
     Pass("defer_to_sanitizer", Stage.LOWERED, defer_to_sanitizer, lambda kind: kind.watched),
     Pass("mark_lines", Stage.LOWERED, mark_lines, lambda kind: kind.traced and not kind.sanitized),
@@ -94,6 +97,7 @@ PASSES = (
     Pass("tell_of_updates", Stage.LOWERED, tell_of_updates, lambda kind: True),
     # Of a shared library after its completion, which moves updates.
     Pass("ask_for_lock", Stage.LOWERED, ask_for_lock, lambda kind: kind.fast and not kind.shared),
+    Pass("place_values", Stage.SIMPLIFIED, place_values, lambda kind: kind.weighed),
     Pass("mark_meetings", Stage.SIMPLIFIED, mark_meetings, lambda kind: kind.sanitized),
     Pass("watch_undefined", Stage.SIMPLIFIED, watch_undefined, lambda kind: kind.watched),
     Pass("watch_accesses", Stage.SIMPLIFIED, watch_accesses, lambda kind: kind.watched),

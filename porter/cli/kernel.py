@@ -123,21 +123,29 @@ def bench(output: Output, file: Path | None, every: bool, device: str) -> int:
     "trace",
     ("porter kernel trace sort.py", "where a pipeline first goes wrong"),
     ("porter kernel trace sort.py --shuffle 7", "in another order of lanes and threadgroups"),
+    ("porter kernel trace softmax.py --watch nan", "up to the first NaN or infinity"),
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--shuffle", type=int, metavar="SEED", help="Run lanes and threadgroups in an order made of SEED, one by one."
 )
 @sanitize
-def trace(output: Output, file: Path, shuffle: int | None) -> int:
+@click.option("--watch", type=click.Choice(["nan"]), help="Also stop where a kernel makes NaN or infinity.")
+def trace(output: Output, file: Path, shuffle: int | None, watch: str | None) -> int:
     """Run a script stage by stage, up to the first that is wrong.
 
     Shows the first element that differs from the stage's reference: its index, what was expected, what came, and who
-    wrote it. Accesses out of bounds are refused. FILE is run as Python.
+    wrote it. Accesses out of bounds are refused. `--watch nan` names the line that makes NaN or infinity of finite
+    numbers. FILE is run as Python.
     """
+    import os
+
+    from aten_overlay.metal.sanitizer.checks import VARIABLE
     from porter.report.kernel import trace_lines, trace_object
     from porter.workflows.kernel import trace_script
 
+    if watch is not None:
+        os.environ[VARIABLE] = f"{os.environ.get(VARIABLE, '')},{watch}"
     code = DONE
     for result in trace_script(file, shuffle):
         if output.json:

@@ -262,10 +262,10 @@ def _choose_checks(_ctx: click.Context, _param: click.Parameter, text: str | Non
 
 
 def _complete_checks(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from aten_overlay.metal.sanitizer.checks import ALL, NAMES, NONE
+    from aten_overlay.metal.sanitizer.checks import ALL, KNOWN, NONE
 
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in (*NAMES, ALL, NONE) if name.startswith(last)]
+    return [f"{before}{comma}{name}" for name in (*KNOWN, ALL, NONE) if name.startswith(last)]
 
 
 family = click.option(

@@ -117,7 +117,8 @@ enum pm_status {
   PM_INACTIVE_LANE = 20,
   PM_INDEX_WIDTH = 21,           /* with plain bounds checks too */
   PM_OTHER_TYPE = 22,
-  PM_OVERFLOW = 23
+  PM_OVERFLOW = 23,
+  PM_NOT_FINITE = 24
 };
 
 struct pm_kernel;

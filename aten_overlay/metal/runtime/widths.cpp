@@ -1,4 +1,5 @@
-// Integers that are too wide for their type on the way to an address: what sanitizer/widths.py calls after an operation.
+// Integers that are too wide for their type on the way to an address, NaN and infinities of finite numbers: what
+// sanitizer/widths.py and sanitizer/values.py call after an operation.
 #include "sanitizer.h"
 
 #include <stdio.h>
@@ -49,6 +50,22 @@ void pm_check_width(uint64_t a, uint64_t b, const pm_width_site* site) {
   fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "%s %lld and %lld in %s%u bits on the way to an address: the result wraps to %lld",
        kNames[operation], static_cast<long long>(is_signed ? left : int64_t(a)), static_cast<long long>(is_signed ? right : int64_t(b)),
        is_signed ? "" : "unsigned ", bits, static_cast<long long>(wrapped));
+}
+
+// `a`, `b` and `c` are the operands; the last one stands for those that there are not.
+void pm_check_value(float a, float b, float c, float result, const pm_width_site* site) {
+  if (__builtin_isfinite(result) || !active()) return;
+  State& s = state();
+  if (!(s.checks & kNotFinite) || !__builtin_isfinite(a) || !__builtin_isfinite(b) || !__builtin_isfinite(c)) return;
+  constexpr const char* kMade[] = {"adds %.9g and %.9g", "subtracts %2$.9g from %1$.9g", "multiplies %.9g by %.9g", "divides %.9g by %.9g",
+                                   "divides %.9g by %.9g", "rounds %.9g to half", "computes a function of %.9g"};
+  char made[96];
+  snprintf(made, sizeof(made), kMade[site->operation], double(a), double(b));
+  pm_site place{};
+  place.file = site->file;
+  place.line = site->line;
+  fail(s, PM_NOT_FINITE, "PTR297: kernel `", place, pm_index(), "%s: the result is %s", made,
+       result != result ? "NaN" : result > 0 ? "infinity" : "-infinity");
 }
 }
 #pragma GCC visibility pop

@@ -16,13 +16,15 @@ ALL, NONE = "all", "none"
 class Check:
     """A check by name. `bit` is what the runtime knows it by (runtime/sanitizer.h).
 
-    Verdicts make those `in_verdicts` by themselves: a fork's numbers may wrap before they are checked.
+    Verdicts make those `in_verdicts` by themselves: a fork's numbers may wrap before they are checked. `all` are those
+    whose findings are faults: kernels may mean to make an infinity.
     """
 
     name: str
     bit: int
     finds: str
     in_verdicts: bool = True
+    in_all: bool = True
 
 
 CHECKS = (
@@ -34,10 +36,12 @@ CHECKS = (
     Check("private", 5, "a private variable used before it has a value"),
     Check("endless", 6, "a thread that repeats atomic accesses without end"),
     Check("overflow", 7, "an integer too wide for its type on the way to an address", in_verdicts=False),
+    Check("nan", 8, "an operation that makes NaN or infinity of finite numbers", in_verdicts=False, in_all=False),
     Check("lanes", 16, "a result that depends on what a shuffle read from an inactive lane"),
     Check("barriers", 17, "a barrier that only some threads reach, or several barriers at once"),
 )
-NAMES = tuple(check.name for check in CHECKS)
+NAMES = tuple(check.name for check in CHECKS if check.in_all)
+KNOWN = tuple(check.name for check in CHECKS)
 IN_VERDICTS = tuple(check.name for check in CHECKS if check.in_verdicts)
 
 
@@ -51,10 +55,10 @@ def parse(text: str) -> tuple[str, ...]:
     """The checks of a list such as `races,bounds`; `all` are all, `none` or nothing is none. Raises PTR260."""
     asked = [name.strip() for name in text.split(",") if name.strip()]
     for name in asked:
-        if name not in (*NAMES, ALL, NONE):
-            known = ", ".join((*NAMES, ALL, NONE))
+        if name not in (*KNOWN, ALL, NONE):
+            known = ", ".join((*KNOWN, ALL, NONE))
             raise OverlayError("PTR260", f"the sanitizer has no check named `{name}`", hint=f"Its checks: {known}.")
-    return tuple(name for name in NAMES if ALL in asked or name in asked)
+    return tuple(name for name in KNOWN if (ALL in asked and name in NAMES) or name in asked)
 
 
 def mask(names: Sequence[str]) -> int:

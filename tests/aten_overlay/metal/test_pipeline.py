@@ -8,7 +8,7 @@ from aten_overlay.metal.pipeline import PASSES, Kind, Stage
 
 
 def list_passes(stage: Stage, *properties: str) -> list[str]:
-    names = ("sanitized", "watched", "measured", "traced", "quick", "fast", "shared")
+    names = ("sanitized", "watched", "measured", "weighed", "traced", "quick", "fast", "shared")
     kind = Kind(**{name: name in properties for name in names})
     return [each.name for each in PASSES if each.stage is stage and each.applies(kind)]
 
@@ -34,6 +34,11 @@ ALWAYS = ["define_operations", "offer_wide_functions", "tell_of_updates"]
             ["watch_widths", "copy_values", "inline_all", "mark_undefined", "defer_to_sanitizer", *ALWAYS],
             None,
         ),
+        (
+            ("sanitized", "watched", "weighed"),
+            ["copy_values", "inline_all", "watch_values", "mark_undefined", "defer_to_sanitizer", *ALWAYS],
+            ["place_values", "mark_meetings", "watch_undefined", "watch_accesses", "complete"],
+        ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )
@@ -49,10 +54,13 @@ def test_every_pass_has_a_name_of_its_own() -> None:
     assert len({each.name for each in PASSES}) == len(PASSES)
 
 
-def test_a_kind_that_contradicts_itself_is_refused() -> None:
-    with pytest.raises(ValueError, match="watches"):
-        Kind(sanitized=False, watched=True, measured=False, traced=False, quick=False, fast=False, shared=False)
-    with pytest.raises(ValueError, match="runs fast"):
-        Kind(sanitized=True, watched=False, measured=False, traced=False, quick=False, fast=True, shared=False)
-    with pytest.raises(ValueError, match="measured on their way"):
-        Kind(sanitized=True, watched=False, measured=True, traced=False, quick=False, fast=False, shared=False)
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        (("watched",), "watches"), (("sanitized", "fast"), "runs fast"), (("sanitized", "measured"), "numbers are looked at"),
+        (("sanitized", "weighed"), "numbers are looked at"),
+    ],
+)  # fmt: skip
+def test_a_kind_that_contradicts_itself_is_refused(properties: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        list_passes(Stage.LOWERED, *properties)

@@ -17,6 +17,10 @@ def test_all_is_every_check_and_none_is_no_check() -> None:
     assert parse("none") == parse("") == ()
 
 
+def test_a_check_whose_findings_may_be_meant_is_asked_for_by_its_name() -> None:
+    assert "nan" not in NAMES and parse("nan,all") == tuple(check.name for check in CHECKS)
+
+
 def test_an_unknown_check_is_refused_with_the_known_ones() -> None:
     with pytest.raises(OverlayError, match="no check named `race`") as caught:
         parse("races,race")
