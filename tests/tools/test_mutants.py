@@ -126,6 +126,9 @@ def test_registrations_of_types_alone() -> None:
     made = apply(slip_in_registrations, "REGISTER_GATHER(float, int);\nREGISTER_POOL(half);\n")
     assert "REGISTER_GATHER(half, int);\nREGISTER_POOL(half);\n" in made
     assert "REGISTER_GATHER(float, int);\n" in made
+    assert not any("2" in mutated for mutated in made)
+    complex_ones = "REGISTER_POOL(float2);\nREGISTER_POOL(short);\n"
+    assert complex_ones.replace("short", "float2") in apply(slip_in_registrations, complex_ones)
     assert not any("other" in each for each in made)
 
 

@@ -173,6 +173,7 @@ YAML: _Table = {
     "line": {r"^    [^\n]*\bMPS\b[^\n]*\n": ("",)},
 }
 _TYPES = ("float", "half", "bfloat", "long", "int", "short", "uchar", "char", "bool", "float2", "half2")
+_COMPLEX = ("float2", "half2")
 _NARROWER = {"float": "half", "half": "float", "bfloat": "half", "long": "int", "int": "short", "short": "char"}
 _WORD = re.compile(r"(?<![\w.:<])[a-z]\w*_?(?![\w(:<>])")
 _DECLARED = re.compile(
@@ -190,7 +191,8 @@ def slip_in_metal(code: str) -> Iterator[Slip]:
 
 
 def slip_in_registrations(code: str) -> Iterator[Slip]:
-    """The slips of REGISTER lines: lines left out, other types and other kernels."""
+    """The slips of REGISTER lines: lines left out, other types, complex where one is, and other kernels."""
+    types = [metal for metal in _TYPES if metal not in _COMPLEX or metal in code]
     for line in re.finditer(r"^REGISTER_\w+\((\w+(?:, \w+)*)\);\n", code, re.M):
         yield Slip("line", line.start(), line.end(), "")
         for word in re.finditer(r"\w+", line[1]):
@@ -199,7 +201,7 @@ def slip_in_registrations(code: str) -> Iterator[Slip]:
                 yield Slip("name", start, end, "other")
                 continue
             yield Slip("dtype", start, end, _NARROWER.get(word[0], "float"))
-            yield Slip("dtype", start, end, _TYPES[(_TYPES.index(word[0]) + 4) % len(_TYPES)])
+            yield Slip("dtype", start, end, types[(types.index(word[0]) + 4) % len(types)])
 
 
 def slip_in_host_code(code: str) -> Iterator[Slip]:

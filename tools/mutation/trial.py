@@ -28,7 +28,7 @@ from porter.verdict.messages import Answer, ErrorAnswer, VerdictAnswer
 from porter.verdict.result import BUILD, DEFAULT, HOST
 
 # Errors of compilers: such a mutant is no program.
-_NO_PROGRAM = ("PTR101", "PTR105", "PTR109", "PTR166")
+_NO_PROGRAM = ("PTR101", "PTR105", "PTR108", "PTR109", "PTR166")
 # Inputs of each kernel that decide whether a survivor computes the same.
 ROWS = 1 << 19
 _OWN_NAME = re.compile(rb"[0-9a-f]{32}\.cpp")
