@@ -194,8 +194,8 @@ def _evaluate(value: HostValue, call: Arguments) -> Number:
         case Element(name, index):
             return _number(_at(_list(call, name), index))
         case Length(name):
-            tensors = sum(each.startswith(f"{name}[") for each in call.tensors)
-            return tensors or len(_list(call, name))
+            number_of_tensors = sum(tensor.startswith(f"{name}[") for tensor in call.tensors)
+            return number_of_tensors or len(_list(call, name))
         case Rank(tensor):
             return len(_shape(call, tensor))
         case WrappedDim(dim, tensor):

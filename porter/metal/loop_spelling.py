@@ -193,12 +193,12 @@ def write_start(kind: ReductionKind, dtype: DType, type_: str, spelling: Spellin
 def find_form(operation: str, of_complex: bool = False) -> str:
     """The MSL form of an operation, also `of_complex` numbers where it differs. Raises PTR345 if there is none."""
     row = by_op().get(operation)
-    found = row.msl if row and row.msl else _FORMS.get(operation)
+    form = row.msl if row and row.msl else _FORMS.get(operation)
     if of_complex and row and operation in _OF_BOTH_PARTS:
-        found = row.complex_msl
-    if found is None:
+        form = row.complex_msl
+    if form is None:
         raise PorterError("PTR345", f"the operation `{operation}` has no loop form", hint="See docs/errors/PTR345.md.")
-    return found
+    return form
 
 
 def find_form_of(expr: Expr, has_complex: bool) -> str:
@@ -217,7 +217,7 @@ def list_operands(expr: Expr) -> list[Expr]:
     """The operands of an expression. Conditions have the value that an index is read from, which may be wider."""
     if expr.op not in (Op.LESS, Op.EQUAL):
         return list(expr.args)
-    return [each.args[0] if each.op is Op.READ_INDEX and _is_integral(each.args[0]) else each for each in expr.args]
+    return [arg.args[0] if arg.op is Op.READ_INDEX and _is_integral(arg.args[0]) else arg for arg in expr.args]
 
 
 def _is_integral(value: Expr) -> bool:
