@@ -58,7 +58,7 @@ def add(
     --schema, a new operator is made of an expression or a functor. Nothing is written without --write.
     """
     from porter.plan.new_operator.elementwise import ExpressionWish
-    from porter.verdict.proof import Proof
+    from porter.verdict.result import Proof
     from porter.workflows.add import NewRequest, Request
 
     _check_options(ops, schema, formula, functor)

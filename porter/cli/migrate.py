@@ -79,7 +79,7 @@ def migrate(
     """
     from porter.metal.source import Source
     from porter.plan.helpers import HelperPlan
-    from porter.verdict.proof import Proof
+    from porter.verdict.result import Proof
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
     from porter.workflows.results import collect, write_results

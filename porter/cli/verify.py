@@ -17,7 +17,7 @@ from porter.core.errors import PorterError
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
     from porter.report.results import Shard
-    from porter.verdict.proof import Proof
+    from porter.verdict.result import Proof
     from porter.workflows.migrate import Request
 
 
@@ -63,7 +63,7 @@ def verify(
     A native operator is tested as it is in the fork, against the fork before its port where that is known: porter's
     journal keeps it of what porter wrote, and --baseline names it. For any other, its port is tested.
     """
-    from porter.verdict.proof import Proof
+    from porter.verdict.result import Proof
     from porter.workflows.migrate import Request
 
     if scheduler:
@@ -161,7 +161,7 @@ def watch(
     Watches the files of the fork's MPS backend. Press Ctrl-C to stop.
     """
     from porter.core.checkout import Checkout
-    from porter.verdict.proof import Proof
+    from porter.verdict.result import Proof
     from porter.workflows.verify import find_watched_files
     from porter.workflows.verify import watch as run
 

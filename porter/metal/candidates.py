@@ -24,9 +24,8 @@ from porter.metal.functor import Body, Functor, Origin, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.lambda_body import find_lambda, promote_body, rounds_halves, translate_lambda
 from porter.metal.params import PARAMETER
-from porter.metal.sharing import share_bodies
 from porter.metal.source import Source
-from porter.metal.tidy import specialize_helpers, tidy_body
+from porter.metal.tidy import share_bodies, specialize_helpers, tidy_body
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, UnknownValue
 from porter.mpsgraph.operations import Operation, by_op, find_headers, find_written_form, helpers, operations
 

@@ -21,8 +21,7 @@ from porter.metal.lambda_body import find_lambda, translate_lambda
 from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.params import PARAMETER, Field, ParamsStruct
 from porter.metal.registration import Need, register_lines
-from porter.metal.sharing import share_bodies
-from porter.metal.tidy import specialize_helpers, tidy_body
+from porter.metal.tidy import share_bodies, specialize_helpers, tidy_body
 
 _FAMILIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
 _FORMATTED_AS = f"{KERNELS}/BinaryKernel.metal"

@@ -19,7 +19,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.recording.calls import count_call, spent
-from porter.verdict.suite.margins import Margins, has_nan
+from porter.verdict.suite.cuts import Margins, has_nan
 
 _TINY = 1e-3
 SETS = 12  # of a sample in all of its ranks and dimensions, besides those with one size varied alone

@@ -11,8 +11,7 @@ from porter.plan.draft import Draft
 from porter.plan.plan import Plan
 from porter.verdict.errors import NotNative
 from porter.verdict.native import add_gradient, native_target
-from porter.verdict.proof import Proof
-from porter.verdict.result import ListEntry, Verdict, VerifyTarget
+from porter.verdict.result import ListEntry, Proof, Verdict, VerifyTarget
 from porter.verdict.verify import ask_verdict, make_request
 
 

@@ -14,8 +14,19 @@ from porter.verdict import client
 from porter.verdict.backends.choice import choose_backend
 from porter.verdict.errors import NoVerdict, raising_porter_errors
 from porter.verdict.messages import VerifyRequest, encode_request
-from porter.verdict.proof import Proof
-from porter.verdict.result import ALL, ARITHMETICS, AUTO, CUDA, DEFAULT, FAST, HOST, Failure, Verdict, VerifyTarget
+from porter.verdict.result import (
+    ALL,
+    ARITHMETICS,
+    AUTO,
+    CUDA,
+    DEFAULT,
+    FAST,
+    HOST,
+    Failure,
+    Proof,
+    Verdict,
+    VerifyTarget,
+)
 
 
 def add_findings(found: Verdict, request: VerifyRequest) -> Verdict:

@@ -19,7 +19,7 @@ from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.new_operator.elementwise import ExpressionWish
 from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
 from porter.plan.plan import Plan
-from porter.verdict.proof import Proof
+from porter.verdict.result import Proof
 from porter.workflows.migrate import (
     NotPlanned,
     PortedOperator,

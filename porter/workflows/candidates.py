@@ -14,8 +14,7 @@ from porter.metal.kernel_spec import RecordedGraph, no_recording
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.verdict.baseline import LISTED
-from porter.verdict.proof import Proof
-from porter.verdict.result import DEFAULT, HOST, MPS, Failure, Verdict
+from porter.verdict.result import DEFAULT, HOST, MPS, Failure, Proof, Verdict
 from porter.workflows.decisions import count_candidates, recall_decision, remember_decision
 
 Prove = Callable[[Plan, Proof], Verdict]

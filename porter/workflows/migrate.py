@@ -26,8 +26,7 @@ from porter.workflows.status import IS_NATIVE
 
 if TYPE_CHECKING:
     from porter.report.results import Shard
-    from porter.verdict.proof import Proof
-    from porter.verdict.result import Verdict
+    from porter.verdict.result import Proof, Verdict
     from porter.workflows.candidates import Planner
 
 Done = Callable[["Verdict"], None]

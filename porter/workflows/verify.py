@@ -18,9 +18,8 @@ from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
-from porter.verdict.proof import Proof
 from porter.verdict.prove import prove
-from porter.verdict.result import Verdict
+from porter.verdict.result import Proof, Verdict
 from porter.verdict.verify import ask_verdict, make_request
 from porter.workflows.candidates import choose_candidates
 from porter.workflows.migrate import require_names

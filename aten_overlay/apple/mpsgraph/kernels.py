@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.arrays import over
 from aten_overlay.apple.mpsgraph.objects import HANDLER, Array, Frameworks, Handle, Value
+from aten_overlay.apple.mpsgraph.types import over
 from aten_overlay.errors import OverlayError
 
 _SUCCESS, _SINGULAR = 0, -2  # MPSMatrixDecompositionStatus

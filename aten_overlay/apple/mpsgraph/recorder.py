@@ -15,10 +15,9 @@ from typing import Any
 import torch
 
 from aten_overlay.apple.mpsgraph import kernels, semantics
-from aten_overlay.apple.mpsgraph.arrays import over
 from aten_overlay.apple.mpsgraph.objects import HANDLER, Array, Frameworks, Handle, Ref, Value
 from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, Precision
-from aten_overlay.apple.mpsgraph.types import MPS, Unknown, torch_type
+from aten_overlay.apple.mpsgraph.types import MPS, Unknown, over, torch_type
 from aten_overlay.errors import OverlayError
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ctypes
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 
+from aten_overlay.apple.mpsgraph.objects import Array
 from aten_overlay.errors import OverlayError
 
 _FLOAT, _COMPLEX, _SIGNED, _OTHER = 0x10000000, 0x01000000, 0x20000000, 0x80000000
@@ -42,3 +44,15 @@ class Unknown:
     """A result whose shape depends on values."""
 
     dtype: torch.dtype
+
+
+def over(array: Array, host_address: Callable[[int], int]) -> torch.Tensor:
+    """The memory of an array."""
+    dtype = torch_type(array.data_type)
+    shape, strides = list(array.shape[: array.rank]), list(array.strides[: array.rank])
+    if 0 in shape:
+        return torch.empty(shape, dtype=dtype)
+    last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    size = (last + 1) * dtype.itemsize
+    buffer = (ctypes.c_char * size).from_address(host_address(array.address))
+    return torch.frombuffer(buffer, dtype=dtype).as_strided(shape, strides)

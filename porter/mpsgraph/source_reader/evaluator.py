@@ -30,7 +30,6 @@ from porter.mpsgraph.graph import RESULTS, Call, Expr, Input
 from porter.mpsgraph.source_reader import leaves
 from porter.mpsgraph.source_reader.functions import CALLS
 from porter.mpsgraph.source_reader.interpreter import apply, send
-from porter.mpsgraph.source_reader.read_text import ReadText, quote
 from porter.mpsgraph.source_reader.values import (
     EXPRESSIONS,
     GRAPH,
@@ -40,6 +39,7 @@ from porter.mpsgraph.source_reader.values import (
     Closure,
     GraphHandle,
     Paths,
+    ReadText,
     Record,
     ReturnSignal,
     Scope,
@@ -50,6 +50,7 @@ from porter.mpsgraph.source_reader.values import (
     UnreachablePath,
     format_value,
     make_unsupported_error,
+    quote,
 )
 
 _MOST_STATEMENTS = 20_000  # in one run

@@ -26,8 +26,8 @@ from porter.verdict.derivatives import read_derivatives
 from porter.verdict.suite.children import ask_child
 from porter.verdict.suite.compare import HALVES
 from porter.verdict.suite.context import aten_names
+from porter.verdict.suite.cuts import Margins
 from porter.verdict.suite.made_factories import make_factory_opinfo
-from porter.verdict.suite.margins import Margins
 
 _SHAPES = ((5, 3, 4), (4, 6), (7,), (3, 2, 5, 4))  # of the first tensor: all sizes differ
 _MOST = 4  # whole numbers that an argument is tried with: 0 and the last dimension among them

@@ -8,8 +8,7 @@ import pytest
 
 from porter.core.dtypes import Kind
 from porter.metal.functor import Body
-from porter.metal.sharing import share_bodies
-from porter.metal.tidy import specialize_helper, tidy_body
+from porter.metal.tidy import share_bodies, specialize_helper, tidy_body
 from tests.porter.metal.test_lambda_body import subject
 
 SPEC = replace(subject(), inputs=("self", "other"))  # a and b

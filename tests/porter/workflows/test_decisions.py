@@ -17,8 +17,7 @@ from porter.metal.kernel_spec import no_recording
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NoVerdict
-from porter.verdict.proof import Proof
-from porter.verdict.result import Failure, Verdict
+from porter.verdict.result import Failure, Proof, Verdict
 from porter.workflows.candidates import choose_candidates
 from porter.workflows.decisions import recall_decision
 from porter.workflows.migrate import PortedOperator, Request, migrate, take_decision

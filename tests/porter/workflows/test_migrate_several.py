@@ -11,8 +11,7 @@ from porter.core.errors import PorterError
 from porter.core.progress import Progress, Step
 from porter.verdict import client
 from porter.verdict.messages import VerdictAnswer, VerifyRequest
-from porter.verdict.proof import Proof
-from porter.verdict.result import BUILD, Failure, Verdict
+from porter.verdict.result import BUILD, Failure, Proof, Verdict
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.verify import NotVerified, verify_operators
 

@@ -23,8 +23,7 @@ from porter.verdict.messages import (
     VerdictAnswer,
     VerifyRequest,
 )
-from porter.verdict.proof import Proof
-from porter.verdict.result import Failure, Verdict, VerifyTarget
+from porter.verdict.result import Failure, Proof, Verdict, VerifyTarget
 from porter.workflows import setup, together
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
 from porter.workflows.stacking import OldCode, read_old_code, stack_plans, stack_without

@@ -21,9 +21,8 @@ from porter.plan.draft import Draft
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.messages import VerifyRequest
-from porter.verdict.proof import Proof
 from porter.verdict.prove import find_target, select_tests
-from porter.verdict.result import Verdict
+from porter.verdict.result import Proof, Verdict
 from porter.verdict.verify import make_request
 from porter.workflows import verify as verify_room
 from porter.workflows.migrate import PortedOperator, Request, migrate

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from porter.core.errors import Place
 from porter.languages.source import Source
-from porter.mpsgraph.source_reader.read_text import ReadText, quote
+from porter.mpsgraph.source_reader.values import ReadText, quote
 
 TEXT = """static void f(int n) {
   for (const auto i : c10::irange(g(n),

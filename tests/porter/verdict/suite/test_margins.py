@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.verdict.suite.margins import Margins, has_nan
+from porter.verdict.suite.cuts import Margins, has_nan
 
 DTYPES = (torch.float32, torch.float16, torch.int64, torch.int32, torch.bool, torch.complex64)
 
