@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from porter.cli.options import command, complete_missing, expression, proof
+from porter.cli.options import command, complete_missing, proof
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
 from porter.cli.ports import show_helpers, show_outcomes, show_port
 from porter.core.errors import PorterError
 from porter.core.files import read_named
 
 if TYPE_CHECKING:
+    from porter.verdict.result import Proof
     from porter.workflows.add import NewRequest, Request
 
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 @click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
 @click.option("--unverified", is_flag=True, help="With --write, also write what no verdict of all tests has passed.")
 @click.option("--with-helpers", is_flag=True, help="Add functions that MetalShaderLibrary lacks, as their own change.")
-@expression
 @proof
 def add(
     output: Output,
@@ -45,12 +45,7 @@ def add(
     no_verify: bool,
     unverified: bool,
     with_helpers: bool,
-    expr: str | None,
-    backend: str,
-    arithmetic: str,
-    large: bool,
-    strict: bool,
-    thorough: bool | None,
+    proof: Proof,
 ) -> int:
     """Add operators that MPS lacks, or one that is new to PyTorch.
 
@@ -58,15 +53,13 @@ def add(
     --schema, a new operator is made of an expression or a functor. Nothing is written without --write.
     """
     from porter.plan.new_operator.elementwise import ExpressionWish
-    from porter.verdict.result import Proof
     from porter.workflows.add import NewRequest, Request
 
     _check_options(ops, schema, formula, functor)
     if schema is not None:
         text = read_named(functor, "PTR319", "Check its name.") if functor else ""
         return _add_new(output, NewRequest(ExpressionWish(schema, formula or "", text), write, force, not no_verify))
-    proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough, strict)
-    return _add(output, Request(ops, write, force, proof, with_helpers, unverified))
+    return _add(output, Request(ops, write, force, None if no_verify else proof, with_helpers, unverified))
 
 
 def _check_options(ops: tuple[str, ...], schema: str | None, formula: str | None, functor: Path | None) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from porter.cli.options import command, expression, operators, proof, together
+from porter.cli.options import Together, command, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
 from porter.cli.ports import show_groups, show_helpers, show_outcomes, show_port
 from porter.cli.scheduled import run_scheduled
 from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
-    from porter.report.results import Shard
-    from porter.verdict.result import Verdict
+    from porter.verdict.result import Proof, Verdict
 
 _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --write` to write it anyway."
 
@@ -43,7 +42,6 @@ _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --w
 @click.option("--with-helpers", is_flag=True, help="Add functions that MetalShaderLibrary lacks, as their own change.")
 @click.option("--pull-request", is_flag=True, help="Print the text of a pull request instead of the diff.")
 @together
-@expression
 @proof
 def migrate(
     output: Output,
@@ -58,18 +56,8 @@ def migrate(
     scaffold: bool,
     with_helpers: bool,
     pull_request: bool,
-    jobs: int | None,
-    shard: Shard | None,
-    scheduler: str | None,
-    insecure: bool,
-    results: Path | None,
-    recorded: bool,
-    expr: str | None,
-    backend: str,
-    arithmetic: str,
-    large: bool,
-    strict: bool,
-    thorough: bool | None,
+    many: Together,
+    proof: Proof,
 ) -> int:
     """Plan, show and verify the port of one or more operators.
 
@@ -79,36 +67,45 @@ def migrate(
     """
     from porter.metal.source import Source
     from porter.plan.helpers import HelperPlan
-    from porter.verdict.result import Proof
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
     from porter.workflows.results import collect, write_results
 
-    if scheduler:
-        return run_scheduled(output, scheduler, results, insecure)
+    if many.scheduler:
+        return run_scheduled(output, many.scheduler, many.results, many.insecure)
     if function or (source and source != Source.CUDA.value):
         return _translate_own(output, ops, source, function, no_verify)
-    if thorough is None and write and len(ops) == 1 and not no_verify:
-        thorough = True
+    if proof.thorough is None and write and len(ops) == 1 and not no_verify:
+        proof = replace(proof, thorough=True)
         output.note("the verdict is thorough, as the port is written: --no-thorough leaves out what takes longer")
-    proof = None if no_verify else Proof(expr, backend, arithmetic, large, thorough, strict)
     wanted = Source(source) if source else Source.ANY
     if ops and every:
         raise click.UsageError(f"--all cannot be combined with operators (got {ops[0]}).")
-    if recorded and not every:
+    if many.recorded and not every:
         raise click.UsageError("--recorded goes with --all; operators that are named need none.")
     if with_helpers and every:
         raise click.UsageError("--with-helpers goes with operators that are named, not with --all.")
     request = Request(
-        ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold, recorded, with_helpers, unverified
+        ops,
+        every,
+        many.jobs or 0,
+        many.shard,
+        write,
+        force,
+        None if no_verify else proof,
+        wanted,
+        scaffold,
+        many.recorded,
+        with_helpers,
+        unverified,
     )
     checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
 
     def conclude() -> None:
         if not every:
             show_outcomes(output, kept, alone=no_verify)
-        if results:
-            write_results(results, collect(checkout, kept, shard))
+        if many.results:
+            write_results(many.results, collect(checkout, kept, many.shard))
 
     try:
         for found in run(checkout, request, output.report_step, partial(_note_verdict, output)):
@@ -138,7 +135,7 @@ def migrate(
         show_groups(output, checkout, [port for port in kept if isinstance(port, PortedOperator)])
     conclude()
     planned = any(isinstance(port, PortedOperator) for port in kept)
-    return NOT_PLANNED if kept and not (planned or shard) else code  # other shares may have plans
+    return NOT_PLANNED if kept and not (planned or many.shard) else code  # other shares may have plans
 
 
 def _note_verdict(output: Output, verdict: Verdict) -> None:

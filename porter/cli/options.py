@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -123,8 +124,25 @@ def operators(required: bool) -> Callable[[Decorated], Decorated]:
     return click.argument("ops", metavar=metavar, nargs=-1, required=required, shell_complete=complete_operator)
 
 
-def proof(function: Decorated) -> Decorated:
-    """Adds the options of commands that verify."""
+def proof(function: Run) -> Run:
+    """Adds the options of commands that verify, which come as one `proof`."""
+
+    @wraps(function)
+    def with_proof(
+        output: Output,
+        expr: str | None,
+        backend: str,
+        arithmetic: str,
+        large: bool,
+        thorough: bool | None,
+        strict: bool,
+        **others: Any,
+    ) -> int:
+        from porter.verdict.result import Proof
+
+        return function(output, proof=Proof(expr, backend, arithmetic, large, thorough, strict), **others)
+
+    run: Run = with_proof
     for option in (
         click.option(
             "--thorough/--no-thorough",
@@ -147,13 +165,33 @@ def proof(function: Decorated) -> Decorated:
             shell_complete=_complete_backend,
             help="Where the tests run: host, kernels, mps or cuda. Default: the most complete one available.",
         ),
+        click.option("-k", "expr", metavar="EXPR", help="Only run tests whose name matches, as in pytest."),
     ):
-        function = option(function)
-    return function
+        run = option(run)
+    return run
 
 
-def together(function: Decorated) -> Decorated:
-    """Adds the options of commands that verify many operators together."""
+@dataclass(frozen=True)
+class Together:
+    """How many operators are verified together, and what is written of them."""
+
+    jobs: int | None
+    shard: Shard | None
+    scheduler: str | None
+    insecure: bool
+    results: Path | None
+    recorded: bool
+
+
+def together(function: Run) -> Run:
+    """Adds the options of commands that verify many operators, which come as one `many`."""
+
+    @wraps(function)
+    def with_many(output: Output, **given: Any) -> int:
+        many = Together(**{each.name: given.pop(each.name) for each in fields(Together)})
+        return function(output, many=many, **given)
+
+    run: Run = with_many
     for option in (
         click.option(
             "--recorded", is_flag=True, help="With --all, also port from recorded runs what no dispatch stub serves."
@@ -171,8 +209,8 @@ def together(function: Decorated) -> Decorated:
             help="Verdicts at a time. Default: as many as there are cores.",
         ),
     ):
-        function = option(function)
-    return function
+        run = option(run)
+    return run
 
 
 def _choose_shard(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Shard | None:
@@ -313,7 +351,6 @@ shuffle = click.option(
     expose_value=False,
     help="On an NVIDIA GPU, run threadgroups in orders made of SEED, as $PORTER_SHUFFLE.",
 )
-expression = click.option("-k", "expr", metavar="EXPR", help="Only run tests whose name matches, as in pytest.")
 
 
 def complete_operator(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

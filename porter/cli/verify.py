@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from porter.cli.options import command, expression, operators, proof, together
+from porter.cli.options import Together, command, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
 from porter.cli.ports import show_lines
 from porter.cli.scheduled import run_scheduled
@@ -16,7 +16,6 @@ from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
-    from porter.report.results import Shard
     from porter.verdict.result import Proof
     from porter.workflows.migrate import Request
 
@@ -38,47 +37,34 @@ if TYPE_CHECKING:
     help="The fork before the ports: a folder or a commit. Default: what porter kept.",
 )
 @together
-@expression
 @proof
 def verify(
     output: Output,
     ops: tuple[str, ...],
     every: bool,
     baseline: str | None,
-    jobs: int | None,
-    shard: Shard | None,
-    scheduler: str | None,
-    insecure: bool,
-    results: Path | None,
-    recorded: bool,
-    expr: str | None,
-    backend: str,
-    arithmetic: str,
-    large: bool,
-    strict: bool,
-    thorough: bool | None,
+    many: Together,
+    proof: Proof,
 ) -> int:
     """Lint, compile and test operators or their ports.
 
     A native operator is tested as it is in the fork, against the fork before its port where that is known: porter's
     journal keeps it of what porter wrote, and --baseline names it. For any other, its port is tested.
     """
-    from porter.verdict.result import Proof
     from porter.workflows.migrate import Request
 
-    if scheduler:
-        return run_scheduled(output, scheduler, results, insecure)
-    proof = Proof(expr, backend, arithmetic, large, thorough, strict)
+    if many.scheduler:
+        return run_scheduled(output, many.scheduler, many.results, many.insecure)
     if ops and every:
         raise click.UsageError(f"--all cannot be combined with operators (got {ops[0]}).")
     if every and baseline:
         raise click.UsageError("--baseline goes with operators that are named, not with --all.")
     if every:
-        request = Request(all=True, jobs=jobs or 0, shard=shard, proof=proof, recorded=recorded)
-        return _judge_all(output, request, results)
+        request = Request(all=True, jobs=many.jobs or 0, shard=many.shard, proof=proof, recorded=many.recorded)
+        return _judge_all(output, request, many.results)
     if not ops:
         raise click.UsageError("Missing argument 'OP...'. Name one, or use --all.")
-    if jobs or shard or results or recorded:
+    if many.jobs or many.shard or many.results or many.recorded:
         raise click.UsageError(
             "--jobs, --shard, --recorded and --results go with --all; `porter migrate OP` has --results too."
         )
@@ -144,35 +130,28 @@ def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof
 
 @command("watch", ("porter watch exp -k float32", "while you edit its kernel"))
 @operators(required=True)
-@expression
 @proof
 def watch(
     output: Output,
     ops: tuple[str, ...],
-    expr: str | None,
-    backend: str,
-    arithmetic: str,
-    large: bool,
-    strict: bool,
-    thorough: bool | None,
+    proof: Proof,
 ) -> int:
     """Verify operators again whenever their files change.
 
     Watches the files of the fork's MPS backend. Press Ctrl-C to stop.
     """
     from porter.core.checkout import Checkout
-    from porter.verdict.result import Proof
     from porter.workflows.verify import find_watched_files
     from porter.workflows.verify import watch as run
 
-    opened, how = output.open_checkout(), Proof(expr, backend, arithmetic, large, thorough, strict)
+    opened = output.open_checkout()
 
     def now() -> Checkout:
         return Checkout(opened.root, opened.origin)
 
     def act() -> None:
         try:
-            judge(output, now(), ops, how)
+            judge(output, now(), ops, proof)
         except PorterError as error:
             output.error(error)
 
