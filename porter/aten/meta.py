@@ -19,6 +19,7 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE
 from porter.languages import cpp
 from porter.languages.definitions import Definition, find_definitions, find_macros, parse_definition
+from porter.languages.patterns import replace_code
 
 
 class Promotion(Enum):
@@ -210,7 +211,7 @@ def _expand_macros(builder: str, found: Definition) -> str:
     """Replaces the uses of macros without parameters that the function defines."""
     for name, macro in find_macros(found.text).items():
         if macro.params == ():
-            builder = re.sub(rf"\b{name}\(\)", " ".join(macro.body.split()), builder)
+            builder = replace_code(builder, " ".join(macro.body.split()), f"{name}()")
     return builder
 
 

@@ -24,12 +24,12 @@ class Edit:
 
 def line_of(text: str, offset: int) -> int:
     """The line, from 1, that holds a character offset."""
-    return bisect_right(_line_ends(text), offset - 1) + 1
+    return bisect_right(find_line_ends(text), offset - 1) + 1
 
 
 @lru_cache(maxsize=64)
-def _line_ends(text: str) -> tuple[int, ...]:
-    """Found once: whoever asks for one line of a file asks for many."""
+def find_line_ends(text: str) -> tuple[int, ...]:
+    """Where lines end, found once: whoever asks for one line of a file asks for many."""
     return tuple([match.start() for match in re.finditer("\n", text)])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from porter.core.confined import is_plain, read
 
 KINDS = ("write", "undo")
 LARGEST = 1 << 26  # bytes of a record
-_TOKEN = re.compile(r"[0-9a-f]{8}", re.A)
-_DIGEST = re.compile(r"[0-9a-f]{32}", re.A)
-_BLOB = re.compile(r"[0-9]{1,9}", re.A)
+_HEXADECIMAL = frozenset("0123456789abcdef")
+_DECIMAL = frozenset("0123456789")
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ def parse_record(raw: Any) -> Record:
     _require_keys(raw, Record)
     _require(raw["kind"] in KINDS, "kind")
     _require(_is_number(raw["number"], 1, 10**9), "number")
-    _require(_matches(_TOKEN, raw["token"]), "token")
+    _require(_consists(raw["token"], _HEXADECIMAL, 8, 8), "token")
     _require(isinstance(raw["files"], list) and isinstance(raw["folders"], list), "lists")
     _require(all(map(is_plain, raw["folders"])), "folders")
     files = tuple(map(_parse_file, raw["files"]))
@@ -65,9 +63,11 @@ def parse_record(raw: Any) -> Record:
 def _parse_file(raw: Any) -> Touched:
     _require_keys(raw, Touched)
     _require(is_plain(raw["path"]), "path")
-    _require(all(raw[name] is None or _matches(_DIGEST, raw[name]) for name in ("before", "after")), "digest")
+    _require(
+        all(raw[name] is None or _consists(raw[name], _HEXADECIMAL, 32, 32) for name in ("before", "after")), "digest"
+    )
     _require(raw["mode"] is None or _is_number(raw["mode"], 0, 0o7777), "mode")
-    _require(_matches(_BLOB, raw["blob"]), "blob")
+    _require(_consists(raw["blob"], _DECIMAL, 1, 9), "blob")
     return Touched(**raw)
 
 
@@ -79,8 +79,8 @@ def _is_number(value: object, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most
 
 
-def _matches(pattern: re.Pattern[str], value: object) -> bool:
-    return isinstance(value, str) and pattern.fullmatch(value) is not None
+def _consists(value: object, characters: frozenset[str], least: int, most: int) -> bool:
+    return isinstance(value, str) and least <= len(value) <= most and characters.issuperset(value)
 
 
 def _require(fits: bool, what: str) -> None:

@@ -23,6 +23,7 @@ from porter.languages import cpp
 from porter.languages.brackets import ANGLES, find_closing_end
 from porter.languages.cpp_parser import parse_expression, parse_function
 from porter.languages.definitions import Definition, find_definitions, parse_definition, split_parameters
+from porter.languages.patterns import has_code
 
 Code = TypeVar("Code")
 
@@ -122,10 +123,10 @@ def read_functor(files: Sequence[tuple[str, str]], made: cpp.Call, facts: Facts)
 
 def cpp_type(name: cpp.Name) -> cpp.Name:
     """Returns the name of a type, also one written as a single text: `F<T>`."""
-    spelled = re.fullmatch(r"([\w:]+)\s*<(.*)>", name.path)
-    if spelled is None:
+    head, bracket, arguments = name.path.partition("<")
+    if not bracket or not arguments.endswith(">"):
         return name
-    return cpp.Name(spelled[1], tuple(split_parameters(spelled[2])), name.start)
+    return cpp.Name(head.rstrip(), tuple(split_parameters(arguments[:-1])), name.start)
 
 
 def _place_method(struct: Struct) -> Definition:
@@ -212,8 +213,8 @@ class DeviceFiles:
 
     def is_functor(self, type_: str) -> bool:
         """Whether one of the files defines a struct of this name."""
-        name = re.escape(type_.partition("<")[0].rpartition("::")[2])
-        return any(re.search(rf"\bstruct\s+{name}\b", source.text) for source in self.sources.values())
+        name = type_.partition("<")[0].rpartition("::")[2]
+        return any(has_code(source.text, f"struct {name}") for source in self.sources.values())
 
     def read_loop(self, _found: Definition, call: cpp.Call, facts: Facts) -> ScalarFunction | None:
         """Returns the scalar function of a loop."""

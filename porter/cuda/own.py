@@ -21,6 +21,7 @@ from porter.cpu.lowering import lower
 from porter.cuda.loops import DeviceFiles
 from porter.languages import cpp
 from porter.languages.definitions import Definition, find_definitions, parse_definition
+from porter.languages.identifiers import is_word, rename_identifiers
 
 _INDEX = frozenset(
     f"{first}+{second}"
@@ -57,7 +58,7 @@ def read_threads(function: cpp.Function, found: Definition) -> ElementStore:
     scalar = _as_function(cpp.Block(body), index, output, found)
     named = tuple(dict.fromkeys(_list_names(scalar)))
     elements = tuple(name for name in pointers if name in named)
-    types = {re.sub(r"\bconst\b|[*\s]", "", pointers[name]) for name in (*elements, output) if name in pointers}
+    types = {_strip_type(pointers[name]) for name in (*elements, output) if name in pointers}
     if len(types) != 1:
         raise _refuse(f"its arrays have different types: {', '.join(sorted(types))}", found)
     scalars = tuple(each.name for each in function.parameters if each.name in named and each.name not in pointers)
@@ -84,15 +85,15 @@ def _split_guard(statements: tuple[cpp.Stmt, ...], index: str, found: Definition
     for at, statement in enumerate(statements):
         if not isinstance(statement, cpp.If) or statement.otherwise is not None:
             continue
-        test = re.fullmatch(r"(\w+) (<|>=) (\w+)", show(statement.test))
-        if test is None or test[1] != index:
+        test = statement.test
+        if not isinstance(test, cpp.Binary) or show(test.left) != index or not is_word(bound := show(test.right)):
             continue
         inside = statement.then.statements if isinstance(statement.then, cpp.Block) else (statement.then,)
         before, after = statements[:at], statements[at + 1 :]
-        if test[2] == "<" and not after:
-            return test[3], (*before, *inside)
-        if test[2] == ">=" and inside in ((cpp.Return(None, inside[0].start),), ()):
-            return test[3], (*before, *after)
+        if test.op == "<" and not after:
+            return bound, (*before, *inside)
+        if test.op == ">=" and inside in ((cpp.Return(None, inside[0].start),), ()):
+            return bound, (*before, *after)
     raise _refuse(f"it has no `if ({index} < n)` around what it stores", found)
 
 
@@ -245,15 +246,23 @@ def _read_function(function: cpp.Function, found: Definition) -> ElementStore:
     if not function.parameters or any(each.type != function.parameters[0].type for each in function.parameters):
         raise refuse(f"the parameters of {function.name} differ in type, or there are none", found.place)
     names = tuple(each.name for each in function.parameters)
-    type_ = re.sub(r"\bconst\b|&", "", function.parameters[0].type).strip()
-    return ElementStore(names, (), type_, "", "", function.body)
+    return ElementStore(names, (), _strip_type(function.parameters[0].type), "", "", function.body)
+
+
+_SPECIFIERS = frozenset(("inline", "static", "constexpr"))
+
+
+def _strip_type(written: str) -> str:
+    """The type without `const` and of what a pointer or a reference goes to."""
+    return " ".join(rename_identifiers(written, {"const": ""}).translate({ord("*"): " ", ord("&"): " "}).split())
 
 
 def _wrap(function: cpp.Function, store: ElementStore, scalars: tuple[cpp.Parameter, ...]) -> cpp.Function:
     """Returns a host function that passes the scalar function to a loop of ATen."""
     parameters = tuple(cpp.Parameter(store.element, name) for name in store.elements)
-    returns = store.element if store.bound else re.sub(r"\b(?:inline|static|constexpr|__\w+)\b", "", function.returns)
-    loop = cpp.Call(cpp.Name("gpu_kernel"), (cpp.Name("iter"), cpp.LambdaExpr(parameters, returns.strip(), store.body)))
+    words = (word for word in function.returns.split() if word not in _SPECIFIERS and not word.startswith("__"))
+    returns = store.element if store.bound else " ".join(words)
+    loop = cpp.Call(cpp.Name("gpu_kernel"), (cpp.Name("iter"), cpp.LambdaExpr(parameters, returns, store.body)))
     body = cpp.Block((cpp.ExpressionStatement(loop),))
     numbers = tuple(cpp.Parameter(_number(each.type), each.name) for each in scalars)
     return cpp.Function(function.name, (cpp.Parameter(_ITERATOR, "iter"), *numbers), body)

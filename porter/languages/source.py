@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import itemgetter
 
-from porter.core.edits import common_start
+from porter.core.edits import common_start, find_line_ends
 from porter.core.errors import Place, PorterError
 from porter.languages.depth import DEEPEST, too_deep
 from porter.languages.directives import Include, Macro, find_includes, parse_macro
@@ -95,7 +95,7 @@ class Source:
 
     @cached_property
     def _lines(self) -> list[int]:
-        return [0, *(match.end() for match in re.finditer("\n", self.text))]
+        return [0, *(end + 1 for end in find_line_ends(self.text))]
 
     @cached_property
     def code(self) -> tuple[Token, ...]:

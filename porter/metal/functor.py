@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from porter.core.dtypes import Kind
 from porter.languages.identifiers import rename_identifiers
+from porter.languages.patterns import find_code
 
 # The trait of numbers that are no vectors; complex numbers are vectors in Metal.
 SCALAR_TRAIT = "is_scalar_floating_point_v"
@@ -86,9 +87,11 @@ class FunctorStyle:
     @staticmethod
     def of(text: str) -> FunctorStyle:
         """Reads the style of a file's functors; upstream's style if it has none."""
-        found = [re.findall(r"\bconst\s+\w+\s+(\w+)", params) for params in _OPERATOR.findall(text)]
-        unary = Counter(names[0] for names in found if len(names) == 1)
-        binary = Counter((names[0], names[1]) for names in found if len(names) == 2)
+        operands = [
+            [code["name"] for code in find_code(params, "const $type $name")] for params in _OPERATOR.findall(text)
+        ]
+        unary = Counter(names[0] for names in operands if len(names) == 1)
+        binary = Counter((names[0], names[1]) for names in operands if len(names) == 2)
         return FunctorStyle(
             unary=unary.most_common(1)[0][0] if unary else "x",
             binary=binary.most_common(1)[0][0] if binary else ("a", "b"),

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from porter.core.edits import Edit
 from porter.languages.directives import read_includes
+from porter.languages.identifiers import find_words
 from porter.languages.lexer import TokenKind
 from porter.languages.source import MacroUse, Source
 from porter.metal.macros import MacroBook, MacroFamily
@@ -99,7 +100,10 @@ def _find_functors(source: Source) -> Iterator[tuple[int, int]]:
         calls = [i + 3 for i in operators if "".join(token.text for token in code[i + 1 : i + 4]) == "()("]
         if calls and end + 1 < len(code):
             params = source.arguments(calls[0])
-            yield code[end + 1].end, sum(1 for param in params if not re.search(r"\b(alpha|\w*A)\b", param))
+            yield (
+                code[end + 1].end,
+                sum(not any(word == "alpha" or word.endswith("A") for word in find_words(each)) for each in params),
+            )
 
 
 def _find_runs(source: Source, book: MacroBook) -> Iterator[list[MacroUse]]:

@@ -11,8 +11,8 @@ from porter.aten.operator import Migration
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.formatting import format_block
-from porter.languages.definitions import split_parameters
 from porter.languages.identifiers import to_snake_case
+from porter.languages.inlining import read_parameters
 from porter.languages.source import Function, parse_source
 from porter.metal.insertion import insert_includes
 from porter.metal.kernel import Kernel
@@ -42,7 +42,7 @@ def rewrite_functions(
         launch = kernel.launch if kernel else ""
         if kernel and (scope := _name_scope(fork, found.file, kernel)):
             launch = _LAUNCH.sub(f"{scope}::", launch)
-        body = each.body.write(tuple(_read_names(function)), launch)
+        body = each.body.write(tuple(each.name for each in read_parameters(function)), launch)
         text = format_block(fork, found.file, f"{function.signature} {body}\n")
         yield found.file, Rewrite(function, text[text.index("{", len(function.params)) :].rstrip("\n"))
 
@@ -120,10 +120,3 @@ def _list_headers(migration: Migration, launchers: Collection[str]) -> Iterator[
         yield from LAUNCHER_HEADERS
     if body.loops:
         yield from (f"ATen/ops/{name}.h" for name in _OPERATOR.findall(body.text))
-
-
-def _read_names(function: Function) -> Iterator[str]:
-    """The names of a function's parameters, empty for one without."""
-    for parameter in split_parameters(function.params):
-        name = re.search(r"[&*>\s](\w+)$", parameter)
-        yield name[1] if name else ""

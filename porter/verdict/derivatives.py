@@ -20,8 +20,9 @@ def read_derivatives() -> tuple[tuple[str, str], ...]:
 
 def list_derived_with(base: str) -> frozenset[str]:
     """The base names of the functions whose derivatives call an operator."""
-    calls = re.compile(rf"\b{re.escape(base)}\(")
-    return frozenset(name for name, formulas in read_derivatives() if calls.search(formulas))
+    return frozenset(
+        name for name, formulas in read_derivatives() if base in formulas and base in find_called(formulas)
+    )
 
 
 def list_called(base: str) -> frozenset[str]:

@@ -14,7 +14,7 @@ from porter.core.layout import CPU_KERNELS, NATIVE
 from porter.languages import cpp, cpp_parser
 from porter.languages.brackets import strip_parentheses
 from porter.languages.identifiers import find_words
-from porter.languages.patterns import has_code
+from porter.languages.patterns import has_code, match_code
 from porter.plan.draft import Draft
 from porter.plan.new_operator.expression import (
     derive,
@@ -48,11 +48,11 @@ def read_expression(schema: Schema, text: str) -> str:
     Raises PTR319 for a functor that is more than `return` and an expression.
     """
     parameters, body = _find_operators(schema, text)[0]
-    returned = re.fullmatch(r"\s*return\b([^;]*);\s*", body)
+    returned = match_code(body, "return $$value;")
     names = dict(zip(parameters, (each.name for each in (*schema.tensors, *schema.numbers)), strict=True))
     try:
         if returned is not None:
-            return _spell(cpp_parser.parse_expression("", returned[1]), names)
+            return _spell(cpp_parser.parse_expression("", returned["value"]), names)
     except (cpp.ParseError, KeyError):
         pass  # a construct that an expression does not have
     what = f"operator() of {schema.name}_functor is more than `return` and an expression of its parameters"
