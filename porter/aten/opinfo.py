@@ -48,7 +48,6 @@ DTYPE_GROUPS = {
     "_dispatch_dtypes": frozenset[str](),
 }
 
-_INFO = re.compile(r"Info\(")
 _CALL = re.compile(r"[ \t]+(?P<cls>\w*Info)(?P<open>\()\s*(?P<quote>['\"])(?P<name>[^'\"\n]+)(?P=quote)")
 _ATEN_NAME = re.compile(r"aten_name(?<!\waten_name)\s*=\s*['\"](?P<name>\w+)['\"]")
 _EXPECTATION = re.compile(r"unittest\.(skip|expectedFailure)|\w*MPS$")
@@ -198,9 +197,9 @@ def _index(text: str) -> Mapping[str, Sequence[re.Match[str]]]:
 
 def _find_calls(text: str) -> Iterator[re.Match[str]]:
     """Yields the calls that start a line. Only the lines with a class that may be one are searched, for speed."""
-    at = 0
-    for found in _INFO.finditer(text):
-        line = text.rfind("\n", 0, found.start()) + 1
+    at = info = 0
+    while (info := text.find("Info(", info) + 1) > 0:
+        line = text.rfind("\n", 0, info) + 1
         match = _CALL.match(text, line) if line >= at else None
         if match:
             yield match

@@ -43,6 +43,7 @@ LIMITS = frozenset(("infinity", "quiet_NaN", "max", "min", "lowest", "epsilon"))
 TRAITS = {"std::is_signed_v": "metal::is_signed_v", "std::is_unsigned_v": "metal::is_unsigned_v"}
 
 # CUDA's fast functions of float, which Metal computes as it does the function they approximate.
+_PART = ("c10::scalar_value_type<", ">::type")
 _FAST = re.compile(r"__(exp|log|log2|log10|pow|sin|cos|tan)f")
 
 
@@ -173,9 +174,9 @@ class Translator:
             return OPMATH if inner == "T" else inner
         if wrapped:
             return f"metal::make_{wrapped.group(2) or ''}signed_t<{self.type(wrapped.group(3), start)}>"
-        part = re.fullmatch(r"(?:typename )?c10::scalar_value_type<(.+)>::type", bare)
-        if part:
-            inner = self.type(part.group(1), start)
+        part = bare.removeprefix("typename ").removeprefix(_PART[0]).removesuffix(_PART[1])
+        if bare.removeprefix("typename ") == part.join(_PART):
+            inner = self.type(part, start)
             return self.concrete(inner).real.metal if self.concrete(inner).kind is Kind.COMPLEX else inner
         if bare.startswith("c10::complex<") and bare[len("c10::complex<") : -1] in self.aliases and bare not in TYPES:
             return "T"

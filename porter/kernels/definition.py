@@ -21,7 +21,6 @@ from porter.kernels.signature import (
 from porter.metal.lint import find_foreign
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_BRACES = re.compile(r"[{}]")
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:if|define)", re.MULTILINE)
 _WHOLE_KERNEL = re.compile(r"\bkernel\s+void\b|\[\[\s*kernel\b")
 
@@ -148,13 +147,13 @@ def _check_braces(kernel: Kernel) -> None:
     if _DIRECTIVE.search(code):  # the preprocessor may leave braces out, or add some
         return
     opened: list[int] = []
-    for brace in _BRACES.finditer(code):
-        if brace[0] == "{":
-            opened.append(brace.start())
-        elif opened:
+    for at, brace in enumerate(code):
+        if brace == "{":
+            opened.append(at)
+        elif brace == "}" and opened:
             opened.pop()
-        else:
-            raise _unbalanced(kernel, brace.start(), "closes a brace that it does not open", "Remove the brace")
+        elif brace == "}":
+            raise _unbalanced(kernel, at, "closes a brace that it does not open", "Remove the brace")
     if opened:
         raise _unbalanced(kernel, opened[-1], "does not close this brace", "Close it")
 

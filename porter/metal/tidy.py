@@ -201,8 +201,9 @@ def _drop_casts(line: str, floats: Collection[str]) -> str:
 
 
 def _is_call(text: str) -> bool:
-    match = re.match(r"[\w:]+\(", text)
-    return match is not None and find_closing_end(text, match.end() - 1, ROUND) == len(text)
+    name, opener, _ = text.partition("(")
+    is_named = opener != "" and is_word(name.replace(":", "_"))
+    return is_named and find_closing_end(text, len(name), ROUND) == len(text)
 
 
 def _name_repeated(lines: list[str], floats: Collection[str]) -> list[str]:

@@ -68,7 +68,7 @@ def find_faults(
 
 
 _WIDTHS = (("_int", "_long"), ("_u32", "_u64"))  # how names of kernels with indices of either width end
-_OF_TYPE = re.compile(rf"_(?:{'|'.join(BY_METAL)})$")  # before that: an `int` alone may be a type of elements
+_OF_TYPE = tuple(f"_{name}" for name in BY_METAL)  # before that: an `int` alone may be a type of elements
 
 
 def list_kernel_names(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def find_missing_widths(names: Collection[str]) -> Iterator[str]:
     """
     for narrow, wide in _WIDTHS:
         ends = ((end, (name.removesuffix(end) for name in names if name.endswith(end))) for end in (narrow, wide))
-        stems = {end: {stem for stem in listed if _OF_TYPE.search(stem)} for end, listed in ends}
+        stems = {end: {stem for stem in listed if stem.endswith(_OF_TYPE)} for end, listed in ends}
         both = stems[narrow] & stems[wide]
         if 2 * len(both) >= len(stems[narrow] | stems[wide]):
             yield from sorted(stem + wide for stem in stems[narrow] - both)

@@ -7,7 +7,6 @@ function does, and so does one whose kernels lack a form that a sibling's have.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -15,11 +14,10 @@ from porter.core import dtypes
 from porter.core.layout import OPERATIONS
 from porter.languages.identifiers import find_words
 from porter.verdict.build.kernel_files import list_kernel_names
-from porter.verdict.build.sources import find_definitions
+from porter.verdict.build.sources import LAUNCH, find_definitions
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import ForkFinding, VerifyTarget
 
-_LAUNCH = re.compile(r'\b(?P<function>exec_\w+)\(\s*[\w.*&]+\s*,\s*"(?P<kernel>\w+)"')
 _TYPES = frozenset(dtype.metal for dtype in dtypes.ALL)
 
 
@@ -84,7 +82,7 @@ def find_siblings(tree: Tree, target: VerifyTarget) -> Siblings | None:
 
 
 def _list_launches(texts: Iterable[str]) -> set[tuple[str, str]]:
-    return {(match["function"], match["kernel"]) for text in texts for match in _LAUNCH.finditer(text)}
+    return {(match["function"], match["kernel"]) for text in texts for match in LAUNCH.finditer(text)}
 
 
 def _find_owner(name: str, kernels: Collection[str]) -> str:

@@ -19,7 +19,7 @@ _HEADERS = "ATen/ops/"
 # A macro of any name whose first argument names a functor: REGISTER_UNARY_OP(exp, ...).
 _FUNCTOR = re.compile(r"^[ \t]*(?P<macro>[A-Z]\w*)\(\s*(?P<name>\w+)", re.M)
 _DISPATCHED = re.compile(r"^ +[\w, ]*\bMPS\b[\w, ]*: (\w+)", re.M)
-_EXEC = re.compile(r'\bexec_\w+\([^,()]+,\s*"(\w+)"')
+LAUNCH = re.compile(r'\b(?P<function>exec_\w+)\(\s*[\w.*&]+\s*,\s*"(?P<kernel>\w+)"')
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
 
 
@@ -221,7 +221,8 @@ def check_kernel(tree: Tree, kernel: Kernel, functors: Sequence[str]) -> None:
 def _list_launched(path: str, text: str, name: str) -> list[str]:
     """The kernels that the first function of a name launches."""
     functions = _find_functions(path, text, {name})
-    return _EXEC.findall(text[functions[0].body_start : functions[0].body_end]) if functions else []
+    bodies = [text[each.body_start : each.body_end] for each in functions[:1]]
+    return [launch["kernel"] for body in bodies for launch in LAUNCH.finditer(body)]
 
 
 def _find_mentions(tree: Tree, words: Collection[str]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 from porter.core.dtypes import ALL, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import COMMON_MPS
+from porter.languages.identifiers import find_words
 
 NEWEST_MACOS = 26.0
 FORWARD, GRADIENTS = "mps_ops_modifier", "mps_ops_grad_modifier"
@@ -61,7 +62,7 @@ def low_precision(text: str) -> dict[str, frozenset[str]]:
 def grad_dtypes(text: str) -> tuple[str, ...]:
     """The types whose gradients a fork's `test/test_mps.py` compares, as torch names."""
     match = re.search(r"^MPS_GRAD_DTYPES = \[(?P<types>[^\]]*)\]", text, re.M)
-    return tuple(re.findall(r"\btorch\.(\w+)", match["types"])) if match else _GRAD_DTYPES
+    return tuple(word for word in find_words(match["types"]) if word != "torch") if match else _GRAD_DTYPES
 
 
 def run(file: str, text: str) -> dict[str, Any]:

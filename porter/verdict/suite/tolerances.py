@@ -77,7 +77,6 @@ def _indented(text: str, by: int = 4) -> str:
 
 
 _BODY = re.compile(r"^    def test_output_match\(.*?(?=^    (?:def|@)|^\S|\Z)", re.M | re.S)
-_UNSEEDED = re.compile(r"\bset_seed\s*=\s*False\b")
 
 
 def seeds_each_sample(text: str) -> bool:
@@ -86,4 +85,4 @@ def seeds_each_sample(text: str) -> bool:
     `text` is a fork's `test/test_mps.py`.
     """
     found = _BODY.search(text)
-    return not (found and _UNSEEDED.search(found[0]))
+    return not (found and "set_seed=False" in found[0].replace(" ", ""))
