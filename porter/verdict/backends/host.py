@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -128,6 +129,8 @@ def _device_headers(fork: Path) -> Path | None:
     root = cache.root() / "device_headers" / cache.digest(*(part for item in headers.items() for part in item))
     for name, content in headers.items():
         cache.put_if_changed(root / spell_include(DEVICE) / name, content)
+    if headers:
+        os.utime(root)  # in use: without one of these the compiler takes the wheel's, of another version
     return root
 
 

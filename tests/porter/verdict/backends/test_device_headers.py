@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from aten_overlay import errors
 from aten_overlay.device import libraries
+from porter.core import cache_size
 from porter.core.errors import PorterError
 from porter.core.layout import DEVICE
 from porter.verdict.backends import host
@@ -28,3 +30,17 @@ def test_a_header_that_lacks_a_function_is_named(
         host.recipe(tmp_path)
     assert (raised.value.code, str(raised.value.place)) == ("PTR150", place)
     assert raised.value.what.endswith("out-of-line definition of 'stopCapture'")
+
+
+def test_headers_of_a_fork_that_is_compiled_are_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
+    fork, long_ago = tmp_path / "fork", (0.0, 0.0)
+    (fork / DEVICE).mkdir(parents=True)
+    (fork / DEVICE / "MPSProfiler.h").write_text("#pragma once\n")
+    cached = host._device_headers(fork)
+    assert cached is not None
+    for path in (cached, *cached.rglob("*")):
+        os.utime(path, long_ago)
+    host._device_headers(fork)
+    cache_size.prune(0)
+    assert (cached / "ATen/mps/MPSProfiler.h").is_file()
