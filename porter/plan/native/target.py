@@ -362,7 +362,15 @@ def _refuse(served: ServedFunction, why: str) -> PorterError:
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
 # A tensor, that converted, or with a dimension where it has none.
 _CONVERTED = ("$name", "$name.to($$type)", "$name.view({1})", "$name.view(1)")
-_LISTED = ("make_tuple($$all)", "forward_as_tuple($$all)", "tie($$all)", "tuple<$$types>($$all)", "($$all)", "{$$all}")
+_LISTED = (
+    "make_tuple($$all)",
+    "forward_as_tuple($$all)",
+    "tie($$all)",
+    "tuple<$$types>($$all)",
+    "tuple<$$types>{$$all}",
+    "($$all)",
+    "{$$all}",
+)
 
 
 def list_enumerators(text: str) -> frozenset[str]:

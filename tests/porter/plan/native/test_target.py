@@ -7,7 +7,7 @@ import pytest
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import find_served
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.plan.native.target import find_target
+from porter.plan.native.target import find_target, read_returned
 from tests.porter.plan.native import fork
 
 ROWS = """
@@ -136,3 +136,11 @@ def test_a_graph_that_a_native_function_falls_back_to_in_several_places_is_porte
     target = find_target(checkout, served, frozenset({"bend_out_mps"}), frozenset({"self", "dim"}))
     assert target.function.name == "bend_graph"
     assert target.variables == {"self": "input", "dim": "axis", "out": "output", "result0": "output"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["{w, norms}", "std::tuple<Tensor, Tensor>{w, norms}", "std::tuple<Tensor, Tensor>(w, std::move(norms))"],
+)
+def test_returned_results_are_those_that_the_last_statement_lists(value: str) -> None:
+    assert read_returned(f"  auto w = at::empty_like(v);\n  return {value};\n") == ["w", "norms"]
