@@ -14,6 +14,7 @@ from mutation.ported import find_added
 from mutation.slips import Slips, slip_in_host_code, slip_in_metal, slip_in_registrations, slip_in_rows
 from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
 from mutation.trial import Fate, Stage, find_quick_stage
+from porter.verdict.messages import ErrorAnswer
 from porter.verdict.result import VerifyTarget
 
 FUNCTOR = """struct a_functor {
@@ -216,3 +217,15 @@ def test_what_fails_without_a_mutant_catches_none(
     assert [entry.fate for entry in ledger.entries.values() if entry.key != entry.told][-1] == fate.value
     assert asked[:2] == [("quick", "T.a"), ("quick", "")]
     assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize("code", ["PTR170", "ended"])
+def test_an_error_of_porter_catches_no_mutant(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    monkeypatch.setattr(trial, "_ask", lambda *_, **__: ErrorAnswer(code, "what"))
+    subject = Subject("a", VerifyTarget("a", ()), {}, (), is_ported=True)
+    mutant = Mutant("a", "host", "line", "A.mm", "", "A.mm:1: 'f();' -> ''")
+    if code == "ended":
+        assert trial.try_mutant(subject, mutant, lambda *_: ()) == (Fate.CAUGHT, "quick: ended what")
+        return
+    with pytest.raises(RuntimeError, match="has no verdict: what"):
+        trial.try_mutant(subject, mutant, lambda *_: ())

@@ -29,6 +29,8 @@ from porter.verdict.result import BUILD, DEFAULT, HOST
 
 # Errors of compilers: such a mutant is no program.
 _NO_PROGRAM = ("PTR101", "PTR105", "PTR108", "PTR109", "PTR166")
+# An error of porter's own, as where its files change while mutants run: it tells nothing of a mutant.
+_INTERNAL = "PTR170"
 # Inputs of each kernel that decide whether a survivor computes the same.
 ROWS = 1 << 19
 _OWN_NAME = re.compile(rb"[0-9a-f]{32}\.cpp")
@@ -138,9 +140,11 @@ def find_quick_stage(mutant: Mutant) -> Stage:
 
 
 def _find_failure(subject: Subject, texts: Mapping[str, str], stage: Stage, failing: Sequence[str]) -> str:
-    """The first failure of a stage beside those that fail anyway; `""` for none."""
+    """The first failure of a stage beside those that fail anyway; `""` for none. Raises for an error of porter."""
     answer = _ask(subject, texts, stage, failing, first_failure=True)
     if isinstance(answer, ErrorAnswer):
+        if answer.code == _INTERNAL:
+            raise RuntimeError(f"{subject.op} has no verdict: {answer.what}")
         return f"{answer.code} {answer.what.splitlines()[0]}"
     first = next((f for f in answer.verdict.failures if f.test not in failing), None)
     if first is None:
