@@ -75,6 +75,16 @@ class Bound:
         return self.length
 
 
+class Numbers:
+    """A list of numbers as a kernel gets it; `owner` tells their type."""
+
+    def __init__(self, values: Sequence[int | float], cast: str | None) -> None:
+        packed = pack_numbers(values, cast)
+        self.__array_interface__, self.ctypes, self.nbytes = packed.__array_interface__, packed.ctypes, packed.nbytes
+        dtype = torch.float32 if isinstance(values[0], float) else torch.int64
+        self.owner = torch.empty(0, dtype=_CASTS[cast] if cast else dtype)
+
+
 class ShaderLibrary:
     """Metal source compiled for the host: each kernel is an attribute, compiled when it is first asked for.
 
@@ -190,7 +200,7 @@ class MetalKernel:
         `error_buf_idx` is where the kernel reports errors (c10/metal/error.h).
         """
         resident: list[Bound] = []
-        bound: list[Bound | Bytes | None] = [
+        bound: list[Bound | Numbers | Bytes | None] = [
             self._bind(i, a, _cast(arg_casts, i), resident) for i, a in enumerate(args)
         ]
         messages = _bind_messages(bound, error_buf_idx)
@@ -204,7 +214,7 @@ class MetalKernel:
 
     def _launch(
         self,
-        bound: Sequence[Bound | Bytes | None],
+        bound: Sequence[Bound | Numbers | Bytes | None],
         grid: Sequence[int],
         group: Sequence[int],
         resident: Sequence[Bound],
@@ -227,7 +237,7 @@ class MetalKernel:
             raise RuntimeError(str(error)) from error
         self.device.library.porter_open_encoder()
 
-    def _find_extents(self, bound: Sequence[Bound | Bytes | None]) -> list[Extent]:
+    def _find_extents(self, bound: Sequence[Bound | Numbers | Bytes | None]) -> list[Extent]:
         """The bytes that hold elements, of tensors in sparse storages."""
         owned = [(b.base, b.owner) for b in bound if isinstance(b, Bound) and isinstance(b.owner, torch.Tensor)]
         tensors = {base: tensor for base, tensor in owned if tensor.device.type == "mps"}
@@ -237,7 +247,7 @@ class MetalKernel:
             for low, high in self.device.extents(tensor.untyped_storage().data_ptr())
         ]
 
-    def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound | Bytes:
+    def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound | Numbers | Bytes:
         if isinstance(argument, torch.Tensor):
             if argument.device.type == "cpu" and argument.dim() == 0:
                 return _host(argument.detach().to(_NARROW.get(argument.dtype, argument.dtype)).reshape(1).clone())
@@ -248,7 +258,9 @@ class MetalKernel:
             raise RuntimeError(f"Unsupported argument type {type(argument).__name__} at index {index}")
         return pack_numbers([argument], cast)
 
-    def _bind_list(self, index: int, values: Sequence[Any], cast: str | None, resident: list[Bound]) -> Bound | Bytes:
+    def _bind_list(
+        self, index: int, values: Sequence[Any], cast: str | None, resident: list[Bound]
+    ) -> Bound | Numbers | Bytes:
         if not values:
             raise RuntimeError("Empty list/tuple can not be an argument to metal kernel")
         kinds = {bool: int, int: int, float: float}
@@ -256,7 +268,7 @@ class MetalKernel:
         if kind is None or not all(isinstance(v, (kind, int) if kind is float else kind) for v in values):
             raise RuntimeError(f"Unexpected argument types in the list at index {index}")
         if kind is not torch.Tensor:
-            return pack_numbers([kind(v) for v in values], cast)
+            return (Numbers if len(values) > 1 else pack_numbers)([kind(v) for v in values], cast)
         tensors = [_allocated(v, self.device) for v in values]
         resident += tensors
         return pack_numbers([t.address for t in tensors], None)
@@ -344,7 +356,7 @@ def _group(grid: Sequence[int], group_size: int | Sequence[int] | None, limit: i
     return group
 
 
-def _bind_messages(bound: list[Bound | Bytes | None], index: int | None) -> torch.Tensor | None:
+def _bind_messages(bound: list[Bound | Numbers | Bytes | None], index: int | None) -> torch.Tensor | None:
     if index is None:
         return None
     messages = torch.zeros(4 + _MESSAGES * _MESSAGE.size, dtype=torch.uint8)

@@ -334,14 +334,19 @@ def _buffer(array: Any) -> BufferFields:
         return BufferFields(None, None, 0, 0, 0)
     if hasattr(array, "data_ptr"):
         storage = array.untyped_storage()
-        name = str(getattr(getattr(array, "owner", array), "dtype", "")).removeprefix("torch.")
         return BufferFields(
             array.data_ptr() or 64,
             storage.data_ptr() or 64,
             storage.nbytes(),
             getattr(array, "extent", 0),
-            _TYPES.index(name) + 1 if name in _TYPES else 0,  # of no tensor, or a type that Metal has not
+            _number_type(getattr(array, "owner", array)),
         )
     if hasattr(array, "__array_interface__"):
-        return BufferFields(array.ctypes.data, None, array.nbytes, 0, 0)
+        return BufferFields(array.ctypes.data, None, array.nbytes, 0, _number_type(getattr(array, "owner", None)))
     return BufferFields(ctypes.addressof(array), None, ctypes.sizeof(array), 0, 0)
+
+
+def _number_type(owner: Any) -> int:
+    """What a pm_buffer says of the elements of a tensor; 0 for what is none, or of a type that Metal has not."""
+    name = str(getattr(owner, "dtype", "")).removeprefix("torch.")
+    return _TYPES.index(name) + 1 if name in _TYPES else 0

@@ -89,6 +89,13 @@ std::string explain(const Place& earlier, const Place& later, bool same_buffer) 
                      : "earlier in the queue, through another MTLBuffer over the same memory, with no barrier, fence or event between";
 }
 
+const char* advise(const Place& earlier, const Place& later) {
+  return earlier.queue != later.queue ? "Record an event on the first stream, and wait for it on the second."
+      : earlier.encoder == later.encoder && later.concurrent
+      ? "Put memoryBarrierWithScope:MTLBarrierScopeBuffers between the two launches."
+      : "Bind one buffer with offsets, which Metal tracks, or update a fence in one encoder and wait for it in the other.";
+}
+
 [[noreturn]] void report(const Command& earlier, const Touch& one, const Command& later, const Touch& other) {
   const uintptr_t at = std::max(one.low, other.low);
   const bool same = std::any_of(one.buffers.begin(), one.buffers.end(), [&](const void* buffer) {
@@ -98,7 +105,7 @@ std::string explain(const Place& earlier, const Place& later, bool same_buffer) 
   throw std::runtime_error(
       "PTR269: " + later.name + " " + verb(other) + " " + other.what + " at byte " + std::to_string(at - other.start) +
       place(other) + ", which " + earlier.name + " " + verb(one) + " as " + one.what + place(one) + ", " +
-      explain(earlier.place, later.place, same));
+      explain(earlier.place, later.place, same) + "\n  " + advise(earlier.place, later.place));
 }
 
 // Both commands' touches are sorted, and none of one command overlap.

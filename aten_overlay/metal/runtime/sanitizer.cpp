@@ -67,7 +67,7 @@ void add_cells(State& s, Range& r) {
 void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const pm_buffer& b = launch.buffers[a.index];
   Bound& bound = s.arguments[a.index];
-  bound = {&a, nullptr, 0, 0, false};
+  bound = {&a, nullptr, 0, 0, false, false};
   if (a.kind == PM_SAMPLER) return;
   if (a.kind == PM_TEXTURE) {
     const auto& t = *static_cast<const pm_texture*>(b.address);
@@ -78,7 +78,9 @@ void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const uintptr_t base = address_of(b.base ? b.base : b.address);
   bound.low = b.extent ? address_of(b.address) : base;
   bound.high = b.extent ? address_of(b.address) + b.extent : base + b.length;
-  bound.other_type = a.kind == PM_BUFFER && b.type && is_another_type(a.type, uint32_t(b.type - 1));
+  const bool is_list = !b.base && b.type;  // of numbers, in the host's memory
+  bound.other_size = is_list && a.kind == PM_CONSTANT_REFERENCE && b.length != a.element_size;
+  bound.other_type = (a.kind == PM_BUFFER || is_list) && b.type && is_another_type(a.type, uint32_t(b.type - 1));
   Range* range = b.length ? add_range(s, base, base + b.length, kDevice, a.writable, shift_for(a.alignment)) : nullptr;
   if (range) range->whole |= !b.extent;
 }
@@ -149,9 +151,14 @@ Text describe_widened(const State& s, uint32_t lane) {
 }
 
 // An argument that no thread accesses may be bound to anything: host code has to bind something.
-[[noreturn]] void report_type(State& s, const pm_argument& a, const pm_site& site) {
-  fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u) as %s, and the tensor bound there holds %s", verb(site),
-       a.name, a.index, kTypes[a.type], kTypes[s.job->launch->buffers[a.index].type - 1]);
+[[noreturn]] void report_type(State& s, const Bound& bound, const pm_site& site) {
+  const pm_argument& a = *bound.argument;
+  const pm_buffer& b = s.job->launch->buffers[a.index];
+  if (bound.other_type)
+    fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u) as %s, and the %s bound there holds %s", verb(site),
+         a.name, a.index, kTypes[a.type], b.base ? "tensor" : "list", kTypes[b.type - 1]);
+  fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u), which takes %u bytes, and the list bound there has %llu",
+       verb(site), a.name, a.index, a.element_size, static_cast<unsigned long long>(b.length));
 }
 
 // Of a sparse buffer it is known where its elements lie: a multiple of 2^32 away is one that was meant.
@@ -187,8 +194,8 @@ Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   else if (site.argument >= 0 && site.argument < int(PM_BINDINGS)) bound = &s.arguments[site.argument];
   if (bound && bound->argument && bound->argument->kind < PM_TEXTURE) {
     const bool within = address >= bound->low && address + size <= bound->high;
-    if (!within && (s.checks & kBounds)) out_of_bounds(s, bound, address, size, site);
-    if (bound->other_type && (s.checks & kBounds)) report_type(s, *bound->argument, site);
+    if (!within && !bound->other_size && (s.checks & kBounds)) out_of_bounds(s, bound, address, size, site);
+    if ((bound->other_type || bound->other_size) && (s.checks & kBounds)) report_type(s, *bound, site);
     if (within && bound->range) return bound->range;
     return find_range(s, address, address + size);
   }
@@ -288,6 +295,17 @@ Text memory_name(const State& s, const Range* range, const pm_site& site, uintpt
   return t;
 }
 
+// What to do about a finding, of which its own text says nothing; empty for the others.
+const char* next_step(const char* start) {
+  constexpr const char* kSteps[][2] = {
+      {"PTR264", "Compare the index with the length of what is accessed, and guard the last, partial threadgroup."},
+      {"PTR279", "Convert it, or launch the kernel for its type; arg_casts say how wide a list's numbers are, and a vector of 3 is bound as 4."},
+      {"PTR282", "Compute in a wider type, such as long; a function that wraps on purpose says __attribute__((annotate(\"porter: wraps\")))."}};
+  for (const auto& step : kSteps)
+    if (!strncmp(start, step[0], 6)) return step[1];
+  return "";
+}
+
 void fail(State& s, int status, const char* start, const pm_site& site, uint32_t lane, const char* format, ...) {
   char found[512];
   va_list arguments;
@@ -295,8 +313,9 @@ void fail(State& s, int status, const char* start, const pm_site& site, uint32_t
   vsnprintf(found, sizeof(found), format, arguments);
   va_end(arguments);
   const pm_launch& launch = *s.job->launch;
-  snprintf(s.failure->text, sizeof(s.failure->text), "%s%s` %s, at %s:%u, in %s (seed %llu)", start, launch.kernel->host_name, found,
-           site.file, site.line, thread_name(s, s.group, lane).text, static_cast<unsigned long long>(launch.seed));
+  const char* step = next_step(start);
+  snprintf(s.failure->text, sizeof(s.failure->text), "%s%s` %s, at %s:%u, in %s (seed %llu)%s%s", start, launch.kernel->host_name, found,
+           site.file, site.line, thread_name(s, s.group, lane).text, static_cast<unsigned long long>(launch.seed), *step ? "\n  " : "", step);
   s.active = false;
   longjmp(*s.escape, status);
 }

@@ -36,6 +36,7 @@ struct Bound {
   Range* range;
   uintptr_t low, high;
   bool other_type;  // than the pointer's, of the tensor's elements
+  bool other_size;  // than the reference's, of a list of numbers
 };
 
 struct Epoch {

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from aten_overlay.device.shader import Numbers
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
@@ -56,3 +57,32 @@ def test_another_type_is_named(kernel: str, dtype: torch.dtype, message: str) ->
 )  # fmt: skip
 def test_the_same_type_its_bits_and_bytes_pass(kernel: str, dtype: torch.dtype) -> None:
     run(kernel, dtype)
+
+
+LISTS = [
+    ("take_list", 3, "int32", ""),
+    ("take_list", 3, None, "as int, and the list bound there holds long"),
+    ("take_four", 4, "int32", ""),
+    ("take_four", 4, None, "as int, and the list bound there holds long"),
+    ("take_three", 4, "int32", ""),
+    ("take_sizes", 3, "int32", ""),
+    (
+        "take_sizes",
+        4,
+        "int32",
+        "which takes 12 bytes, and the list bound there has 16",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kernel", "count", "cast", "message"), LISTS)
+def test_a_list_has_the_width_and_the_size_that_its_kernel_reads(
+    kernel: str, count: int, cast: str | None, message: str
+) -> None:
+    bound = [torch.zeros(8), Numbers([*range(1, count + 1)], cast)]
+    if not message:
+        load().run(kernel, bound, [8], [8])
+        return
+    with pytest.raises(OverlayError) as refused:
+        load().run(kernel, bound, [8], [8])
+    assert refused.value.code == "PTR279" and message in refused.value.what

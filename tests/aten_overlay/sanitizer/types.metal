@@ -12,3 +12,11 @@ kernel void take_bytes(device float* out, device const uchar* x, uint i [[thread
 kernel void skip_half(device float* out, device const half* x, uint i [[thread_position_in_grid]]) {
   out[i] = i > 100 ? float(x[i]) : 1;
 }
+struct Sizes {
+  int rows;
+  packed_int2 columns;
+};
+kernel void take_list(device float* out, constant int* n, uint i [[thread_position_in_grid]]) { out[i] = n[i % 3]; }
+kernel void take_four(device float* out, constant int4& n, uint i [[thread_position_in_grid]]) { out[i] = n.z; }
+kernel void take_three(device float* out, constant uint3& n, uint i [[thread_position_in_grid]]) { out[i] = n.y; }
+kernel void take_sizes(device float* out, constant Sizes& n, uint i [[thread_position_in_grid]]) { out[i] = n.columns.x; }
