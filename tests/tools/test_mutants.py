@@ -14,8 +14,9 @@ from mutation.ported import find_added
 from mutation.slips import Slips, slip_in_host_code, slip_in_metal, slip_in_registrations, slip_in_rows
 from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
 from mutation.trial import Fate, Stage, find_quick_stage
-from porter.verdict.messages import ErrorAnswer
-from porter.verdict.result import VerifyTarget
+from porter.verdict.judge import verdict_without_tests
+from porter.verdict.messages import ErrorAnswer, VerdictAnswer
+from porter.verdict.result import DEFAULT, HOST, NO_TEST, Failure, VerifyTarget
 
 FUNCTOR = """struct a_functor {
   template <typename T>
@@ -28,7 +29,7 @@ FUNCTOR = """struct a_functor {
   }
 };
 """
-HOST = """static void a_kernel(TensorIteratorBase& iter) {
+HOST_CODE = """static void a_kernel(TensorIteratorBase& iter) {
   lib.exec_binary_kernel(iter, "a", std::nullopt, std::nullopt, kBool);
 }
 REGISTER_DISPATCH(a_stub, &a_kernel)
@@ -74,7 +75,7 @@ def test_slips_in_registrations() -> None:
     ("old", "new"), [('"a"', '"nothing"'), (", kBool", ""), ("REGISTER_DISPATCH(a_stub, &a_kernel)\n", "")]
 )
 def test_slips_in_host_code(old: str, new: str) -> None:
-    assert HOST.replace(old, new) in apply(slip_in_host_code, HOST)
+    assert HOST_CODE.replace(old, new) in apply(slip_in_host_code, HOST_CODE)
 
 
 def test_slips_in_rows() -> None:
@@ -229,3 +230,11 @@ def test_an_error_of_porter_catches_no_mutant(monkeypatch: pytest.MonkeyPatch, c
         return
     with pytest.raises(RuntimeError, match="has no verdict: what"):
         trial.try_mutant(subject, mutant, lambda *_: ())
+
+
+def test_a_stage_whose_tests_all_fail_without_a_mutant_catches_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = verdict_without_tests("a", [Failure(NO_TEST, "none")], 0.0, HOST, DEFAULT)
+    monkeypatch.setattr(trial, "_ask", lambda *_, **__: VerdictAnswer(verdict))
+    subject = Subject("a", VerifyTarget("a", ()), {}, (), is_ported=True)
+    mutant = Mutant("a", "host", "line", "A.mm", "", "A.mm:1: 'f();' -> ''")
+    assert trial.try_mutant(subject, mutant, lambda *_: ()) == (Fate.SURVIVED, "")

@@ -25,7 +25,7 @@ from porter.verdict.backends import host
 from porter.verdict.build.tree import materialise, metal_include
 from porter.verdict.limits import Limits
 from porter.verdict.messages import Answer, ErrorAnswer, VerdictAnswer
-from porter.verdict.result import BUILD, DEFAULT, HOST
+from porter.verdict.result import BUILD, DEFAULT, HOST, NO_TEST
 
 # Errors of compilers: such a mutant is no program.
 _NO_PROGRAM = ("PTR101", "PTR105", "PTR108", "PTR109", "PTR166")
@@ -146,7 +146,7 @@ def _find_failure(subject: Subject, texts: Mapping[str, str], stage: Stage, fail
         if answer.code == _INTERNAL:
             raise RuntimeError(f"{subject.op} has no verdict: {answer.what}")
         return f"{answer.code} {answer.what.splitlines()[0]}"
-    first = next((f for f in answer.verdict.failures if f.test not in failing), None)
+    first = next((f for f in answer.verdict.failures if f.test not in (*failing, NO_TEST)), None)
     if first is None:
         return ""
     return first.reason.splitlines()[0] if first.test == BUILD else first.test
