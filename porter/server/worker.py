@@ -354,7 +354,7 @@ def _require_selection(context: Context, expr: str | None) -> None:
 def _run_tests(
     tree: Tree, context: Context, target: VerifyTarget, options: RunOptions, progress: Progress, started: float
 ) -> VerdictAnswer:
-    from porter.verdict.suite import proof, runner
+    from porter.verdict.suite import kept_outcomes, proof, runner
     from porter.verdict.suite.sample_results import run_samples
 
     backend = BACKENDS[options.backend]
@@ -372,6 +372,7 @@ def _run_tests(
         return _run_large(context, target, options, progress)
     selected = _select_both(options.expr, CHECKED) if options.checked else options.expr
     outcomes = runner.run(context, selected, progress, options.first_failure)
+    kept_outcomes.store()
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
     if options.backend == CUDA:
         found = replace(found, beside=NVIDIA_GPU.list_comparisons())

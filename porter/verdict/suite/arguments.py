@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite import cpu_memory, samples
 from porter.verdict.suite.context import aten_names
+from porter.verdict.suite.kept_outcomes import Batch
 
 _FAR = 1 << 32  # what nothing is left of in 32 bits
 _INEXACT = (1 << 53) + 1  # what no double is
@@ -181,7 +182,11 @@ def _try_all(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[tuple
     """What comes of each call that ends no process and damages no memory."""
     left = list(varied)
     while left:
-        outcomes = _run_in_child(op, [sample for _, sample in left])
+        batch = Batch(op, [sample for _, sample in left])
+        outcomes = batch.recall()
+        if outcomes is None:
+            outcomes = _run_in_child(op, [sample for _, sample in left])
+            batch.keep(outcomes)
         yield from zip(left, outcomes, strict=False)
         left = left[len(outcomes) + 1 :]
 

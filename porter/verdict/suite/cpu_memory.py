@@ -13,6 +13,7 @@ from dataclasses import dataclass
 class _Watch:
     start: Callable[[int], None] = lambda filling: None
     is_damaged: Callable[[], bool] = lambda: False
+    is_installed: bool = False
 
 
 _watch = _Watch()
@@ -20,7 +21,12 @@ _watch = _Watch()
 
 def install(start: Callable[[int], None], is_damaged: Callable[[], bool]) -> None:
     """Sets what watches the memory of a process, and what says whether it is damaged."""
-    _watch.start, _watch.is_damaged = start, is_damaged
+    _watch.start, _watch.is_damaged, _watch.is_installed = start, is_damaged, True
+
+
+def is_installed() -> bool:
+    """Whether something watches the memory of this process."""
+    return _watch.is_installed
 
 
 def start_watching(filling: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import keep_computed
+from porter.verdict.suite.kept_outcomes import on_cpu
 
 
 def cut_operands(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
@@ -76,13 +78,15 @@ def stay_inside(op: Callable[..., Any]) -> Callable[..., Any]:
     many elements of a running mean as the input has channels (aten/src/ATen/native/Normalization.cpp).
     """
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        outcomes = [_run_within(op, margins, args, kwargs) for margins in (Margins(), Margins(plain=True))]
-        if any(outcome is None for outcome in outcomes) or not _are_equal(*outcomes):
-            raise ValueError("reaches beyond its operands")
-        return outcomes[0][0]
+    return partial(_call_inside, op)
 
-    return call
+
+@on_cpu
+def _call_inside(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    outcomes = [_run_within(op, margins, args, kwargs) for margins in (Margins(), Margins(plain=True))]
+    if any(outcome is None for outcome in outcomes) or not _are_equal(*outcomes):
+        raise ValueError("reaches beyond its operands")
+    return outcomes[0][0]
 
 
 def reaches_beyond(op: Callable[..., Any], sample: SampleInput) -> bool:

@@ -19,6 +19,7 @@ from porter.verdict.suite import compare, counters, execution, layouts, results,
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.bounds import TIMES
 from porter.verdict.suite.consistency import Consistency, count_computed_elements, to_cpu
+from porter.verdict.suite.kept_outcomes import on_cpu
 from porter.verdict.suite.refusals import is_raised_by_torch
 
 # Of the largest gradient: rounding in 16 bits is off by less, and what is wrong by more.
@@ -141,6 +142,7 @@ def _is_as_near(mine: torch.Tensor | None, theirs: torch.Tensor | None, exact: t
     return bool((off <= TIMES * most).all()) and bool(most <= LARGEST_ERROR * largest)
 
 
+@on_cpu
 def differentiate(op: OpInfo, *args: Any, **kwargs: Any) -> None:
     """Runs a call forward and backward, in a forked process too. Raises what either does."""
     outputs, _ = run_forward(op, SampleInput(args[0], args=args[1:], kwargs=kwargs))

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import aten_names, base_name
+from porter.verdict.suite.kept_outcomes import on_cpu
 
 Overload = torch._ops.OpOverload
 _OF_RESULTS = ("dtype", "layout", "device", "pin_memory")  # of a factory, which has no say where it gets tensors
@@ -57,6 +58,7 @@ class Call:
         return SampleInput(first, args=tuple(rest), kwargs={**kwargs, "overload": name_row(called)})
 
 
+@on_cpu
 def call_overload(*args: Any, overload: str, **kwargs: Any) -> Any:
     """Calls the overload of a row, as `median.dim_values`. Raises what it does."""
     base, _, name = overload.partition(".")
