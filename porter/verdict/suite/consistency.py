@@ -28,7 +28,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.result import Finding, ForkFinding
 from porter.verdict.suite import bounds, compare, composed, counters, cuts, execution, layouts, results, samples, ties
 from porter.verdict.suite.arguments import Varied, keep_refused
-from porter.verdict.suite.opinfos import OpInfos, dtype_name
+from porter.verdict.suite.opinfos import OpInfos, dtype_name, watching
 from porter.verdict.suite.refusals import REFUSALS, is_raised_by_torch
 
 Same = Callable[..., None]  # as `Consistency.same`
@@ -145,10 +145,15 @@ class Consistency(TestCase):
             raise wrong
 
     def cpu(self, op: Callable[..., Any], sample: SampleInput) -> Any:
-        try:
-            return op(sample.input, *sample.args, **sample.kwargs)
-        except REFUSALS as error:
-            raise Refused(str(error)) from error
+        """What the CPU computes. Raises Refused where it refuses the sample, and where it draws random numbers."""
+        with watching(op, self.opinfos.context) as draws:
+            try:
+                result = op(sample.input, *sample.args, **sample.kwargs)
+            except REFUSALS as error:
+                raise Refused(str(error)) from error
+        if draws.drawn and not self.has_upstreams_word:
+            raise Refused("draws random numbers")
+        return result
 
     def mps(self, op: Callable[..., Any], sample: SampleInput, device: str) -> Any:
         return self.mps_with_arguments(op, sample, device)[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -148,6 +148,33 @@ class _Called(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.names.add(base_name(func._schema.name))
         return func(*args, **(kwargs or {}))
+
+
+class Draws(TorchDispatchMode):
+    """Whether the CPU draws random numbers for a call, as dropout does: no device draws the same ones.
+
+    The generator's state after the call says nothing: OpInfos of such operators put it back.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **(kwargs or {}))
+        before = torch.random.get_rng_state()
+        result = func(*args, **(kwargs or {}))
+        self.drawn |= not torch.equal(before, torch.random.get_rng_state())
+        return result
+
+
+@contextmanager
+def watching(op: Callable[..., Any], context: Context) -> Iterator[Draws]:
+    """Whether a call of an OpInfo draws; of one that calls operators under test among others, which may be random."""
+    draws, name = Draws(), getattr(op, "full_name", "")
+    with draws if name in context.through or name in context.through_backward else nullcontext():
+        yield draws
 
 
 @lru_cache(maxsize=1)

@@ -21,6 +21,7 @@ from porter.verdict.suite import compare, lists, samples
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.distributions import Case, find_cases
 from porter.verdict.suite.made_opinfos import list_opinfos
+from porter.verdict.suite.opinfos import watching
 
 SAMPLES = 12
 DTYPES = tuple(getattr(torch, dtype.torch) for dtype in dtypes.TESTED)
@@ -40,9 +41,9 @@ def run_samples(context: Context, progress: Progress = ignore) -> list[SampleRes
             if dtype in op.supported_dtypes("cpu"):
                 made = make_samples(op, dtype, context.most)
                 tolerance = compare.tolerances(precision, op.name, dtype)
-                found += (_run_sample(op, dtype, name, sample, tolerance) for name, sample in made)
+                found += (_run_sample(op, dtype, name, sample, tolerance, context) for name, sample in made)
             else:
-                found += _beyond_the_cpu(op, dtype)
+                found += _beyond_the_cpu(op, dtype, context)
     return found
 
 
@@ -66,14 +67,14 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
 
 
-def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[SampleResult]:
+def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype, context: Context) -> Iterator[SampleResult]:
     """The result of one sample of a dtype that the CPU does not support."""
     try:
         sample = next(iter(op.sample_inputs("cpu", dtype, set_seed=True)), None)
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return
     if sample is not None:
-        yield _run_sample(op, dtype, f"{op.formatted_name} sample 0", sample, {})
+        yield _run_sample(op, dtype, f"{op.formatted_name} sample 0", sample, {}, context)
 
 
 def make_samples(op: OpInfo, dtype: torch.dtype, most: float) -> Iterator[tuple[str, SampleInput]]:
@@ -88,12 +89,13 @@ def make_samples(op: OpInfo, dtype: torch.dtype, most: float) -> Iterator[tuple[
 
 
 def _run_sample(
-    op: OpInfo, dtype: torch.dtype, name: str, sample: SampleInput, tolerance: Mapping[str, Any]
+    op: OpInfo, dtype: torch.dtype, name: str, sample: SampleInput, tolerance: Mapping[str, Any], context: Context
 ) -> SampleResult:
     kind = str(dtype).removeprefix("torch.")
     want = None
     try:
-        want = _leaves(op(sample.input, *sample.args, **sample.kwargs))
+        with watching(op, context) as draws:
+            want = _leaves(op(sample.input, *sample.args, **sample.kwargs))
     except Exception as error:  # the CPU raises an error, so there is nothing to compare
         if refusal_in(str(error)) is not None:
             raise
@@ -105,6 +107,8 @@ def _run_sample(
         return SampleResult(kind, name, status_of_error(message, alone=want is not None), message)
     if want is None:
         return SampleResult(kind, name, Status.COMPUTED_ALONE)
+    if draws.drawn:  # no value shows whether a sample of dropout agrees
+        return SampleResult(kind, name, Status.AGREES)
     exact = (
         _leaves(op(*_wide((sample.input, *sample.args)), **_wide(sample.kwargs)))
         if dtype.is_floating_point or dtype.is_complex

@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite import bounds, counters, execution, samples
 from porter.verdict.suite.consistency import count_computed_elements, summary, to_cpu
 from porter.verdict.suite.gradients import Gradients, make_seeds, mirror_sample, run_forward
+from porter.verdict.suite.opinfos import watching
 
 Tensors = Sequence[torch.Tensor | None]
 _ALIKE = 1e-3  # relative: what the device has of a call in float32 where its result is the same one
@@ -32,7 +33,10 @@ class Sums(Gradients):
 
         Only what kernels under test compute is judged: a CPU fallback may add up in 16 bits.
         """
-        seeds = make_seeds(run_forward(op, sample)[0])
+        with watching(op, self.opinfos.context) as draws:
+            seeds = make_seeds(run_forward(op, sample)[0])
+        if draws.drawn:
+            return
         wide, exact = (_compute(op, sample, seeds, dtype) for dtype in (torch.float32, torch.float64))
         before = counters.read_kernels()
         with execution.device_context():
@@ -55,7 +59,10 @@ class Sums(Gradients):
         where the device has another result in float32: of what no user sees, such as a total weight of a sum of losses.
         Nor is what a CPU fallback computes.
         """
-        float32, float64 = (_call(op, convert(sample, each)) for each in (torch.float32, torch.float64))
+        with watching(op, self.opinfos.context) as draws:
+            float32, float64 = (_call(op, convert(sample, each)) for each in (torch.float32, torch.float64))
+        if draws.drawn:
+            return
         before = counters.read_kernels()
         results = self.mps(op, sample, device)
         if not self.opinfos.context.count_ported(counters.read_kernels() - before):

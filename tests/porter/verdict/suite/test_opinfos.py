@@ -7,7 +7,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 from porter.verdict.suite.context import Context
-from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.opinfos import OpInfos, watching
 
 PADS = "nn.functional.pad.reflect"
 
@@ -44,3 +44,18 @@ def test_samples_are_the_same_whatever_test_asks_first() -> None:
         Suite(name).debug()
     one, other = asked
     assert torch.equal(one, other)
+
+
+def test_calls_of_others_draw_where_dropout_does() -> None:
+    name = "nn.functional.scaled_dot_product_attention"
+    [op] = [each for each in op_db if each.full_name == name]
+    drawn = []
+    for sample in op.sample_inputs("cpu", torch.float32):
+        for context in (Context(through=(name,)), Context()):
+            state = torch.random.get_rng_state()
+            with watching(op, context) as draws:
+                op(sample.input, *sample.args, **sample.kwargs)
+            assert torch.equal(state, torch.random.get_rng_state())  # OpInfos put it back
+            assert draws.drawn == (bool(context.through) and sample.kwargs["dropout_p"] > 0)
+            drawn.append(draws.drawn)
+    assert {True, False} == set(drawn)

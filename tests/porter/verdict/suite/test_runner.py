@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+from collections import Counter
 from types import ModuleType
 
 from porter.verdict.suite import results
@@ -44,8 +45,9 @@ def test_there_is_one_outcome_of_each_test() -> None:
 class Listed(unittest.TestCase):
     __test__ = False
 
-    def fail_after(self, kernel: str) -> None:
-        results.get_record(self._testMethodName).kernels[kernel] += 1
+    def fail_after(self, kernel: str, *others: str) -> None:
+        record = results.get_record(self._testMethodName)
+        record.calls, record.kernels = 1, Counter((kernel, *others))
         self.fail("wrong")
 
     @unittest.expectedFailure
@@ -68,12 +70,25 @@ class Listed(unittest.TestCase):
     def test_combines_topk_mps_int64(self) -> None:
         self.fail_after("fill_long_int")
 
+    @unittest.expectedFailure
+    def test_cuts_nn_functional_pad_mps_int32(self) -> None:
+        self.fail_after("topk_combine_int")
+
+    @unittest.expectedFailure
+    def test_cuts_nn_functional_attention_mps_int32(self) -> None:
+        self.fail_after("topk_combine_int", "fill_int")
+
 
 def test_a_list_excuses_no_kernel_of_a_recorded_port_outside_of_upstreams_tests() -> None:
     module = ModuleType("listed")
     module.Listed = Listed  # type: ignore[attr-defined]
     kernels = ("topk_blocks", "topk_combine")
-    ported = Context(kernels=kernels, functors=(*kernels, "fill"), has_before=True)
+    through = ("nn.functional.pad", "nn.functional.attention")
+    ported = Context(kernels=kernels, functors=(*kernels, "fill"), has_before=True, through=through)
     failed = {outcome.test for outcome in run_tests(find_tests([module]), context=ported) if outcome.status == "failed"}
-    assert failed == {"Listed.test_far_numbers_topk_mps_int64", "Listed.test_combines_topk_mps_int32"}
+    assert failed == {
+        "Listed.test_far_numbers_topk_mps_int64",
+        "Listed.test_combines_topk_mps_int32",
+        "Listed.test_cuts_nn_functional_pad_mps_int32",
+    }
     assert {outcome.status for outcome in run_tests(find_tests([module]))} == {"xfailed"}

@@ -11,12 +11,13 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite import samples
 from porter.verdict.suite.consistency import Consistency, Refused
+from porter.verdict.suite.context import Context
 
 
 class Suite(Consistency):
     """The comparison alone, with the CPU for a device."""
 
-    opinfos: Any = SimpleNamespace(tolerances=lambda *_: {"rtol": 0, "atol": 0})
+    opinfos: Any = SimpleNamespace(tolerances=lambda *_: {"rtol": 0, "atol": 0}, context=Context())
     elements = answers = 0
 
     def runTest(self) -> None:

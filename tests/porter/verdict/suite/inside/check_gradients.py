@@ -22,7 +22,7 @@ class Suite(Gradients):
 
     opinfos: Any = SimpleNamespace(
         tolerances=lambda *_: {"rtol": 1e-3, "atol": 1e-3},
-        context=SimpleNamespace(count_ported=lambda _: 0, has_before=False),
+        context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: 0, has_before=False),
     )
     elements = answers = 0
 
@@ -62,7 +62,8 @@ def test_where_the_fork_as_it_was_can_be_asked_upstream_s_own_test_has_to_match_
 
     suite = Suite("test_output_match_two")  # type: ignore[no-untyped-call]
     suite.opinfos = SimpleNamespace(
-        tolerances=Suite.opinfos.tolerances, context=SimpleNamespace(count_ported=lambda _: 0, has_before=True)
+        tolerances=Suite.opinfos.tolerances,
+        context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: 0, has_before=True),
     )
     sample = SampleInput(torch.ones(2, 3, dtype=torch.float16))
     with suite.noting():
@@ -75,7 +76,7 @@ def test_where_the_fork_as_it_was_can_be_asked_upstream_s_own_test_has_to_match_
 @pytest.mark.parametrize(("error", "calls"), [(AssertionError, 3), (Accepted, 0)])
 def test_no_kernel_is_wrong_where_host_code_accepts_a_call(error: type[AssertionError], calls: int) -> None:
     suite = Suite("test_results")  # type: ignore[no-untyped-call]
-    suite.opinfos = SimpleNamespace(context=SimpleNamespace(count_ported=lambda _: 3))
+    suite.opinfos = SimpleNamespace(context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: 3))
     with suite.noting():
         raise error("accepted")
     found = results.get_record("test_results").findings
@@ -163,7 +164,7 @@ def test_an_old_gradient_that_does_not_run_is_a_finding_about_the_fork_unless_ke
     class Counting(Suite):
         opinfos: Any = SimpleNamespace(
             tolerances=Suite.opinfos.tolerances,
-            context=SimpleNamespace(count_ported=lambda _: calls, has_before=False),
+            context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: calls, has_before=False),
         )
 
     suite = Counting("test_results")  # type: ignore[no-untyped-call]

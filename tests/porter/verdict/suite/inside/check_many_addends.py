@@ -74,7 +74,11 @@ class Totals(torch.autograd.Function):
 class Suite(Sums):
     """One test, of which only what it notes is asked."""
 
-    opinfos: Any = SimpleNamespace(context=SimpleNamespace(count_ported=lambda _: 1, has_before=False, flushes=False))
+    opinfos: Any = SimpleNamespace(
+        context=SimpleNamespace(
+            through=(), through_backward=(), count_ported=lambda _: 1, has_before=False, flushes=False
+        )
+    )
     elements = answers = 0
 
     def test_sums(self) -> None: ...
@@ -118,7 +122,9 @@ def test_what_is_added_up_in_16_bits_is_found_and_nothing_else(name: str, dtype:
 def test_what_no_kernel_under_test_computes_is_not_judged() -> None:
     function, make = CASES["totals"]
     suite = Suite("test_sums")  # type: ignore[no-untyped-call]
-    suite.opinfos = SimpleNamespace(context=SimpleNamespace(count_ported=lambda _: 0, flushes=False))
+    suite.opinfos = SimpleNamespace(
+        context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: 0, flushes=False)
+    )
     suite.match_sums(on_device_alone(function, True), make(torch.bfloat16), "mps")
     assert not results.get_record("test_sums").findings
 

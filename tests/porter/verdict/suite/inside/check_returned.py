@@ -24,7 +24,7 @@ class Suite(Returned):
 
     opinfos: Any = SimpleNamespace(
         tolerances=lambda *_: {"rtol": 1e-5, "atol": 1e-5},
-        context=SimpleNamespace(has_before=False, flushes=False),
+        context=SimpleNamespace(through=(), through_backward=(), has_before=False, flushes=False),
     )
     elements = answers = 0
 
