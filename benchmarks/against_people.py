@@ -2,10 +2,11 @@
 
     python benchmarks/against_people.py FOLDER --compile     # to PTX, with clang and without a GPU
     python benchmarks/against_people.py FOLDER [--out FILE]  # on the GPU: times, and the share of a copy's speed
+    python benchmarks/against_people.py FOLDER --table FILE  # what --out kept, as the table of docs/against-people.md
 
 FOLDER has `launches.json`, what host code launches for each call, the Metal that it names, and `inc`, the headers of
-both. Nothing of PyTorch's own is kept in this repository. Each row has medians of CUDA events; a result that differs
-from torch's is an error. Ends with 1 where one does.
+both. Nothing of PyTorch's own is kept in this repository. Each row has medians of CUDA events around graphs of calls; a
+result that differs from torch's is an error. Ends with 1 where one does.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from aten_overlay.metal.build import Options
 
 DTYPES = {"float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16}
 MOST_ERROR = {"float": 1e-4, "half": 4e-3, "bfloat": 3e-2}  # of the norm of the result
-WARM_UP, ROUNDS = 5, 21
+WARM_UP, CALLS, ROUNDS = 3, 8, 15
 
 
 @dataclass(frozen=True)
@@ -165,16 +166,25 @@ def difference(result: torch.Tensor, exact: torch.Tensor) -> float:
 
 
 def measure(run: Callable[[], object]) -> float:
-    """The median milliseconds of a call, by events around each."""
+    """The median milliseconds of a call: of a CUDA graph of several, so that the host's time for a launch is not in it.
+
+    A Mac's host binds arguments in microseconds; Python, which launches here, takes as long as a small kernel runs.
+    """
     for _ in range(WARM_UP):
         run()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(CALLS):
+            run()
+    graph.replay()
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(ROUNDS)]
     for start, end in events:
         start.record()
-        run()
+        graph.replay()
         end.record()
     torch.cuda.synchronize()
-    return float(statistics.median(start.elapsed_time(end) for start, end in events))
+    return float(statistics.median(start.elapsed_time(end) for start, end in events)) / CALLS
 
 
 def describe(row: Row) -> str:
@@ -203,12 +213,34 @@ def find_means(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def write_table(rows: Sequence[Row]) -> list[str]:
+    """The table of docs/against-people.md: a line a call; of each dtype, how many times as fast as the person's and
+    torch's the port is, and its share of a copy's speed.
+    """
+    lines = [f"| operator | call | {' | '.join(DTYPES)} |", f"|{'---|' * (2 + len(DTYPES))}"]
+    for operator, label in dict.fromkeys((row.operator, row.label) for row in rows):
+        cells = []
+        for dtype in DTYPES:
+            same = [row for row in rows if (row.operator, row.label, row.dtype) == (operator, label, dtype)]
+            for row in same:
+                port, times = row.times["port"], row.times
+                ratios = [f"{times[side] / port:.2f}" if side in times else "-" for side in ("person", "torch")]
+                cells.append(f"{' / '.join(ratios)} / {row.shares['port']:.0%}")
+            cells += [] if same else [""]
+        lines.append(f"| {operator} | {label} | {' | '.join(cells)} |")
+    return lines
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--table", type=Path, help="print the table of a run that --out kept")
     chosen = parser.parse_args()
+    if chosen.table:
+        print("\n".join(write_table([Row(**row) for row in json.loads(chosen.table.read_text())["rows"]])))
+        return 0
     calls = read_calls(chosen.folder)
     if chosen.compile:
         for file, names in list_kernels(calls).items():

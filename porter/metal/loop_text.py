@@ -177,8 +177,12 @@ class NestWriter(ExpressionWriter):
         type_ = self._type(root)
         if not self.is_copy and type_ != element:
             value = f"{self.converter(element) if type_ == FLOAT.metal else f'static_cast<{element}>'}({value})"
+        self.line(f"{self.place_result(store)} = {value};")
+
+    def place_result(self, store: Store) -> str:
+        """Where a store puts its value."""
         place = self.spelling.stored(store.buffer, self.text(store.place))
-        self.line(f"{self.spelling.buffers[store.buffer]}[{place}] = {value};")
+        return f"{self.spelling.buffers[store.buffer]}[{place}]"
 
     def _type(self, value: Expr) -> str:
         """The type of a value as written."""

@@ -13,7 +13,8 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   constexpr int64_t kManyThreads = 512 * 1024;
   // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
   const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
-  const int64_t lanes = has_thread ? 1 : length <= 1024 ? kSimdSize : group_size;
+  const bool has_simdgroup = length <= 1024 || (length <= 8192 && rows * kSimdSize >= kManyThreads);
+  const int64_t lanes = has_thread ? 1 : has_simdgroup ? kSimdSize : group_size;
   // A thread has LEAST elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (LEAST * lanes);
   const int64_t least = at::ceil_div(length, 256 * lanes);

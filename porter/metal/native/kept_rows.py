@@ -1,7 +1,8 @@
 """Kernels that go over rows several times: threads keep elements of their rows, and what they compute of them.
 
-Each pass over a row is a reduction or a store. What a later pass needs of an element stays in registers, where a
-threadgroup has room for the row; in the instance that serves any row, each pass computes it again.
+Where rows are dense and aligned, a thread reads several neighbors at once and stores as many. Each pass over a row is
+a reduction or a store. What a later pass needs of an element stays in registers, where a threadgroup has room for the
+row; in the instances that serve any row, each pass computes it again.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from porter.loops.expressions import Expr, Loop, Op, ReductionKind, find_reductions, walk
-from porter.loops.fusion import LoopNest, Shape
+from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions, walk
+from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import parenthesize
 from porter.metal.loop_spelling import Spelling, drop_conversion, flatten_sum, is_shared, name_loop
 from porter.metal.loop_text import NestWriter, Shared
 from porter.metal.native.scan import put_loop
-from porter.metal.native.schedule import COUNT, MOST_ARRAYS
+from porter.metal.native.schedule import COUNT, MOST_ARRAYS, PLAIN, WIDTH, Schedule
 
 _VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT)
 
@@ -41,6 +42,14 @@ class KeptRows:
     @property
     def count(self) -> int:
         return max(self.arrays.values(), default=-1) + 1
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What host code asks before neighbors are read at once: steps that are 1, and what neighbors have to divide."""
+
+    units: tuple[Named, ...]
+    multiples: tuple[Named | int, ...]
 
 
 def find_kept(nest: LoopNest, spelling: Spelling) -> KeptRows | None:
@@ -106,6 +115,37 @@ def _find_inner(nest: LoopNest, passes: Sequence[Pass]) -> Named | None:
     return last.number
 
 
+def find_alignment(nest: LoopNest, kept: KeptRows) -> Alignment | None:
+    """What makes the elements of all passes neighbors that are aligned; None where a pass needs more than those."""
+    places = [(store.place, loop) for store in nest.stores for loop in store.loops if loop not in nest.rows]
+    for one in kept.passes:
+        stack = list(one.roots)
+        while stack:
+            value = stack.pop()
+            if value.op is Op.LOAD and one.loop in value.loops:
+                places.append((value.args[0], one.loop))
+            elif value.op is not Op.REDUCE and one.loop in value.loops:
+                if value.op is Op.SELECT or not value.args:
+                    return None
+                stack += value.args
+    units, multiples, ones = dict[Named, None](), dict[Named | int, None](), set[Named | None]()
+    for place, loop in places:
+        for term in flatten_sum([place]):
+            first, factor = (term.args if term.op is Op.PRODUCT else (term, None)) if term.loops else (None, term)
+            number = factor.attribute if factor is not None and factor.op is Op.INTEGER else None
+            if loop in term.loops and (first is None or first.attribute != loop):
+                return None
+            if factor is None and isinstance(term.attribute, Loop):
+                ones |= {term.attribute.number} if term.attribute != loop else set()
+            elif loop in term.loops and isinstance(number, Named):
+                units[number] = None
+            elif loop not in term.loops and isinstance(number, (Named, int)):
+                multiples[number] = None
+            else:
+                return None
+    return Alignment(tuple(units), tuple(multiples)) if ones <= units.keys() else None
+
+
 def _enters(value: Expr) -> bool:
     return value.op is not Op.REDUCE and bool(value.args)
 
@@ -141,11 +181,19 @@ class RowWriter(NestWriter):
     """Writes kernels whose threads keep what `kept` has; `starts` are the parts of places that rows alone decide."""
 
     kept: KeptRows | None = None
+    schedule: Schedule = PLAIN
     starts: dict[tuple[Expr, ...], str] = field(default_factory=dict)
     inverses: dict[Expr, str] = field(default_factory=dict)
     roots: tuple[Expr, ...] = ()  # of all stores
     current: tuple[Expr, ...] = ()  # of the pass that is written
     computed: set[Expr] = field(default_factory=set)
+    elements: dict[Expr, str] = field(default_factory=dict)  # the variables for neighbors that are read
+    storing: Store | None = None  # what the pass that is written stores neighbors of
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are instances that read neighbors at once."""
+        return self.schedule.neighbors > 1
 
     def write_rows(self, nest: LoopNest) -> None:
         """The body of a kernel."""
@@ -165,11 +213,15 @@ class RowWriter(NestWriter):
             assert dtype is not None
             self.line(f"{type_(dtype.opmath)} {_name_array(i)}[{COUNT}];")
         size, width = self.product((self.kept.along,)), self.spelling.width
-        self.line(f"const {self.spelling.index} turns = {COUNT} > 1 ? {COUNT} : ({size} + {width} - 1) / {width};")
+        step = f"({width} * {WIDTH})" if self.is_wide else width
+        turns = f"{COUNT} / {WIDTH}" if self.is_wide else COUNT
+        less = step.strip("()")
+        self.line(f"const {self.spelling.index} turns = {COUNT} > 1 ? {turns} : ({size} + {less} - 1) / {step};")
         for store in nest.stores:
             self.write_reductions((store,), nest, False)
-            self.current = (drop_conversion(store),)
+            self.current, self.storing = (drop_conversion(store),), store if self.is_wide else None
             self.write_guarded(store, tuple(each for each in store.loops if each not in nest.rows))
+            self.storing = None
 
     def _list_row_terms(self, terms: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple(each for each in terms if each.loops and each.loops <= self.rows)
@@ -209,18 +261,63 @@ class RowWriter(NestWriter):
         """A pass over a row, which keeps what later ones need."""
         [loop] = loops
         index, name, lane, width = self.spelling.index, name_loop(loop), self.spelling.lane, self.spelling.width
-        self.lines += ["#pragma unroll", f"for ({index} i = 0; i < turns; i++) {{"]
-        self.line(f"  const {index} {name} = {lane} + i * {width};")
-        self.line(f"  if ({name} < {self.product(loops)}) {{")
+        used = self.used.copy()
 
-        def body() -> None:
+        def write_element() -> None:
             self._use_kept(loop)
             write()
 
-        outer, used, self.lines = self.lines, self.used.copy(), []
-        self.indented(body)
-        inner, self.lines, self.used = self.lines, outer, used
-        self.lines += [*(f"  {line}" for line in inner), "}"]
+        def write_neighbors() -> None:
+            self._read_neighbors(loop)
+            store = self.storing
+            type_ = f"neighbors<{self.spelling.elements[store.buffer]}, {WIDTH}>" if store else ""
+            self.lines += [f"{type_} results;"] if store else []
+            self.line(f"for ({index} j = 0; j < {WIDTH}; j++) {{")
+            self.indented(write_element)
+            if store:
+                place = f"{self.spelling.buffers[store.buffer]} + {self.text(store.place)}"
+                self.line(f"*reinterpret_cast<device {type_}*>({place}) = results;")
+            self.elements = {}
+
+        def write_turn() -> None:
+            first = f"{lane} + i * {width}"
+            self.line(f"const {index} {name} = {f'({first}) * {WIDTH}' if self.is_wide else first};")
+            self.line(f"if ({name} < {self.product(loops)}) {{")
+            self.indented(write_neighbors if self.is_wide else write_element)
+
+        self.lines += ["#pragma unroll", f"for ({index} i = 0; i < turns; i++) {{"]
+        self.indented(write_turn)
+        self.used = used
+
+    def _read_neighbors(self, loop: Loop) -> None:
+        """Variables for the neighbors that a pass reads: none are read again that are kept."""
+        assert self.kept is not None
+        along, kept = self.kept.along, dict[Expr, bool]()
+        roots = [put_loop(root, loop, along) for root in self.current]
+        needed = {value for root in roots for value in _find_kept(root, self.computed, along)}
+        stack = [(root, False) for root in self.current]
+        while stack:
+            value, is_kept = stack.pop()
+            is_kept |= put_loop(value, loop, along) in needed
+            if value.op is Op.LOAD and loop in value.loops:
+                kept[value] = kept.get(value, True) and is_kept
+            elif _computes(value):
+                stack += [(arg, is_kept) for arg in value.args]
+        for load, is_kept in sorted(kept.items(), key=lambda item: item[0].order):
+            assert isinstance(load.attribute, Buffer)
+            space = "device" if self.storing and load.attribute == self.storing.buffer else "constant"
+            type_, place = f"neighbors<{self.spelling.elements[load.attribute]}, {WIDTH}>", self.text(load.args[0])
+            place = f"{self.spelling.buffers[load.attribute]} + {place}"
+            text = f"*reinterpret_cast<{space} {type_}*>({place})"
+            name = self.name("elements")
+            self.line(f"const auto {name} = {f'{COUNT} > 1 ? {type_}() : {text}' if is_kept else text};")
+            self.elements[load] = name
+
+    def load(self, expr: Expr) -> str:
+        return f"{self.elements[expr]}.at[j]" if expr in self.elements else super().load(expr)
+
+    def place_result(self, store: Store) -> str:
+        return "results.at[j]" if self.storing else super().place_result(store)
 
     def _use_kept(self, loop: Loop) -> None:
         """Variables for what earlier passes kept and for what this one keeps of an element."""
@@ -235,10 +332,11 @@ class RowWriter(NestWriter):
             if same not in self.kept.arrays or value in self.bound or is_old:
                 continue
             array, text, name = _name_array(self.kept.arrays[same]), self.text(value), self.name("value")
-            text = f"{COUNT} > 1 ? {array}[i] : {text}" if same in needed else text
+            at = f"i * {WIDTH} + j" if self.is_wide else "i"
+            text = f"{COUNT} > 1 ? {array}[{at}] : {text}" if same in needed else text
             self.line(f"const {self.value_type(value)} {name} = {text};")
             if same not in needed:
-                self.line(f"{array}[i % {COUNT}] = {name};")
+                self.line(f"{array}[{f'({at})' if self.is_wide else at} % {COUNT}] = {name};")
             self.bound[value] = name
         self.computed |= within.keys()
 
@@ -247,8 +345,8 @@ def _name_array(at: int) -> str:
     return f"kept{at + 1 if at else ''}"
 
 
-def write_kept(nest: LoopNest, kept: KeptRows, spelling: Spelling) -> list[str]:
+def write_kept(nest: LoopNest, kept: KeptRows, spelling: Spelling, schedule: Schedule) -> list[str]:
     """The statements of a kernel whose threads keep elements of rows."""
-    writer = RowWriter(spelling, is_copy=False, kept=kept)
+    writer = RowWriter(spelling, is_copy=False, kept=kept, schedule=schedule)
     writer.write_rows(nest)
     return writer.lines

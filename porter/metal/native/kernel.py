@@ -17,11 +17,11 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, Sym
 from porter.metal.loop_spelling import Spelling, runs_alone, write_nan
 from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import NO_SCALARS, Complex, Elements, TypedScalars, find_typed, read_elements
-from porter.metal.native.kept_rows import KeptRows, find_kept, write_kept
+from porter.metal.native.kept_rows import Alignment, KeptRows, find_alignment, find_kept, write_kept
 from porter.metal.native.moments import find_moments
 from porter.metal.native.reduced import DIMENSIONS, find_strided, is_uniform, place_uniform
 from porter.metal.native.scan import ScanNest, write_scan
-from porter.metal.native.schedule import COUNT, PLAIN, Family, Schedule, choose_schedule
+from porter.metal.native.schedule import COUNT, NEIGHBORS, PLAIN, Family, Schedule, choose_schedule
 from porter.metal.native.slices import (
     FUNCTIONS,
     LANE,
@@ -91,12 +91,13 @@ class NativeKernel:
     combination: NativeKernel | None = None
     scalars: TypedScalars = NO_SCALARS  # of the numbers
     inner: Named | None = None  # how many neighboring rows are adjacent in memory
+    alignment: Alignment | None = None  # of rows whose neighbors are read at once
 
     @property
     def entries(self) -> dict[str, int]:
         """The names that host code appends types to, and how many; with that of the kernel which combines slices."""
         combined = {self.combination.name: len(self.combination.elements.parameters)} if self.combination else {}
-        return {self.name: len(self.elements.parameters) + (2 if self.schedule.counts else 1)} | combined
+        return {self.name: len(self.elements.parameters) + 1 + len(self.schedule.parameters)} | combined
 
     @property
     def source(self) -> str:
@@ -128,7 +129,8 @@ def write_kernel(
     has_rows = not is_map and not is_sliced and not is_scan and style.threadgroup_reductions and not elements.has_long
     kept = find_kept(nest, spelling) if has_rows else None
     family = _find_family(is_map, is_sliced, strided is not None, kept)
-    schedule = choose_schedule(family, kept.count if kept else 1)
+    alignment = find_alignment(nest, kept) if kept and not is_uniform(program) else None
+    schedule = choose_schedule(family, kept.count if kept else 1, NEIGHBORS if alignment else 1)
     if is_sliced or kept:
         shares = not kept or kept.inner is not None
         spelling = share_lanes(_spell(elements, names, style, shared, LANE, WIDTH), shares)
@@ -144,7 +146,7 @@ def write_kernel(
     elif is_sliced:
         body, partials = write_slices(nest, moments, spelling, schedule)
     elif kept:
-        body = write_kept(nest, kept, spelling)
+        body = write_kept(nest, kept, spelling, schedule)
     else:
         body = write_nest(nest, _as_map(spelling) if is_map else spelling)
     arguments = [*_buffer_arguments(buffers, written, elements, names)]
@@ -172,7 +174,7 @@ def write_kernel(
     length = (symbolic.along,) if isinstance(symbolic, ScanNest) else _find_longest(nest)
     has_groups = bool(shared) or is_scan
     made = NativeKernel(name, text, uses, buffers, numbers, elements, is_map, length, schedule, has_groups, is_scan)
-    made = replace(made, scalars=scalars, inner=kept.inner if kept else None)
+    made = replace(made, scalars=scalars, inner=kept.inner if kept else None, alignment=alignment)
     if not partials:
         return made
     return replace(made, partials=partials, combination=_write_combination(made, nest, partials, names, style))
@@ -196,7 +198,7 @@ def _write_template(
 ) -> str:
     """A kernel as a template, if it has any parameters: types of elements, `others`, and the count of a schedule."""
     parameters = [f"typename {each}" for each in (*(each.name for each in elements.parameters), *others)]
-    parameters += [f"int {COUNT}"] if schedule.counts else []
+    parameters += [f"int {each}" for each in schedule.parameters]
     head = f"template <{', '.join(parameters)}>\n" if parameters else ""
     lines = "".join(f"  {line}\n" for line in body)
     return f"{head}kernel void {name}({', '.join(arguments)}) {{\n{lines}}}\n\n"
@@ -371,7 +373,8 @@ def register(
     """The macro that instantiates a kernel for one choice of types and what its index allows, and its uses."""
     macro = f"REGISTER_{name.upper()}"
     types = [f"DTYPE{i or ''}" for i, _ in enumerate(elements.parameters)]
-    chosen = (*types, *(("INDEX",) if has_index else ()), *(("COUNT",) if schedule.counts else ()))
+    counts = ("COUNT", "WIDTH")[: len(schedule.parameters)]
+    chosen = (*types, *(("INDEX",) if has_index else ()), *counts)
     made = "\n".join(arguments)
     for old, new in zip((*(each.name for each in elements.parameters), _INDEX), (*types, "INDEX"), strict=True):
         made = re.sub(rf"\b{old}(>*)([*&]) ", rf"{new}\1 \2 ", made)
@@ -397,7 +400,8 @@ def list_indices(schedule: Schedule) -> list[str]:
     """The widths of indices that a kernel is instantiated for, each with its counts."""
     if not schedule.counts:
         return list(INDICES)
-    return [*(f"{INDICES[0]}, {count}" for count in schedule.counts), f"{INDICES[1]}, {schedule.any_row}"]
+    instances = [", ".join(map(str, each)) for each in schedule.list_instances()]
+    return [*(f"{INDICES[0]}, {each}" for each in instances), f"{INDICES[1]}, {instances[0]}"]
 
 
 def _find_longest(nest: LoopNest) -> tuple[Loop, ...]:

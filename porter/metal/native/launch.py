@@ -307,8 +307,14 @@ class _Writer:
 
     def _launch_rows(self, kernel: NativeKernel, rows: HostValue) -> RowLaunch:
         inner = self._number(kernel.inner) if kernel.inner else ""
-        length = self._multiply(kernel.length)
-        return RowLaunch(kernel.schedule, self._prefix_threads(kernel), self._value(rows), length, inner)
+        length, prefix = self._multiply(kernel.length), self._prefix_threads(kernel)
+        launch = RowLaunch(kernel.schedule, prefix, self._value(rows), length, inner)
+        if kernel.alignment is None:
+            return launch
+        offsets = (f"{parenthesize(self._buffer(each))}.storage_offset()" for each in kernel.buffers)
+        steps = (str(step) if isinstance(step, int) else self._number(step) for step in kernel.alignment.multiples)
+        units = tuple(map(self._number, kernel.alignment.units))
+        return replace(launch, units=units, multiples=tuple(dict.fromkeys((length, *steps, *offsets))))
 
     def _guards(self, at: int) -> str:
         """The condition under which a kernel has anything to store; nothing of one that always has."""
@@ -336,7 +342,9 @@ class _Writer:
         written = [self._tensor(each) for each in self._written(kernels)]
         read = [self._given(each) if self._flag(each) else self._tensor(each) for each in self._read(kernels)]
         tensors = (*written, *read)
-        largest = LARGEST if any(each.partials for each in kernels) else ""
+        # The last turn of a row in registers may start beyond the row's end.
+        has_turns = Family.KEPT_ROWS in {kernel.schedule.family for kernel in kernels}
+        largest = LARGEST if any(each.partials for each in kernels) else "1 << 30" if has_turns else ""
         typed = frozenset[Named]().union(*(kernel.scalars.numbers for kernel in kernels))
         chosen = list_chosen([each for each in self.taken if each not in typed], self.names.types)
         return write_fits(tensors, [self._number(each) for each in chosen], largest)
@@ -372,7 +380,11 @@ class _Writer:
             dispatch = [write_dispatch(sliced, pso)]
         else:
             dispatch = list(self._dispatch_rows(kernel, self._value(rows), pso))
-        names = (*types, INDEX_TYPE, *((f"std::to_string({self._count(kernel)})",) if kernel.schedule.counts else ()))
+        if kernel.schedule.family is Family.KEPT_ROWS:
+            counts = self._launch_rows(kernel, rows).variables
+        else:
+            counts = (self._count(kernel),) if kernel.schedule.counts else ()
+        names = (*types, INDEX_TYPE, *(f"std::to_string({count})" for count in counts))
         lines = tuple(map(Line, dispatch))
         yield Encode(kernel.name, names, pso, inputs, tuple(arguments), lines, is_first=at == 0)
         if sliced and kernel.combination:

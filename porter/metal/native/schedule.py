@@ -11,10 +11,10 @@ from enum import Enum
 
 from porter.metal.native.host_code import INDEX_TYPE, Line, declare
 
-COUNT = "N"
+COUNT, WIDTH = "N", "V"  # the elements of a thread, and how many neighbors of those it reads at once
 SIMD_LANES = 32
 ROW_HEADER = "ATen/ceil_div.h"
-ROW_VARIABLES = ("count", "lanes", "are_adjacent")
+ROW_VARIABLES = ("count", "lanes", "neighbors", "are_adjacent")
 _MOST_LANES = 512  # more have too few registers each
 _LEAST_ROWS = 64 * 1024  # of a thread each that keep a GPU busy
 
@@ -33,36 +33,53 @@ class Family(Enum):
 class Schedule:
     """`counts` are those that a kernel is instantiated for with 32-bit indices; the first serves any row.
 
-    A turn of a thread reads that many neighbors, or a thread keeps that many elements of its row in registers.
+    A turn of a thread reads that many neighbors, or a thread keeps that many elements of its row in registers. It then
+    reads `neighbors` at once where rows are dense and aligned; those instances are there beside the others.
     """
 
     family: Family
     counts: tuple[int, ...] = ()
+    neighbors: int = 1
 
     def __post_init__(self) -> None:
         if self.counts != tuple(sorted(set(self.counts))):
             raise ValueError(f"counts are not ascending: {self.counts}")
+        if self.neighbors > 1 and any(count % self.neighbors for count in self.counts[1:]):
+            raise ValueError(f"a thread of {self.counts} elements has no whole number of {self.neighbors} neighbors")
 
     @property
     def any_row(self) -> int:
         """The count that serves any row, which 64-bit indices have too."""
         return self.counts[0]
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The numbers that a kernel is a template over."""
+        return ((COUNT, WIDTH) if self.neighbors > 1 else (COUNT,)) if self.counts else ()
+
+    def list_instances(self) -> list[tuple[int, ...]]:
+        """The values of the parameters with 32-bit indices; the first serves any row."""
+        if self.neighbors == 1:
+            return [(count,) for count in self.counts]
+        return [(count, width) for width in (1, self.neighbors) for count in self.counts]
+
     def describe(self) -> Iterator[str]:
         """Yields what the threads of each instance do."""
         yield self.family.value
         for count in self.counts:
             yield f"{COUNT} = {count}: {_MEANINGS[self.family].get(count, _OTHER[self.family]).format(count)}"
+        if self.neighbors > 1:
+            yield f"{WIDTH} = {self.neighbors}: {_OTHER[Family.STRIDED_SLICES].format(self.neighbors)}"
 
 
 ANY_DIMS, ONE_DIM, NEIGHBORS = 0, 1, 4
 AGAIN, FEW, MANY = 1, 4, 16
 MOST_ARRAYS = 2  # of elements that a thread keeps
-_COUNTS = {Family.STRIDED_SLICES: (ANY_DIMS, ONE_DIM, NEIGHBORS), Family.KEPT_ROWS: (AGAIN, FEW, MANY)}
+_COUNTS = {Family.STRIDED_SLICES: (ANY_DIMS, ONE_DIM, NEIGHBORS)}
 _MEANINGS = {
     Family.STRIDED_SLICES: {
         ANY_DIMS: "elements by the sizes and strides of any dimensions",
-        ONE_DIM: "elements by one stride, 4 turns at once",
+        ONE_DIM: "elements by one stride, 8 turns at once",
     },
     Family.KEPT_ROWS: {AGAIN: "rows of any size, which each pass reads again"},
 }  # fmt: skip
@@ -72,10 +89,11 @@ _OTHER = {
 }
 
 
-def choose_schedule(family: Family, arrays: int = 1) -> Schedule:
-    """The schedule of a family, where a thread keeps that many `arrays` of elements."""
-    counts = _COUNTS.get(family, ())
-    return Schedule(family, (*counts[:-1], counts[-1] // arrays) if counts and family is Family.KEPT_ROWS else counts)
+def choose_schedule(family: Family, arrays: int = 1, neighbors: int = 1) -> Schedule:
+    """The schedule of a family, where a thread keeps that many `arrays` of elements and may read neighbors at once."""
+    if family is Family.KEPT_ROWS:
+        return Schedule(family, (AGAIN, FEW, MANY // arrays), neighbors)
+    return Schedule(family, _COUNTS.get(family, ()))
 
 
 PLAIN = choose_schedule(Family.MAP)
@@ -83,18 +101,29 @@ PLAIN = choose_schedule(Family.MAP)
 
 @dataclass(frozen=True)
 class RowLaunch:
-    """How host code names the rows of one kernel; `inner` is how many neighboring ones are adjacent, if any."""
+    """How host code names the rows of one kernel; `inner` is how many neighboring ones are adjacent, if any.
+
+    `units` are steps between elements that are 1 where rows are dense, `multiples` what is divisible where they are
+    aligned.
+    """
 
     schedule: Schedule
     prefix: str
     rows: str
     length: str
     inner: str = ""
+    units: tuple[str, ...] = ()
+    multiples: tuple[str, ...] = ()
 
     @property
     def count(self) -> str:
         """The variable for how many elements a thread keeps."""
         return f"{self.prefix}count"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Those that choose the instance."""
+        return (self.count, f"{self.prefix}neighbors") if self.schedule.neighbors > 1 else (self.count,)
 
     def declare(self) -> Iterator[Line]:
         """Variables that choose the instance."""
@@ -107,6 +136,12 @@ class RowLaunch:
             tests.append(adjacent)
         few = f"{self.length} <= {FEW * SIMD_LANES} ? {FEW} : {many}"
         yield declare(self.count, f"{' || '.join(tests)} ? {again} : {few}", "int64_t")
+        if self.schedule.neighbors > 1:
+            dense = [f'{INDEX_TYPE} == "int"', *(f"{unit} == 1" for unit in self.units)]
+            aligned = f"({' | '.join(self.multiples)}) % {self.schedule.neighbors} == 0"
+            yield declare(
+                self.variables[1], f"{' && '.join((*dense, aligned))} ? {self.schedule.neighbors} : 1", "int64_t"
+            )
 
     def dispatch(self, pso: str) -> Iterator[str]:
         """The launch, after whose name the pipeline state is `pso`."""

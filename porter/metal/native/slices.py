@@ -25,7 +25,7 @@ from porter.metal.loop_spelling import (
 from porter.metal.loop_text import NestWriter, Shared
 from porter.metal.native.moments import TYPE as MOMENTS
 from porter.metal.native.moments import Moments, write_addition, write_element, write_end, write_sharing
-from porter.metal.native.schedule import COUNT, PLAIN, Family, Schedule
+from porter.metal.native.schedule import COUNT, ONE_DIM, PLAIN, Family, Schedule
 
 SLICES = "slices"
 POSITIONS = (
@@ -145,7 +145,10 @@ class SliceWriter(NestWriter):
             self.line(f"constexpr {index} count = {COUNT} ? {COUNT} : 1; // of the elements of a turn")
             self.line(f"const {index} step = {self.spelling.width} * count;")
             self.line(f"const {index} turns = ({self.product(loops)} + step - 1 - {lane} * count) / step;")
-        self.lines += ["#pragma unroll(4)", f"for ({index} turn = 0; turn < turns; turn++) {{"]
+        self.lines += [
+            f"#pragma unroll({COUNT} == {ONE_DIM} ? 8 : 4)",
+            f"for ({index} turn = 0; turn < turns; turn++) {{",
+        ]
         self.line(f"  const {index} {first} = {lane} * count + turn * step;")
         type_, place = self.spelling.elements[self.read], self.spelling.place(self.read, first)
         place = f"{self.spelling.buffers[self.read]} + {place}"

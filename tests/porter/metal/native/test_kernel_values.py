@@ -41,18 +41,17 @@ def compile_one(
     [program] = join_cases(prepare(programs).cases, style)
     kernel = write_kernel(program, program.nests[0], "tested", {0: "output"}, style)
     options = Options(include=(torch_root() / "include",))
-    names = [name_instance(kernel, suffix, count) for count in kernel.schedule.counts or [None]]
+    names = [name_instance(kernel, suffix, instance) for instance in kernel.schedule.list_instances() or [()]]
     if kernel.combination:
         types = [suffix.split("_")[0] for _ in kernel.combination.elements.parameters]
         names.append("_".join((kernel.combination.name, *types)))
     return kernel, Library(compile_kernels(INCLUDES + helpers + kernel.source, names, options))
 
 
-def name_instance(kernel: NativeKernel, suffix: str, count: int | None = None) -> str:
+def name_instance(kernel: NativeKernel, suffix: str, instance: tuple[int, ...] = ()) -> str:
     """The name of an instance, of that for any row where a kernel has several."""
-    if not kernel.schedule.counts:
-        return f"tested_{suffix}"
-    return f"tested_{suffix}_{kernel.schedule.any_row if count is None else count}"
+    chosen = instance or next(iter(kernel.schedule.list_instances()), ())
+    return "_".join(("tested", suffix, *map(str, chosen)))
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,12 @@ def reduce_rows(
         (threads.slices * threads.lanes, count),
         (threads.lanes, threads.rows if threads.lanes <= SIMDGROUP else 1),
     )
-    library.run(name_instance(kernel, suffix, turn), [output, *partials, *given, slices], grid, group)
+    library.run(
+        name_instance(kernel, suffix, (turn,) if turn is not None else ()),
+        [output, *partials, *given, slices],
+        grid,
+        group,
+    )
     if threads.slices > 1:
         name = next(name for name in library.names if name.startswith(kernel.combination.name))
         numbers = [given[-1].long() for _ in kernel.combination.numbers]
@@ -104,7 +108,7 @@ def run(
     shape: tuple[int, ...],
     *given: torch.Tensor,
     lanes: int = 64,
-    count: int | None = None,
+    instance: tuple[int, ...] = (),
 ) -> torch.Tensor:
     source, *numbers = given
     output = torch.full(shape, 7.0).to(source.dtype)
@@ -113,7 +117,7 @@ def run(
     threads: tuple[int, ...] = (rows if kernel.is_map else rows * group[0],)
     if kernel.schedule.family is Family.KEPT_ROWS:
         threads, group = (lanes, rows), (lanes, 8 if lanes <= SIMDGROUP else 1)
-    library.run(name_instance(kernel, suffix, count), [output, source, *numbers], threads, group)
+    library.run(name_instance(kernel, suffix, instance), [output, source, *numbers], threads, group)
     return output
 
 
@@ -121,11 +125,14 @@ def run(
 def test_rows_in_registers(name: str) -> None:
     dtype, tolerance = TYPES[name]
     kernel, library = compile_one(fork.shares(), STYLES[0], f"{name}_int")
-    assert kernel.schedule.counts == (1, 4, 16)
-    for size, count, lanes in product(SIZES, kernel.schedule.counts, (32, 64, 160)):
+    instances = kernel.schedule.list_instances()
+    assert instances == [(1, 1), (4, 1), (16, 1), (1, 4), (4, 4), (16, 4)]
+    for size, (count, width), lanes in product((*SIZES, (3, 8), (2, 2496)), instances, (32, 64, 160)):
+        if size[1] % width:
+            continue
         source = (torch.rand(size) + 0.5).to(dtype)
         columns = torch.tensor([size[1]], dtype=torch.int32)
-        shares = run(kernel, library, f"{name}_int", size, source, columns, lanes=lanes, count=count)
+        shares = run(kernel, library, f"{name}_int", size, source, columns, lanes=lanes, instance=(count, width))
         exact = source.double() / source.double().sum(-1, keepdim=True)
         if count == 1 or count * lanes >= size[1]:
             torch.testing.assert_close(shares.double(), exact, rtol=tolerance, atol=0)

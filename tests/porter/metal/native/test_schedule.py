@@ -12,7 +12,7 @@ from aten_overlay.toolchain import build
 from porter.metal.helpers import read_helper
 from porter.metal.native.schedule import Family, RowLaunch, Schedule, choose_schedule
 
-SCHEDULE = choose_schedule(Family.KEPT_ROWS)
+SCHEDULE = choose_schedule(Family.KEPT_ROWS, neighbors=4)
 SIZES = (1, 31, 32, 33, 127, 128, 129, 2048, 4099, 8191, 8192, 8193, 10**6)
 STAND_INS = """
 #include <algorithm>
@@ -27,14 +27,15 @@ struct MergedDims { std::vector<int64_t> sizes; std::vector<int64_t> strides; };
 
 
 def write_entries() -> Iterator[str]:
-    launch = RowLaunch(SCHEDULE, "", "rows", "length", "inner")
+    launch = RowLaunch(SCHEDULE, "", "rows", "length", "inner", ("inner",), ("length", "stride", "offset"))
     lines = [each.text for each in launch.declare()]
     chosen = next(each for each in launch.dispatch("PSO") if each.startswith("const NSUInteger lanes"))
     yield STAND_INS + read_helper("count_neighbors.mm")
-    yield 'extern "C" void choose(int64_t rows, int64_t length, int64_t inner, bool is_long, int64_t* result) {'
+    yield 'extern "C" void choose(int64_t rows, int64_t length, int64_t inner, bool is_long, int64_t* result,'
+    yield "            int64_t stride, int64_t offset) {"
     yield 'const std::string index_type = is_long ? "long" : "int";'
     yield from (*lines, chosen.replace("[PSO maxTotalThreadsPerThreadgroup]", "1024"))
-    yield "result[0] = count; result[1] = lanes; }"
+    yield "result[0] = count; result[1] = lanes; result[2] = neighbors; }"
     yield 'extern "C" int64_t neighbors(int64_t offset, int64_t stride, int64_t size, int64_t step, int64_t dims) {'
     yield "MergedDims kept{{3}, {stride}}, reduced{std::vector<int64_t>(dims, size), std::vector<int64_t>(dims, step)};"
     yield "return count_neighbors(Tensor{offset}, kept, reduced); }"
@@ -48,24 +49,37 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 @pytest.fixture
-def choose(library: ctypes.CDLL) -> Callable[[int, int, int, bool], tuple[int, int]]:
-    def call(rows: int, length: int, inner: int, is_long: bool) -> tuple[int, int]:
-        result = (ctypes.c_int64 * 2)()
-        library.choose(*map(ctypes.c_int64, (rows, length, inner)), ctypes.c_bool(is_long), result)
-        return result[0], result[1]
+def choose(library: ctypes.CDLL) -> Callable[..., tuple[int, int, int]]:
+    def call(
+        rows: int, length: int, inner: int, is_long: bool, stride: int = 0, offset: int = 0
+    ) -> tuple[int, int, int]:
+        result = (ctypes.c_int64 * 3)()
+        numbers = map(ctypes.c_int64, (rows, length, inner))
+        library.choose(*numbers, ctypes.c_bool(is_long), result, *map(ctypes.c_int64, (stride, offset)))
+        return result[0], result[1], result[2]
 
     return call
 
 
-def test_no_row_is_cut_short(choose: Callable[[int, int, int, bool], tuple[int, int]]) -> None:
+def test_no_row_is_cut_short(choose: Callable[..., tuple[int, int, int]]) -> None:
     for rows, length, inner, is_long in product((1, 65_536), (0, *SIZES), (1, 32), (False, True)):
-        count, lanes = choose(rows, length, inner, is_long)
+        count, lanes, width = choose(rows, length, inner, is_long)
+        assert (count, width) in SCHEDULE.list_instances() and (width == 1 or length % width == 0)
         assert count in SCHEDULE.counts and (lanes == 1 or (lanes % 32 == 0 and lanes <= 1024))
         assert count == SCHEDULE.any_row or count * lanes >= length
 
 
-def test_indices_of_64_bits_have_the_instance_for_any_row(choose: Callable[..., tuple[int, int]]) -> None:
+def test_indices_of_64_bits_have_the_instance_for_any_row(choose: Callable[..., tuple[int, int, int]]) -> None:
     assert choose(7, 100, 1, True)[0] == SCHEDULE.any_row != choose(7, 100, 1, False)[0]
+
+
+def test_rows_in_registers_have_neighbors_where_they_are_dense_and_aligned(
+    choose: Callable[..., tuple[int, int, int]],
+) -> None:
+    assert choose(7, 128, 1, False, 128, 8)[2] == 4
+    # a row's tail, a step between its elements, 64 bits, a row's start, an offset
+    planted = ((127, 1, False, 128, 8), (128, 2, False, 128, 8), (128, 1, True, 128, 8), (128, 1, False, 126, 8))
+    assert [choose(7, *each)[2] for each in (*planted, (128, 1, False, 128, 2))] == [1] * 5
 
 
 def test_neighbors_are_read_where_all_rows_are_dense_and_aligned(library: ctypes.CDLL) -> None:
@@ -85,3 +99,5 @@ def test_counts_ascend() -> None:
     with pytest.raises(ValueError, match="ascending"):
         Schedule(Family.KEPT_ROWS, (4, 1))
     assert choose_schedule(Family.KEPT_ROWS, 2).counts == (1, 4, 8)
+    with pytest.raises(ValueError, match="no whole number of 4 neighbors"):
+        Schedule(Family.KEPT_ROWS, (1, 6), 4)

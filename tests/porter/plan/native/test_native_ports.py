@@ -217,7 +217,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
 --- a/aten/src/ATen/native/mps/operations/Turns.mm
 +++ b/aten/src/ATen/native/mps/operations/Turns.mm
-@@ -1,6 +1,47 @@
+@@ -1,6 +1,48 @@
 +#include <ATen/AccumulateType.h>
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
@@ -247,7 +247,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  constexpr int64_t kManyThreads = 512 * 1024;
 +  // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
 +  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
-+  const int64_t lanes = has_thread ? 1 : length <= 1024 ? kSimdSize : group_size;
++  const bool has_simdgroup = length <= 1024 || (length <= 8192 && rows * kSimdSize >= kManyThreads);
++  const int64_t lanes = has_thread ? 1 : has_simdgroup ? kSimdSize : group_size;
 +  // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
 +  const int64_t most = length / (32 * lanes);
 +  const int64_t least = at::ceil_div(length, 256 * lanes);
@@ -265,7 +266,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -33,13 +74,55 @@
+@@ -33,13 +75,55 @@
  }
  
  Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {
@@ -342,14 +343,20 @@ diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Turns.metal
-@@ -0,0 +1,61 @@
+@@ -0,0 +1,83 @@
 +#include <c10/metal/reduction_utils.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
 +
 +using namespace metal;
 +
-+template <typename T, typename index_t, int N>
++// Neighboring elements, which are read at once
++template <typename T, int N>
++struct alignas(N * sizeof(T)) neighbors {
++  T at[N];
++};
++
++template <typename T, typename index_t, int N, int V>
 +kernel void shares(
 +    device T* output,
 +    constant T* input,
@@ -361,45 +368,61 @@ new file mode 100644
 +  const index_t i0 = position.y;
 +  const index_t start = i0 * width;
 +  float kept[N];
-+  const index_t turns = N > 1 ? N : (width + group_size.x - 1) / group_size.x;
++  const index_t turns =
++      N > 1 ? N / V : (width + group_size.x * V - 1) / (group_size.x * V);
 +  float sum = 0;
 +#pragma unroll
 +  for (index_t i = 0; i < turns; i++) {
-+    const index_t r0 = tid.x + i * group_size.x;
++    const index_t r0 = (tid.x + i * group_size.x) * V;
 +    if (r0 < width) {
-+      const float value = static_cast<float>(input[start + r0]);
-+      kept[i % N] = value;
-+      sum += value;
++      const auto elements =
++          *reinterpret_cast<constant neighbors<T, V>*>(input + start + r0);
++      for (index_t j = 0; j < V; j++) {
++        const float value = static_cast<float>(elements.at[j]);
++        kept[(i * V + j) % N] = value;
++        sum += value;
++      }
 +    }
 +  }
 +  sum =
 +      c10::metal::threadgroup_sum(shared_sum + tid.y, sum, tid.x, group_size.x);
 +#pragma unroll
 +  for (index_t i = 0; i < turns; i++) {
-+    const index_t i1 = tid.x + i * group_size.x;
++    const index_t i1 = (tid.x + i * group_size.x) * V;
 +    if (i1 < width) {
-+      const float value =
-+          N > 1 ? kept[i] : static_cast<float>(input[start + i1]);
-+      output[start + i1] = static_cast<T>(value / sum);
++      const auto elements = N > 1
++          ? neighbors<T, V>()
++          : *reinterpret_cast<constant neighbors<T, V>*>(input + start + i1);
++      neighbors<T, V> results;
++      for (index_t j = 0; j < V; j++) {
++        const float value =
++            N > 1 ? kept[i * V + j] : static_cast<float>(elements.at[j]);
++        results.at[j] = static_cast<T>(value / sum);
++      }
++      *reinterpret_cast<device neighbors<T, V>*>(output + start + i1) = results;
 +    }
 +  }
 +}
 +
-+#define REGISTER_SHARES_(DTYPE, INDEX, COUNT)                                \\
-+  template [[host_name("shares_" #DTYPE "_" #INDEX "_" #COUNT)]] kernel void \\
-+  shares<DTYPE, INDEX, COUNT>(                                               \\
-+      device DTYPE * output,                                                 \\
-+      constant DTYPE * input,                                                \\
-+      constant INDEX & width,                                                \\
-+      uint2 position [[thread_position_in_grid]],                            \\
-+      uint2 tid [[thread_position_in_threadgroup]],                          \\
++#define REGISTER_SHARES_(DTYPE, INDEX, COUNT, WIDTH)                   \\
++  template [[host_name(                                                \\
++      "shares_" #DTYPE "_" #INDEX "_" #COUNT "_" #WIDTH)]] kernel void \\
++  shares<DTYPE, INDEX, COUNT, WIDTH>(                                  \\
++      device DTYPE * output,                                           \\
++      constant DTYPE * input,                                          \\
++      constant INDEX & width,                                          \\
++      uint2 position [[thread_position_in_grid]],                      \\
++      uint2 tid [[thread_position_in_threadgroup]],                    \\
 +      uint2 group_size [[threads_per_threadgroup]])
 +
-+#define REGISTER_SHARES(DTYPE)      \\
-+  REGISTER_SHARES_(DTYPE, int, 1);  \\
-+  REGISTER_SHARES_(DTYPE, int, 4);  \\
-+  REGISTER_SHARES_(DTYPE, int, 16); \\
-+  REGISTER_SHARES_(DTYPE, long, 1)
++#define REGISTER_SHARES(DTYPE)         \\
++  REGISTER_SHARES_(DTYPE, int, 1, 1);  \\
++  REGISTER_SHARES_(DTYPE, int, 4, 1);  \\
++  REGISTER_SHARES_(DTYPE, int, 16, 1); \\
++  REGISTER_SHARES_(DTYPE, int, 1, 4);  \\
++  REGISTER_SHARES_(DTYPE, int, 4, 4);  \\
++  REGISTER_SHARES_(DTYPE, int, 16, 4); \\
++  REGISTER_SHARES_(DTYPE, long, 1, 1)
 +
 +REGISTER_SHARES(float);
 +REGISTER_SHARES(half);
@@ -429,7 +452,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  static Tensor turn_template(const Tensor& self, int64_t times, bool back) {
    TORCH_CHECK(times > 0, back ? "returned" : "turned", ": times must be positive");
    Tensor output = at::empty(self.sizes(), self.options());
-@@ -44,9 +50,40 @@
+@@ -44,9 +50,43 @@
  }
  
  Tensor shares_mps(const Tensor& self) {
@@ -447,13 +470,16 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  const auto output_ = output.is_contiguous() ? output : at::empty(output.sizes(), output.options());
 +  const int64_t width = self.size(-1);
 +  MPSStream* stream = getCurrentMPSStream();
-+  const std::string index_type = canUse32BitIndexMath(output) && canUse32BitIndexMath(self) ? "int" : "long";
++  const std::string index_type =
++      canUse32BitIndexMath(output, 1 << 30) && canUse32BitIndexMath(self, 1 << 30) ? "int" : "long";
 +  const int64_t count = index_type == "long" || width > 8192 ? 1 : width <= 128 ? 4 : 16;
++  const int64_t neighbors =
++      index_type == "int" && (width | output_.storage_offset() | self_.storage_offset()) % 4 == 0 ? 4 : 1;
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("shares_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
-+                                             std::to_string(count));
++                                             std::to_string(count) + "_" + std::to_string(neighbors));
 +      // this function call is a no-op if MPS Profiler is not enabled
 +      getMPSProfiler().beginProfileKernel(PSO, "shares", {self_});
 +      [computeEncoder setComputePipelineState:PSO];

@@ -81,7 +81,7 @@ kernel void largest(
   constexpr index_t count = N ? N : 1; // of the elements of a turn
   const index_t step = grid_size.x * count;
   const index_t turns = (reduced_size + step - 1 - position.x * count) / step;
-#pragma unroll(4)
+#pragma unroll(N == 1 ? 8 : 4)
   for (index_t turn = 0; turn < turns; turn++) {
     const index_t first = position.x * count + turn * step;
     const auto elements = *reinterpret_cast<constant neighbors<T, count>*>(
@@ -206,7 +206,8 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   constexpr int64_t kManyThreads = 512 * 1024;
   // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
   const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
-  const int64_t lanes = has_thread ? 1 : length <= 1024 ? kSimdSize : group_size;
+  const bool has_simdgroup = length <= 1024 || (length <= 8192 && rows * kSimdSize >= kManyThreads);
+  const int64_t lanes = has_thread ? 1 : has_simdgroup ? kSimdSize : group_size;
   // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (32 * lanes);
   const int64_t least = at::ceil_div(length, 256 * lanes);
@@ -291,7 +292,7 @@ def test_threads_find_the_first_index_of_the_largest_together(tmp_path: Path) ->
   constexpr index_t count = N ? N : 1; // of the elements of a turn
   const index_t step = grid_size.x * count;
   const index_t turns = (reduced_size + step - 1 - position.x * count) / step;
-#pragma unroll(4)
+#pragma unroll(N == 1 ? 8 : 4)
   for (index_t turn = 0; turn < turns; turn++) {
     const index_t first = position.x * count + turn * step;
     const auto elements = *reinterpret_cast<constant neighbors<T, count>*>(
