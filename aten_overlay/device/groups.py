@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+import torch
+
 # One thread; a simdgroup, one less and one more; a third simdgroup of one thread; the most that Metal has.
 SIZES = (1, 31, 32, 33, 65, 1024)
 
@@ -38,7 +40,7 @@ def watching(groups: Groups) -> Iterator[Groups]:
 
 def choose_open(usual: Sequence[int], most: int = SIZES[-1]) -> Sequence[int]:
     """The threadgroup of a launch that leaves it open: `usual`, or the size that is asked for, up to `most` threads."""
-    groups = _current.get()
+    groups = None if torch.compiler.is_compiling() else _current.get()  # torch.compile reads no context variable
     if groups is None:
         return usual
     groups.left_open = True

@@ -21,6 +21,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.core import cache
+from porter.core.files import read_regular
 from porter.verdict.suite import cpu_memory
 
 _MOST = 1 << 14  # batches of an OpInfo: samples of other forks have other elements
@@ -102,7 +103,7 @@ def _find_file(name: str) -> Path:
 
 @once
 def _list_sources() -> tuple[str, ...]:
-    return tuple(path.read_text() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return tuple(read_regular(path).decode() for path in sorted(Path(__file__).parent.glob("*.py")))
 
 
 def _digest(name: str, samples: Sequence[SampleInput]) -> str | None:

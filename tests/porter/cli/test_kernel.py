@@ -86,7 +86,7 @@ def test_timing_takes_a_file_or_all(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_renamed_template_passes_its_checks(python: Run, tmp_path: Path) -> None:
     assert main(["kernel", "new", "quickstart", "--name", "first", "--out", str(tmp_path)]) == 0
     done = python("-m", "porter", "kernel", "check", str(tmp_path / "first.py"))
-    assert (done.returncode, done.stdout) == (0, "PASS first.py: 13 passed, 0 failed (host)\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "PASS first.py: 16 passed, 0 failed (host)\n"), done.stderr
 
 
 def test_a_check_tells_the_stage_and_the_element(python: Run, script: Callable[[int], str]) -> None:
@@ -96,7 +96,12 @@ def test_a_check_tells_the_stage_and_the_element(python: Run, script: Callable[[
         done.stdout,
         """\
 9-float32-dense: stage again: two[0] is 2.0, not 3.0 (9 of 9 elements differ)
-FAIL ones.py: 0 passed, 1 failed (host)
+1-float32-dense: stage again: two[0] is 2.0, not 3.0 (1 of 1 elements differ)
+31-float32-dense: stage again: two[0] is 2.0, not 3.0 (31 of 31 elements differ)
+32-float32-dense: stage again: two[0] is 2.0, not 3.0 (32 of 32 elements differ)
+33-float32-dense: stage again: two[0] is 2.0, not 3.0 (33 of 33 elements differ)
+and 2 more
+FAIL ones.py: 0 passed, 7 failed (host)
 """,
     )
     told = json.loads(python("-m", "porter", "kernel", "check", script(2), "--json").stdout)
