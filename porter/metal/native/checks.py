@@ -39,15 +39,17 @@ def write_type_checks(
     """The checks of a launch; `name_form` gives the variable that kernels read a tensor from, and `find_flag` the one
     that says whether it is given: nothing if it always is. What stands for it may have the type of the first.
 
-    None is needed of a tensor that is `converted`, or that the function compares.
+    None is needed of a tensor that is `converted`, that the function compares, or that is given the other's type.
     """
     for tensor in list_converted(program, kernels):
         if not _compares(names.code, names.variable(tensor), _name_conversion(program, tensor, names)):
             yield Line(_check_converted(names, tensor, program.conversions[tensor], find_flag(tensor)))
     if names.code.has(*_SAME_TYPES):
         return
+    common = {f"{names.member(each)}scalar_type()" for each in names.common}
     for expected, tensors in _group(program, kernels, names, converted).items():
         unchecked = [each for each in tensors if not _compares(names.code, names.variable(each), expected)]
+        unchecked = [each for each in unchecked if expected not in common or each not in names.common]
         own = f"{names.member(program.key)}scalar_type()"
         alone = [each for each in unchecked if len(unchecked) == 1 or (expected != own and find_flag(each))]
         for each in alone:

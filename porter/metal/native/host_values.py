@@ -50,6 +50,7 @@ class Names:
     given: frozenset[str] = frozenset()  # the variables of results that callers give and nothing has checked
     code: KeptCode = field(default_factory=KeptCode)  # of the function, around the launch
     shown: Mapping[str, str] = field(default_factory=dict)  # what messages call variables instead
+    common: frozenset[str] = frozenset()  # the tensors that host code gives one type
     locals: Mapping[str, str] | None = None  # the variables that values are written as, by these
 
     def variable(self, name: str) -> str:

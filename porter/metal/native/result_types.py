@@ -1,4 +1,4 @@
-"""What host code makes of arguments before kernels read them: expanded, or of the type that a caller chooses.
+"""What host code makes of arguments before kernels read them: expanded, conjugated, or of another type.
 
 Source: ATen/native/ReduceOps.cpp (`infer_dtype_from_optional`, `sum_out`), c10/core/ScalarType.h (`isIntegralType`).
 """
@@ -125,7 +125,31 @@ def _find_integral_return(code: KeptCode, tensor: str) -> str:
     return next((call for call in calls if match_code(call, "$$function($$arguments)")), "")
 
 
-_RESULT = "result0"
+_COMMON = "$type = result_type($one, $other);"
+
+
+def write_as_read(old: KeptCode, names: Names) -> tuple[Names, tuple[str, ...]]:
+    """Makes of tensors what the graph of the `old` code read: of the type that two have in common, or conjugated.
+
+    Recorded calls may show neither: samples have one type, and none is only marked as conjugated. Gives the names by
+    which kernels are launched after the statements, and these. Source: TensorCompare.mm and Blas.mm of 2.14.
+    """
+    tensors = {names.variables[name]: name for name, type_ in names.types.items() if type_ == "Tensor"}
+    lines, read_as, common = list[str](), dict[str, str](), set[str]()
+    for place in old.find(_COMMON):
+        pair, is_cast = (place["one"], place["other"]), f"castMPSTensor($$tensor, {place['type']})"
+        if tensors.keys() >= set(pair) and len(list(old.find(is_cast))) > 1:
+            type_ = names.find_free(place["type"])
+            lines.append(f"const auto {type_} = at::result_type({', '.join(pair)});")
+            read_as |= {each: f"{each}.to({type_})" for each in pair}
+            common |= {tensors[each] for each in pair}
+    read_as |= {each: f"{read_as.get(each, each)}.resolve_conj()" for each in tensors if old.has(f"{each}.is_conj()")}
+    variables, shown = dict(names.variables), dict(names.shown)
+    for variable, value in read_as.items():
+        new = names.find_free(f"{variable}_{'resolved' if value.endswith('_conj()') else 'cast'}")
+        lines.append(f"const auto {new} = {value};")
+        variables[tensors[variable]], shown[new] = new, names.show(tensors[variable])
+    return replace(names, variables=variables, shown=shown, common=frozenset(common)), tuple(lines)
 
 
 def write_expanded(programs: Programs, names: Names) -> tuple[Names, tuple[str, ...]]:
@@ -136,12 +160,12 @@ def write_expanded(programs: Programs, names: Names) -> tuple[Names, tuple[str, 
     for an argument without a variable.
     """
     lines = list[str]()
-    variables, shown, text = dict(names.variables), dict[str, str](), names.code.text
+    variables, shown, text = dict(names.variables), dict(names.shown), names.code.text
     for name, count in count_own_dims(programs.calls).items():
         variable = names.variable(name)
         expanded = names.find_free(f"{variable}_expanded")
         lines += _expand(variable, expanded, count, names)
-        variables[name], shown[expanded] = expanded, variable
+        variables[name], shown[expanded] = expanded, names.show(name)
         for at in range(1, count + 1):
             text = replace_code(text, f"{expanded}.size(-{at})", f"{variable}.size(-{at})")
     return replace(names, variables=variables, shown=shown, code=KeptCode(text, names.code.before)), tuple(lines)

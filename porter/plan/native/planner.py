@@ -30,7 +30,7 @@ from porter.metal.native.kept_code import KeptCode
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
-from porter.metal.native.result_types import write_expanded
+from porter.metal.native.result_types import write_as_read, write_expanded
 from porter.plan.draft import Draft
 from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.corrections import create_results, find_expanded, find_own_target, resize_outputs
@@ -172,7 +172,7 @@ def _port_row(
     refuse_differing(target, set(names.variables.values()))
     body = create_results(make_results(fork, target, programs, names), programs, names)
     has_complex = style.complex_numbers is Complex.REFUSES or any(each.elements.has_complex for each in chain(*cases))
-    launch = partial(_write_launches, programs, cases)
+    launch = partial(_write_launches, programs, cases, names.code)
     stages = Row(fork, row.function, target, programs, names, list_counted(programs), launch, has_complex)
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
     return _edit_files(port, stages, body, kernel_file, new, [kernel.source for kernel in new])
@@ -192,8 +192,11 @@ def _edit_files(
     return replace(port, draft=draft, kernels=listed, notes=(*port.notes, *host.notes))
 
 
-def _write_launches(programs: Programs, cases: Sequence[Sequence[NativeKernel]], names: Names) -> Launched:
-    """The launches of all cases, of which each is checked."""
+def _write_launches(
+    programs: Programs, cases: Sequence[Sequence[NativeKernel]], old: KeptCode, names: Names
+) -> Launched:
+    """The launches of all cases, of which each is checked, in the place of the graph of the `old` code."""
+    names, read = write_as_read(old, names)
     names, setup = write_expanded(programs, names)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     launches = [
@@ -202,7 +205,7 @@ def _write_launches(programs: Programs, cases: Sequence[Sequence[NativeKernel]],
     ]
     launches, limits = check_case_ranks(programs, names, launches)
     headers = frozenset[str]().union(*(each.headers for each in launches))
-    return Launched(Launch(write_cases(programs, launches, names), headers), names, setup, limits)
+    return Launched(Launch(write_cases(programs, launches, names), headers), names, (*read, *setup), limits)
 
 
 def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:

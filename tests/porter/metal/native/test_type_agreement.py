@@ -1,5 +1,6 @@
 """Checks that tensors have the types that kernels are chosen by."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,7 @@ def check(
     others: tuple[DType, ...] = (),
     strided: str = "",
     cast: tuple[DType, ...] = (),
+    common: tuple[str, ...] = (),
 ) -> str:
     buffers = {name: Buffer(i) for i, name in enumerate(tensors)}
     elements = SimpleNamespace(
@@ -38,6 +40,7 @@ def check(
     program.conversions |= ({"target": others} if others else {}) | ({"weight": cast} if cast else {})
     kernel: Any = SimpleNamespace(elements=elements, buffers=tuple(buffers.values()))
     names = Names({name: name for name in tensors}, dict.fromkeys(tensors, "Tensor"), code=KeptCode(body))
+    names = replace(names, common=frozenset(common))
 
     def find_flag(tensor: str) -> str:
         return f"has_{tensor}" if tensor == left_out else ""
@@ -74,6 +77,12 @@ TORCH_CHECK(target_.scalar_type() == ScalarType::Long, "Expected target to have 
 )
 def test_what_the_function_compares_is_not_compared_again(body: str) -> None:
     assert not check("self", "weight", body=body)
+
+
+def test_what_host_code_gives_one_type_is_not_compared() -> None:
+    assert not check("self", "weight", common=("self", "weight"))
+    assert "bias_.scalar_type() == self.scalar_type()" in check("self", "weight", "bias", common=("self", "weight"))
+    assert "{weight_, bias_}" in check("self", "weight", "bias", common=("weight", "bias"))
 
 
 def test_other_comparisons_count_for_nothing() -> None:
