@@ -116,11 +116,11 @@ def _find_points(function: Function) -> tuple[dict[str, int], dict[str, int]]:
     begins: dict[str, int] = {}
     operating = set()
     for block in blocks:
-        found = [i.result for i in block.instructions if i.callee == BEGIN]
-        if len(found) >= _IN_BLOCK - 1:
+        started = [i.result for i in block.instructions if i.callee == BEGIN]
+        if len(started) >= _IN_BLOCK - 1:
             raise NotUnderstood("too many operations in one block")
-        begins |= {name: position[block.label] * _IN_BLOCK + n for n, name in enumerate(found, 1)}
-        if found:
+        begins |= {name: position[block.label] * _IN_BLOCK + n for n, name in enumerate(started, 1)}
+        if started:
             operating.add(block.label)
     ends: dict[str, int] = {}
     for header, (sources, body) in find_loops(function).items():

@@ -56,8 +56,8 @@ def parse(text: str) -> tuple[str, ...]:
     asked = [name.strip() for name in text.split(",") if name.strip()]
     for name in asked:
         if name not in (*KNOWN, ALL, NONE):
-            known = ", ".join((*KNOWN, ALL, NONE))
-            raise OverlayError("PTR260", f"the sanitizer has no check named `{name}`", hint=f"Its checks: {known}.")
+            names = ", ".join((*KNOWN, ALL, NONE))
+            raise OverlayError("PTR260", f"the sanitizer has no check named `{name}`", hint=f"Its checks: {names}.")
     return tuple(name for name in KNOWN if (ALL in asked and name in NAMES) or name in asked)
 
 

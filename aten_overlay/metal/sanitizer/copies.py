@@ -180,24 +180,24 @@ _SET = re.compile(r"^  %bf\.set\d* = or i\d+ (%bf\.clear\d*), ", re.M)
 def find_bit_fields(module: str, layouts: Layouts) -> frozenset[tuple[str, int]]:
     """Types, and the bytes of them at which words of bit-fields start, of those that the module accesses."""
     texts = (module[start:end] for start, end, _ in functions(module))
-    return frozenset(found for text in texts if ACCESS in text for found in _find_words(text, layouts))
+    return frozenset(word for text in texts if ACCESS in text for word in _find_words(text, layouts))
 
 
 def mark_kept(function: str, mark: str) -> str:
     """`function` with the loads marked whose other bit-fields a store leaves as they are."""
     cleared = dict(_CLEARED.findall(function))
-    kept = {cleared[name] for name in _SET.findall(function) if name in cleared}
-    return _LOAD.sub(lambda load: f"{load[0]}, {mark}" if load[1] in kept else load[0], function)
+    loaded = {cleared[name] for name in _SET.findall(function) if name in cleared}
+    return _LOAD.sub(lambda load: f"{load[0]}, {mark}" if load[1] in loaded else load[0], function)
 
 
 def _find_words(function: str, layouts: Layouts) -> Iterator[tuple[str, int]]:
     objects = Objects.read(function, layouts)
     for _, address in _LOAD.findall(function):
         try:
-            found = objects.find(address)
-            while found:
-                yield found.kind, found.offset
-                inner = dict(layouts.members(found.kind)).get(found.offset, "")
-                found = Object(inner) if layouts.members(inner) else None
+            member = objects.find(address)
+            while member:
+                yield member.kind, member.offset
+                inner = dict(layouts.members(member.kind)).get(member.offset, "")
+                member = Object(inner) if layouts.members(inner) else None
         except NotUnderstood:
             continue

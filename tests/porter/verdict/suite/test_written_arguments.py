@@ -78,3 +78,21 @@ def test_written_tensors_are_found_by_their_places() -> None:
     assert samples.find_written(before, after) == {}
     after.kwargs["other"][0] = 1
     assert list(samples.find_written(before, after)) == [3]
+
+
+def test_what_draws_random_numbers_is_not_compared() -> None:
+    """Dropout within an operator that calls others, as attention does; elsewhere the same difference is a failure."""
+
+    class Drops:
+        name = full_name = "drops"
+
+        def __call__(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.dropout(x)
+
+    ones = SampleInput(torch.ones(1000))
+    suite = Suite()  # type: ignore[no-untyped-call]
+    with pytest.raises(AssertionError):
+        suite.match(Drops(), torch.float32, ones, "cpu")  # type: ignore[arg-type]
+    suite.opinfos = SimpleNamespace(tolerances=Suite.opinfos.tolerances, context=Context(through=("drops",)))
+    with pytest.raises(Refused, match="draws random numbers"):
+        suite.match(Drops(), torch.float32, ones, "cpu")  # type: ignore[arg-type]
