@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,23 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import error_pages  # noqa: E402
 
-RAISED = error_pages.raised(ROOT)
 PAGES = {path.stem: path.read_text() for path in (ROOT / error_pages.PAGES).glob("PTR*.md")}
 PAGE = re.compile(r"# PTR\d{3}: [^\n]+[^.\n]\n\n(?P<means>.+)\n\n## Example\n\n```\n(?P<example>.+)\n```\n\n"
                   r"## What to do\n\n(?P<next>.+)\n", re.DOTALL)  # fmt: skip
 MARKDOWN = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
+@cache
+def raised_messages() -> dict[str, list[error_pages.Message]]:
+    """What the sources raise, by code: read by the first test that asks, as reading takes seconds."""
+    messages: dict[str, list[error_pages.Message]] = {}
+    for message in error_pages.raised(ROOT):
+        messages.setdefault(message.code, []).append(message)
+    return messages
+
+
 def test_every_code_that_is_raised_has_a_page_and_every_page_is_raised() -> None:
-    assert {message.code for message in RAISED} == set(PAGES)
+    assert set(raised_messages()) == set(PAGES)
 
 
 def test_the_index_is_that_of_the_titles() -> None:
@@ -40,7 +49,7 @@ def test_a_page_says_what_it_means_shows_a_message_and_what_to_do(code: str) -> 
 def test_the_example_on_a_page_is_a_message_that_the_code_raises(code: str) -> None:
     page = PAGE.fullmatch(PAGES[code])
     assert page
-    messages = [message for message in RAISED if message.code == code]
+    messages = raised_messages().get(code, [])
     assert any(printed(message).fullmatch(page["example"]) for message in messages), "no message reads like this"
 
 
@@ -53,7 +62,8 @@ def printed(message: error_pages.Message) -> re.Pattern[str]:
 def test_what_is_wrong_with_a_checkout_or_its_journal_comes_with_what_to_do() -> None:
     internal = {"PTR050", "PTR051", "PTR052", "PTR053", "PTR065"}  # a bug of porter, or what clang-format says
     rooms = ("porter/core/", "porter/aten/", "porter/cli/")
-    found = [message for message in RAISED if message.file.startswith(rooms) and message.code not in internal]
+    messages = [message for code, listed in raised_messages().items() if code not in internal for message in listed]
+    found = [message for message in messages if message.file.startswith(rooms)]
     assert len(found) > 60 and [message for message in found if not message.hint] == []
 
 
