@@ -48,10 +48,17 @@ def start_as_mac(fork: "Path | None" = None) -> "Device":
 
 def start_from_environment(environ: "Mapping[str, str]") -> "Device":
     """Starts the device as `start_as_mac` does for the fork at `$PORTER_CHECKOUT`, and loads its own code for
-    `$PORTER_OPERATORS`; without any, what compiled extensions need."""
+    `$PORTER_OPERATORS`; without any, what compiled extensions need.
+
+    `$PORTER_SHUFFLE` is the seed of the order of lanes. What the program does is written to the folder `$PORTER_RUN`.
+    """
     from pathlib import Path
 
+    from aten_overlay.cuda.seed import read_seed
+    from aten_overlay.runs.journal import find_journal
+
     fork = environ.get("PORTER_CHECKOUT")
+    seed, journal = read_seed(environ), find_journal(environ)
     device = start_as_mac(Path(fork) if fork else None)
     operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]
     if operators:
@@ -60,4 +67,12 @@ def start_from_environment(environ: "Mapping[str, str]") -> "Device":
         hosts.load_operators(device.fork, operators)
     else:
         start_frameworks()
+    if journal or seed is not None:
+        from aten_overlay.device import frameworks, recording
+
+        loaded = frameworks.load(device)
+        if journal:
+            recording.start(device, journal, loaded.library)
+        if seed is not None:
+            loaded.shuffle_lanes(seed)
     return device

@@ -19,6 +19,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "aten_overlay/fork": ("test_fork.py",),
     "aten_overlay/lint": ("test_lint.py",),
     "aten_overlay/metal": ("test_expressions.py", "test_headers.py", "test_streams.py", "test_translated.py"),
+    "aten_overlay/runs": EVERYTHING,
     "aten_overlay/sanitizer": ("test_checks.py", "test_copies.py", "test_modules.py"),
     "aten_overlay/sanitizer_lanes": ("test_families.py::test_a_family_is*", "test_families.py::test_the_limits*"),
     "benchmarks": ("test_benchmarks.py",),

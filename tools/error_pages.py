@@ -39,6 +39,7 @@ AREAS = {
     170: "Verdicts",
     180: "Private folders and interrupted writes",
     186: "Metal libraries and GPU traces",
+    190: "Running programs",
     200: "Kernels that a person writes",
     260: "The sanitizer",
     300: "Elementwise operators",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,8 +15,12 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler as metal_compiler
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.language import write_flags
+from aten_overlay.runs.journal import note_kernels
+from aten_overlay.runs.origin import EXTENSION, OPERATOR
 
 _INCLUDES_SOURCE = re.compile(rb'#\s*include\s*[<"][^>"]*\.metal[>"]')
+
+_LONGEST_PATH = 4096
 
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
 _COMPILE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
@@ -70,7 +74,8 @@ class Compiler:
         for path, bundled in self.bundle.items():
             names = [name for name in bundled if wanted(name)]
             try:
-                self._ready.update(dict.fromkeys(names, compile_kernels(path, names, self.options)) if names else {})
+                if names:
+                    self._ready.update(dict.fromkeys(names, self._compile_noted(path, names, self.options)))
             except OverlayError as error:
                 failed[path] = error
                 self._failed.update(dict.fromkeys(names, error))
@@ -97,7 +102,19 @@ class Compiler:
                 return self._ready[name]
         pairs = (line.split("=", 1) for line in constants.splitlines())
         options = replace(self.options, constants=tuple((int(k) if k.isdigit() else k, _value(v)) for k, v in pairs))
-        return compile_kernels(source, [name], options)
+        return self._compile_noted(source, [name], options)
+
+    def _compile_noted(self, source: Path | str, names: Sequence[str], options: Options) -> Path:
+        library = compile_kernels(source, names, options)
+        note_kernels(library, names, source, OPERATOR if self.bundle else self._name_extension())
+        return library
+
+    def _name_extension(self) -> str:
+        """The producer of a kernel that compiled code asks for: an extension, by the file of its library."""
+        text = ctypes.create_string_buffer(_LONGEST_PATH)
+        self.frameworks.porter_find_caller(text, ctypes.c_size_t(len(text)))
+        name = Path(text.value.decode(errors="replace")).name
+        return f"{EXTENSION} {name}" if name else EXTENSION
 
     def _answer(self, make: Callable[[], tuple[int, str]]) -> int:
         """Hands a number and a text to C, or -1 and the error."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from aten_overlay.cuda.seed import read_seed
 from aten_overlay.device import metallib, shader
 from aten_overlay.errors import OverlayError
 
@@ -60,7 +61,7 @@ def _capture() -> Mapping[str, Callable[..., Any]]:
 
 def _shaders(device: Device) -> Mapping[str, Any]:
     return {
-        "_mps_compileShader": lambda source: shader.ShaderLibrary(source, device),
+        "_mps_compileShader": lambda source: shader.ShaderLibrary(source, device, shuffle=read_seed()),
         "_mps_loadMetalllib": lambda data: metallib.load_from_bytes(data, device),
         "_mps_loadMetallibFromPath": lambda path: metallib.load_from_path(path, device),
         "_mps_ShaderLibrary": shader.ShaderLibrary,

@@ -11,6 +11,7 @@ from aten_overlay.apple.build import build_frameworks
 from aten_overlay.apple.compiler import Compiler
 from aten_overlay.device import libraries
 from aten_overlay.metal.build import Options
+from aten_overlay.metal.launch import SHUFFLE_LANES
 from aten_overlay.metal.sanitizer.checks import select
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ class LoadedFrameworks:
         """From now on launches know the bytes that are a tensor's of each buffer that host code binds."""
         device.library.porter_watch_slices()
         self.library.porter_set_extents(device.library.porter_slice_extent)
+
+    def shuffle_lanes(self, seed: int) -> None:
+        """From now on lanes run in orders made of a seed, on one thread of the host."""
+        self.library.porter_launch_options(SHUFFLE_LANES, ctypes.c_uint64(seed), 1)
 
 
 _loaded: list[LoadedFrameworks] = []

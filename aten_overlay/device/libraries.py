@@ -9,8 +9,8 @@ from aten_overlay.apple import build
 
 HERE = Path(__file__).resolve().parent
 _DEVICE = (
-    "allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "margins", "pinned",
-    "slices", "sparse", "streams", "tensors",
+    "allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "launches", "margins",
+    "pinned", "slices", "sparse", "streams", "tensors",
 )  # fmt: skip
 
 # How the interfaces of ATen/mps differ between versions: what to define where a header has this text.

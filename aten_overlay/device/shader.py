@@ -23,6 +23,7 @@ from aten_overlay.lint import Finding, lint, warn, warn_of_launch
 from aten_overlay.metal.build import Options, compile_kernels, preprocess, read_unit
 from aten_overlay.metal.launch import Extent, Library
 from aten_overlay.metal.sanitizer.checks import NAMES, select
+from aten_overlay.runs.journal import note_kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,7 +138,9 @@ class ShaderLibrary:
 
     def _compile(self, name: str) -> Library:
         if name not in self._libraries:
-            self._libraries[name] = Library(compile_kernels(self._source, [name], self._options))
+            path = compile_kernels(self._source, [name], self._options)
+            note_kernels(path, [name], self._source)
+            self._libraries[name] = Library(path)
         return self._libraries[name]
 
     def __dir__(self) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Run = Callable[..., int]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-_SHARED = ("--checkout", "--json", "--no-color", "--help")
+_SHARED = ("checkout", "json", "no_color", "help")
 
 
 class Command(click.Command):
@@ -74,19 +74,22 @@ def write_options(ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """Writes the options of a command to its help, in sections."""
     params = [param for param in ctx.command.get_params(ctx) if isinstance(param, click.Option)]
     for title, shared in (("Options", False), ("Global options", True)):
-        records = [p.get_help_record(ctx) for p in params if any(name in _SHARED for name in p.opts) is shared]
+        records = [p.get_help_record(ctx) for p in params if (p.name in _SHARED) is shared]
         lines = [record for record in records if record]
         if lines:
             with formatter.section(title):
                 formatter.write_dl(lines)
 
 
-def command(name: str, *examples: tuple[str, str]) -> Callable[[Run], Command]:
-    """Makes a command from a function of an Output and the command's own options. Its docstring is the help."""
+def command(name: str, *examples: tuple[str, str], runs_program: bool = False) -> Callable[[Run], Command]:
+    """Makes a command from a function of an Output and the command's own options. Its docstring is the help.
+
+    One that runs a program hands it all words from its name on, and its `--json` takes a file: stdout is the program's.
+    """
 
     def make(run: Run) -> Command:
         @wraps(run)
-        def with_output(checkout: Path | None, json: bool, no_color: bool, **own: Any) -> int:
+        def with_output(checkout: Path | None, no_color: bool, json: bool = False, **own: Any) -> int:
             before = click.get_current_context().obj or Settings()
             output = Output(before.merge(Settings(checkout, json, no_color)))
             try:
@@ -95,27 +98,34 @@ def command(name: str, *examples: tuple[str, str]) -> Callable[[Run], Command]:
             finally:
                 output.finish()
 
-        settings = {"help_option_names": ["-h", "--help"]}
-        made = click.command(name, cls=Command, examples=examples, context_settings=settings)(shared(with_output))
+        settings = {"help_option_names": ["-h", "--help"], "allow_interspersed_args": not runs_program}
+        add = shared_with_program if runs_program else shared
+        made = click.command(name, cls=Command, examples=examples, context_settings=settings)(add(with_output))
         return made
 
     return make
 
 
+_CHECKOUT, _JSON, _NO_COLOR = (
+    click.option(
+        "--checkout",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="The PyTorch fork to work on.",
+    ),
+    click.option("--json", is_flag=True, help="Print JSON, one object per line."),
+    click.option("--no-color", is_flag=True, help="Disable color, as $NO_COLOR does."),
+)
+
+
 def shared(function: Decorated) -> Decorated:
     """Adds the global options."""
-    for option in (
-        click.option("--no-color", is_flag=True, help="Disable color, as $NO_COLOR does."),
-        click.option("--json", is_flag=True, help="Print JSON, one object per line."),
-        click.option(
-            "--checkout",
-            type=click.Path(path_type=Path),
-            metavar="DIR",
-            help="The PyTorch fork to work on.",
-        ),
-    ):
-        function = option(function)
-    return function
+    return _CHECKOUT(_JSON(_NO_COLOR(function)))
+
+
+def shared_with_program(function: Decorated) -> Decorated:
+    """Adds the global options that say nothing of stdout."""
+    return _CHECKOUT(_NO_COLOR(function))
 
 
 def operators(required: bool) -> Callable[[Decorated], Decorated]:

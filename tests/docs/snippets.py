@@ -32,10 +32,11 @@ class Snippet:
 
 def read_snippets(pages: Path = PAGES) -> list[Snippet]:
     """Every snippet, page by page. A `text` block belongs to the snippet that it follows."""
-    return [snippet for path in sorted(pages.glob("*.md")) for snippet in _read_page(path)]
+    return [snippet for path in sorted(pages.glob("*.md")) for snippet in read_page(path)]
 
 
-def _read_page(path: Path) -> list[Snippet]:
+def read_page(path: Path) -> list[Snippet]:
+    """The snippets of a page."""
     text = path.read_text()
     fences = list(_FENCE.finditer(text))
     found: list[Snippet] = []

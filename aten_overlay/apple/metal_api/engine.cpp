@@ -25,6 +25,7 @@ porter_open_library open_library;
 porter_compile_kernel compile_kernel;
 porter_find_extent find_extent;
 porter_allow_short allow_short;
+porter_hear_refusal hear_refusal;
 thread_local std::string answer;
 std::string& bundle() {
   static auto& value = *new std::string;
@@ -133,6 +134,27 @@ std::string launching_function() {
     }
     if (info.dli_fbase == library && info.dli_sname) {
       return demangled(info.dli_sname);
+    }
+  }
+  return "";
+}
+
+// The file of the innermost library on this thread's stack that has called porter's, torch's and Python's; empty for none.
+std::string calling_library() {
+  void* frames[64];
+  const int count = backtrace(frames, 64);
+  for (int i = 0; i < count; i++) {
+    Dl_info info{};
+    if (!dladdr(static_cast<char*>(frames[i]) - 1, &info) || !info.dli_fname) {
+      continue;
+    }
+    const char* slash = std::strrchr(info.dli_fname, '/');
+    const char* name = slash ? slash + 1 : info.dli_fname;
+    const bool is_between = !std::strncmp(name, "libporter_", 10) || !std::strncmp(name, "libffi", 6) ||
+        !std::strncmp(name, "libtorch", 8) || !std::strncmp(name, "libc.", 5) || !std::strncmp(name, "_ctypes", 7) ||
+        !std::strncmp(name, "python", 6) || !std::strncmp(name, "libpython", 9) || !std::strncmp(name, "libc10", 6);
+    if (!is_between) {
+      return info.dli_fname;
     }
   }
   return "";
@@ -377,7 +399,11 @@ const pm_kernel* Library::kernel(const std::string& name, const std::string& con
   return known;
 }
 
-void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size group, const order::Place& place) {
+namespace {
+
+// `is_told` comes to be whether what is wrong was told by the launch itself (see pm_launched).
+void launch_now(
+    const pm_kernel* kernel, const Arguments& given, Size threads, Size group, const order::Place& place, bool& is_told) {
   Arguments arguments = given;  // a kernel may write into a copy of the bytes, as it may on a GPU
   if (threads.x * threads.y * threads.z == 0) {
     return;
@@ -421,11 +447,27 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
   call.window = window;
   count(kernel->host_name);
   const Running now(kernel->host_name);
-  if (kernel->launch(&call) != PM_OK) {
+  const int status = kernel->launch(&call);
+  is_told = status != PM_OK;
+  if (status != PM_OK) {
     throw std::runtime_error((std::strncmp(error, "PTR", 3) ? "PTR126: " : "") + std::string(error));
   }
   if (order::watched()) {
     order::note(place, "kernel `" + std::string(kernel->host_name) + "`", touches_of(kernel, arguments, buffers));
+  }
+}
+
+}  // namespace
+
+void launch(const pm_kernel* kernel, const Arguments& arguments, Size threads, Size group, const order::Place& place) {
+  bool is_told = false;
+  try {
+    launch_now(kernel, arguments, threads, group, place, is_told);
+  } catch (const std::exception& error) {
+    if (hear_refusal && !is_told) {
+      hear_refusal(kernel, error.what());
+    }
+    throw;
   }
 }
 
@@ -456,6 +498,16 @@ void porter_set_extents(porter_find_extent find) {
 
 void porter_set_short(porter_allow_short allow) {
   allow_short = allow;
+}
+
+void porter_hear_refusals(porter_hear_refusal hear) {
+  hear_refusal = hear;
+}
+
+size_t porter_find_caller(char* text, size_t size) {
+  const std::string path = calling_library();
+  std::snprintf(text, size, "%s", path.c_str());
+  return path.size();
 }
 
 void porter_answer(const char* text) {

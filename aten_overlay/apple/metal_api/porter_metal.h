@@ -66,6 +66,15 @@ typedef int (*porter_allow_short)(
 /* Who is asked from now on; without one, Metal's API validation refuses each such launch. */
 void porter_set_short(porter_allow_short allow);
 
+/* Hears of each launch that is refused before its kernel runs, or after, for what it did in the order of others. */
+struct pm_kernel;
+typedef void (*porter_hear_refusal)(const struct pm_kernel* kernel, const char* text);
+void porter_hear_refusals(porter_hear_refusal hear);
+
+/* The file of the innermost library on this thread's stack that is neither porter's nor torch's nor Python's, as of the
+ * extension that has a kernel compiled; empty for none. Returns the length of the whole. */
+size_t porter_find_caller(char* text, size_t size);
+
 /* Launches since the start: lines of "host_name count". Returns the size that the whole text needs. */
 size_t porter_kernel_calls(char* text, size_t size);
 

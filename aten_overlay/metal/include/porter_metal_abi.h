@@ -167,6 +167,9 @@ struct pm_touch {
  * Stores up to `capacity` of them, and returns how many there are. A symbol of what libraries are linked with. */
 typedef uint64_t (*pm_touched_fn)(uint64_t low, uint64_t high, struct pm_touch* touches, uint64_t capacity);
 
+/* What `pm_launched`, a symbol of the same library, points to: called after each launch, on the thread that made it. */
+typedef void (*pm_launched_fn)(const struct pm_launch*, int status);
+
 struct pm_library {
   uint32_t abi_version;
   uint32_t kernel_count;

@@ -206,8 +206,7 @@ extern "C" void pm_log(const char* subsystem, const char* category, const char* 
   fprintf(stderr, "%s%s%s%s%s\n", subsystem, *subsystem ? " " : "", category, *category ? ": " : "", text);
 }
 
-extern "C" int pm_run(const void* launch_) {
-  const auto& l = *static_cast<const pm_launch*>(launch_);
+static int run(const pm_launch& l) {
   if (l.error && l.error_size) l.error[0] = 0;
   if (const int status = check_launch(l)) return status;
   Running running{};
@@ -237,4 +236,13 @@ extern "C" int pm_run(const void* launch_) {
         l.error, l.error_size, running.failure.text[0] ? "%s" : "kernel `%s`: %s",
         running.failure.text[0] ? running.failure.text : l.kernel->host_name, explain(running.failure.status));
   return running.failure.status;
+}
+
+pm_launched_fn pm_launched;
+
+extern "C" int pm_run(const void* launch) {
+  const auto& l = *static_cast<const pm_launch*>(launch);
+  const int status = run(l);
+  if (const pm_launched_fn tell = __atomic_load_n(&pm_launched, __ATOMIC_ACQUIRE)) tell(&l, status);
+  return status;
 }

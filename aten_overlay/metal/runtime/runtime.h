@@ -12,6 +12,8 @@ struct pm_watched {
   uint32_t line, thread[3], count;
 };
 extern "C" PM_EXPORT pm_watched pm_watch;
+// Who is told of each launch after it ran, whoever made it; null for nobody.
+extern "C" PM_EXPORT pm_launched_fn pm_launched;
 
 namespace pm {
 constexpr uint32_t kLanes = PM_MAX_THREADS_PER_GROUP;

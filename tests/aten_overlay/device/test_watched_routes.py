@@ -10,18 +10,23 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.metal.sanitizer.checks import VARIABLE
+from aten_overlay.runs import journal
+from aten_overlay.runs.reading import read_run
 from tests.conftest import ROOT
 
 PROGRAMS = Path(__file__).parent / "programs"
 
 
 @pytest.mark.parametrize("checks", ["bounds,races", "none"])
-def test_one_fault_is_found_through_each_route(checks: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_one_fault_is_found_through_each_route(
+    checks: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.getbasetemp() / "watched_routes"  # built once
     folder.mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, "-m", "aten_overlay", str(PROGRAMS / "watched.py"), str(PROGRAMS / "slices.mm"), str(folder)],
-        cwd=ROOT, env={**os.environ, VARIABLE: checks}, capture_output=True, text=True, check=False,
+        cwd=ROOT, env={**os.environ, VARIABLE: checks, journal.VARIABLE: str(tmp_path)},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answer, outside = ("nothing", "nothing") if checks == "none" else ("PTR264", "PTR278")
@@ -35,3 +40,12 @@ def test_one_fault_is_found_through_each_route(checks: str, tmp_path_factory: py
         "second encoder, the first ended: nothing",
         "second encoder, after a copy to the host: nothing",
     ]
+    run = read_run(tmp_path)
+    launches = {(kernel.name, kernel.operator): kernel.origin.producer for kernel in run.kernels}
+    assert launches == {
+        ("further", ""): "compile_shader", ("copy", "slices_test::reads_further"): "extension slices.so",
+        ("copy", "slices_test::copies"): "extension slices.so",
+    }  # fmt: skip
+    findings = {(finding.code, finding.operators) for finding in run.findings if finding.code == "PTR264"}
+    watched = {("PTR264", ()), ("PTR264", ("slices_test::reads_further",))}
+    assert findings == (set() if checks == "none" else watched)

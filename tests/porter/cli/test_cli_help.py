@@ -40,6 +40,9 @@ Verify:
   verify  Lint, compile and test operators or their ports.
   watch   Verify operators again whenever their files change.
 
+Run:
+  run  Run a Python program with an mps device, and report its Metal.
+
 Write:
   kernel     Start, check, time, trace, export and promote Metal kernels of
              your...
@@ -53,12 +56,12 @@ Options:
   --version                     Show the version and exit.
   --completion [bash|zsh|fish]  Print a shell completion script: eval
                                 "$(porter --completion bash)".
+  -h, --help                    Show this message and exit.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.
   --json          Print JSON, one object per line.
   --no-color      Disable color, as $NO_COLOR does.
-  -h, --help      Show this message and exit.
 
 Examples:
   porter setup                  install a compiler and build what verdicts
@@ -135,12 +138,12 @@ Options:
   --thorough / --no-thorough  Also run the variations of samples that take
                               longer. Default: only where one operator is
                               written.
+  -h, --help                  Show this message and exit.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.
   --json          Print JSON, one object per line.
   --no-color      Disable color, as $NO_COLOR does.
-  -h, --help      Show this message and exit.
 
 Examples:
   porter migrate atan2                           show the port and verify it
@@ -181,12 +184,12 @@ Options:
   --coverage      Print the elementwise rows and what came of them, in
                   Markdown.
   --results FILE  Results for --coverage.
+  -h, --help      Show this message and exit.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.
   --json          Print JSON, one object per line.
   --no-color      Disable color, as $NO_COLOR does.
-  -h, --help      Show this message and exit.
 
 Examples:
   porter status --portable           what can be ported

@@ -73,7 +73,11 @@ def test_every_command_takes_the_shared_options_anywhere(
 ) -> None:
     own = own_arguments(command)
     places = [(*command[:n], *given, *command[n:], *own) for n in range(len(command) + 1)]
-    for arguments in (*places, (*command, *own, *given)):
+    if command != ("run",):  # which hands on what follows a program, and whose own --json takes a file
+        places.append((*command, *own, *given))
+    elif "--json" in given:
+        places = places[:1]
+    for arguments in places:
         assert reached(*arguments) == GIVEN[given], arguments
 
 

@@ -1,0 +1,113 @@
+"""`porter run`: starts a program with the device, and reads what it wrote down of its kernels."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aten_overlay.cuda.seed import VARIABLE as SEED
+from aten_overlay.metal.build import VARIABLE as ARITHMETIC
+from aten_overlay.metal.sanitizer.checks import select
+from aten_overlay.runs.journal import SOURCES, VARIABLE
+from aten_overlay.runs.reading import Run, read_run
+from porter.core.errors import PorterError
+
+_MODULE, _CODE = "-m", "-c"
+_PYTHON = "python"
+_SIGNALED = 128  # what a shell adds to the number of the signal that ended a program
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How kernels run: `operators` of the fork at `checkout` run its own code. None is what the environment says."""
+
+    checkout: Path | None = None
+    operators: str | None = None
+    arithmetic: str | None = None
+    shuffle: int | None = None
+
+    def make_environment(self) -> Mapping[str, str]:
+        """The variables of the program that say so."""
+        variables = {
+            "PORTER_CHECKOUT": None if self.checkout is None else str(self.checkout.resolve()),
+            "PORTER_OPERATORS": self.operators,
+            ARITHMETIC: self.arithmetic,
+            SEED: None if self.shuffle is None else str(self.shuffle),
+        }
+        return {name: value for name, value in variables.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended: its own exit code, or 128 and the signal's number; the checks on; what it ran."""
+
+    code: int
+    checks: tuple[str, ...]
+    run: Run
+
+
+def run_program(words: Sequence[str], settings: RunSettings, keep: Path | None = None) -> Ended:
+    """Runs a program as `python -m aten_overlay` does, and waits.
+
+    `words` are what follows `python`: a script, `-m` and a module, or `-c` and code. A copy of each kernel's source
+    goes into the folder `keep`. Raises PTR190 where there is no such program.
+    """
+    command = [sys.executable, _MODULE, "aten_overlay", *find_program(words)]
+    with tempfile.TemporaryDirectory(prefix="porter-run-") as folder:
+        environment = {**os.environ, **settings.make_environment(), VARIABLE: folder}
+        process = subprocess.Popen(command, env=environment)
+        with _leaving_signals_to(process):
+            code = process.wait()
+        run = read_run(Path(folder))
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            if run.compiled:
+                shutil.copytree(Path(folder) / SOURCES, keep, dirs_exist_ok=True)
+    return Ended(_SIGNALED - code if code < 0 else code, select(), run)
+
+
+def find_program(words: Sequence[str]) -> list[str]:
+    """Returns what Python is to run: `python` before it is passed over, and a command that is a Python script, such as
+    `pytest`, is the file that the path finds. Raises PTR190.
+    """
+    words = list(words)
+    if words and Path(words[0]).name.rstrip("0123456789.") == _PYTHON and Path(words[0]).suffix != ".py":
+        words = words[1:]
+    if not words or (words[0] in (_MODULE, _CODE) and len(words) == 1):
+        raise PorterError("PTR190", "there is no program to run", hint=_HINT)
+    if words[0] in (_MODULE, _CODE) or Path(words[0]).exists():
+        return words
+    path = shutil.which(words[0])
+    if path is None or not _is_python(Path(path)):
+        what = "is no Python program" if path else "is neither a file nor a command"
+        raise PorterError("PTR190", f"`{words[0]}` {what}", hint=_HINT)
+    return [path, *words[1:]]
+
+
+def _is_python(path: Path) -> bool:
+    with path.open("rb") as file:
+        first = file.readline(4096)
+    return first.startswith(b"#!") and _PYTHON.encode() in first
+
+
+@contextmanager
+def _leaving_signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ctrl-C reaches the program by itself, and a request to end is handed on: the report comes after its end."""
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ended = signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, interrupted)
+        signal.signal(signal.SIGTERM, ended)
+
+
+_HINT = "Give a Python file, -m MODULE or -c CODE, as `python` takes it: porter run train.py --epochs 1"
