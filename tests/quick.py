@@ -53,6 +53,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "porter/recording/forms": ("test_bincount.py", "test_unique.py"),
     "porter/report": EVERYTHING,
+    "porter/review": EVERYTHING,
     "porter/server": ("test_processor.py",),
     "porter/verdict": ("test_errors.py", "test_judge.py", "test_messages.py"),
     "porter/verdict/build": ("test_companions.py", "test_kernel_names.py", "test_literals.py", "test_switches.py"),

@@ -18,6 +18,7 @@ from porter.cli.migrate import migrate
 from porter.cli.options import shared, write_options
 from porter.cli.output import DONE, NOT_PLANNED, Output, Settings
 from porter.cli.run import run
+from porter.cli.review import lint, review
 from porter.cli.status import explain, report, status
 from porter.cli.upkeep import cache, setup, undo
 from porter.cli.verify import verify, watch
@@ -33,6 +34,7 @@ GROUPS = {
     "Inspect": (status, explain, report),
     "Verify": (verify, watch),
     "Run": (run,),
+    "Review": (review, lint),
     "Write": (kernel, extension),
     "Set up": (setup, cache),
 }

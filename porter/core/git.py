@@ -139,6 +139,27 @@ def read_differing(
         return differing
 
 
+def find_merge_base(root: Path, revision: str) -> str:
+    """Returns the id of the last commit that HEAD and a revision share: where a branch began.
+
+    Raises PTR063 as `read_differing`, and if they share none.
+    """
+    repository = _find(root)
+    if repository is None:
+        raise PorterError("PTR063", "the checkout is in no git repository", hint="Name a folder instead.")
+    with _reader(repository) as reader:
+        commit, head = reader.commit(revision), reader.commit("HEAD")
+        if commit is None or head is None:
+            raise PorterError(
+                "PTR063", f"git knows no commit {revision!r}", hint="Name one that `git log` of the checkout shows."
+            )
+        base = reader.run("merge-base", head, commit, silent=1).decode().strip()
+        if not base:
+            what = f"HEAD and {revision!r} share no commit"
+            raise PorterError("PTR063", what, hint="Fetch the history of both: a shallow clone lacks it.")
+        return base
+
+
 def _is_blob(data: bytes | None, entry: tuple[str, str] | None) -> bool:
     if data is None or entry is None:
         return data is None and entry is None

@@ -103,7 +103,7 @@ def _next(code: tuple[Token, ...], at: int) -> str:
     return code[at + 1].text if at + 1 < len(code) else ""
 
 
-def _qualifier(code: tuple[Token, ...], at: int) -> str:
+def find_qualifier(code: tuple[Token, ...], at: int) -> str:
     """Returns the qualifier of the name at token `at`: `c10::metal`, `::`, or "" for an unqualified name."""
     parts: list[str] = []
     while at >= 1 and code[at - 1].text == "::":
@@ -159,7 +159,7 @@ def c_library(unit: Unit) -> Objection:
             and _next(unit.code, at) == "("
             and _previous(unit.code, at) not in (".", "->")
         )
-        qualifier = _qualifier(unit.code, at)
+        qualifier = find_qualifier(unit.code, at)
         if called and token.text in _LIBC and token.text not in own and qualifier in ("", "::"):
             yield token, f"`{token.text}` is of the C library: use the function of `metal::`"
         metal = qualifier.endswith("metal::") or qualifier.endswith("precise::") or qualifier.endswith("fast::")
@@ -176,7 +176,7 @@ def _declared(code: tuple[Token, ...]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class _Parameter:
+class Parameter:
     tokens: tuple[Token, ...]
 
     @property
@@ -205,7 +205,7 @@ class _Parameter:
         return next((t.text for t in self.tokens if t.text in _SPACES), "")
 
 
-def _parameters(unit: Unit, function: Function) -> list[_Parameter]:
+def parameters(unit: Unit, function: Function) -> list[Parameter]:
     start = unit.source.text.index(function.params, function.start) if function.params else function.start
     found: list[list[Token]] = [[]]
     depth = 0
@@ -216,10 +216,10 @@ def _parameters(unit: Unit, function: Function) -> list[_Parameter]:
             found.append([])
         else:
             found[-1].append(token)
-    return [_Parameter(tuple(tokens)) for tokens in found if tokens]
+    return [Parameter(tuple(tokens)) for tokens in found if tokens]
 
 
-def _is_kernel(function: Function) -> bool:
+def is_kernel(function: Function) -> bool:
     return contains_identifier(function.signature[: function.signature.find("(") + 1], "kernel") or (
         "[[kernel]]" in function.signature
     )
@@ -227,7 +227,7 @@ def _is_kernel(function: Function) -> bool:
 
 def address_spaces(unit: Unit) -> Objection:
     for function in unit.functions:
-        for parameter in _parameters(unit, function):
+        for parameter in parameters(unit, function):
             if parameter.indirections and not parameter.space:
                 name = parameter.name or "parameter"
                 yield (
@@ -237,11 +237,11 @@ def address_spaces(unit: Unit) -> Objection:
 
 
 def kernel_parameters(unit: Unit) -> Objection:
-    for function in filter(_is_kernel, unit.functions):
+    for function in filter(is_kernel, unit.functions):
         if not contains_identifier(function.signature, "void"):
             token = unit.within(function.start, function.end)[0]
             yield token, f"kernel `{function.name}` must return void"
-        for parameter in _parameters(unit, function):
+        for parameter in parameters(unit, function):
             text = " ".join(t.text for t in parameter.tokens)
             if not parameter.indirections and "[ [" not in text:
                 yield (
@@ -257,13 +257,13 @@ def kernel_parameters(unit: Unit) -> Objection:
 def mismatches(unit: Unit) -> Objection:
     signatures = _signatures(unit)
     for function in unit.functions:
-        spaces = {p.name: p.space for p in _parameters(unit, function) if p.name and p.indirections and p.space}
+        spaces = {p.name: p.space for p in parameters(unit, function) if p.name and p.indirections and p.space}
         body = unit.within(function.body_start, function.body_end)
         for at, token in enumerate(body):
             space = spaces.get(token.text)
             if space is None or _previous(body, at) in (".", "->", "::"):
                 continue
-            if space == "constant" and _is_written(body, at):
+            if space == "constant" and is_written(body, at):
                 yield token, f"`{token.text}` is `constant`: it cannot be written"
             cast = _cast_space(body, at)
             if cast and cast != space:
@@ -277,10 +277,10 @@ def _signatures(unit: Unit) -> dict[str, list[str]]:
     """Returns the address spaces of the parameters ("" for none) of each function with a single definition."""
     counts = Counter(f.name for f in unit.functions)
     once = (f for f in unit.functions if counts[f.name] == 1)
-    return {f.name: [p.space if p.indirections else "" for p in _parameters(unit, f)] for f in once}
+    return {f.name: [p.space if p.indirections else "" for p in parameters(unit, f)] for f in once}
 
 
-def _is_written(body: tuple[Token, ...], at: int) -> bool:
+def is_written(body: tuple[Token, ...], at: int) -> bool:
     if _next(body, at) == "[":
         depth = 0
         for k in range(at + 1, len(body)):
@@ -386,5 +386,5 @@ def lost_nans(unit: Unit) -> Objection:
             continue
         for at, token in enumerate(whole):
             chooses = token.text in ("max", "min") and _next(whole, at) == "(" and _next(whole, at + 1) != ")"
-            if chooses and "c10::" not in _qualifier(whole, at):
+            if chooses and "c10::" not in find_qualifier(whole, at):
                 yield token, f"`{token.text}` drops a NaN: use `c10::metal::{token.text}`"

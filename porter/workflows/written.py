@@ -65,7 +65,7 @@ def find_baseline(checkout: Checkout, op: str, named: str | None) -> Baseline | 
     if that has no port. Raises PTR433 if there was no port between `named` and now, and PTR063 for no such commit.
     """
     if named is not None:
-        baseline = _read_named(checkout, named)
+        baseline = read_named(checkout, named)
         if not _is_ported(baseline, checkout, op):
             what = f"{op} was no other in {named} than it is now"
             raise PorterError("PTR433", what, hint="Name a fork or a commit in which MPS had its old code, or none.")
@@ -85,8 +85,8 @@ def _is_ported(baseline: Baseline, checkout: Checkout, op: str) -> bool:
     return any(not row.builds_graph and row.function.name not in native for row in now.served)
 
 
-def _read_named(checkout: Checkout, named: str) -> Baseline:
-    """The fork of a folder or a commit. Raises PTR063 for neither."""
+def read_named(checkout: Checkout, named: str) -> Baseline:
+    """The fork of a folder or a commit, and what differs from it. Raises PTR063 for neither."""
     folder, contents = Path(named), _read_files(checkout, _PLACES)
     if not (folder / NATIVE_FUNCTIONS).is_file():
         return _make_baseline(checkout, read_differing(checkout.root, named, _PLACES, contents), f"commit {named}")

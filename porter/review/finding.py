@@ -1,0 +1,50 @@
+"""What a review finds: one type for static rules, compiled code and verdicts, whatever prints it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(Enum):
+    """How grave a finding is, in the words of lintrunner. Only an error fails a review."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    ADVICE = "advice"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What `rule` says of `path`, at `line` and column `char` (both count from 1; 0: the whole file or line).
+
+    `what` is wrong, `hint` says what to do. Where there is a fix, `replacement` stands for `original`, the text from
+    `char` on; both are empty otherwise.
+    """
+
+    path: str
+    line: int
+    char: int
+    rule: str
+    severity: Severity
+    what: str
+    hint: str = ""
+    original: str = ""
+    replacement: str = ""
+
+    @property
+    def place(self) -> str:
+        """`path:line`, or the path alone."""
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity is Severity.ERROR
+
+
+def count_severities(findings: Iterable[Finding]) -> dict[Severity, int]:
+    """The number of findings of each severity, the gravest first; zeros too."""
+    counts = Counter(finding.severity for finding in findings)
+    return {severity: counts[severity] for severity in Severity}

@@ -1,0 +1,80 @@
+"""A rule of a review, and its cases: changes of the embedded fork that it reports, and changes that it accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.review.change import Change, Remark
+from porter.review.finding import Finding, Severity
+
+
+@dataclass(frozen=True)
+class Case:
+    """A change of a fork: new texts of files, and parts of files that are replaced (path, old text, new text).
+
+    `before` has files that the fork has in addition before the change. An empty new text removes a file.
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    edits: tuple[tuple[str, str, str], ...] = ()
+    before: Mapping[str, str] = field(default_factory=dict)
+
+    def make_change(self, fork: Checkout | None = None) -> Change:
+        """The change, in memory. Raises ValueError for a part that the file does not have exactly once."""
+        earlier = (fork or Checkout(EMBEDDED_FORK, "a case")).layer(self.before)
+        texts = dict(self.files)
+        for path, old, new in self.edits:
+            text = texts.get(path) or earlier.read(path)
+            if text.count(old) != 1:
+                raise ValueError(f"{path} has {old!r} {text.count(old)} times")
+            texts[path] = text.replace(old, new)
+        return Change.between(earlier, earlier.layer(texts), texts)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A check of a change. `name` is stable; `summary` says in one sentence what is reported, for lists of rules.
+
+    `bad` are changes that it reports, `good` those that it accepts.
+    """
+
+    name: str
+    severity: Severity
+    summary: str
+    check: Callable[[Change], Iterator[Remark]]
+    bad: tuple[Case, ...] = ()
+    good: tuple[Case, ...] = ()
+
+
+def run_rules(rules: Iterable[Rule], change: Change) -> tuple[Finding, ...]:
+    """What rules find in a change, by place, each once. Raises what reading the change raises."""
+    findings = {
+        Finding(
+            remark.path, remark.line, remark.char, rule.name, rule.severity,
+            remark.what, remark.hint, remark.original, remark.replacement,
+        )
+        for rule in rules
+        for remark in rule.check(change)
+    }  # fmt: skip
+    return tuple(sorted(findings, key=lambda finding: (finding.path, finding.line, finding.char, finding.rule)))
+
+
+def metal_case(text: str, name: str = "Planted") -> Case:
+    """A change that adds a kernel file with this text."""
+    return Case({f"aten/src/ATen/native/mps/kernels/{name}.metal": _METAL_HEAD + text})
+
+
+def host_case(text: str, kernels: str = "", before: str = "") -> Case:
+    """A change that adds a host file of operators, or changes it from `before`; with a file of kernels, if any."""
+    path = "aten/src/ATen/native/mps/operations/Planted.mm"
+    metal = {"aten/src/ATen/native/mps/kernels/Planted.metal": _METAL_HEAD + kernels} if kernels else {}
+    return Case({path: text, **metal}, before={path: before} if before else {})
+
+
+_METAL_HEAD = """#include <c10/metal/indexing.h>
+#include <c10/metal/utils.h>
+#include <metal_stdlib>
+using namespace metal;
+"""

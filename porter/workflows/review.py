@@ -1,0 +1,70 @@
+"""`porter review` and `porter lint`: what a change does to the MPS backend, and what reviewers would ask about it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from porter.core.checkout import Checkout
+from porter.core.git import find_merge_base
+from porter.core.layout import NATIVE_FUNCTIONS
+from porter.core.progress import Progress, ignore
+from porter.review.change import Change
+from porter.review.operators import find_touched
+from porter.review.review import Review
+from porter.review.rule import run_rules
+from porter.review.rules import RULES
+from porter.workflows.written import Baseline, read_named
+
+LAST_COMMIT = "HEAD"
+
+
+def read_change(checkout: Checkout, base: str | None) -> tuple[Change, Baseline]:
+    """The change of a checkout since `base`: a folder, or a revision, of which the commit shared with HEAD counts.
+
+    None is the last commit. Raises PTR063 for neither, and as `Checkout.read` does.
+    """
+    if base is None:
+        named = LAST_COMMIT
+    elif (checkout.root / base / NATIVE_FUNCTIONS).is_file():
+        named = str(checkout.root / base)
+    else:
+        named = find_merge_base(checkout.root, base)
+    baseline = read_named(checkout, named)
+    return Change.between(baseline.fork, checkout, baseline.texts), baseline
+
+
+def review(checkout: Checkout, base: str | None, progress: Progress = ignore) -> Review:
+    """Reads a change and runs every static rule on it. Raises as `read_change` does."""
+    progress("reading the change")
+    change, baseline = read_change(checkout, base)
+    return review_change(change, baseline.origin, progress)
+
+
+def review_change(change: Change, origin: str, progress: Progress = ignore) -> Review:
+    """What the rules find in a change, and the operators that it touches."""
+    progress("finding operators")
+    operators = find_touched(change)
+    progress("checking")
+    return Review(origin, tuple(file.path for file in change.files), operators, run_rules(RULES, change))
+
+
+def lint(checkout: Checkout, base: str | None, paths: Collection[str], progress: Progress = ignore) -> Review:
+    """The same without operators, and with findings in these files alone; in all where none is named."""
+    progress("reading the change")
+    change, baseline = read_change(checkout, base)
+    progress("checking")
+    findings = run_rules(RULES, change)
+    chosen = tuple(finding for finding in findings if not paths or finding.path in paths)
+    return Review(baseline.origin, tuple(file.path for file in change.files), (), chosen)
+
+
+def find_paths(checkout: Checkout, named: Iterable[str]) -> frozenset[str]:
+    """The paths of files below the checkout, named from the current folder, absolutely or from the checkout's root."""
+    root = checkout.root.resolve()
+    paths = set[str]()
+    for name in named:
+        resolved = Path(name).resolve()
+        paths.add(resolved.relative_to(root).as_posix() if resolved.is_relative_to(root) else name)
+        paths.add(name)
+    return frozenset(paths)

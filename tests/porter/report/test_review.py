@@ -1,0 +1,72 @@
+"""What prints a review: people's text, lintrunner's JSON lines, GitHub's annotations, SARIF."""
+
+from __future__ import annotations
+
+import json
+
+import expecttest
+
+from porter.report.review import review_object, review_text, write_github, write_lintrunner, write_sarif
+from porter.review.finding import Finding, Severity
+from porter.review.operators import Touch, TouchedOperator
+from porter.review.review import Review
+
+FINDINGS = (
+    Finding("k.metal", 3, 14, "double-literal", Severity.WARNING, "`0.5` is double", "Write `0.5f`.", "0.5", "0.5f"),
+    Finding("o,1.mm", 0, 0, "size", Severity.ADVICE, "100%\nlarge"),
+    Finding("o.mm", 7, 1, "unknown-kernel", Severity.ERROR, "no kernel is named so", "Register it."),
+)
+REVIEW = Review(
+    "commit 1234", ("k.metal", "o.mm"), (TouchedOperator("exp", (Touch.HOST, Touch.KERNEL), moved=True),), FINDINGS
+)
+
+
+class TestFormats(expecttest.TestCase):
+    def test_people_read_operators_findings_and_counts(self) -> None:
+        self.assertExpectedInline(review_text(REVIEW), """\
+exp: host code, kernel; moved from MPSGraph to Metal
+
+k.metal:3: warning: `0.5` is double [double-literal]
+  Write `0.5f`.
+o,1.mm: advice: 100%
+large [size]
+o.mm:7: error: no kernel is named so [unknown-kernel]
+  Register it.
+
+2 files, 1 operator since commit 1234: 1 error, 1 warning, 1 advice""")
+
+    def test_github_shows_findings_at_their_lines(self) -> None:
+        self.assertExpectedInline(write_github(REVIEW), """\
+::warning file=k.metal,title=porter%3A double-literal,line=3,col=14::`0.5` is double. Write `0.5f`.
+::notice file=o%2C1.mm,title=porter%3A size::100%25%0Alarge.
+::error file=o.mm,title=porter%3A unknown-kernel,line=7,col=1::no kernel is named so. Register it.""")
+
+    def test_lintrunner_reads_a_finding_a_line(self) -> None:
+        self.assertExpectedInline(write_lintrunner(REVIEW), """\
+{"path": "k.metal", "line": 3, "char": 14, "code": "PORTER", "severity": "warning", "name": "double-literal", "original": "0.5", "replacement": "0.5f", "description": "`0.5` is double. Write `0.5f`."}
+{"path": "o,1.mm", "line": null, "char": null, "code": "PORTER", "severity": "advice", "name": "size", "original": null, "replacement": null, "description": "100%\\nlarge"}
+{"path": "o.mm", "line": 7, "char": 1, "code": "PORTER", "severity": "error", "name": "unknown-kernel", "original": null, "replacement": null, "description": "no kernel is named so. Register it."}""")
+
+
+def test_lintrunner_gets_what_its_protocol_has() -> None:
+    fields = {"path", "line", "char", "code", "severity", "name", "original", "replacement", "description"}
+    assert {frozenset(json.loads(line)) for line in write_lintrunner(REVIEW).splitlines()} == {frozenset(fields)}
+
+
+def test_a_review_without_findings_prints_no_line_for_programs() -> None:
+    nothing = Review("commit 1234", (), (), ())
+    assert nothing.ok and not REVIEW.ok
+    assert write_lintrunner(nothing) == write_github(nothing) == ""
+    assert review_text(nothing) == "0 files since commit 1234: no findings"
+
+
+def test_sarif_names_every_rule_and_places_each_finding() -> None:
+    (run,) = json.loads(write_sarif(REVIEW))["runs"]
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {result["ruleId"] for result in run["results"]} <= rules
+    assert [r["locations"][0]["physicalLocation"]["region"]["startLine"] for r in run["results"]] == [3, 1, 7]
+
+
+def test_json_has_the_finding_s_own_names() -> None:
+    (first, *_) = review_object(REVIEW)["findings"]
+    assert first["severity"] == "warning" and first["rule"] == "double-literal" and first["line"] == 3
