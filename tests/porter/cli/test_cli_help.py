@@ -43,6 +43,10 @@ Verify:
 Run:
   run  Run a Python program with an mps device, and report its Metal.
 
+Review:
+  review  Review a change to the MPS backend, whoever wrote it.
+  lint    Check the lines that a change adds, in the files named or in all.
+
 Write:
   kernel     Start, check, time, trace, export and promote Metal kernels of
              your...
