@@ -17,8 +17,8 @@ from porter.cli.kernel import kernel
 from porter.cli.migrate import migrate
 from porter.cli.options import shared, write_options
 from porter.cli.output import DONE, NOT_PLANNED, Output, Settings
-from porter.cli.run import run
 from porter.cli.review import lint, review
+from porter.cli.run import run
 from porter.cli.status import explain, report, status
 from porter.cli.upkeep import cache, setup, undo
 from porter.cli.verify import verify, watch

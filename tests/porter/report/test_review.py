@@ -23,7 +23,9 @@ REVIEW = Review(
 
 class TestFormats(expecttest.TestCase):
     def test_people_read_operators_findings_and_counts(self) -> None:
-        self.assertExpectedInline(review_text(REVIEW), """\
+        self.assertExpectedInline(
+            review_text(REVIEW),
+            """\
 exp: host code, kernel; moved from MPSGraph to Metal
 
 k.metal:3: warning: `0.5` is double [double-literal]
@@ -33,19 +35,26 @@ large [size]
 o.mm:7: error: no kernel is named so [unknown-kernel]
   Register it.
 
-2 files, 1 operator since commit 1234: 1 error, 1 warning, 1 advice""")
+2 files, 1 operator since commit 1234: 1 error, 1 warning, 1 advice""",
+        )
 
     def test_github_shows_findings_at_their_lines(self) -> None:
-        self.assertExpectedInline(write_github(REVIEW), """\
+        self.assertExpectedInline(
+            write_github(REVIEW),
+            """\
 ::warning file=k.metal,title=porter%3A double-literal,line=3,col=14::`0.5` is double. Write `0.5f`.
 ::notice file=o%2C1.mm,title=porter%3A size::100%25%0Alarge.
-::error file=o.mm,title=porter%3A unknown-kernel,line=7,col=1::no kernel is named so. Register it.""")
+::error file=o.mm,title=porter%3A unknown-kernel,line=7,col=1::no kernel is named so. Register it.""",
+        )
 
     def test_lintrunner_reads_a_finding_a_line(self) -> None:
-        self.assertExpectedInline(write_lintrunner(REVIEW), """\
+        self.assertExpectedInline(
+            write_lintrunner(REVIEW),
+            """\
 {"path": "k.metal", "line": 3, "char": 14, "code": "PORTER", "severity": "warning", "name": "double-literal", "original": "0.5", "replacement": "0.5f", "description": "`0.5` is double. Write `0.5f`."}
 {"path": "o,1.mm", "line": null, "char": null, "code": "PORTER", "severity": "advice", "name": "size", "original": null, "replacement": null, "description": "100%\\nlarge"}
-{"path": "o.mm", "line": 7, "char": 1, "code": "PORTER", "severity": "error", "name": "unknown-kernel", "original": null, "replacement": null, "description": "no kernel is named so. Register it."}""")
+{"path": "o.mm", "line": 7, "char": 1, "code": "PORTER", "severity": "error", "name": "unknown-kernel", "original": null, "replacement": null, "description": "no kernel is named so. Register it."}""",
+        )
 
 
 def test_lintrunner_gets_what_its_protocol_has() -> None:
