@@ -1,5 +1,6 @@
 """Ports that porter writes against kernels that people wrote: the same calls through both, on an NVIDIA GPU.
 
+    python benchmarks/record_launches.py --help              # on the host: makes FOLDER
     python benchmarks/against_people.py FOLDER --compile     # to PTX, with clang and without a GPU
     python benchmarks/against_people.py FOLDER [--out FILE]  # on the GPU: times, and the share of a copy's speed
     python benchmarks/against_people.py FOLDER --table FILE  # what --out kept, as the table of docs/against-people.md
@@ -28,7 +29,10 @@ from aten_overlay.cuda.compile import compile_kernels
 from aten_overlay.cuda.library import CudaLibrary, compile_shader
 from aten_overlay.metal.build import Options
 
-DTYPES = {"float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16}
+INDICES, BYTES = "indices", "bytes"
+DTYPES = {
+    "float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16, INDICES: torch.int64, BYTES: torch.uint8,
+}  # fmt: skip
 MOST_ERROR = {"float": 1e-4, "half": 4e-3, "bfloat": 3e-2}  # of the norm of the result
 WARM_UP, CALLS, ROUNDS = 3, 8, 15
 
@@ -37,8 +41,8 @@ WARM_UP, CALLS, ROUNDS = 3, 8, 15
 class Launch:
     """One kernel of a Metal file.
 
-    Arguments are names of tensors, `{"int64": [...]}` for memory, `{"value": ...}` for a number of 64 bits, or numbers.
-    A list of numbers is a value of as many 32-bit parts.
+    Arguments are names of tensors, or `{"bytes": HEX}` for what the host copied: a number, or what a pointer to
+    constants gets.
     """
 
     file: str
@@ -126,18 +130,16 @@ class Race:
         return Row(call.operator, call.label, call.dtype, times, shares, errors)
 
     def _prepare(self, launch: Launch, tensors: Mapping[str, torch.Tensor]) -> Callable[[], None]:
-        arguments, casts = [], {}
+        arguments: list[torch.Tensor | list[int] | int] = []
+        casts = {}
         for i, argument in enumerate(launch.arguments):
             if isinstance(argument, str):
                 arguments.append(tensors[argument])
-            elif isinstance(argument, dict) and "value" in argument:
-                arguments.append(argument["value"])
-            elif isinstance(argument, dict):
-                arguments.append(torch.tensor(argument["int64"], dtype=torch.int64, device="cuda"))
-            else:
-                arguments.append(argument)
-                if not isinstance(argument, float):
-                    casts[i] = "int32"
+                continue
+            data = bytes.fromhex(argument["bytes"])
+            parts = memoryview(data.ljust(-(-len(data) // 4) * 4, b"\0")).cast("i").tolist()
+            arguments.append(parts if len(parts) > 1 else parts[0])
+            casts[i] = "int32"
         kernel = getattr(self.libraries[launch.file], launch.kernel)
         return partial(kernel, *arguments, threads=launch.threads, group_size=launch.group, arg_casts=casts)
 
@@ -153,7 +155,8 @@ def make_tensors(call: Call) -> dict[str, torch.Tensor]:
     tensors = {}
     for name, shape in call.tensors.items():
         dtype = DTYPES[call.types.get(name, call.dtype)]
-        tensors[name] = torch.randn(tuple(shape), device="cuda").to(dtype)
+        random = torch.rand(tuple(shape), device="cuda")
+        tensors[name] = (random * shape[0]).to(dtype) if dtype == torch.int64 else random.to(dtype)
     for name, view in call.views.items():
         tensors[name] = eval(view, {"torch": torch, **tensors})
     return tensors

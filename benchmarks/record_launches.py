@@ -1,0 +1,239 @@
+"""What a fork's host code launches for each call of benchmarks/calls.yaml, for benchmarks/against_people.py.
+
+    porter run --quiet --checkout FORK --operators sum,mean benchmarks/record_launches.py FOLDER --side port
+
+Runs the fork's own code of these operators on the host, and adds each call's launches to FOLDER: `launches.json`, the
+Metal files that they name, in a folder of the side's name, and the fork's headers, in `inc`. Sides of one folder race
+against each other: record `port` on a fork with porter's code, and `person` or `before` on another fork.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from against_people import BYTES, DTYPES, INDICES, MOST_ERROR
+
+from aten_overlay.device.load import start, started
+from aten_overlay.metal import compiler
+from aten_overlay.metal.build import Options, host_names
+from aten_overlay.metal.launch import BufferFields, LaunchFields
+from porter.core.layout import KERNELS, METAL_HEADERS
+
+CALLS = Path(__file__).with_name("calls.yaml")
+LAUNCHED = ctypes.CFUNCTYPE(None, ctypes.POINTER(LaunchFields), ctypes.c_int)
+RESULT = "out"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an operator in one type: its tensors by name, and the expression that calls it."""
+
+    operator: str
+    label: str
+    dtype: str
+    expression: str
+    tensors: Mapping[str, torch.Tensor]
+    types: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What is bound at an index: device memory of `length` bytes in all, or bytes that the host copied."""
+
+    address: int
+    length: int
+    copied: bytes | None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and what it is launched with."""
+
+    kernel: str
+    buffers: tuple[Bound, ...]
+    threads: tuple[int, ...]
+    group: tuple[int, ...]
+
+
+@dataclass
+class Memory:
+    """Names device memory: tensors by where they lie, what else a side binds as scratch memory."""
+
+    tensors: Mapping[int, str]
+    side: str
+    scratch: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+    def name(self, bound: Bound) -> str:
+        if bound.address in self.tensors:
+            return self.tensors[bound.address]
+        name, length = self.scratch.get(bound.address, (f"{self.side}_scratch{len(self.scratch)}", 0))
+        self.scratch[bound.address] = name, max(length, bound.length)
+        return name
+
+
+def list_calls(operators: Sequence[str], most: int) -> Iterator[Call]:
+    """The calls of the table, with random tensors of at most `most` elements on the device."""
+    table = yaml.safe_load(CALLS.read_text())
+    for operator in operators:
+        entry = table["operators"][operator]
+        sizes = [(shrink(shape, most), dim) for name in entry["shapes"] for shape, dim in table["shapes"][name]]
+        for shape, dim in dict.fromkeys(sizes):
+            for dtype in MOST_ERROR:
+                x = torch.randn(shape).to(DTYPES[dtype])
+                tensors, types = {"x": x}, dict[str, str]()
+                for name, kind in entry.get("tensors", {}).items():
+                    tensors[name] = torch.randint(shape[dim], (shape[dim],)) if kind == INDICES else torch.rand_like(x)
+                    types |= {name: INDICES} if kind == INDICES else {}
+                yield Call(
+                    operator, f"{'x'.join(map(str, shape))} dim {dim}", dtype, entry["call"].format(dim=dim),
+                    {name: tensor.to("mps") for name, tensor in tensors.items()}, types,
+                )  # fmt: skip
+
+
+def shrink(shape: Sequence[int], most: int) -> tuple[int, ...]:
+    """Halves the longest dimension until the shape has at most `most` elements."""
+    sizes = list(shape)
+    while torch.Size(sizes).numel() > most:
+        at = sizes.index(max(sizes))
+        sizes[at] //= 2
+    return tuple(sizes)
+
+
+@contextmanager
+def recording() -> Iterator[list[Launch]]:
+    """Keeps every launch of this process. Raises RuntimeError for one with textures or threadgroup arguments."""
+    launches: list[Launch] = []
+
+    def keep(launch: Any, _status: int) -> None:
+        fields = launch.contents
+        buffers = [fields.buffers[index] for index in range(fields.buffer_count)]
+        while buffers and not buffers[-1].address:
+            buffers.pop()
+        name = fields.kernel.contents.host_name.decode()
+        launches.append(Launch(name, tuple(map(read_bound, buffers)), tuple(fields.grid), tuple(fields.group)))
+
+    heard = LAUNCHED(keep)
+    hook = ctypes.c_void_p.in_dll(ctypes.CDLL(str(compiler.runtime_library())), "pm_launched")
+    before = hook.value
+    hook.value = ctypes.cast(heard, ctypes.c_void_p).value
+    try:
+        yield launches
+    finally:
+        hook.value = before
+
+
+def read_bound(buffer: BufferFields) -> Bound:
+    """Memory without a base is what the host copied (pm_buffer of aten_overlay/metal/include/porter_metal_abi.h)."""
+    is_copied = not buffer.base
+    data = ctypes.string_at(buffer.address, buffer.length) if is_copied and buffer.address else b""
+    return Bound(buffer.address or 0, buffer.length, data if is_copied else None)
+
+
+def record(call: Call, side: Path, fork: Path) -> dict[str, Any]:
+    """The call's entry of `launches.json`. Copies the Metal files that it names into the folder of its side."""
+    function = eval(f"lambda {', '.join(call.tensors)}: {call.expression}", {"torch": torch})
+    with recording() as launches:
+        result = function(**call.tensors)
+        torch.mps.synchronize()
+    if not launches:
+        raise RuntimeError(
+            f"{call.operator} {call.label} {call.dtype} launches no kernel of the fork: --operators names it?"
+        )
+    device = started() or start()
+    tensors = {**call.tensors, RESULT: result}
+    memory = Memory({device.host_address(tensor.data_ptr()): name for name, tensor in tensors.items()}, side.name)
+    written = [write_launch(launch, memory, side, fork) for launch in launches]
+    shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
+    scratch = dict(memory.scratch.values())
+    return {
+        "operator": call.operator, "label": call.label, "dtype": call.dtype,
+        "tensors": shapes | {name: [length] for name, length in scratch.items()}, "torch": call.expression,
+        "moves": sum(tensor.nbytes for tensor in tensors.values()), "sides": {side.name: written},
+        "types": {**call.types, **find_result_type(result, call), **dict.fromkeys(scratch, BYTES)},
+    }  # fmt: skip
+
+
+def find_result_type(result: torch.Tensor, call: Call) -> dict[str, str]:
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    return {} if names[result.dtype] == call.dtype else {RESULT: names[result.dtype]}
+
+
+def write_launch(launch: Launch, memory: Memory, side: Path, fork: Path) -> dict[str, Any]:
+    path = find_file(fork, launch.kernel)
+    if not (side / path.name).exists():
+        side.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, side)
+    return {
+        "file": f"{side.name}/{path.name}", "kernel": launch.kernel, "threads": launch.threads, "group": launch.group,
+        "arguments": [
+            memory.name(bound) if bound.copied is None else {"bytes": bound.copied.hex()} for bound in launch.buffers
+        ],
+    }  # fmt: skip
+
+
+@cache
+def find_file(fork: Path, kernel: str) -> Path:
+    """The Metal file of the fork that has a kernel. Raises RuntimeError where none has."""
+    words = [word for word in re.split(r"_", kernel) if len(word) > 2]
+    paths = sorted((fork / KERNELS).glob("*.metal"), key=lambda path: -sum(word in path.read_text() for word in words))
+    for path in paths:
+        if kernel in names_of(path, fork):
+            return path
+    raise RuntimeError(f"no file of {KERNELS} has the kernel {kernel}")
+
+
+@cache
+def names_of(path: Path, fork: Path) -> frozenset[str]:
+    return frozenset(host_names(path, Options(include=(fork,))))
+
+
+def merge(entries: Sequence[dict[str, Any]], path: Path) -> None:
+    """Adds sides to the calls that `path` has, and new calls behind them."""
+    calls = {key_of(entry): entry for entry in (json.loads(path.read_text()) if path.exists() else [])}
+    for entry in entries:
+        if recorded := calls.get(key_of(entry)):
+            entry = {**entry, "sides": recorded["sides"] | entry["sides"]}
+            entry |= {name: recorded[name] | entry[name] for name in ("tensors", "types")}
+        calls[key_of(entry)] = entry
+    path.write_text(json.dumps(list(calls.values()), indent=1))
+
+
+def key_of(entry: Mapping[str, Any]) -> tuple[str, str, str]:
+    return entry["operator"], entry["label"], entry["dtype"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--side", default="port", help="who wrote the code of this fork: port, person or before")
+    parser.add_argument("--most", type=int, default=1 << 26, help="larger shapes are halved to so many elements")
+    chosen = parser.parse_args()
+    fork, operators = os.environ.get("PORTER_CHECKOUT"), os.environ.get("PORTER_OPERATORS")
+    if not fork or not operators:
+        parser.error("run it by `porter run --checkout FORK --operators OP,...`")
+    entries = []
+    for call in list_calls(operators.split(","), chosen.most):
+        entries.append(record(call, chosen.folder / chosen.side, Path(fork)))
+        kernels = [launch["kernel"] for launch in entries[-1]["sides"][chosen.side]]
+        print(f"{call.operator} {call.label} {call.dtype}: {', '.join(kernels)}", flush=True)
+    shutil.copytree(Path(fork) / METAL_HEADERS, chosen.folder / "inc" / METAL_HEADERS, dirs_exist_ok=True)
+    merge(entries, chosen.folder / "launches.json")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

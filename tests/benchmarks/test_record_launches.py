@@ -1,0 +1,70 @@
+"""Launches are recorded as they were bound, and sides of one call come together."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import record_launches as recorder
+
+SCRIPT = """
+import sys, torch
+sys.path.insert(0, "benchmarks")
+import record_launches as recorder
+from aten_overlay.device.load import started
+library = torch.mps.compile_shader(
+    "kernel void scale(device float* x, constant float* by, constant int& n, uint i [[thread_position_in_grid]])"
+    "{ if (int(i) < n) x[i] *= by[0]; }"
+)
+x, by = torch.ones(64, device="mps"), torch.full((1,), 3.0, device="mps")
+with recorder.recording() as launches:
+    library.scale(x, by, 5, threads=64, group_size=32, arg_casts={2: "int32"})
+library.scale(x, by, 5, threads=64, arg_casts={2: "int32"})
+(launch,) = launches
+memory = recorder.Memory({started().host_address(x.data_ptr()): "x"}, "port")
+print(launch.kernel, launch.threads, launch.group)
+print(memory.name(launch.buffers[0]), memory.name(launch.buffers[1]), memory.name(launch.buffers[1]), len(memory.scratch))
+print([buffer.copied for buffer in launch.buffers])
+"""
+
+
+def test_a_launch_is_recorded_with_what_it_bound(
+    on_device: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    done = on_device(SCRIPT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "scale (64, 1, 1) (32, 1, 1)",
+        "x port_scratch0 port_scratch0 1",
+        r"[None, None, b'\x05\x00\x00\x00']",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "most", "smaller"),
+    [((64, 32), 4096, (64, 32)), ((64, 32), 1024, (32, 32)), ((4, 4099), 64, (4, 16)), ((1, 1), 1, (1, 1))],
+)
+def test_shapes_are_halved_along_the_longest_dimension(
+    shape: tuple[int, ...], most: int, smaller: tuple[int, ...]
+) -> None:
+    assert recorder.shrink(shape, most) == smaller
+
+
+def test_a_side_joins_the_calls_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "launches.json"
+    entry = {"operator": "sum", "label": "8x8 dim 1", "dtype": "half", "tensors": {"x": [8, 8]}, "types": {}}
+    recorder.merge([entry | {"sides": {"port": [1]}, "tensors": {"x": [8, 8], "port_scratch0": [4]}}], path)
+    recorder.merge([entry | {"sides": {"person": [2]}}, entry | {"dtype": "float", "sides": {"person": [3]}}], path)
+    half, single = json.loads(path.read_text())
+    assert half["sides"] == {"port": [1], "person": [2]}
+    assert half["tensors"] == {"x": [8, 8], "port_scratch0": [4]}
+    assert single["sides"] == {"person": [3]}
