@@ -7,6 +7,10 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/enum_tag.h>
 #include <ATen/mps/MPSGeneratorImpl.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/sub.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -130,6 +134,46 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   run(op, op, stack);
 }
 
+// Lays out results as the meta functions of other devices than the CPU say, where the CPU keeps channels last.
+void make_contiguous(torch::jit::Stack& results) {
+  for (c10::IValue& value : results) {
+    if (value.isTensor() && value.toTensor().defined()) {
+      value = value.toTensor().contiguous();
+    }
+  }
+}
+
+void run_contiguous(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  run(op, op, stack);
+  torch::jit::Stack results = torch::jit::pop(*stack, op.schema().returns().size());
+  make_contiguous(results);
+  stack->insert(stack->end(), results.begin(), results.end());
+}
+
+// The bag of each index, which the CPU does not return where it needs none, no maxima where none are asked for, and a size
+// for each offset: so says the meta function of other devices (meta_embedding_bag in torch/_meta_registrations.py).
+void run_embedding_bag(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+  const at::Tensor indices = arguments[1].toTensor(), offsets = arguments[2].toTensor();
+  constexpr int64_t kMax = 2;
+  const int64_t mode = arguments[4].toInt();
+  run(op, op, stack);
+  c10::IValue& maxima = stack->back();
+  c10::IValue& sizes = (*stack)[stack->size() - 2];
+  c10::IValue& bags = (*stack)[stack->size() - 3];
+  if (mode != kMax) {
+    maxima = indices.new_empty({0});
+  }
+  if (const int64_t missing = offsets.numel() - sizes.toTensor().numel()) {
+    sizes = at::constant_pad_nd(sizes.toTensor(), {0, missing});
+  }
+  if (bags.toTensor().numel() == 0 && indices.numel() != 0) {
+    const at::Tensor places = at::arange(indices.numel(), offsets.options());
+    const at::Tensor bag = at::searchsorted(offsets, places, /*out_int32=*/false, /*right=*/true).sub(1);
+    bags = bag.to(bags.toTensor().scalar_type());
+  }
+}
+
 // Operators that ATen chooses for the device alone, and what the CPU calls them.
 struct Twin {
   const char* device;
@@ -169,6 +213,7 @@ void run_twin(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto arguments = rearranged(op.schema(), twin.schema(), *stack);
   torch::jit::drop(*stack, op.schema().arguments().size());
   run(op, twin, &arguments);
+  make_contiguous(arguments);
   stack->insert(stack->end(), arguments.begin(), arguments.end());
 }
 
@@ -189,9 +234,20 @@ TORCH_LIBRARY_IMPL(_, MPS, m) {
 constexpr const char* kNotComposed[] = {
     "addr", "addr.out", "mish_backward", "native_group_norm", "native_layer_norm", "silu_backward"};
 
+// Those whose results are laid out as the meta functions of other devices say.
+// tests/aten_overlay/device/inside/check_meta_functions.py compares them.
+constexpr const char* kContiguous[] = {"max_unpool2d"};
+constexpr const char* kBags[] = {"_embedding_bag", "_embedding_bag_forward_only"};
+
 TORCH_LIBRARY_IMPL(aten, MPS, m) {
   for (const char* name : kNotComposed) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  }
+  for (const char* name : kContiguous) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_contiguous>());
+  }
+  for (const char* name : kBags) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_embedding_bag>());
   }
   for (const Twin& twin : kTwins) {
     m.impl(twin.device, torch::CppFunction::makeFromBoxedFunction<&run_twin>());

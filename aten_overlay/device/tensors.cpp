@@ -4,6 +4,8 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/mps/EmptyTensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/ResizeCommon.h>
+#include <ATen/native/TensorFactories.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/resize_native.h>
@@ -36,15 +38,25 @@ void check_request(IntArrayRef size, ScalarType type, std::optional<Layout> layo
   check_type(type);
 }
 
+// Whether the values of new memory are the same in each run: see torch.utils.deterministic.fill_uninitialized_memory.
+bool fills_new_memory() {
+  return globalContext().deterministicAlgorithms() && globalContext().deterministicFillUninitializedMemory();
+}
+
+Tensor fill_new(const TensorBase& made) {
+  Tensor tensor(made);
+  return fills_new_memory() ? native::fill_empty_deterministic_(tensor) : tensor;
+}
+
 TensorBase make_empty(
     IntArrayRef size, ScalarType type, std::optional<Layout> layout, std::optional<MemoryFormat> format) {
   check_request(size, type, layout);
-  return at::detail::empty_generic(size, allocator(), kKeys, type, format);
+  return fill_new(at::detail::empty_generic(size, allocator(), kKeys, type, format));
 }
 
 TensorBase make_strided(IntArrayRef size, IntArrayRef stride, ScalarType type, std::optional<Layout> layout) {
   check_request(size, type, layout);
-  return at::detail::empty_strided_generic(size, stride, allocator(), kKeys, type);
+  return fill_new(at::detail::empty_strided_generic(size, stride, allocator(), kKeys, type));
 }
 
 Tensor empty(IntArrayRef size, std::optional<ScalarType> type, std::optional<Layout> layout, std::optional<Device>,
@@ -60,10 +72,13 @@ Tensor empty_strided(IntArrayRef size, IntArrayRef stride, std::optional<ScalarT
 const Tensor& resize(const Tensor& self, c10::SymIntArrayRef size, std::optional<MemoryFormat> format) {
   const auto wanted = C10_AS_INTARRAYREF_SLOW(size);
   const size_t bytes = at::detail::computeStorageNbytesContiguous(wanted, self.itemsize(), self.storage_offset());
-  if (c10::multiply_integers(wanted) != 0 && bytes > self.storage().nbytes()) {
-    resize_bytes(self.storage().unsafeGetStorageImpl(), bytes);
+  const size_t before = self.storage().nbytes();
+  if (c10::multiply_integers(wanted) == 0 || bytes <= before) {
+    return native::resize_(self, wanted, format);
   }
-  return native::resize_(self, wanted, format);
+  resize_bytes(self.storage().unsafeGetStorageImpl(), bytes);
+  native::resize_(self, wanted, format);
+  return fills_new_memory() ? native::fill_resize_deterministic_(self, static_cast<int64_t>(before)) : self;
 }
 
 Tensor& set_storage_view(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 SHADER, KERNEL, OPERATOR, EXTENSION, INDUCTOR = "compile_shader", "MetalKernel", "operator", "extension", "Inductor"
@@ -15,6 +17,7 @@ _WRITERS: Mapping[str, str] = {
     "triton": "Triton", "triton_msl": "Triton",
 }  # fmt: skip
 _PASSED = ("torch", "aten_overlay", "porter", "runpy", "importlib", "_pytest", "pluggy", *_WRITERS)
+_OVERLAY = str(Path(__file__).resolve().parents[1]) + os.sep
 _GENERATED = {"assert_size_stride", "extern_kernels", "inductor_ops"}
 _CALLED = re.compile(r"torch\.ops\.aten\.(\w+)")  # in a graph that Inductor keeps as text
 
@@ -65,7 +68,8 @@ def _is_of(frame: FrameType, package: str) -> bool:
 
 
 def _is_passed(frame: FrameType) -> bool:
-    return _is_generated(frame) or any(_is_of(frame, package) for package in _PASSED)
+    is_overlay = frame.f_code.co_filename.startswith(_OVERLAY)  # as `__main__` too
+    return is_overlay or _is_generated(frame) or any(_is_of(frame, package) for package in _PASSED)
 
 
 def _is_generated(frame: FrameType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,14 +93,16 @@ def _by_producer(run: Run) -> dict[str, Counter[_Line]]:
     return producers
 
 
-def _kernel_lines(kernels: Mapping[_Line, int]) -> Iterator[str]:
-    ordered = sorted(kernels, key=lambda line: -kernels[line])
-    for line in ordered[:_MOST_KERNELS]:
+def _kernel_lines(kernels: Counter[_Line]) -> Iterator[str]:
+    launched = [line for line, _ in kernels.most_common() if kernels[line]]
+    for line in launched[:_MOST_KERNELS]:
         operators = f" of {_shorten(line.operators)}" if line.operators else ""
         place = f", {line.place}" if line.place else ""
         yield f"{line.name}{operators}: {_count(kernels[line], 'launch')}{place}"
-    if len(ordered) > _MOST_KERNELS:
-        yield f"and {len(ordered) - _MOST_KERNELS} more (--json FILE lists all)"
+    if len(launched) > _MOST_KERNELS:
+        yield f"and {len(launched) - _MOST_KERNELS} more (--json FILE lists all)"
+    if idle := len(kernels) - len(launched):
+        yield f"and {idle} compiled and not launched"
 
 
 def _finding_lines(finding: Finding, keep: Path | None) -> Iterator[str]:

@@ -19,10 +19,11 @@ from tests import conftest
 INDUCTOR = Origin("Inductor", "train.py:8", "step", "cabc.py:40", ("aten.sin", "aten.sum"))
 RUN = Run(
     2,
-    2,
+    3,
     (
         Kernel("generated_kernel_0", INDUCTOR, "source-1.metal", "", 12),
         Kernel("atan2_float", Origin("operator"), "", "aten::atan2", 1),
+        Kernel("atan2_half", Origin("operator"), "", "", 0),
     ),
     (
         Finding(
@@ -49,11 +50,12 @@ def test_the_report_names_producers_lines_and_operators() -> None:
     assert_expected_inline(
         "\n".join(run_lines(RUN, ("bounds",), Path("kept"))),
         """\
-porter run: 2 kernels compiled, 13 launches, in 2 processes (sanitizer: bounds)
+porter run: 3 kernels compiled, 13 launches, in 2 processes (sanitizer: bounds)
   Inductor: 1 kernel, 12 launches
     generated_kernel_0 of aten.sin, aten.sum: 12 launches, train.py:8 in step
-  operator: 1 kernel, 1 launch
+  operator: 2 kernels, 1 launch
     atan2_float of aten::atan2: 1 launch
+    and 1 compiled and not launched
 PTR264 (3 times): kernel `generated_kernel_0` reads 4 bytes
   launched at train.py:9
   in aten::sum
