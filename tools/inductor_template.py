@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Timer
 from unittest import mock
 
 import aten_overlay
@@ -109,13 +110,11 @@ class _Watch:
 
     def __init__(self, process: subprocess.Popen[str], seconds: int) -> None:
         self._process, self._seconds, self.ended = process, seconds, False
-        self.restart()
+        self._timer = Timer(seconds, self._end)
+        self._timer.start()
 
     def restart(self) -> None:
-        from threading import Timer
-
-        if hasattr(self, "_timer"):
-            self._timer.cancel()
+        self._timer.cancel()
         self._timer = Timer(self._seconds, self._end)
         self._timer.start()
 

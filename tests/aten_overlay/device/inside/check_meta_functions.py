@@ -56,6 +56,7 @@ def test_the_gradient_of_a_bag_is_the_cpus(mode: str, last: bool) -> None:
         weight = torch.arange(15.0, device=device).reshape(5, 3).requires_grad_()
         indices, offsets = torch.tensor([3, 1, 4, 0], device=device), torch.tensor([0, 2, 2, 4], device=device)
         (F.embedding_bag(indices, weight, offsets, mode=mode, include_last_offset=last) ** 2).sum().backward()
+        assert weight.grad is not None
         gradients.append(weight.grad.cpu())
     assert torch.equal(*gradients)
 
