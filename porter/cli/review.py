@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from porter.cli.options import Run, command
+from porter.cli.options import Run, command, proof
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 if TYPE_CHECKING:
     from porter.review.review import Review
+    from porter.verdict.result import Proof
 
 FORMAT_NAMES = ("text", "github", "lintrunner", "sarif")
 
@@ -29,23 +30,30 @@ def _format(run: Run) -> Run:
 
 @command(
     "review",
-    ("porter review --no-verify", "what changed since the last commit, in seconds"),
+    ("porter review", "what changed since the last commit, and its verdicts"),
+    ("porter review --no-verify", "the same without verdicts, in seconds"),
     ("porter review main --no-verify", "a branch, since it left main"),
     ("porter review main --no-verify --format github", "the same as annotations of a pull request"),
 )
 @click.argument("base", metavar="[BASE]", required=False)
 @click.option("--no-verify", is_flag=True, help="Only read the change: compile and run nothing.")
 @_format
-def review(output: Output, base: str | None, no_verify: bool, form: str) -> int:
+@proof
+def review(output: Output, base: str | None, no_verify: bool, form: str, proof: Proof) -> int:
     """Review a change to the MPS backend, whoever wrote it.
 
     Says which operators it touches and, by file and line, what reviewers ask about. BASE is a commit, a branch (its
-    last commit shared with HEAD) or a folder; by default the last commit. Exits with 1 if a finding is an error.
-    docs/review.md has the rules.
+    last commit shared with HEAD) or a folder; by default the last commit. Operators whose code it touches are built and
+    tested, before the change and after it. Exits with 1 if a finding is an error. docs/review.md has the rules.
     """
     from porter.workflows.review import review as run
+    from porter.workflows.review import verify_review
 
-    return _show(output, run(output.open_checkout(), base, output.report_progress), form)
+    checkout = output.open_checkout()
+    reviewed = run(checkout, base, output.report_progress)
+    if not no_verify:
+        reviewed = verify_review(checkout, base, reviewed, proof, output.report_step)
+    return _show(output, reviewed, form)
 
 
 @command(

@@ -30,7 +30,8 @@ def review_text(review: Review) -> str:
 def _write_lines(review: Review) -> Iterator[str]:
     for operator in review.operators:
         how = ", ".join(touch.value for touch in operator.touches)
-        yield f"{operator.name}: {how}{'; moved from MPSGraph to Metal' if operator.moved else ''}"
+        passed = "; verdict PASS" if operator.name in review.passed else ""
+        yield f"{operator.name}: {how}{'; moved from MPSGraph to Metal' if operator.moved else ''}{passed}"
     if review.operators and review.findings:
         yield ""
     for finding in review.findings:
@@ -66,6 +67,7 @@ def review_object(review: Review) -> dict[str, Any]:
             {"op": op.name, "touches": [touch.value for touch in op.touches], "moved": op.moved}
             for op in review.operators
         ],
+        "passed": list(review.passed),
         "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in review.findings],
     }
 

@@ -10,12 +10,16 @@ from porter.review.operators import TouchedOperator
 
 @dataclass(frozen=True)
 class Review:
-    """What a review says: what it compared with, the files that differ, operators, findings, and what stayed unread."""
+    """What a review says: what it compared with, the files that differ, operators and findings.
+
+    `passed` are the operators on which a verdict passed; none where none was asked for.
+    """
 
     origin: str
     files: tuple[str, ...]
     operators: tuple[TouchedOperator, ...]
     findings: tuple[Finding, ...]
+    passed: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from porter.core.checkout import Checkout
 from porter.core.git import find_merge_base
 from porter.core.layout import NATIVE_FUNCTIONS
-from porter.core.progress import Progress, ignore
+from porter.core.progress import Progress, Steps, ignore
 from porter.review.change import Change
 from porter.review.operators import find_touched
 from porter.review.review import Review
 from porter.review.rule import run_rules
 from porter.review.rules import RULES
+from porter.verdict.result import Proof, Verdict
 from porter.workflows.written import Baseline, read_named
 
 LAST_COMMIT = "HEAD"
@@ -47,6 +49,19 @@ def review_change(change: Change, origin: str, progress: Progress = ignore) -> R
     operators = find_touched(change)
     progress("checking")
     return Review(origin, tuple(file.path for file in change.files), operators, run_rules(RULES, change))
+
+
+def verify_review(
+    checkout: Checkout, base: str | None, reviewed: Review, proof: Proof, progress: Steps = ignore
+) -> Review:
+    """The review with what verdicts on the operators of the change say, as findings. Raises as `read_change` does."""
+    from porter.workflows.review_verdicts import find_in_verdict, verify_touched
+
+    _, baseline = read_change(checkout, base)
+    judged = tuple(verify_touched(checkout, baseline, reviewed.operators, proof, progress))
+    findings = (finding for verdict in judged for finding in find_in_verdict(verdict))
+    tested = tuple(verdict.op for verdict in judged if isinstance(verdict, Verdict) and verdict.ok)
+    return replace(reviewed, findings=(*reviewed.findings, *findings), passed=tested)
 
 
 def lint(checkout: Checkout, base: str | None, paths: Collection[str], progress: Progress = ignore) -> Review:
