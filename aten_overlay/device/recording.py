@@ -6,7 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING
 
 from aten_overlay.metal import compiler
-from aten_overlay.runs.journal import Journal
+from aten_overlay.runs.journal import Journal, find_journal
 from aten_overlay.runs.origin import find_origin
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def start(device: Device, journal: Journal, frameworks: ctypes.CDLL | None) -> N
     def note(library: bytes, kernel: bytes, operators: bytes, text: bytes) -> None:
         names = operators.decode(errors="replace").splitlines()
         message = text.decode(errors="replace") or f"kernel `{kernel.decode(errors='replace')}` failed"
-        journal.note_finding(library.decode(), kernel.decode(errors="replace"), names, message, find_origin())
+        if current := find_journal():
+            current.note_finding(library.decode(), kernel.decode(errors="replace"), names, message, find_origin())
 
     runtime = ctypes.CDLL(str(compiler.runtime_library()))
     launched = ctypes.c_void_p.in_dll(runtime, "pm_launched")

@@ -60,9 +60,9 @@ class Journal:
 
 
 def find_journal(environ: Mapping[str, str] | None = None) -> Journal | None:
-    """The journal of this program; None where nobody asked for one."""
+    """The journal of this program; None where nobody asked for one, and in a process that outlives who did."""
     folder = (os.environ if environ is None else environ).get(VARIABLE)
-    return Journal(Path(folder)) if folder else None
+    return Journal(Path(folder)) if folder and Path(folder).is_dir() else None
 
 
 def note_kernels(library: Path, names: Sequence[str], source: str | Path, producer: str = "") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from aten_overlay.runs import reading
-from aten_overlay.runs.journal import SOURCES, Journal
+from aten_overlay.runs.journal import SOURCES, VARIABLE, Journal, find_journal
 from aten_overlay.runs.origin import Origin, find_origin
 
 USER = Origin("compile_shader", "train.py:3", "step")
@@ -44,6 +44,12 @@ def test_one_fault_in_a_loop_is_one_finding(tmp_path: Path) -> None:
     assert (bounds.code, bounds.count, bounds.text) == ("PTR264", 2, "kernel `f` reads (seed 0)")
     assert (bounds.operators, bounds.kernel_origin) == (("aten::add",), USER)
     assert (unbound.code, unbound.count) == ("PTR106", 1)
+
+
+def test_a_process_that_outlives_the_run_writes_nothing(tmp_path: Path) -> None:
+    assert find_journal({VARIABLE: str(tmp_path)}) == Journal(tmp_path)
+    assert find_journal({VARIABLE: str(tmp_path / "removed")}) is None
+    assert find_journal({}) is None
 
 
 def test_an_origin_is_the_innermost_line_of_the_program() -> None:
