@@ -27,6 +27,7 @@ from porter.verdict.suite.kept_outcomes import Batch
 
 _FAR = 1 << 32  # what nothing is left of in 32 bits
 _INEXACT = (1 << 53) + 1  # what no double is
+_LARGER = 1000  # more than samples have elements
 _RESULT_TYPE = "dtype"
 _REFUSED, _COMPUTED, _UNWRITTEN = 0, 1, 2
 _FILLINGS = (0x00, 0xA5)  # bytes of memory that nothing has written to
@@ -109,20 +110,48 @@ def vary_far_numbers(op: OpInfo, sample: SampleInput, numbers: Iterable[int]) ->
 def shift_integers(op: OpInfo, sample: SampleInput, by: int) -> Iterator[Varied]:
     """Yields the sample with all tensors of its input's type and all whole numbers larger by that, then each alone.
 
-    Only of which no size of a result follows, as ATen tells of meta tensors.
+    Only of which no size of a result follows.
     """
-    expected = _shapes(op, sample)
-    if expected is None or not isinstance(sample.input, torch.Tensor):
+    yield from _change_integers(op, sample, lambda value: value + by, f"larger by {by}")
+
+
+def spread_integers(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
+    """Yields the sample with all tensors of its input's type times 2^32, in which order they keep, then each alone.
+
+    In 32 bits all are zero. Only of which no size of a result follows.
+    """
+    yield from _change_integers(op, sample, lambda value: value * _FAR, f"times {_FAR}")
+
+
+def _change_integers(op: OpInfo, sample: SampleInput, change: Callable[[Any], Any], label: str) -> Iterator[Varied]:
+    if not isinstance(sample.input, torch.Tensor):
         return
+    expected = _shapes(op, sample)
     leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
     places = [at for at, leaf in enumerate(leaves) if _is_integer(leaf, sample.input.dtype)]
-    for shifted in (places, *([at] for at in places if len(places) > 1)):
-        changed = [leaf + by if at in shifted else leaf for at, leaf in enumerate(leaves)]
+
+    def replace(chosen: Collection[int], other: Callable[[Any], Any]) -> SampleInput:
+        changed = [other(leaf) if at in chosen else leaf for at, leaf in enumerate(leaves)]
         source, args, kwargs = pytree.tree_unflatten(changed, spec)
-        varied = SampleInput(source, args=args, kwargs=kwargs)
-        if _shapes(op, varied) == expected:
-            which = "all integers" if shifted is places else f"argument {shifted[0]}"
-            yield f"{which} larger by {by}", varied
+        return SampleInput(source, args=args, kwargs=kwargs)
+
+    for chosen in (places, *([at] for at in places if len(places) > 1)):
+        varied = replace(chosen, change)
+        larger = replace(chosen, lambda value: value + _LARGER)
+        if (expected is None and has_few_results(op, larger)) or expected == _shapes(op, varied) is not None:
+            yield f"{'all integers' if chosen is places else f'argument {chosen[0]}'} {label}", varied
+
+
+def has_few_results(op: OpInfo, sample: SampleInput) -> bool:
+    """Whether the CPU makes no more rows of results than the input has elements: of those whose number follows from
+    elements, as the counts of bincount do, ones that are larger would take all memory.
+    """
+    for _, computed in keep_computed(op, [("", sample)]):
+        copied = samples.copy_sample(computed)
+        results = pytree.tree_leaves(op(copied.input, *copied.args, **copied.kwargs))
+        sizes = [len(each) for each in results if isinstance(each, torch.Tensor) and each.ndim]
+        return max(sizes, default=0) <= sample.input.numel()
+    return False
 
 
 def shift_numbers(op: OpInfo, sample: SampleInput, by: int) -> Iterator[Varied]:

@@ -29,7 +29,7 @@ def list_long(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[tupl
     """The samples of long rows that an operator reduces, which the CPU says of short ones, those of its own rows that
     end in an element that is not finite, and samples of rows that it keeps, as a scan or a sort does.
     """
-    few = take_spread(opinfos.samples(op, dtype))
+    few = take_spread(opinfos.reaching_samples(op, dtype))
     if dtype not in DTYPES:
         # A kernel that merges what others sorted is launched for long rows alone, and registered for each type.
         yield from islice((varied for sample in few for varied in _list_reduced(op, sample)), 1)
@@ -43,6 +43,7 @@ def list_long(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[tupl
         yield from (each for each, (_, few_rows) in many if reduces(_compute(op, few_rows), few_rows))
         if long:
             yield from put_nan_last(long[:1])
+            yield from (each for each in put_infinite_last(long[:1]) if ignores_order(op, each[1]))
             ends = (each for each in put_ends(sample) if ignores_order(op, each[1]))
             yield from (each for each in ends if not makes_nan(op, each[1]))
         elif kept and (several := _list_kept(op, sample)):
@@ -151,7 +152,7 @@ def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """The sample with its first or its last element infinite or NaN, which it is of its row over any dimensions.
 
     Also NaN at both ends, because a position is the first one's. Also all elements infinite, because the initial value
-    of a minimum or maximum must not be more extreme.
+    of a minimum or maximum must not be more extreme; and all but the first, which are not of one finite element.
     """
     if not sample.input.is_floating_point() or not sample.input.numel():
         return
@@ -161,6 +162,7 @@ def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     for value in (math.inf, -math.inf):
         changed = torch.full_like(sample.input.detach(), value)
         yield f"{value} alone", SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
+    yield "inf but for the first", _put(sample, math.inf, list(range(1, sample.input.numel())))
 
 
 def put_nan_last(found: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str, SampleInput]]:
@@ -171,6 +173,15 @@ def put_nan_last(found: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str
         if sample.input.is_floating_point():
             yield f"{label}, nan last", _put(sample, math.nan, [-1])
             yield f"{label}, nan first and last", _put(sample, math.nan, [0, -1])
+
+
+def put_infinite_last(found: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str, SampleInput]]:
+    """The samples of floats with an infinite last element: what combines parts of a row, as of a variance, is to know
+    that not all of its elements are finite.
+    """
+    for label, sample in found:
+        if sample.input.is_floating_point():
+            yield f"{label}, inf last", _put(sample, math.inf, [-1])
 
 
 def _put(sample: SampleInput, value: float, places: list[int]) -> SampleInput:

@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from porter.core.dtypes import TESTED
 from porter.verdict.suite import lists, samples, tolerances
 from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import Context, base_name
 from porter.verdict.suite.distributions import find_cases
 from porter.verdict.suite.made_opinfos import is_made, list_opinfos
@@ -56,6 +57,7 @@ class OpInfos:
         self._seeds_each = tolerances.seeds_each_sample(context.precision)
         self._modifiers = lists.modifiers(context.lists_file, context.lists)
         self._made: dict[tuple[str, torch.dtype, bool], list[SampleInput]] = {}
+        self._reaching: dict[tuple[str, torch.dtype, bool], list[int]] = {}
 
     def select(self, modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
         """The OpInfos of this run, and those of these full names, as one of the fork's modifiers leaves them.
@@ -101,15 +103,26 @@ class OpInfos:
             self._made[key] = [samples.keep_on_cpu(op, sample) for sample in made]
         return [samples.copy_sample(sample) for sample in self._made[key]]
 
+    def reaching_samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
+        """Those of `samples` that end in a call of an operator under test, where no OpInfo is named for one; if none
+        does, all.
+
+        The OpInfo of nll_loss has calls of nll_loss2d_forward, that of a pad one for each number of dimensions.
+        """
+        made = self.samples(op, dtype, requires_grad)
+        if op.full_name not in (*self.context.through, *self.context.through_backward):
+            return made
+        key = (op.formatted_name, dtype, requires_grad)
+        if key not in self._reaching:
+            calls = [self._calls_tested(op, samples.copy_sample(sample), requires_grad) for sample in made]
+            self._reaching[key] = [at for at, reaches in enumerate(calls) if reaches] or list(range(len(made)))
+        return [made[at] for at in self._reaching[key]]
+
     def pick_samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
         """A few samples with a tensor input, or a list of tensors, with dimensions where there are any; operands of one
         shape come first.
-
-        Of an OpInfo of several operators, those that call one under test.
         """
-        found = [s for s in self.samples(op, dtype, requires_grad) if _list_inputs(s)]
-        if op.full_name in self.context.through:
-            found = [s for s in found if self._calls_tested(op, s)] or found
+        found = [s for s in self.reaching_samples(op, dtype, requires_grad) if _list_inputs(s)]
         large = [s for s in found if all(t.ndim > 1 and t.numel() for t in _list_inputs(s))] or found
         return sorted(large, key=lambda s: len({t.shape for t in operands(s)}))[:LAYOUT_SAMPLES]
 
@@ -123,10 +136,13 @@ class OpInfos:
             yield first
             yield from rest
 
-    def _calls_tested(self, op: OpInfo, sample: SampleInput) -> bool:
-        """Whether the CPU calls an operator under test for a sample."""
+    def _calls_tested(self, op: OpInfo, sample: SampleInput, slopes: bool) -> bool:
+        """Whether the CPU calls an operator under test for a sample, or for its gradients."""
         with _Called() as called, suppress(Exception):
-            op(sample.input, *sample.args, **sample.kwargs)
+            results = op(sample.input, *sample.args, **sample.kwargs)
+            if slopes:
+                leaves = pytree.tree_leaves(results)
+                run_backward([each for each in leaves if isinstance(each, torch.Tensor) and each.requires_grad])
         return not called.names.isdisjoint(self.context.bases)
 
     def pick_kinds(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:

@@ -21,14 +21,14 @@ FORWARD = OPINFOS.select_structured("mps_ops_modifier")
 
 def list_varied(op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """Those with a tensor cut, or of one element in a dimension, that the CPU computes."""
-    few = take_spread(OPINFOS.samples(op, dtype))
+    few = take_spread(OPINFOS.reaching_samples(op, dtype))
     yield from keep_computed(stay_inside(op), (each for sample in few for each in cut_operands(sample)))
     yield from (each for sample in few for each in list_expanded(op, sample))
 
 
 def takes_several(op: OpInfo, dtype: torch.dtype) -> bool:
     """Whether there is a tensor to cut."""
-    return any(any(True for _ in cut_operands(each)) for each in OPINFOS.samples(op, dtype))
+    return any(any(True for _ in cut_operands(each)) for each in OPINFOS.reaching_samples(op, dtype))
 
 
 class TestCuts(Consistency):

@@ -26,12 +26,14 @@ DTYPES = [each for each in (torch.float32, torch.int64, torch.bool) if each in O
 
 def list_varied(op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """Samples without elements in a dimension."""
-    yield from (each for sample in take_spread(OPINFOS.samples(op, dtype)) for each in list_empty_rows(op, sample))
+    yield from (
+        each for sample in take_spread(OPINFOS.reaching_samples(op, dtype)) for each in list_empty_rows(op, sample)
+    )
 
 
 def has_dimensions(op: OpInfo, dtype: torch.dtype) -> bool:
     """Whether there is a dimension to empty."""
-    return any(any(True for _ in empty_dimensions(each)) for each in OPINFOS.samples(op, dtype))
+    return any(any(True for _ in empty_dimensions(each)) for each in OPINFOS.reaching_samples(op, dtype))
 
 
 class TestEmptyRows(Consistency):

@@ -30,7 +30,7 @@ SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backwar
 def list_samples(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
     """A few samples, with an image and a volume among them if there are any."""
     picked = OPINFOS.pick_samples(op, dtype, requires_grad=True)
-    every = OPINFOS.samples(op, dtype, requires_grad=True)
+    every = OPINFOS.reaching_samples(op, dtype, requires_grad=True)
     missing = [rank for rank in CHANNELS_LAST if not pick_images(picked, rank)]
     return [*picked, *(image for rank in missing for image in pick_images(every, rank)[:1])]
 

@@ -11,6 +11,7 @@ from porter.verdict.suite.variations import (
     channels_last,
     combined_arguments,
     combines,
+    empty_gradients,
     far_numbers,
     index_types,
     lists,
@@ -30,6 +31,7 @@ from porter.verdict.suite.variations.variation import Variation
 
 VARIATIONS: tuple[Variation, ...] = (
     asked_gradients.ASKED_GRADIENTS,
+    empty_gradients.EMPTY_GRADIENTS,
     many_addends.MANY_ADDENDS,
     wide_accumulation.WIDE_ACCUMULATION,
     channels_last.CHANNELS,
@@ -61,6 +63,7 @@ VARIATIONS: tuple[Variation, ...] = (
     combined_arguments.COMBINED_ARGUMENTS,
     combined_arguments.COMBINED_IN_EVERY_TYPE,
     near_powers.NEAR_POWERS,
+    near_powers.SLOPES_NEAR_POWERS,
     far_numbers.FAR_NUMBERS,
     far_numbers.FAR_SCALARS,
 )

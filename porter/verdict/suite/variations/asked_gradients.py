@@ -26,7 +26,9 @@ _SAMPLES = 2
 
 def list_asked(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """The samples of the most differentiable operands that require gradients of some only, if the CPU has those."""
-    samples = [sample for sample in opinfos.samples(op, dtype, requires_grad=True) if len(list_operands(sample)) > 1]
+    samples = [
+        sample for sample in opinfos.reaching_samples(op, dtype, requires_grad=True) if len(list_operands(sample)) > 1
+    ]
     samples.sort(key=lambda sample: (-len(list_operands(sample)), -_count_elements(sample)))
     for sample in samples[:_SAMPLES]:
         for asked in list_choices(len(list_operands(sample))):

@@ -30,7 +30,7 @@ def list_channels_last(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
     """Images and volumes of an operator with channels last; of one whose samples have fewer dimensions, those raised
     where the CPU computes that.
     """
-    samples = opinfos.samples(op, dtype)
+    samples = opinfos.reaching_samples(op, dtype)
     images = [image for rank in CHANNELS_LAST for image in pick_images(samples, rank)]
     for sample in images:
         twice = _double(sample)

@@ -81,7 +81,7 @@ def choose_samples(
     if op.full_name not in _list_plain(opinfos):
         return []
     unlike: dict[int, dict[str, SampleInput]] = {}
-    for sample in opinfos.samples(op, dtype, requires_grad):
+    for sample in opinfos.reaching_samples(op, dtype, requires_grad):
         if isinstance(sample.input, torch.Tensor) and sample.input.ndim and sample.input.numel():
             unlike.setdefault(sample.input.ndim, {}).setdefault(_describe(sample), sample)
     ranks = sorted(unlike, key=lambda rank: (rank != 2, -rank))
@@ -99,7 +99,7 @@ def choose_factories(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, most: int
     """
     if op.full_name not in _list_plain(opinfos):
         return []
-    several = (sample for sample in opinfos.samples(op, dtype) if sample.kwargs.get("dtype") == dtype)
+    several = (sample for sample in opinfos.reaching_samples(op, dtype) if sample.kwargs.get("dtype") == dtype)
     numbered = (
         sample
         for sample in several

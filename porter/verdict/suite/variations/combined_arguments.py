@@ -9,6 +9,7 @@ combine them are written, and registered, for each apart. Few of OpInfo's sample
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
@@ -29,8 +30,23 @@ from porter.verdict.suite.variations.combines import (
 from porter.verdict.suite.variations.ranks import find_dim, read
 from porter.verdict.suite.variations.variation import Variation
 
-ROW = 70_001  # elements: more than 64 for each of 1,024 threads, which are two slices
-FIRST = 51 * 1024 + 500  # in the second slice, be it of every second 1,024 elements or of the second half
+
+@dataclass(frozen=True)
+class Long:
+    """A row of slices: its elements, the place of its largest one, and how far behind that its least is.
+
+    Both are in the last slices, whether a slice has neighboring elements or takes turns with the others.
+    """
+
+    row: int
+    first: int
+    step: int
+
+
+TWO_SLICES = Long(70_001, 51 * 1024 + 500, 2 * 1024)  # 64 elements for each of 1,024 threads, and more
+# 256 threads that have 32 elements each make 34 slices, and a simdgroup that combines these has 32 lanes.
+MANY_SLICES = Long(280_001, 1052 * 256 + 100, 34 * 256)
+ROW, FIRST = TWO_SLICES.row, TWO_SLICES.first
 ROWS = 2
 MOST, MOST_WITH_OTHERS = 12, 3  # samples that differ in their arguments
 _LEAST = 1  # of the samples that `choose_samples` would take
@@ -40,25 +56,26 @@ def list_combined_arguments(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) ->
     """Long rows for each sample that differs from others in numbers, strings or types, but not in its dimensions."""
     if not choose_samples(opinfos, op, dtype, _LEAST):
         return
-    every = list_unlike(op, opinfos.samples(op, dtype))
+    every = list_unlike(op, opinfos.reaching_samples(op, dtype))
     plain, weighted = ([each for each in every if has_other_tensors(each) is other] for other in (False, True))
-    yield from chain.from_iterable(list_rows(op, sample) for sample in plain[:MOST])
+    long = MANY_SLICES if dtype is torch.float32 else TWO_SLICES  # sums of more are infinite in 16 bits
+    yield from chain.from_iterable(list_rows(op, sample, long) for sample in plain[:MOST])
     # In 16 bits the CPU's own losses and statistics are rounded more than once.
-    rows = (list_rows(op, sample) for sample in (weighted[:MOST] if dtype is torch.float32 else ()))
+    rows = (list_rows(op, sample, TWO_SLICES) for sample in (weighted[:MOST] if dtype is torch.float32 else ()))
     yield from chain.from_iterable(islice(filter(None, rows), MOST_WITH_OTHERS))
 
 
-def list_rows(op: OpInfo, sample: SampleInput) -> list[Varied]:
+def list_rows(op: OpInfo, sample: SampleInput, long: Long) -> list[Varied]:
     """A sample with long rows that are reduced, and whose results are finite; none of what puts elements in order."""
-    resized = lengthen_reduced(op, sample, ROW, ROWS)
+    resized = lengthen_reduced(op, sample, long.row, ROWS)
     is_bool = sample.input.dtype is torch.bool
     if resized is None or (not is_bool and orders_elements(op, sample)):
         return []
-    rows = make_rows(resized.input)
+    rows = make_rows(resized.input, long)
     scaled = [(f"{label}, scaled", scale_row(row, sample.input)) for label, row in rows]
     every = ((label, replace_input(resized, row)) for label, row in (*rows, *scaled))
     finite = (
-        (f"{describe_arguments(op, sample)}: rows of {ROW}, {label}", combined)
+        (f"{describe_arguments(op, sample)}: rows of {long.row}, {label}", combined)
         for label, combined in every
         if is_finite(op, combined)
     )
@@ -96,15 +113,15 @@ def describe_arguments(op: OpInfo, sample: SampleInput) -> str:
     return ", ".join(f"{at}={value}" for at, value in plain if isinstance(value, kinds)) or "no argument"
 
 
-def make_rows(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
-    """Elements for a tensor of long rows, whose extremes are in their second slice; fewer add up to less in 16 bits.
+def make_rows(tensor: torch.Tensor, long: Long) -> list[tuple[str, torch.Tensor]]:
+    """Elements for a tensor of long rows, whose extremes are in their last slices; fewer add up to less in 16 bits.
 
     Each row has other extremes. Bools are true but for one, or false but for one, in turn.
     """
     count, along = max(tensor.shape), list(tensor.shape).index(max(tensor.shape))
     numbers = torch.arange(tensor.numel() // count)[:, None] + 1
     if tensor.dtype is torch.bool:
-        single = torch.arange(count) == FIRST
+        single = torch.arange(count) == long.first
         rows = {"of ones but for one": (numbers % 2 == 1) ^ single, "of zeros but for one": (numbers % 2 == 0) ^ single}
     else:
         scale = 16.0 if tensor.is_floating_point() else 1.0
@@ -114,7 +131,7 @@ def make_rows(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
             label: row.clone() for label, row in (rows | {"of ones and zeros": sparse.expand(len(numbers), -1)}).items()
         }
         for row in rows.values():
-            row[:, FIRST], row[:, FIRST + 7], row[:, FIRST + 2 * 1024] = (
+            row[:, long.first], row[:, long.first + 7], row[:, long.first + long.step] = (
                 number * scale * numbers[:, 0] for number in (5, -3, 0.125)
             )
     shape = [size for dim, size in enumerate(tensor.shape) if dim != along]

@@ -20,11 +20,13 @@ from porter.verdict.suite.arguments import (
     replace_argument,
     shift_integers,
     shift_numbers,
+    spread_integers,
     vary_far_numbers,
 )
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.resizing import replace_input
 from porter.verdict.suite.samples import with_edge_values
 from porter.verdict.suite.variations.choice import choose_factories, choose_samples
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
@@ -39,7 +41,8 @@ _INDICES = (torch.int64, torch.int32)
 
 
 def list_far_numbers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Samples with a number far from what is in their index tensors, and in int64 with larger elements and numbers.
+    """Samples with a number far from what is in their index tensors, and in int64 with larger elements and numbers, and
+    with elements of which 32 bits leave nothing.
 
     Those that make a tensor of numbers alone are among the latter.
     """
@@ -47,9 +50,17 @@ def list_far_numbers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
     varied = [each for sample in chosen for each in vary_far_numbers(op, sample, list_present(sample))]
     if dtype == torch.int64:
         varied += [each for sample in chosen for by in SHIFTS for each in shift_integers(op, sample, by)]
+        varied += [each for sample in chosen for each in spread_integers(op, tell_apart(sample))]
         factories = choose_factories(opinfos, op, dtype, SAMPLES)
         varied += [each for sample in factories for by in SHIFTS for each in shift_numbers(op, sample, by)]
     yield from keep_computed(stay_inside(op), varied)
+
+
+def tell_apart(sample: SampleInput) -> SampleInput:
+    """The sample with unlike elements, if all of its input are one: the first of nonzero are zeros."""
+    if sample.input.numel() < 2 or (sample.input != sample.input.flatten()[0]).any():
+        return sample
+    return replace_input(sample, (torch.arange(sample.input.numel()) % 3).view(sample.input.shape).to(sample.input))
 
 
 def list_present(sample: SampleInput) -> list[int]:

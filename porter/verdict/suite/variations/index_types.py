@@ -54,8 +54,8 @@ def list_cast(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, slopes: bool = F
     floats = dtype if dtype.is_floating_point or dtype.is_complex else _OF_FLOATS
     if floats not in op.supported_dtypes("cpu"):
         return
-    places = list_places(opinfos.samples(op, floats, slopes))
-    few = _pick_kinds(opinfos.samples(op, dtype, slopes), places) if places else []
+    places = list_places(opinfos.reaching_samples(op, floats, slopes))
+    few = _pick_kinds(opinfos.reaching_samples(op, dtype, slopes), places) if places else []
     compute: Callable[..., Any] = partial(differentiate, op) if slopes else stay_inside(op)
     yield from keep_computed(compute, [varied for sample in few for varied in cast_places(sample, places)])
 

@@ -37,7 +37,7 @@ Tensors = list[torch.Tensor]
 
 def list_varied(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """Those of a few samples that the CPU computes; of long ones in each dimension, ragged ones if it takes them."""
-    for sample, place, tensors in choose_lists(opinfos.samples(op, dtype)):
+    for sample, place, tensors in choose_lists(opinfos.reaching_samples(op, dtype)):
         plain = [*vary_count(sample, place, tensors), *mix_types(sample, place, tensors)]
         small = [varied for varied in plain if count_results(op, varied[1]) < MOST_RESULTS]
         yield from keep_computed(stay_inside(op), small)

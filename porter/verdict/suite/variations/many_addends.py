@@ -42,7 +42,9 @@ def list_many(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
     """At most one sample of each kind that the CPU differentiates, and that adds up `MANY` elements to one."""
     if dtype not in opinfos.grad_dtypes and not opinfos.plans(dtype):
         return
-    given = [sample for sample in opinfos.samples(op, dtype, requires_grad=True) if _has_dimensions(sample.input)]
+    given = [
+        sample for sample in opinfos.reaching_samples(op, dtype, requires_grad=True) if _has_dimensions(sample.input)
+    ]
     linear = list(islice((sample for sample in take_spread(given) if is_linear(op, sample)), _SAMPLES))
     for label, vary in _KINDS.items():
         varied = (each for sample in linear for each in vary(sample))

@@ -62,7 +62,7 @@ PLACES: Mapping[str, Place] = {
 def list_outs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """Calls of the rows under test that write to tensors which they are given, where the CPU computes that."""
     slopes = op.supports_autograd and dtype.is_floating_point
-    samples = take_spread(opinfos.samples(op, dtype, requires_grad=slopes))
+    samples = take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes))
     chosen: dict[str, list[tuple[Call, Overload, list[torch.Tensor]]]] = {}
     for call in record_calls(op, samples, opinfos.context.bases):
         for overload in find_outs(call.overload, opinfos.context.rows):

@@ -34,7 +34,7 @@ Place = int | str
 
 def list_raised(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, every: bool = False) -> Iterator[Varied]:
     """Few samples in each number of dimensions, and over each dimension by its name, where the CPU computes that."""
-    for sample in pick_low(op, opinfos.samples(op, dtype)):
+    for sample in pick_low(op, opinfos.reaching_samples(op, dtype)):
         narrow = narrow_sizes(sample, find_dim(op, sample))
         base = narrow if any(True for _ in keep_computed(op, [("", narrow)])) else sample
         yield from keep_computed(stay_inside(op), vary_ranks(op, base, every))
@@ -44,7 +44,7 @@ def list_slopes(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Va
     """One sample in each number of dimensions, as above, that the CPU differentiates: of what gradients alone call."""
     if not opinfos.context.through_backward:
         return
-    for sample in pick_low(op, opinfos.samples(op, dtype, requires_grad=True))[:1]:
+    for sample in pick_low(op, opinfos.reaching_samples(op, dtype, requires_grad=True))[:1]:
         yield from keep_computed(partial(differentiate, op), vary_ranks(op, sample))
 
 

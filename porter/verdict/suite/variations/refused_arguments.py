@@ -52,7 +52,7 @@ def list_refused_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
     slopes = op.supports_autograd and dtype.is_floating_point
     bases, rows = opinfos.context.bases, opinfos.context.rows
     called: dict[str, SampleInput] = {}
-    for call in record_calls(op, take_spread(opinfos.samples(op, dtype, requires_grad=slopes)), bases):
+    for call in record_calls(op, take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes)), bases):
         is_own = call.base in aten_names(op) and not inspect.isfunction(op.op)
         if call.args and isinstance(call.args[0], torch.Tensor) and call.args[0].numel() and not is_own:
             called.setdefault(call.name, call.make_sample())

@@ -36,7 +36,7 @@ def list_sized(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Var
     """
     if dtype is torch.int64 and torch.float32 in op.supported_dtypes("cpu"):
         return
-    for sample in choose_kinds(opinfos.samples(op, dtype)):
+    for sample in choose_kinds(opinfos.reaching_samples(op, dtype)):
         varied = islice(vary_numbers(op, sample), MOST)
         small = [each for each in varied if count_results(op, each[1]) <= MOST_RESULTS]
         yield from keep_computed(stay_inside(op), small)

@@ -65,7 +65,7 @@ def _list_all(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
 
 def choose_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> list[Call]:
     """Calls of operators under test that an OpInfo's samples end in: of each row a few that differ in numbers."""
-    samples = opinfos.samples(op, dtype, requires_grad=op.supports_autograd)
+    samples = opinfos.reaching_samples(op, dtype, requires_grad=op.supports_autograd)
     chosen: dict[str, dict[str, Call]] = {}
     for call in record_calls(op, samples[:: len(samples) // _SAMPLES + 1], opinfos.context.bases):
         first = call.args[0] if call.args else None

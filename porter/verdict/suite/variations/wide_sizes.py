@@ -58,7 +58,7 @@ def list_wide(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
             if resized is not None:
                 yield label, resized
                 between |= {label} if 0 < min(longs) < sample.input.ndim - 1 else set()
-    few = sorted(opinfos.samples(op, dtype), key=count_elements)
+    few = sorted(opinfos.reaching_samples(op, dtype), key=count_elements)
     yield from islice((varied for sample in few[-SAMPLES:] for varied in count_far(op, sample)), 1)
     numbered = (varied for sample in few for varied in enlarge_results(op, sample))
     seen: set[str] = set()
@@ -143,7 +143,7 @@ def choose_flags(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Seque
     """A sample of each choice of flags that none of those chosen has, a few in all, with the most tensors first."""
     unlike = {_list_flags(sample): sample for sample in chosen}
     chosen_flags = set(unlike)
-    samples = opinfos.samples(op, dtype, requires_grad=True) if chosen else []
+    samples = opinfos.reaching_samples(op, dtype, requires_grad=True) if chosen else []
     for sample in sorted(samples, key=lambda sample: -_count_tensors(sample)):
         if isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1 and sample.input.numel():
             unlike.setdefault(_list_flags(sample), sample)

@@ -63,11 +63,24 @@ def test_a_reduction_has_one_result_for_a_row() -> None:
     assert not reduces(sample.input.topk(3), sample) and not reduces(None, sample)
 
 
+def combine_finite(x: torch.Tensor, *args: object, **named: object) -> torch.Tensor:
+    """A variance of long rows that is infinite where one element is, and not NaN."""
+    variance = torch.var(x, *args, **named)  # type: ignore[call-overload]
+    return torch.where(variance.isnan() & (x.numel() > 100_000), torch.inf, variance)  # type: ignore[no-any-return]
+
+
+def test_what_combines_a_long_row_knows_of_elements_that_are_not_finite() -> None:
+    op = find_op("var")
+    varied = list(list_long(OpInfos(Context(bases=("var",))), op, torch.float32))
+    infinite = [sample for label, sample in varied if label.endswith("s, inf last")]
+    assert infinite and all(shows(op, combine_finite, sample) for sample in infinite)
+
+
 def test_the_first_or_the_last_element_is_not_finite() -> None:
     sample = SampleInput(torch.ones(2, 3).t(), args=(1,), kwargs={"keepdim": True})
     found = dict(put_ends(sample))
     ends = ["inf first", "inf last", "-inf first", "-inf last", "nan first", "nan last"]
-    assert list(found) == [*ends, "nan first and last", "inf alone", "-inf alone"]
+    assert list(found) == [*ends, "nan first and last", "inf alone", "-inf alone", "inf but for the first"]
     assert found["nan first and last"].input.isnan().flatten().tolist() == [True, *[False] * 4, True]
     assert found["-inf alone"].input.eq(-torch.inf).all() and found["-inf alone"].input.shape == (3, 2)
     for label, each in ((label, found[label]) for label in ends):

@@ -8,6 +8,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos, watching
+from porter.verdict.suite.variations.choice import choose_samples
 
 PADS = "nn.functional.pad.reflect"
 
@@ -17,6 +18,33 @@ def test_samples_of_several_operators_are_those_of_the_one_under_test(base: str,
     op = next(each for each in op_db if each.full_name == PADS)
     found = OpInfos(Context(bases=(base,), through=(PADS,))).pick_samples(op, torch.float32)
     assert {len((*each.args, *each.kwargs.values())[0]) // 2 for each in found} == {padded}
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "ranks"),
+    [
+        ("nll_loss2d_forward", "nn.functional.nll_loss", {4}),
+        ("nll_loss2d_backward", "nn.functional.nll_loss", {4}),
+        ("reflection_pad1d_backward", PADS, {2, 3}),
+        ("reflection_pad3d_backward", PADS, {4, 5}),
+    ],
+)
+def test_samples_that_are_varied_reach_the_operator_under_test(base: str, name: str, ranks: set[int]) -> None:
+    op = next(each for each in op_db if each.full_name == name)
+    is_backward = base.endswith("backward")
+    through = {"through_backward" if is_backward else "through": (name,)}
+    opinfos = OpInfos(Context(bases=(base,), **through))
+    reaching = opinfos.reaching_samples(op, torch.float32, is_backward)
+    assert {sample.input.ndim for sample in reaching} <= ranks and reaching
+    assert len(reaching) < len(opinfos.samples(op, torch.float32, is_backward))
+    chosen = choose_samples(opinfos, op, torch.float32, 4, is_backward)
+    assert chosen and {sample.input.ndim for sample in chosen} <= ranks
+
+
+def test_where_no_sample_is_known_to_reach_the_operator_all_are_varied() -> None:
+    op = next(each for each in op_db if each.full_name == PADS)
+    opinfos = OpInfos(Context(bases=("nothing",), through=(PADS,)))
+    assert len(opinfos.reaching_samples(op, torch.float32)) == len(opinfos.samples(op, torch.float32))
 
 
 def test_samples_of_lists_of_tensors_have_dimensions() -> None:

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.context import Context
+from porter.verdict.suite.gradients import run_forward
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.variation import Variation
@@ -50,6 +51,20 @@ def shows(op: OpInfo, wrong: Call, sample: SampleInput) -> bool:
     )
     try:
         torch.testing.assert_close(got, want, equal_nan=True)
+    except AssertionError:
+        return True
+    return False
+
+
+def shows_slopes(op: OpInfo, wrong: Call, sample: SampleInput) -> bool:
+    """Whether a wrong function has other gradients than the CPU, for gradients of its results of one."""
+    found = []
+    for call in (wrong, op):
+        outputs, inputs = run_forward(call, copy_sample(sample))
+        slopes = torch.autograd.grad(outputs, inputs, [torch.ones_like(each) for each in outputs], allow_unused=True)
+        found.append([each for each in slopes if each is not None])
+    try:
+        torch.testing.assert_close(*found, equal_nan=True)
     except AssertionError:
         return True
     return False

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from porter.verdict.suite.variations.combined_arguments import COMBINED_ARGUMENTS, FIRST, ROW
+from porter.verdict.suite.variations.combined_arguments import COMBINED_ARGUMENTS, FIRST, MANY_SLICES, ROW
 from porter.verdict.suite.variations.combines import COMBINES
-from tests.porter.verdict.suite.variations.shown import find_op, is_shown, list_samples
+from tests.porter.verdict.suite.variations.shown import find_op, is_shown, list_samples, shows
 
 Call = Callable[..., Any]
 
@@ -91,3 +91,33 @@ def test_rows_of_what_keeps_its_elements_or_puts_them_in_order_stay_short() -> N
     assert not list_samples(COMBINED_ARGUMENTS, find_op("softmax"))
     assert not list_samples(COMBINED_ARGUMENTS, find_op("median"))
     assert FIRST // 1024 % 2 == 1 and FIRST > ROW // 2
+
+
+def drop_last(call: Call) -> Call:
+    """A reduction that combines 32 slices and no more: of 34, each of which has every 34th 256 elements."""
+
+    def reduce(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+        if x.numel() < ROW:
+            return call(x, *args, **named)
+        along = max(range(x.ndim), key=lambda dim: x.shape[dim])
+        at = torch.arange(x.shape[along])
+        slices = x.shape[along] // (32 * 256)
+        return call(x.index_select(along, (at // 256 % slices < 32).nonzero().flatten()), *args, **named)
+
+    return reduce
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), [("linalg.vector_norm", ""), ("norm", "inf"), ("amin", ""), ("aminmax", ""), ("std", "")]
+)
+def test_more_slices_than_a_simdgroup_has_lanes_are_combined(name: str, variant: str) -> None:
+    op = find_op(name, variant)
+    varied = list_samples(COMBINED_ARGUMENTS, op)
+    assert varied and all(shows(op, drop_last(op.op), sample) for _, sample in varied), name
+
+
+def test_extremes_are_in_the_last_of_many_slices() -> None:
+    row, first, step = MANY_SLICES.row, MANY_SLICES.first, MANY_SLICES.step
+    slices = row // (32 * 256)
+    for place in (first, first + 7, first + step):
+        assert place < row and place // 256 % slices >= 32 and place // (row // slices + 1) >= 32

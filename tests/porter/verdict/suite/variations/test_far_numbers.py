@@ -71,6 +71,41 @@ def test_a_whole_number_that_is_another_in_32_bits_or_as_a_float(name: str, dtyp
     assert is_shown(FAR_NUMBERS, op, wrong, dtype)
 
 
+def to_int(value: torch.Tensor) -> torch.Tensor:
+    return value.to(torch.int32).to(value.dtype) if value.dtype is torch.int64 else value
+
+
+def choose(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+    places = torch.topk(to_int(x), *args, **named)[1]
+    return (x.gather(args[1] if len(args) > 1 else -1, places), places) if x.ndim else torch.topk(x, *args, **named)
+
+
+def tell_apart(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+    return torch.unique_consecutive(to_int(x), *args, **named)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("topk", choose),
+        ("unique_consecutive", tell_apart),
+        ("nonzero", lambda x, **named: torch.nonzero(to_int(x), **named)),
+        ("count_nonzero", lambda x, *args, **named: torch.count_nonzero(to_int(x), *args, **named)),
+        ("any", lambda x, *args, **named: torch.any(to_int(x), *args, **named)),
+        ("argmin", lambda x, *args, **named: torch.argmin(to_int(x), *args, **named)),
+        ("isin", lambda *args, **named: torch.isin(*map(to_int, args), **named)),
+    ],
+)
+def test_elements_of_which_32_bits_leave_nothing(name: str, wrong: Call) -> None:
+    op = find_op(name)
+    assert not is_shown_as_given(op, wrong, torch.int64)
+    assert is_shown(FAR_NUMBERS, op, wrong, torch.int64)
+
+
+def test_what_has_more_results_for_larger_elements_has_none_that_are_far() -> None:
+    assert not list_samples(FAR_NUMBERS, find_op("bincount"), torch.int64)
+
+
 def clamp(x: torch.Tensor, low: Any = None, high: Any = None) -> torch.Tensor:
     return torch.clamp(x, *(int(float(each)) if isinstance(each, int) else each for each in (low, high)))
 

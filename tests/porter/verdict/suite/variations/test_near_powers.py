@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 import torch
 
-from porter.verdict.suite.variations.near_powers import NEAR_POWERS, SIZES
-from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.variations.near_powers import GRADIENT_SIZES, NEAR_POWERS, SIZES, SLOPES_NEAR_POWERS
+from tests.porter.verdict.suite.variations.shown import (
+    find_op,
+    is_shown,
+    is_shown_as_given,
+    list_samples,
+    shows_slopes,
+)
 
 Call = Callable[..., Any]
 
@@ -54,9 +62,17 @@ def choose_all(x: torch.Tensor, k: int, dim: int = -1, *rest: Any, **named: Any)
     return chosen
 
 
+def keep_first(x: torch.Tensor, *args: Any, **named: Any) -> torch.Tensor:
+    """Rows that are kept in registers up to 32,768 elements, by threads that have room for 16,384."""
+    kept = torch.softmax(x, *args, **named)
+    is_long = x.ndim and 16384 < x.shape[-1] <= 32768
+    return torch.cat([kept[..., :16384], kept[..., 16384:] * 0], -1) if is_long else kept
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
+        ("softmax", keep_first),
         ("sort", sort),
         ("cumsum", scan),
         ("sum", add_full),
@@ -76,3 +92,31 @@ def test_every_size_is_along_the_first_and_the_last_dimension() -> None:
     assert {sample.input.shape[-1] for _, sample in samples} >= set(SIZES)
     assert {sample.input.shape[0] for _, sample in samples} >= set(SIZES)
     assert {31, 32, 33, 1023, 1025, 2047, 2049, 4095, 4096, 4097} <= set(SIZES)
+
+
+def halve(call: Call, low: int, high: int) -> Call:
+    """A function whose gradient is half of what it is for a size between two others."""
+
+    def wrong(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+        plain = x * 1
+        if any(low < size <= high for size in x.shape):
+            plain.register_hook(lambda slope: slope / 2)
+        return call(plain, *args, **named)
+
+    return wrong
+
+
+@pytest.mark.parametrize(
+    ("base", "name"), [("_log_softmax_backward_data", "log_softmax"), ("logsumexp_backward", "logsumexp")]
+)
+def test_a_gradient_at_a_size_beside_a_power_of_two(base: str, name: str) -> None:
+    op = find_op(name)
+    opinfos = OpInfos(Context(bases=(base,), through_backward=(op.full_name,)))
+    varied = list(SLOPES_NEAR_POWERS.list_samples(opinfos, op, torch.float32))
+    for low, high in ((16384, 32768), (128, 256), (2048, 4096)):
+        assert any(shows_slopes(op, halve(op.op, low, high), sample) for _, sample in varied), (low, len(varied))
+
+
+def test_gradients_are_asked_for_between_what_other_variations_ask_for() -> None:
+    assert {129, 4097, 16385} <= set(GRADIENT_SIZES)
+    assert not list_samples(SLOPES_NEAR_POWERS, find_op("softmax"))  # has tests of its own
