@@ -1,4 +1,6 @@
-"""Samples whose input has elements at the ends of its type: integers shifted there, floats that are not finite."""
+"""Samples whose input has elements at the ends of its type: integers shifted there, floats that are not finite, and
+zeros of either sign.
+"""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -18,7 +20,8 @@ from porter.verdict.suite.refusals import REFUSALS
 def list_ends(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """The sample with its input at the ends of its type, with names for messages, where no result is larger for it.
 
-    Floats only where results keep the input's rows; what makes one element of a row has tests of its own.
+    Those that are not finite only where results keep the input's rows: what makes one element of a row has tests of its
+    own.
     """
     if not isinstance(sample.input, torch.Tensor) or not sample.input.numel():
         return
@@ -40,12 +43,21 @@ def shift_to_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
 
 def _list_not_finite(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     result = _compute(op, sample)
-    if not keeps(result, sample) or reduces(result, sample):
+    if not keeps(result, sample):
+        return
+    yield "zeros of either sign", _replace_input(sample, _alternate_zeros(sample.input.detach()))
+    if reduces(result, sample):
         return
     turned = pytree.tree_leaves(_compute(op, _replace_input(sample, _turn(sample.input.detach()))))
     found = [(a, b) for a, b in zip(pytree.tree_leaves(result), turned, strict=False) if isinstance(a, torch.Tensor)]
     turns = bool(found) and all(a.shape == b.shape and torch.allclose(_turn(a), b, equal_nan=True) for a, b in found)
     yield from ((label, each) for label, each in put_ends(sample) if not turns or ignores_order(op, each))
+
+
+def _alternate_zeros(tensor: torch.Tensor) -> torch.Tensor:
+    """Zeros of which every second one has a sign, the first one too: they are all equal."""
+    signs = torch.arange(tensor.numel()) % 2 * 2 - 1
+    return torch.zeros(tensor.shape).copysign(signs.view(tensor.shape)).to(tensor.dtype)
 
 
 def _turn(tensor: torch.Tensor) -> torch.Tensor:

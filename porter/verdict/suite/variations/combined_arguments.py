@@ -1,4 +1,4 @@
-"""Rows of two slices for each argument that an operator reduces by: each has a kernel that combines, of every type.
+"""Long rows for each argument that an operator reduces by: each has a kernel that combines slices, of every type.
 
 A norm of zero counts, one of infinity has the largest element: the kernels that reduce slices of a row and those that
 combine them are written, and registered, for each apart. Few of OpInfo's samples are made long elsewhere.
@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.arguments import Varied, turn_to_last
+from porter.verdict.suite.long_rows import ignores_order, makes_nan, put_ends
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import replace_input
 from porter.verdict.suite.variations.choice import choose_samples
@@ -49,6 +50,7 @@ MANY_SLICES = Long(280_001, 1052 * 256 + 100, 34 * 256)
 ROW, FIRST = TWO_SLICES.row, TWO_SLICES.first
 ROWS = 2
 MOST, MOST_WITH_OTHERS = 12, 3  # samples that differ in their arguments
+_ENDS = ("nan last", "inf last")
 _LEAST = 1  # of the samples that `choose_samples` would take
 
 
@@ -66,8 +68,12 @@ def list_combined_arguments(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) ->
 
 
 def list_rows(op: OpInfo, sample: SampleInput, long: Long) -> list[Varied]:
-    """A sample with long rows that are reduced, and whose results are finite; none of what puts elements in order."""
-    resized = lengthen_reduced(op, sample, long.row, ROWS)
+    """A sample with long rows that are reduced, and whose results are finite; none of what puts elements in order.
+
+    One that is reduced along a dimension between others is reduced along the last.
+    """
+    tried = (lengthen_reduced(op, each, long.row, ROWS) for each in (sample, turn_to_last(op, sample)))
+    resized = next(filter(None, tried), None)
     is_bool = sample.input.dtype is torch.bool
     if resized is None or (not is_bool and orders_elements(op, sample)):
         return []
@@ -80,7 +86,17 @@ def list_rows(op: OpInfo, sample: SampleInput, long: Long) -> list[Varied]:
         if is_finite(op, combined)
     )
     # What is true of all but one is so by one row, and of any of them by another.
-    return list(islice(finite, len(rows) if is_bool else 1))
+    return [*islice(finite, len(rows) if is_bool else 1), *list_not_finite(op, sample)]
+
+
+def list_not_finite(op: OpInfo, sample: SampleInput) -> list[Varied]:
+    """The sample with a NaN, and with an infinite element, where what is made of it does not follow from its place."""
+    varied = (each for each in put_ends(sample) if each[0] in _ENDS)
+    return [
+        (f"{describe_arguments(op, sample)}: {label}", each)
+        for label, each in varied
+        if ignores_order(op, each) and not makes_nan(op, each)
+    ]
 
 
 def list_unlike(op: OpInfo, samples: list[SampleInput]) -> list[SampleInput]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
@@ -9,7 +11,8 @@ from torch.testing._internal.opinfo.core import SampleInput
 from porter.verdict.suite.ends import list_ends, shift_to_ends
 
 ENDS = [f"{each} {at}" for each in ("inf", "-inf", "nan") for at in ("first", "last")]
-NOT_FINITE = [*ENDS, "nan first and last", "inf alone", "-inf alone"]
+ZEROS = "zeros of either sign"
+NOT_FINITE = [ZEROS, *ENDS, "nan first and last", "inf alone", "-inf alone"]
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.uint8])
@@ -28,7 +31,7 @@ def test_floats_are_not_finite_where_results_keep_rows() -> None:
     sample = SampleInput(torch.ones(2, 3))
     for op in (lambda x: x.sort(1), lambda x: x.cumsum(1), lambda x: x.softmax(1)):
         assert [label for label, _ in list_ends(op, sample)] == NOT_FINITE
-    assert not list(list_ends(lambda x: x.sum(), sample))
+    assert [label for label, _ in list_ends(lambda x: x.sum(), sample)] == [ZEROS]
     assert not list(list_ends(lambda x: x.repeat(2, 2), sample))
 
 
@@ -42,12 +45,28 @@ def test_what_is_not_finite_by_an_order_of_sums_is_not_compared() -> None:
     sample = SampleInput(torch.ones(5))
     assert center(torch.tensor([torch.inf, 1, 1]))[0].isnan() and center(torch.tensor([1, 1, torch.inf]))[0].isinf()
     assert [label for label, _ in list_ends(center, sample)] == [
+        ZEROS,
         "nan first",
         "nan last",
         "nan first and last",
         "inf alone",
         "-inf alone",
     ]
+
+
+@pytest.mark.parametrize(
+    ("op", "wrong"),
+    [
+        (torch.unique_consecutive, lambda x: torch.unique_consecutive(1 / x)),
+        (lambda x: x.argmax(), lambda x: (1 / x).argmax()),
+        (lambda x: x.sort(stable=True)[1], lambda x: (1 / x).sort(stable=True)[1]),
+        (torch.count_nonzero, lambda x: x.signbit().sum()),
+    ],
+)
+def test_zeros_of_either_sign_are_equal(op: Any, wrong: Any) -> None:
+    zeros = dict(list_ends(op, SampleInput(torch.ones(7))))[ZEROS].input
+    assert not zeros.any() and zeros.signbit().any() and not zeros.signbit().all()
+    assert op(zeros).shape != wrong(zeros).shape or not op(zeros).equal(wrong(zeros))
 
 
 def test_elements_that_shapes_follow_from_stay_small() -> None:

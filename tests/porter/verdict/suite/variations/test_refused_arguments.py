@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,3 +76,18 @@ def test_a_row_that_writes_results_alone_refuses_what_the_cpu_s_does() -> None:
     sizes = {sample.kwargs["overload"] for label, sample in refused if "Padding size should be less than" in label}
     assert sizes == set(rows)
     assert not any(label.startswith("with out") for label, _ in refused)
+
+
+def test_what_an_assertion_in_a_file_of_the_cpu_refuses_is_refused() -> None:
+    op = copy.deepcopy(next(each for each in op_db if each.name == "tril"))
+
+    def refuse(x: torch.Tensor, diagonal: int = 0) -> torch.Tensor:
+        if x.ndim and diagonal == x.shape[-1] + 1:
+            raise RuntimeError('dim == 0 INTERNAL ASSERT FAILED at "/aten/src/ATen/native/cpu/TriangularOps.cpp":408')
+        if x.ndim and diagonal == -1:
+            raise RuntimeError("tril is not implemented for 'Char' on CPU")
+        return torch.tril(x, diagonal)
+
+    op.op = refuse
+    labels = [label for label, _ in list_refused(OpInfos(Context(bases=("tril",))), op, torch.float32)]
+    assert any("INTERNAL ASSERT" in label for label in labels) and not any("on CPU" in label for label in labels)
