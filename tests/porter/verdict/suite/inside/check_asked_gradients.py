@@ -50,7 +50,7 @@ class Suite(Gradients):
     opinfos: Any = SimpleNamespace(
         tolerances=lambda *_: {"rtol": 1e-3, "atol": 1e-3},
         context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: 0, has_before=False),
-        samples=lambda *_, requires_grad: [SAMPLE],
+        reaching_samples=lambda *_, requires_grad: [SAMPLE],
     )
     elements = answers = 0
 
