@@ -29,7 +29,7 @@ def list_long(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[tupl
     """The samples of long rows that an operator reduces, which the CPU says of short ones, those of its own rows that
     end in an element that is not finite, and samples of rows that it keeps, as a scan or a sort does.
     """
-    few = take_spread(opinfos.reaching_samples(op, dtype))
+    few = take_spread(opinfos.samples(op, dtype))
     if dtype not in DTYPES:
         # A kernel that merges what others sorted is launched for long rows alone, and registered for each type.
         yield from islice((varied for sample in few for varied in _list_reduced(op, sample)), 1)

@@ -18,6 +18,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.gradients import differentiate, run_forward
+from porter.verdict.suite.indices import list_indices
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import find_way
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
@@ -34,10 +35,11 @@ def list_empty(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Var
 
 
 def vary_sizes(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
-    """Yields the sample without elements in each dimension of its input."""
+    """Yields the sample without elements in each dimension of its input, where no index is left to name one of them."""
     if isinstance(sample.input, torch.Tensor) and sample.input.numel() and sample.input.layout is torch.strided:
-        varied = ((f"no elements in dimension {dim}", empty(op, sample, dim)) for dim in range(sample.input.ndim))
-        kept = keep_computed(partial(differentiate, op), [(label, each) for label, each in varied if each])
+        tried = ((f"no elements in dimension {dim}", empty(op, sample, dim)) for dim in range(sample.input.ndim))
+        varied = [(label, each) for label, each in tried if each and not list_indices(each)]
+        kept = keep_computed(partial(differentiate, op), varied)
         yield from ((label, each) for label, each in kept if makes_elements(op, each))
 
 

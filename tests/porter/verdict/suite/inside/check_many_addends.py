@@ -145,7 +145,9 @@ def find(name: str) -> OpInfo:
 def test_samples_are_of_linear_operators_that_add_up_many(name: str, labels: list[str]) -> None:
     opinfos: Any = SimpleNamespace(
         grad_dtypes=HALVES,
-        reaching_samples=lambda op, dtype, requires_grad: list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad)),
+        reaching_samples=lambda op, dtype, requires_grad: list(
+            op.sample_inputs("cpu", dtype, requires_grad=requires_grad)
+        ),
     )
     assert [label for label, _ in list_many(opinfos, find(name), torch.float16)] == labels
 
