@@ -43,7 +43,7 @@ def list_long(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[tupl
         yield from (each for each, (_, few_rows) in many if reduces(_compute(op, few_rows), few_rows))
         if long:
             yield from put_nan_last(long[:1])
-            yield from (each for each in put_infinite_last(long[:1]) if ignores_order(op, each[1]))
+            yield from ((label, row) for label, row in put_infinite_last(long[:1]) if ignores_order(op, row))
             ends = (each for each in put_ends(sample) if ignores_order(op, each[1]))
             yield from (each for each in ends if not makes_nan(op, each[1]))
         elif kept and (several := _list_kept(op, sample)):
@@ -174,11 +174,11 @@ def put_nan_last(found: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str
             yield f"{label}, nan first and last", _put(sample, math.nan, [0, -1])
 
 
-def put_infinite_last(found: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str, SampleInput]]:
+def put_infinite_last(long: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str, SampleInput]]:
     """The samples of floats with an infinite last element: what combines parts of a row, as of a variance, is to know
     that not all of its elements are finite.
     """
-    for label, sample in found:
+    for label, sample in long:
         if sample.input.is_floating_point():
             yield f"{label}, inf last", _put(sample, math.inf, [-1])
 

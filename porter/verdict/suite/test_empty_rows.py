@@ -26,9 +26,8 @@ DTYPES = [each for each in (torch.float32, torch.int64, torch.bool) if each in O
 
 def list_varied(op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """Samples without elements in a dimension."""
-    yield from (
-        each for sample in take_spread(OPINFOS.reaching_samples(op, dtype)) for each in list_empty_rows(op, sample)
-    )
+    for sample in take_spread(OPINFOS.reaching_samples(op, dtype)):
+        yield from list_empty_rows(op, sample)
 
 
 def has_dimensions(op: OpInfo, dtype: torch.dtype) -> bool:

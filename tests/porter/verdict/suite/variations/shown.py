@@ -58,13 +58,13 @@ def shows(op: OpInfo, wrong: Call, sample: SampleInput) -> bool:
 
 def shows_slopes(op: OpInfo, wrong: Call, sample: SampleInput) -> bool:
     """Whether a wrong function has other gradients than the CPU, for gradients of its results of one."""
-    found = []
+    slopes_of_both = []
     for call in (wrong, op):
         outputs, inputs = run_forward(call, copy_sample(sample))
-        slopes = torch.autograd.grad(outputs, inputs, [torch.ones_like(each) for each in outputs], allow_unused=True)
-        found.append([each for each in slopes if each is not None])
+        slopes = torch.autograd.grad(outputs, inputs, list(map(torch.ones_like, outputs)), allow_unused=True)
+        slopes_of_both.append([slope for slope in slopes if slope is not None])
     try:
-        torch.testing.assert_close(*found, equal_nan=True)
+        torch.testing.assert_close(*slopes_of_both, equal_nan=True)
     except AssertionError:
         return True
     return False
