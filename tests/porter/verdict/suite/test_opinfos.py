@@ -32,8 +32,8 @@ def test_samples_of_several_operators_are_those_of_the_one_under_test(base: str,
 def test_samples_that_are_varied_reach_the_operator_under_test(base: str, name: str, ranks: set[int]) -> None:
     op = next(each for each in op_db if each.full_name == name)
     is_backward = base.endswith("backward")
-    through = {"through_backward" if is_backward else "through": (name,)}
-    opinfos = OpInfos(Context(bases=(base,), **through))
+    forward, backward = ((), (name,)) if is_backward else ((name,), ())
+    opinfos = OpInfos(Context(bases=(base,), through=forward, through_backward=backward))
     reaching = opinfos.reaching_samples(op, torch.float32, is_backward)
     assert {sample.input.ndim for sample in reaching} <= ranks and reaching
     assert len(reaching) < len(opinfos.samples(op, torch.float32, is_backward))

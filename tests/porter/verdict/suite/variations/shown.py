@@ -59,7 +59,8 @@ def shows(op: OpInfo, wrong: Call, sample: SampleInput) -> bool:
 def shows_slopes(op: OpInfo, wrong: Call, sample: SampleInput) -> bool:
     """Whether a wrong function has other gradients than the CPU, for gradients of its results of one."""
     slopes_of_both = []
-    for call in (wrong, op):
+    functions: tuple[Any, ...] = (wrong, op)
+    for call in functions:
         outputs, inputs = run_forward(call, copy_sample(sample))
         slopes = torch.autograd.grad(outputs, inputs, list(map(torch.ones_like, outputs)), allow_unused=True)
         slopes_of_both.append([slope for slope in slopes if slope is not None])
