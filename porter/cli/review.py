@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from porter.review.review import Review
     from porter.verdict.result import Proof
 
-FORMAT_NAMES = ("text", "github", "lintrunner", "sarif")
+FORMAT_NAMES = ("text", "github", "lintrunner", "markdown", "sarif")
 
 
 def _format(run: Run) -> Run:
@@ -24,7 +24,7 @@ def _format(run: Run) -> Run:
         type=click.Choice(FORMAT_NAMES),
         default=FORMAT_NAMES[0],
         metavar="|".join(FORMAT_NAMES),
-        help="How findings are printed: for people, GitHub annotations, lintrunner or SARIF.",
+        help="How findings are printed: for people, GitHub annotations, lintrunner, a comment in Markdown, or SARIF.",
     )(run)
 
 

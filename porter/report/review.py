@@ -137,6 +137,37 @@ def write_sarif(review: Review) -> str:
     return json.dumps({"version": "2.1.0", "runs": [{**run, "results": results}]}, indent=1)
 
 
+MARK = "<!-- porter review -->"  # by which a comment is found again
+_MOST_SHOWN = 200  # findings: a comment of GitHub has at most 65,536 characters
+
+
+def write_markdown(review: Review) -> str:
+    """A comment of a pull request: operators and findings as tables, and where the verdicts come from."""
+    return "\n".join(_write_comment(review))
+
+
+def _write_comment(review: Review) -> Iterator[str]:
+    yield from (MARK, "### porter review", "", f"{summarize(review)}.", "")
+    if review.operators:
+        yield from ("| operator | touched by | moved to Metal | verdict |", "| --- | --- | --- | --- |")
+    for operator in review.operators:
+        how = ", ".join(touch.value for touch in operator.touches)
+        verdict = "PASS" if operator.name in review.passed else ""
+        yield f"| {operator.name} | {how} | {'yes' if operator.moved else ''} | {verdict} |"
+    if review.findings:
+        yield from ("", "| place | severity | finding | rule |", "| --- | --- | --- | --- |")
+    for finding in review.findings[:_MOST_SHOWN]:
+        what = f"{finding.what}. {finding.hint}".strip().translate(_IN_CELL)
+        yield f"| `{finding.place}` | {finding.severity.value} | {what} | {finding.rule} |"
+    if len(review.findings) > _MOST_SHOWN:
+        yield from ("", f"{len(review.findings) - _MOST_SHOWN} more are in the log.")
+    if review.passed:
+        yield from ("", "Verdicts ran on Linux, against a stand-in for Metal: not yet run on Apple hardware.")
+
+
+_IN_CELL = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})
+
 FORMATS: Mapping[str, Callable[[Review], str]] = {
-    "text": review_text, "github": write_github, "lintrunner": write_lintrunner, "sarif": write_sarif,
+    "text": review_text, "github": write_github, "lintrunner": write_lintrunner, "markdown": write_markdown,
+    "sarif": write_sarif,
 }  # fmt: skip

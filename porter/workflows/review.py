@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from porter.core.checkout import Checkout
+from porter.core.errors import Place, PorterError, coded
+from porter.core.files import LARGEST, read_regular
 from porter.core.git import find_merge_base
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.core.progress import Progress, Steps, ignore
@@ -57,11 +60,19 @@ def verify_review(
     """The review with what verdicts on the operators of the change say, as findings. Raises as `read_change` does."""
     from porter.workflows.review_verdicts import find_in_verdict, verify_touched
 
-    _, baseline = read_change(checkout, base)
+    change, baseline = read_change(checkout, base)
     judged = tuple(verify_touched(checkout, baseline, reviewed.operators, proof, progress))
-    findings = (finding for verdict in judged for finding in find_in_verdict(verdict))
+    findings = (finding for verdict in judged for finding in find_in_verdict(verdict, _find_start(change)))
     tested = tuple(verdict.op for verdict in judged if isinstance(verdict, Verdict) and verdict.ok)
     return replace(reviewed, findings=(*reviewed.findings, *findings), passed=tested)
+
+
+def _find_start(change: Change) -> Place:
+    """Where the code of a change begins: its first new line of a kernel, or of host code, or of anything."""
+    files = (*change.metal, *change.host, *change.files)
+    return next(
+        (Place(file.path, min(file.added)) for file in files if file.added), Place(files[0].path if files else "")
+    )
 
 
 def lint(checkout: Checkout, base: str | None, paths: Collection[str], progress: Progress = ignore) -> Review:
@@ -74,11 +85,27 @@ def lint(checkout: Checkout, base: str | None, paths: Collection[str], progress:
     return Review(baseline.origin, tuple(file.path for file in change.files), (), chosen)
 
 
+LIST_MARK = "@"
+
+
+def _read_list(file: Path) -> list[str]:
+    try:
+        return read_regular(file, LARGEST).decode("utf-8", "surrogateescape").splitlines()
+    except OSError as error:
+        what = f"cannot read this file: {error.strerror}"
+        hint = "Check that the file exists and is readable."
+        raise coded(error) or PorterError("PTR003", what, Place(str(file)), hint) from error
+
+
 def find_paths(checkout: Checkout, named: Iterable[str]) -> frozenset[str]:
-    """The paths of files below the checkout, named from the current folder, absolutely or from the checkout's root."""
+    """The paths of files below the checkout, named from the current folder, absolutely or from the checkout's root.
+
+    `@FILE` stands for the lines of a file, as lintrunner's `@{{PATHSFILE}}` does. Raises PTR182 or PTR003.
+    """
     root = checkout.root.resolve()
     paths = set[str]()
-    for name in named:
+    lists = [_read_list(Path(name[1:])) if name.startswith(LIST_MARK) else [name] for name in named]
+    for name in chain.from_iterable(lists):
         resolved = Path(name).resolve()
         paths.add(resolved.relative_to(root).as_posix() if resolved.is_relative_to(root) else name)
         paths.add(name)

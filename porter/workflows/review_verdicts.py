@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from porter.core.checkout import Checkout
-from porter.core.errors import PorterError
-from porter.core.layout import NATIVE_FUNCTIONS
+from porter.core.errors import Place, PorterError
 from porter.core.progress import Steps, ignore, number_progress
 from porter.review.finding import Finding, Severity
 from porter.review.operators import Touch, TouchedOperator
@@ -41,30 +40,35 @@ def verify_touched(
             yield NotVerified(operator.name, error)
 
 
-def find_in_verdict(judged: Verdict | NotVerified) -> Iterator[Finding]:
+def find_in_verdict(judged: Verdict | NotVerified, changed: Place) -> Iterator[Finding]:
     """What a verdict says as findings: each failure that the fork did not have, and what the old code did that is lost.
 
+    A test that fails for several dtypes is one finding, at its own place or else at `changed`, where the change begins.
     One without a verdict is an error of its own: nothing is proven of it. An operator on MPSGraph has none to ask for.
     """
     if isinstance(judged, NotVerified):
         severity = Severity.ADVICE if judged.error.code in ("PTR018", "PTR019") else Severity.ERROR
-        place = judged.error.place
+        place = judged.error.place or changed
         what = f"no verdict on {judged.op}: {judged.error.code} {judged.error.what}"
-        yield _make(
-            place.file if place else "", place.line if place else 0, UNPROVEN, severity, what, judged.error.hint
-        )
+        yield _make(place.file, place.line, UNPROVEN, severity, what, judged.error.hint)
         return
+    by_test: dict[str, list[Failure]] = {}
     for failure in judged.failures:
-        path, line = _read_place(failure)
-        reason = failure.reason.strip().splitlines()[0] if failure.reason.strip() else "failed"
-        dtype = f" of {failure.dtype}" if failure.dtype else ""
-        yield _make(path, line, FAILED, Severity.ERROR, f"{judged.op}: {failure.test}{dtype}: {reason}")
+        by_test.setdefault(failure.test.removesuffix(f"_{failure.dtype}"), []).append(failure)
+    for test, failures in by_test.items():
+        first = failures[0]
+        path, line = _read_place(first) if first.place else (changed.file, changed.line)
+        reason = first.reason.strip().splitlines()[0] if first.reason.strip() else "failed"
+        dtypes = ", ".join(failure.dtype for failure in failures if failure.dtype)
+        about = f" ({dtypes})" if dtypes else ""
+        yield _make(path, line, FAILED, Severity.ERROR, f"{judged.op}: {test}{about}: {reason}")
     for lost in judged.old_path.lost if judged.old_path else ():
-        yield _make("", 0, LOST, Severity.WARNING, f"{judged.op}: {lost}", "Keep it, or say in the text that it goes.")
+        hint = "Keep it, or say in the text that it goes."
+        yield _make(changed.file, changed.line, LOST, Severity.WARNING, f"{judged.op}: {lost}", hint)
 
 
 def _make(path: str, line: int, rule: str, severity: Severity, what: str, hint: str = "") -> Finding:
-    return Finding(path or NATIVE_FUNCTIONS, line, 0, rule, severity, what, hint)
+    return Finding(path, line, 0, rule, severity, what, hint)
 
 
 def _read_place(failure: Failure) -> tuple[str, int]:

@@ -6,7 +6,7 @@ import json
 
 import expecttest
 
-from porter.report.review import review_object, review_text, write_github, write_lintrunner, write_sarif
+from porter.report.review import review_object, review_text, write_github, write_lintrunner, write_markdown, write_sarif
 from porter.review.finding import Finding, Severity
 from porter.review.operators import Touch, TouchedOperator
 from porter.review.review import Review
@@ -54,6 +54,26 @@ o.mm:7: error: no kernel is named so [unknown-kernel]
 {"path": "k.metal", "line": 3, "char": 14, "code": "PORTER", "severity": "warning", "name": "double-literal", "original": "0.5", "replacement": "0.5f", "description": "`0.5` is double. Write `0.5f`."}
 {"path": "o,1.mm", "line": null, "char": null, "code": "PORTER", "severity": "advice", "name": "size", "original": null, "replacement": null, "description": "100%\\nlarge"}
 {"path": "o.mm", "line": 7, "char": 1, "code": "PORTER", "severity": "error", "name": "unknown-kernel", "original": null, "replacement": null, "description": "no kernel is named so. Register it."}""",
+        )
+
+    def test_a_pull_request_gets_one_comment(self) -> None:
+        self.assertExpectedInline(
+            write_markdown(REVIEW),
+            """\
+<!-- porter review -->
+### porter review
+
+2 files, 1 operator since commit 1234: 1 error, 1 warning, 1 advice.
+
+| operator | touched by | moved to Metal | verdict |
+| --- | --- | --- | --- |
+| exp | host code, kernel | yes |  |
+
+| place | severity | finding | rule |
+| --- | --- | --- | --- |
+| `k.metal:3` | warning | `0.5` is double. Write `0.5f`. | double-literal |
+| `o,1.mm` | advice | 100% large. | size |
+| `o.mm:7` | error | no kernel is named so. Register it. | unknown-kernel |""",
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.core.layout import KERNELS
 from porter.review.finding import Severity
 from porter.review.operators import Touch
@@ -19,6 +19,7 @@ from porter.workflows.review_verdicts import find_in_verdict
 from porter.workflows.verify import NotVerified
 
 FILE = f"{KERNELS}/UnaryKernel.metal"
+CHANGED = Place(FILE, 3)
 ADDED = "\nconstant float planted = 0.5;\n"
 
 
@@ -68,6 +69,11 @@ def test_a_linter_reports_the_files_that_it_is_asked_about(fork: Path) -> None:
     (fork / FILE).write_text((fork / FILE).read_text() + ADDED.replace("planted", "other"))
     assert lint(checkout, None, find_paths(checkout, [str(fork / FILE)])).findings
     assert not lint(checkout, None, find_paths(checkout, ["version.txt"])).findings
+    listed = fork / "paths.txt"
+    listed.write_text(f"version.txt\n{FILE}\n")
+    assert lint(checkout, None, find_paths(checkout, [f"@{listed}"])).findings
+    with pytest.raises(PorterError, match="cannot read this file"):
+        find_paths(checkout, ["@nosuch"])
 
 
 def test_a_base_that_git_does_not_know_is_refused(fork: Path) -> None:
@@ -76,13 +82,22 @@ def test_a_base_that_git_does_not_know_is_refused(fork: Path) -> None:
 
 
 def test_failures_of_a_verdict_are_findings_at_their_place() -> None:
-    failure = Failure("test_output_match", "Tensor-likes are not close!\nmore", "float16", f"{FILE}:12")
-    (finding,) = find_in_verdict(Verdict("exp", "host", "default", 1, 1, 0, 1, None, 1.0, failures=(failure,)))
-    assert (finding.path, finding.line, finding.rule, finding.is_error) == (FILE, 12, "verdict-failed", True)
-    assert finding.what == "exp: test_output_match of float16: Tensor-likes are not close!"
+    reason = "Tensor-likes are not close!\nmore"
+    built = Failure("build", "no", place=f"{FILE}:12")
+    match = [Failure(f"test_output_match_exp_mps_{dtype}", reason, dtype) for dtype in ("float16", "int8")]
+    verdict = Verdict("exp", "host", "default", 1, 3, 0, 1, None, 1.0, failures=(built, *match))
+    assert [(f.place, f.rule, f.is_error, f.what) for f in find_in_verdict(verdict, CHANGED)] == [
+        (f"{FILE}:12", "verdict-failed", True, "exp: build: no"),
+        (
+            f"{FILE}:3",
+            "verdict-failed",
+            True,
+            "exp: test_output_match_exp_mps (float16, int8): Tensor-likes are not close!",
+        ),
+    ]
 
 
 @pytest.mark.parametrize(("code", "severity"), [("PTR019", Severity.ADVICE), ("PTR170", Severity.ERROR)])
 def test_an_operator_without_a_verdict_is_a_finding(code: str, severity: Severity) -> None:
-    (finding,) = find_in_verdict(NotVerified("exp", PorterError(code, "why")))
+    (finding,) = find_in_verdict(NotVerified("exp", PorterError(code, "why")), CHANGED)
     assert (finding.rule, finding.severity) == ("no-verdict", severity)
