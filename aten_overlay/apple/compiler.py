@@ -12,8 +12,9 @@ from pathlib import Path
 
 from aten_overlay import cache, metal, toolchain
 from aten_overlay.errors import OverlayError
+from aten_overlay.lint import Finding, MetalWarning, lint, warn, warn_of_launch
 from aten_overlay.metal import compiler as metal_compiler
-from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.build import Options, compile_kernels, host_names, preprocess, read_unit
 from aten_overlay.metal.language import write_flags
 from aten_overlay.runs.journal import note_kernels
 from aten_overlay.runs.origin import EXTENSION, OPERATOR
@@ -24,6 +25,9 @@ _LONGEST_PATH = 4096
 
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
 _COMPILE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
+_HEAR = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t)
+# How many calls host code's caller is away, through the functions that C calls here.
+_OPENING, _LAUNCHING = 7, 6
 
 
 @dataclass
@@ -31,13 +35,14 @@ class Compiler:
     """The libraries opened so far: where each kernel's source is, and what has been compiled ahead.
 
     `bundle` are the files of the bundled library and the kernels of each. Kernels that do not compile ahead are
-    not compiled again.
+    not compiled again. `_open_findings` are what the lint says of a library's kernels that a launch has to decide.
     """
 
     frameworks: ctypes.CDLL
     options: Options = field(default_factory=Options)
     bundle: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
     _libraries: list[Mapping[str, Path | str]] = field(default_factory=list)
+    _open_findings: dict[int, list[Finding]] = field(default_factory=dict)
     _ready: dict[str, Path] = field(default_factory=dict)
     _failed: dict[str, OverlayError] = field(default_factory=dict)
     _callbacks: list[object] = field(default_factory=list)
@@ -45,8 +50,10 @@ class Compiler:
     def install(self) -> None:
         """Makes this the compiler of every library made from now on."""
         functions = (_OPEN(self._open), _COMPILE(self._compile))
-        self._callbacks += functions
+        hear = _HEAR(self._hear)
+        self._callbacks += (*functions, hear)
         self.frameworks.porter_set_compiler(*functions)
+        self.frameworks.porter_set_listener(hear)
 
     def set_bundle(self, kernels: Iterable[Path], options: Options, headers: str = "") -> Mapping[Path, OverlayError]:
         """Makes these `.metal` files what the bundled library holds, compiled with `options`; returns what is wrong
@@ -85,13 +92,34 @@ class Compiler:
         return self._answer(lambda: self._open_library(source.decode("utf-8", "surrogateescape"), bool(bundled)))
 
     def _open_library(self, source: str, bundled: bool) -> tuple[int, str]:
-        named = self.bundle if bundled else {source: host_names(source, self.options)}
-        found: dict[str, Path | str] = {name: file for file, names in named.items() for name in names}
-        self._libraries.append(found)
-        return len(self._libraries) - 1, "\n".join(found)
+        kernels: dict[str, Path | str]
+        if bundled:
+            kernels = {name: file for file, names in self.bundle.items() for name in names}
+        else:
+            unit = read_unit(preprocess(source, self.options))
+            kernels = {instance.host_name: source for instance in unit.instances}
+            findings = lint(unit)
+            self._open_findings[len(self._libraries)] = [finding for finding in findings if not finding.is_certain]
+            warn(findings, _OPENING)
+        self._libraries.append(kernels)
+        return len(self._libraries) - 1, "\n".join(kernels)
 
     def _compile(self, library: int, name: bytes, constants: bytes) -> int:
-        return self._answer(lambda: (0, str(self._compile_one(library, name.decode(), constants.decode()))))
+        def compile_one() -> tuple[int, str]:
+            path = self._compile_one(library, name.decode(), constants.decode())
+            return int(any(f.kernel == name.decode() for f in self._open_findings.get(library, ()))), str(path)
+
+        return self._answer(compile_one)
+
+    def _hear(self, library: int, kernel: bytes, *group: int) -> int:
+        """A launch of a kernel of which the lint could not be certain."""
+
+        def warn_of_it() -> tuple[int, str]:
+            findings = [f for f in self._open_findings[library] if f.kernel == kernel.decode()]
+            warn_of_launch(findings, group, _LAUNCHING)
+            return 0, ""
+
+        return self._answer(warn_of_it)
 
     def _compile_one(self, library: int, name: str, constants: str) -> Path:
         source = self._libraries[library][name]
@@ -120,7 +148,7 @@ class Compiler:
         """Hands a number and a text to C, or -1 and the error."""
         try:
             number, text = make()
-        except (OverlayError, OSError) as error:
+        except (OverlayError, OSError, MetalWarning) as error:  # a warning where `python -W error` makes it one
             self.frameworks.porter_set_error(str(error).encode())
             return -1
         self.frameworks.porter_answer(text.encode())

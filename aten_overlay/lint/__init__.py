@@ -29,18 +29,20 @@ def lint(unit: Unit) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda f: (f.place.file, f.place.line, f.code, f.kernel)))
 
 
-def warn(findings: Iterable[Finding]) -> None:
-    """Warns of what the source alone decides."""
-    _tell((finding for finding in findings if finding.is_certain), _COMPILING)
-
-
-def warn_of_launch(findings: Iterable[Finding], group: Sequence[int]) -> None:
-    """Warns of what a launch in threadgroups of `group` makes certain."""
-    _tell((finding for finding in findings if not finding.is_certain and finding.holds_in(group)), _LAUNCHING)
-
-
 # How many calls a program is away, through torch.mps.compile_shader and from a launch.
 _COMPILING, _LAUNCHING = 6, 4
+
+
+def warn(findings: Iterable[Finding], depth: int = _COMPILING) -> None:
+    """Warns of what the source alone decides, where the program is that is `depth` calls away."""
+    _tell((finding for finding in findings if finding.is_certain), depth)
+
+
+def warn_of_launch(findings: Iterable[Finding], group: Sequence[int], depth: int = _LAUNCHING) -> None:
+    """Warns of what a launch in threadgroups of `group` makes certain, `depth` calls away."""
+    _tell((finding for finding in findings if not finding.is_certain and finding.holds_in(group)), depth)
+
+
 _hears: ContextVar[list[Finding] | None] = ContextVar("hears", default=None)
 
 

@@ -197,6 +197,7 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   if (!encoder->_kernel) {
     porter::objc::fail("PTR124: a dispatch without a pipeline state");
   }
+  porter::metal::announce(encoder->_kernel, group);
   if (auto* later = timeline_of(encoder)) {
     later->add([kept = Kept(encoder->_pipeline), kernel = encoder->_kernel, arguments = encoder->_arguments, threads,
                 group, place = encoder->_place] { porter::metal::launch(kernel, arguments, threads, group, place); });

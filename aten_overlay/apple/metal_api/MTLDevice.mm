@@ -98,7 +98,12 @@ void _Block_release(const void* block);
 
 // The lines that define a library's macros; the source after them keeps its own line numbers.
 static std::string defines(MTLCompileOptions* options) {
+  // `safe` is what the overlay computes by itself, and leaves `--arithmetic fast` to the user: it needs no pragma.
+  const MTLMathMode mode = options ? options.mathMode : MTLMathModeFast;
   std::string text;
+  if (mode != MTLMathModeSafe) {
+    text = std::string("#pragma METAL fp math_mode(") + (mode == MTLMathModeFast ? "fast" : "relaxed") + ")\n";
+  }
   for (NSString* name in [options.preprocessorMacros allKeys]) {
     const id value = [options.preprocessorMacros objectForKey:name];
     text += "#define " + porter::text(name) + " " + porter::text([value description]) + "\n";

@@ -10,7 +10,20 @@ NSString* const MTLLibraryErrorDomain = @"MTLLibraryErrorDomain";
 
 using porter::metal::Library;
 
+// What a library is compiled for unless its options say otherwise is fast math, as on a Mac.
 @implementation MTLCompileOptions
+- (id)init {
+  if ((self = [super init])) {
+    _mathMode = MTLMathModeFast;
+  }
+  return self;
+}
+- (BOOL)fastMathEnabled {
+  return _mathMode == MTLMathModeFast;
+}
+- (void)setFastMathEnabled:(BOOL)enabled {
+  _mathMode = enabled ? MTLMathModeFast : MTLMathModeSafe;
+}
 - (id)copyWithZone:(NSZone*)zone {
   return [self retain];
 }

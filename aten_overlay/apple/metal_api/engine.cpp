@@ -26,6 +26,7 @@ porter_compile_kernel compile_kernel;
 porter_find_extent find_extent;
 porter_allow_short allow_short;
 porter_hear_refusal hear_refusal;
+porter_hear_launch hear_launch;
 thread_local std::string answer;
 std::string& bundle() {
   static auto& value = *new std::string;
@@ -67,6 +68,17 @@ void print_running(int) {
 
 Calls& calls() {
   static auto& value = *new Calls;
+  return value;
+}
+
+// Kernels whose launches the listener hears of, and their libraries.
+struct Announced {
+  std::mutex mutex;
+  std::map<const pm_kernel*, int> kernels;
+};
+
+Announced& announced() {
+  static auto& value = *new Announced;
   return value;
 }
 
@@ -391,12 +403,32 @@ const pm_kernel* Library::kernel(const std::string& name, const std::string& con
   std::lock_guard lock(mutex_);
   const pm_kernel*& known = kernels_[{name, constants}];
   if (!known) {
-    if (compile_kernel(handle_, name.c_str(), constants.c_str()) < 0) {
+    const int state = compile_kernel(handle_, name.c_str(), constants.c_str());
+    if (state < 0) {
       refused();
     }
     known = loaded(answer, name);
+    if (state > 0) {
+      std::lock_guard announced_lock(announced().mutex);
+      announced().kernels[known] = handle_;
+    }
   }
   return known;
+}
+
+void announce(const pm_kernel* kernel, Size group) {
+  int library = 0;
+  {
+    std::lock_guard lock(announced().mutex);
+    const auto asked = announced().kernels.find(kernel);
+    if (!hear_launch || asked == announced().kernels.end()) {
+      return;
+    }
+    library = asked->second;
+  }
+  if (hear_launch(library, kernel->host_name, group.x, group.y, group.z) < 0) {
+    refused();
+  }
 }
 
 namespace {
@@ -490,6 +522,10 @@ extern "C" {
 void porter_set_compiler(porter_open_library open, porter_compile_kernel compile) {
   open_library = open;
   compile_kernel = compile;
+}
+
+void porter_set_listener(porter_hear_launch hear) {
+  hear_launch = hear;
 }
 
 void porter_set_extents(porter_find_extent find) {

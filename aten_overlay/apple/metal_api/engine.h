@@ -61,6 +61,9 @@ struct Size {
 // kernel and the argument: PTR124 (bindings), PTR125 (sizes), PTR126 (what the kernel did), PTR269 (order of launches).
 void launch(const pm_kernel* kernel, const Arguments& arguments, Size threads, Size group, const order::Place& place);
 
+// Tells the listener that the kernel is encoded, if it is one whose compilation asked for that. Throws std::runtime_error.
+void announce(const pm_kernel* kernel, Size group);
+
 // The bytes [offset, offset + size) of a buffer, for the host. Throws PTR124 if they are not all of its own.
 char* bytes_of(const void* buffer, size_t offset, size_t size, const std::string& who);
 

@@ -14,10 +14,17 @@ extern "C" {
 typedef int (*porter_open_library)(const char* source, int bundled);
 
 /* Compiles one kernel with function constants ("index=value" or "name=value", one on a line) and answers the path of
- * a shared object as porter_metal_abi.h describes. 0, or -1 after porter_set_error(). */
+ * a shared object as porter_metal_abi.h describes. 0, or 1 if its launches are to be announced, or -1 after
+ * porter_set_error(). */
 typedef int (*porter_compile_kernel)(int library, const char* name, const char* constants);
 
 void porter_set_compiler(porter_open_library open, porter_compile_kernel compile);
+
+/* Hears that a library's kernel is encoded in threadgroups of x * y * z threads. 0, or -1 after porter_set_error(). */
+typedef int (*porter_hear_launch)(int library, const char* kernel, size_t x, size_t y, size_t z);
+
+/* Who hears of launches that are to be announced, from now on, on the thread that encodes them. */
+void porter_set_listener(porter_hear_launch hear);
 
 /* The answer of a compiler's function, on its thread, before it returns. */
 void porter_answer(const char* text);

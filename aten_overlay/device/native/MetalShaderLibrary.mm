@@ -106,8 +106,13 @@ MetalShaderLibrary::~MetalShaderLibrary() {
 
 MTLLibrary_t MetalShaderLibrary::compileLibrary(const std::string& source) {
   NSError* error = nil;
+  MTLCompileOptions* options = compile_options;
+  if (!options) {  // as compileLibrary in OperationUtils.mm has it: Metal's default is fast math, and PyTorch's is not
+    options = [[MTLCompileOptions new] autorelease];
+    options.mathMode = MTLMathModeSafe;
+  }
   MTLLibrary_t compiled = [MPSDevice::getInstance()->device() newLibraryWithSource:make_string(source)
-                                                                           options:compile_options
+                                                                           options:options
                                                                              error:&error];
   TORCH_CHECK_WITH(SyntaxError, compiled, "Failed to create metal library, error: ", describe(error));
   return compiled;

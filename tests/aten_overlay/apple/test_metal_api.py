@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from aten_overlay.apple.build import build_frameworks
 from aten_overlay.apple.compiler import Compiler
+from aten_overlay.lint import MetalWarning
 from tests.aten_overlay.apple.objective_c import build_program
 
 HERE = Path(__file__).resolve().parent
@@ -42,6 +44,7 @@ def tell() -> Callable[[str], str]:
         ("kept", "42 | left 0"),
         ("one_after_the_other", "committed | left 0"),
         ("macros", "named | left 0"),
+        ("math_modes", "0 0 1 0 1 | left 0"),
     ],
 )
 def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: str, told: str) -> None:
@@ -86,6 +89,21 @@ def test_a_device_supports_what_its_family_includes(
 ) -> None:
     monkeypatch.setenv("PORTER_FAMILY", family)
     assert tell("families").startswith(supported)
+
+
+def test_sources_of_host_code_are_linted(tell: Callable[[str], str]) -> None:
+    with pytest.warns(
+        MetalWarning, match=r"program_source:4: PTR292 kernel `turn`: this `threadgroup_barrier` orders no"
+    ):
+        assert tell("unordered_source") == "compiled | left 0"
+    with pytest.warns(MetalWarning, match=r"PTR291 kernel `lost_total`: `simd_sum` reduces a simdgroup") as heard:
+        assert tell("total_in_64") == "112 | left 0"
+    assert heard[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tell("total_in_32") == "112 | left 0"
+        assert tell("unordered_source").startswith("program_source:4: PTR292 kernel `turn`: ")
+        assert tell("total_in_64").startswith("! ")
 
 
 def test_commands_before_a_refused_one_have_run(tell: Callable[[str], str]) -> None:

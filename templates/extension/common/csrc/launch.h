@@ -60,7 +60,15 @@ class Kernels {
           dispatch_data_create(kMetallib, sizeof(kMetallib), nil, DISPATCH_DATA_DESTRUCTOR_DEFAULT);
       library_ = [device newLibraryWithData:data error:&error];
 #else
-      library_ = [device newLibraryWithSource:[NSString stringWithUTF8String:source_.c_str()] options:nil error:&error];
+      MTLCompileOptions* options = [[MTLCompileOptions new] autorelease];
+      if (@available(macOS 15, *)) {
+        options.mathMode = MTLMathModeSafe;  // Metal's default is fast math, and compile_shader's is not
+      } else {
+        options.fastMathEnabled = NO;
+      }
+      library_ = [device newLibraryWithSource:[NSString stringWithUTF8String:source_.c_str()]
+                                      options:options
+                                        error:&error];
 #endif
       TORCH_CHECK(library_, "$name: the kernels do not compile: ", [[error localizedDescription] UTF8String]);
     }

@@ -37,6 +37,11 @@ kernel void total(device float* out [[buffer(0)]], constant float* in [[buffer(1
   }
   if (i == 0) out[0] = shared[0];
 }
+kernel void lost_total(device float* out [[buffer(0)]], constant float* in [[buffer(1)]],
+                       uint i [[thread_position_in_threadgroup]]) {
+  float sum = simd_sum(in[i % 8]);
+  if (i == 0) out[0] = sum;
+}
 struct Table { device float* rows[4]; };
 kernel void gather(constant Table& table [[buffer(0)]], device float* out [[buffer(1)]],
                    uint i [[thread_position_in_grid]]) {
@@ -356,6 +361,62 @@ const char* macros() {
                                                    error:&error];
     out << [[made.functionNames firstObject] UTF8String] << " ";
     [made release];
+  });
+}
+
+// What a library of each math mode makes of a mask: regrouped, the sum loses its value.
+const char* math_modes() {
+  return tell([](std::ostream& out, Fixture& f) {
+    NSString* source =
+        @"kernel void mask(device float* o, constant float* x) { o[0] = x[1] * x[1] + (-1e10f) * (1.0f - x[1]); }";
+    MTLCompileOptions* fast = [[MTLCompileOptions new] autorelease];
+    MTLCompileOptions* safe = [[MTLCompileOptions new] autorelease];
+    safe.mathMode = MTLMathModeSafe;
+    MTLCompileOptions* relaxed = [[MTLCompileOptions new] autorelease];
+    relaxed.mathMode = MTLMathModeRelaxed;
+    MTLCompileOptions* older = [[MTLCompileOptions new] autorelease];
+    older.fastMathEnabled = NO;
+    for (MTLCompileOptions* options : {(MTLCompileOptions*)nil, fast, safe, relaxed, older}) {
+      id<MTLLibrary> library = [f.device newLibraryWithSource:source options:options error:nil];
+      id<MTLFunction> function = [library newFunctionWithName:@"mask"];
+      id<MTLComputePipelineState> state = [f.device newComputePipelineStateWithFunction:function error:nil];
+      [f.encoder setComputePipelineState:state];
+      [f.encoder setBuffer:f.out offset:0 atIndex:0];
+      [f.encoder setBuffer:f.in offset:0 atIndex:1];
+      f.run(1, 1);
+      out << ((float*)[f.out contents])[0] << " ";
+      for (id object : {(id)state, (id)function, (id)library}) [object release];
+    }
+  });
+}
+
+static const char* total_in(NSUInteger group) {
+  return tell([=](std::ostream& out, Fixture& f) {
+    f.use("lost_total");
+    [f.encoder setBuffer:f.out offset:0 atIndex:0];
+    [f.encoder setBuffer:f.in offset:0 atIndex:1];
+    f.run(group, group);
+    out << ((float*)[f.out contents])[0] << " ";
+  });
+}
+const char* total_in_32() {
+  return total_in(32);
+}
+const char* total_in_64() {
+  return total_in(64);
+}
+
+const char* unordered_source() {
+  return tell([](std::ostream& out, Fixture& f) {
+    NSError* error = nil;
+    id<MTLLibrary> library = [f.device
+        newLibraryWithSource:@"kernel void turn(device float* o, uint i [[thread_position_in_threadgroup]]) {\n"
+                              "  threadgroup float t[32];\n  t[i] = o[i];\n"
+                              "  threadgroup_barrier(mem_flags::mem_none);\n  o[i] = t[31 - i];\n}"
+                     options:nil
+                       error:&error];
+    out << (library ? "compiled " : [[error localizedDescription] UTF8String]);
+    [library release];
   });
 }
 

@@ -225,9 +225,11 @@ MetalShaderLibrary::~MetalShaderLibrary() {
 id<MTLLibrary> MetalShaderLibrary::getLibrary() {
   if (!library) {
     NSError* error = nil;
+    MTLCompileOptions* options = [[MTLCompileOptions new] autorelease];
+    options.mathMode = MTLMathModeSafe;
     library =
         [MPSDevice::getInstance()->device() newLibraryWithSource:[NSString stringWithUTF8String:shaderSource.c_str()]
-                                                         options:nil
+                                                         options:options
                                                            error:&error];
     TORCH_CHECK(library, "Failed to create metal library, error: ", [[error description] UTF8String]);
   }
