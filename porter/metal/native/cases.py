@@ -30,7 +30,12 @@ def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[Sy
     """
     wide = _join_alike(cases, style, lambda one, other: True)
     joined = [each for each in wide if each not in cases]
-    ordered = sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes), _is_negated(each)))
+
+    def rank(case: SymbolicProgram) -> tuple[bool, bool, int, bool]:
+        is_negated = len(case.when) == 1 and not case.when[0].holds
+        return not case.when, case in joined, len(case.dtypes), is_negated
+
+    ordered = sorted(wide, key=rank)
     if not any(set(one.dtypes) & set(other.dtypes) for i, one in enumerate(joined) for other in joined[:i]):
         return tuple(ordered)
     made = next(_list_chains(ordered), None) or _choose_anew(ordered, cases)
@@ -38,10 +43,6 @@ def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[Sy
         return _join_alike(cases, style, lambda one, other: one.when == other.when)
     types = tuple(dict.fromkeys(dtype for case in made for dtype in case.dtypes))
     return tuple(_widen(case, types) for case in made)
-
-
-def _is_negated(case: SymbolicProgram) -> bool:
-    return len(case.when) == 1 and not case.when[0].holds
 
 
 def _widen(case: SymbolicProgram, types: Sequence[DType]) -> SymbolicProgram:
@@ -99,12 +100,7 @@ def _choose_fewest(conditions: tuple[Answered, ...], others: Sequence[Arguments]
 
 def _excludes(one: SymbolicProgram, other: SymbolicProgram) -> bool:
     """Whether no call of another program meets the conditions of one."""
-    return all(_is_excluded(call, one.when) for call in other.calls)
-
-
-def _is_excluded(call: Arguments, conditions: Iterable[Answered]) -> bool:
-    """Whether the arguments of a call other than tensors say that one of some conditions does not hold."""
-    return any(each.opposite.is_met(call.others) for each in conditions)
+    return all(any(each.opposite.is_met(call.others) for each in one.when) for call in other.calls)
 
 
 def _join_alike(

@@ -242,13 +242,9 @@ def find_typed(nest: LoopNest, elements: Elements) -> TypedScalars:
     alike = {each.attribute for each in found if each.op is Op.NUMBER and each.dtype == elements.key.opmath}
     others = {each.attribute for each in found if each.op is not Op.NUMBER or each.dtype != elements.key.opmath}
     is_right = is_copy or not elements.has_complex
-    named = frozenset(each for each in alike - others if isinstance(each, Named) and _is_given(each))
+    numbers = (each for each in alike - others if isinstance(each, Named))
+    named = frozenset(each for each in numbers if isinstance(each.value, Scalar) and each.value.default is None)
     return TypedScalars(named if is_right and not elements.all_floating else frozenset(), not is_copy)
-
-
-def _is_given(number: Named) -> bool:
-    """Whether a number is a scalar argument that has no default."""
-    return isinstance(number.value, Scalar) and number.value.default is None
 
 
 def write_typed(number: Named, tensor: str, is_wide: bool, names: Names) -> str:

@@ -40,7 +40,6 @@ from porter.metal.native.slices import (
     write_slices,
 )  # fmt: skip
 from porter.metal.native.slices import INDEX as COMBINED_INDEX
-from porter.metal.simd_functions import join_simdgroup
 
 # The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
 STRIDES = (
@@ -50,6 +49,11 @@ STRIDES = (
 INDICES = ("int", "long")  # the widths of indices
 _INDEX = "index_t"
 _TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
+# The simd functions of reductions: Metal Shading Language Specification, section 6.9 (SIMD-group functions).
+_SIMD_FUNCTIONS: Mapping[ReductionKind, str] = {
+    ReductionKind.SUM: "simd_sum", ReductionKind.MAX_NAN: "simd_max", ReductionKind.MIN_NAN: "simd_min",
+    ReductionKind.ANY: "simd_any", ReductionKind.ALL: "simd_all",
+}  # fmt: skip
 _SIMD_SIZE = 4  # of the largest integers that simd functions take
 _SIMDGROUP = "c10::metal::simdgroup_size"
 # What the names of a schema are in kernels.
@@ -148,7 +152,8 @@ def write_kernel(
     elif kept:
         body = write_kept(nest, kept, spelling, schedule)
     else:
-        body = write_nest(nest, _as_map(spelling) if is_map else spelling)
+        one_a_thread = replace(spelling, row=f"{_INDEX}(tid)", lane="lane", width="32", join_extreme=None)
+        body = write_nest(nest, one_a_thread if is_map else spelling)
     arguments = [*_buffer_arguments(buffers, written, elements, names)]
     arguments[len(written) : len(written)] = [
         f"device {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()
@@ -337,10 +342,6 @@ def _spell(
     return spelling
 
 
-def _as_map(spelling: Spelling) -> Spelling:
-    return replace(spelling, row=f"{_INDEX}(tid)", lane="lane", width="32", join_extreme=None)
-
-
 def _positions(is_map: bool, has_groups: bool) -> list[str]:
     if is_map:
         return ["uint tid [[thread_position_in_grid]]"]
@@ -410,3 +411,12 @@ def _find_longest(nest: LoopNest) -> tuple[Loop, ...]:
     if reductions:
         return reductions[0].reduction.loops
     return tuple(each for each in nest.stores[0].loops if each not in nest.rows)
+
+
+def join_simdgroup(kind: ReductionKind, dtype: DType, name: str, _type: str) -> tuple[str, ...] | None:
+    """How the lanes of a simdgroup combine what each has reduced; None where no simd function does."""
+    if kind not in _SIMD_FUNCTIONS or dtype.size > _SIMD_SIZE:
+        return None
+    joined = f"{_SIMD_FUNCTIONS[kind]}({name})"
+    keeps_nan = kind in (ReductionKind.MAX_NAN, ReductionKind.MIN_NAN) and dtype.kind is Kind.FLOATING
+    return (f"{name} = {f'simd_any(isnan({name})) ? NAN : {joined}' if keeps_nan else joined};",)

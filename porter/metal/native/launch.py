@@ -13,7 +13,7 @@ from porter.languages.identifiers import is_word
 from porter.loops.expressions import Buffer, Loop
 from porter.loops.host_values import Given, HostValue, Named, Scalar, substitute
 from porter.loops.optional import find_flag_of
-from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram, Temporary
+from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
 from porter.metal.expression import parenthesize
 from porter.metal.native.checks import (
     find_given,
@@ -331,12 +331,9 @@ class _Writer:
         """Whether a kernel may have no rows where the function launches others: these are of other rows, for results
         that there are in any case.
         """
-        writing = [each for each in self.program.nests if self._stores_results(each)]
+        results = {buffer for buffer, role in self.program.roles.items() if isinstance(role, ResultBuffer)}
+        writing = [each for each in self.program.nests if any(store.buffer in results for store in each.nest.stores)]
         return self.program.nests[at] in writing and len({each.rows for each in writing}) > 1
-
-    def _stores_results(self, symbolic: SymbolicNest) -> bool:
-        roles = (self.program.roles[store.buffer] for store in symbolic.nest.stores)
-        return any(isinstance(role, ResultBuffer) for role in roles)
 
     def _all_fit(self, kernels: Sequence[NativeKernel]) -> str:
         written = [self._tensor(each) for each in self._written(kernels)]

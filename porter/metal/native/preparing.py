@@ -107,12 +107,8 @@ def _is_needless_clamp(value: Expr) -> bool:
     while index.op is Op.CAST:
         index = index.args[0]
     is_index = index.op is Op.INDEX_VALUE or (index.op is Op.REDUCE and index.reduction.kind in _INDICES)
-    bounds = (low.attribute, high.attribute)
-    return is_index and all(isinstance(each, int) for each in bounds) and low.attribute == 0 and _is_large(high)
-
-
-def _is_large(number: Expr) -> bool:
-    return isinstance(number.attribute, int) and number.attribute >= _MOST
+    has_ints = isinstance(low.attribute, int) and isinstance(high.attribute, int)
+    return is_index and has_ints and low.attribute == 0 and high.attribute >= _MOST
 
 
 def merge_nests(case: SymbolicProgram) -> SymbolicProgram:

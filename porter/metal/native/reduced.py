@@ -111,7 +111,10 @@ class _Writer:
             each = self._loop(value.height)
             return intern(Op.REDUCE, body, value.dtype, Reduction(value.reduction.kind, (each,)))
         if value.op is Op.LOAD:
-            self._require(value.attribute == self.buffer and _walks(value.args[0], self.rows, loops, *self._offsets()))
+            self._require(
+                value.attribute == self.buffer
+                and _walks(value.args[0], self.rows, loops, self.layout.kept, self.layout.reduced)
+            )
             return intern(Op.LOAD, (_index(self._loop(_height(loops))),), value.dtype, self.buffer)
         if value.op is Op.INDEX_VALUE:
             self._require(_walks(value.args[0], loops, (), range(len(self.layout.reduced))))
@@ -120,9 +123,6 @@ class _Writer:
             return intern(Op.NUMBER, (), value.dtype, self._number(value.attribute))
         self._require(value.dtype is not None and value.op in (Op.NUMBER, Op.CALL, Op.CAST))
         return intern(value.op, [self._write(arg, loops) for arg in value.args], value.dtype, value.attribute)
-
-    def _offsets(self) -> tuple[Sequence[int], Sequence[int]]:
-        return self.layout.kept, self.layout.reduced
 
     def _require(self, holds: bool) -> None:
         if not holds:

@@ -16,10 +16,10 @@ from porter.core.layout import INDEXING, KERNELS
 from porter.languages.brackets import find_closing_end
 from porter.languages.directives import Macro, read_macros
 from porter.languages.identifiers import contains_identifier
-from porter.languages.inlining import Parameter, read_parameters
+from porter.languages.inlining import read_parameters
 from porter.languages.lexer import TokenKind, lex
 from porter.languages.preprocessor import expand_uses
-from porter.languages.source import Source, parse_source
+from porter.languages.source import parse_source
 from porter.plan.draft import Draft
 from porter.plan.native.planner import port_rows
 from porter.plan.native.port import NativePort, ReadPrograms, WrittenKernel
@@ -88,16 +88,13 @@ def _has_idle_block(before: Checkout, port: NativePort) -> bool:
 def _list_idle_blocks(fork: Checkout, file: str) -> set[tuple[str, str]]:
     """The blocks that static functions which launch kernels are passed and do not name, each with its function."""
     source = parse_source(file, fork.read(file))
+    spaceless = "".join(source.text.split())
     return {
         (each.name, parameter.name)
         for each in list_launching(fork, file)
         for parameter in (read_parameters(each) if each.static else ())
-        if _is_block(source, parameter) and not contains_identifier(read_body(source, each), parameter.name)
+        if f"(^{parameter.type})" in spaceless and not contains_identifier(read_body(source, each), parameter.name)
     }
-
-
-def _is_block(source: Source, parameter: Parameter) -> bool:
-    return f"(^{parameter.type})" in "".join(source.text.split())
 
 
 def _count_launches(port: NativePort) -> int:
@@ -162,14 +159,10 @@ def _list_others(
 def list_kernel_names(text: str, shared: tuple[Macro, ...] = ()) -> tuple[str, ...]:
     """The names of the kernels that a Metal source makes, with those that macros make, its own and `shared` ones."""
     macros = {macro.name: macro for macro in (*shared, *read_macros(text)) if macro.params}
-    code = _read_code(text)
+    kept = (token.text for token in lex(text) if token.kind not in (TokenKind.COMMENT, TokenKind.DIRECTIVE))
+    code = "".join(kept)
     uses = (match for match in _USE.finditer(code) if match[1] in macros)
     expanded = (expand_uses(code[match.start(1) : find_closing_end(code, match.end() - 1)], macros) for match in uses)
     named = ("".join(_LITERAL.findall(pieces)) for pieces in _HOST_NAME.findall("\n".join((code, *expanded))))
     plain = (match[2] for match in _PLAIN.finditer(code) if not match[1])
     return tuple(name for name in (*named, *plain) if name)
-
-
-def _read_code(text: str) -> str:
-    """A source without its directives and comments."""
-    return "".join(token.text for token in lex(text) if token.kind not in (TokenKind.COMMENT, TokenKind.DIRECTIVE))

@@ -128,13 +128,11 @@ def read_function(code: str, at: int, before: str = "") -> HostFunction:
     """The value of a body whose launch has the place of the empty statement at an offset."""
     branches = [each for each in walk_statements(code) if each.keyword == "if" and each.head and each.body]
     branches = [each for each in branches if not each.otherwise]
-    exits = tuple(_read_exit(code, each) for each in branches if each.end <= at and _returns(code, each))
+    exits = tuple(
+        _read_exit(code, each) for each in branches if each.end <= at and code.startswith("return", each.body[-1].start)
+    )
     guards = tuple(_read_guard(code, each) for each in branches if each.start < at < each.end)
     return HostFunction(code, before, at, exits, guards)
-
-
-def _returns(code: str, statement: Statement) -> bool:
-    return code.startswith("return", statement.body[-1].start)
 
 
 def _read_exit(code: str, statement: Statement) -> Exit:
@@ -189,6 +187,7 @@ _GRAPH = re.compile(
     r"|\bNS(?:Mutable)?(?:Array|Number|String|Dictionary|Data)\b|\bdictionaryFromPlaceholders\b"
     r"|\bget(?:MPS(?:DataType|ScalarType|Shape|TypeString|GraphTensor\w*|Scalar)|TensorsStringKey)\b|\bget_mem_format_string\b"
 )
+_RUNS = re.compile(rf"(?:\w+::)*{RUN}\b")
 _POOL = "autoreleasepool"
 _COMMENT = re.compile(rf"[ \t]*//[^\n]*\b(?:MPS)?graph\b[^\n]*\n(?=\s*{re.escape(_LAUNCH)})", re.I)  # on its run
 
@@ -200,7 +199,8 @@ def replace_graph(body: str, place: Place, needed: Collection[str], before: str 
 
     Raises PTR370 unless it runs one graph.
     """
-    runs = [each for each in walk_statements(body) if _runs(each, body)]
+    statements = [each for each in walk_statements(body) if not each.keyword]
+    runs = [each for each in statements if _RUNS.match(body, each.start, each.end)]
     if len(runs) != 1:
         raise PorterError("PTR370", f"the function runs {len(runs)} graphs", place, "See docs/errors/PTR370.md.")
     marked = body[: runs[0].start] + _LAUNCH + body[runs[0].end :]
@@ -233,10 +233,6 @@ def _drop_shortcuts(body: str, gone: frozenset[str]) -> str:
 def _ends_returning(statement: Statement, body: str) -> bool:
     last = statement.body[-1] if statement.body and not statement.otherwise else None
     return last is not None and body[last.start : last.end].startswith("return")
-
-
-def _runs(statement: Statement, body: str) -> bool:
-    return not statement.keyword and re.match(rf"(?:\w+::)*{RUN}\b", body[statement.start : statement.end]) is not None
 
 
 def _unwrap(body: str) -> str:

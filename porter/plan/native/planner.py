@@ -298,15 +298,12 @@ def _write_kernels(
 
 
 def _write_case(program: SymbolicProgram, base: str, names: Names, style: KernelStyle) -> tuple[NativeKernel, ...]:
-    outputs = {i: names.variable(f"result{i}") for i in _list_results(program)}
+    results = sorted(role.index for role in program.roles.values() if isinstance(role, ResultBuffer))
+    outputs = {i: names.variable(f"result{i}") for i in results}
     return tuple(
         write_kernel(program, nest, _name_kernel(base, program, nest, outputs), outputs, style)
         for nest in program.nests
     )
-
-
-def _list_results(program: SymbolicProgram) -> list[int]:
-    return sorted(role.index for role in program.roles.values() if isinstance(role, ResultBuffer))
 
 
 def _name_kernel(base: str, program: SymbolicProgram, nest: SymbolicNest, outputs: Mapping[int, str]) -> str:

@@ -81,11 +81,8 @@ class Kind:
 def list_launching(fork: Checkout, file: str) -> list[Function]:
     """The functions of a file that launch kernels, in more than a few lines."""
     source = parse_source(file, fork.read(file))
-    return [each for each in source.functions() if _is_long(read_body(source, each))]
-
-
-def _is_long(body: str) -> bool:
-    return LAUNCHES in body and body.strip().count("\n") + 1 >= _SHORTEST
+    bodies = ((each, read_body(source, each)) for each in source.functions())
+    return [each for each, body in bodies if LAUNCHES in body and body.strip().count("\n") + 1 >= _SHORTEST]
 
 
 def list_members(source: Source, launching: Sequence[Function]) -> Iterator[Member]:
@@ -206,7 +203,9 @@ def list_shared_names(names: Sequence[str]) -> tuple[str, ...]:
     shared = reduce(_keep_common, heads)
     words = (word for word in shared if word not in _DIRECTIONS)
     if not any(one.islower() and other.islower() for word in words for one, other in pairwise(word)):
-        own = dict.fromkeys(_join([word for word in head if not _is_incidental(word, shared)]) for head in heads)
+        # The words that tell a function from others, and count no dimensions.
+        telling = ([word for word in head if word not in shared and not _counts_dimensions(word)] for head in heads)
+        own = dict.fromkeys(map(_join, telling))
         shared = [*own, *shared]
     base = _join(shared)
     return tuple(f"{base}{ending}" for ending in _ENDINGS) if base[:1].islower() else ()
@@ -215,11 +214,6 @@ def list_shared_names(names: Sequence[str]) -> tuple[str, ...]:
 def _list_words(name: str) -> list[str]:
     words = [word for word in _WORD.findall(name) if word not in _MARKS]
     return [*(word for word in words if word not in _DIRECTIONS), *(word for word in _DIRECTIONS if word in words)]
-
-
-def _is_incidental(word: str, shared: Sequence[str]) -> bool:
-    """Whether a word does not tell a function from others: all of them have it, or it counts dimensions."""
-    return word in shared or _counts_dimensions(word)
 
 
 def _counts_dimensions(word: str) -> bool:

@@ -139,10 +139,6 @@ def _check_complex(host: HostFunction, row: Row) -> HostFunction:
     return host.add(*map(Line, checks))
 
 
-def _fill_of_nothing(host: HostFunction, row: Row) -> HostFunction:
-    return fill_of_nothing(host, row.loops, row.names)
-
-
 def _launch(host: HostFunction, row: Row) -> HostFunction:
     launched = row.write(replace(row.names, code=host))
     port = KeptCode(f"{host.text}{launched.launch.computing}")
@@ -153,27 +149,27 @@ def _launch(host: HostFunction, row: Row) -> HostFunction:
     return replace(host, launch=launched.launch, setup=setup, notes=(*launched.notes, *limits))
 
 
-def _start_of_nothing(host: HostFunction, row: Row) -> HostFunction:
-    return start_of_nothing(host, row.names.variables.get("result0", ""))
-
-
-def _return_early(host: HostFunction, row: Row) -> HostFunction:
-    return return_early(host, row.target, row.names.variables, row.counted)
-
-
-def _keep_unwritten(host: HostFunction, row: Row) -> HostFunction:
-    return keep_unwritten(host, row.names, row.programs)
-
-
 STAGES = (
     Stage(_refuse_stale, "first, of the old code alone: what copies memory that only its graph wrote has no port"),
     Stage(_check_result_type, "a result that its caller gives has any type where no meta function looks at it"),
     Stage(_check_complex, "the CPU takes complex elements where no kernel does"),
-    Stage(_fill_of_nothing, "an operand without elements cannot be launched on, and its results may have some"),
+    Stage(
+        lambda host, row: fill_of_nothing(host, row.loops, row.names),
+        "an operand without elements cannot be launched on, and its results may have some",
+    ),
     Stage(_launch, "behind the checks, which it does not repeat; before what returns, which reads how it starts"),
-    Stage(_start_of_nothing, "where nothing is written to a result, it has what the launch starts with"),
-    Stage(_return_early, "a grid without threads cannot be launched: last, where nothing before has asked for that"),
-    Stage(_keep_unwritten, "behind all returns, which it widens: one result has no elements, and others have"),
+    Stage(
+        lambda host, row: start_of_nothing(host, row.names.variables.get("result0", "")),
+        "where nothing is written to a result, it has what the launch starts with",
+    ),
+    Stage(
+        lambda host, row: return_early(host, row.target, row.names.variables, row.counted),
+        "a grid without threads cannot be launched: last, where nothing before has asked for that",
+    ),
+    Stage(
+        lambda host, row: keep_unwritten(host, row.names, row.programs),
+        "behind all returns, which it widens: one result has no elements, and others have",
+    ),
 )
 
 

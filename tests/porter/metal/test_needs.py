@@ -3,9 +3,9 @@
 import pytest
 
 from porter.core.dtypes import Kind
+from porter.metal.families.elementwise import list_needs
 from porter.metal.functor import Body, Functor, Overload
 from porter.metal.macros import MacroFamily
-from porter.metal.needs import list_needs
 from tests.porter.metal.test_lambda_body import LAMBDA, subject
 from tests.porter.metal.test_macros import book
 

@@ -24,7 +24,7 @@ from porter.loops.fusion import LoopNest, Shape, fuse
 from porter.loops.graph import ConcreteGraph
 from porter.metal.loop_spelling import Spelling, runs_alone
 from porter.metal.loop_text import write_nest
-from porter.metal.simd_functions import join_simdgroup
+from porter.metal.native.kernel import join_simdgroup
 from porter.recording.concrete import evaluate_nodes, read_concrete_graph
 from porter.recording.evaluation import describe_difference
 
