@@ -393,9 +393,8 @@ def _find_raw_kinds(functor: Functor) -> set[Kind]:
     lines = (line for body in floating for line in body.statements)
     if any(map(_ARITHMETIC.search, lines)) and not any(body.rounds for body in floating):
         return {Kind.FLOATING, Kind.COMPLEX}
-    as_they_are = [
-        lines for kinds, lines in of_elements if Kind.COMPLEX in kinds and f"{dtypes.FLOAT2.metal}(" not in "".join(lines)
-    ]
+    bodies = ["".join(lines) for kinds, lines in of_elements if Kind.COMPLEX in kinds]
+    as_they_are = any(f"{dtypes.FLOAT2.metal}(" not in body for body in bodies)
     return {Kind.COMPLEX} if as_they_are else set()
 
 

@@ -107,8 +107,8 @@ def _is_needless_clamp(value: Expr) -> bool:
     while index.op is Op.CAST:
         index = index.args[0]
     is_index = index.op is Op.INDEX_VALUE or (index.op is Op.REDUCE and index.reduction.kind in _INDICES)
-    has_ints = isinstance(low.attribute, int) and isinstance(high.attribute, int)
-    return is_index and has_ints and low.attribute == 0 and high.attribute >= _MOST
+    first, last = low.attribute, high.attribute
+    return is_index and isinstance(first, int) and first == 0 and isinstance(last, int) and last >= _MOST
 
 
 def merge_nests(case: SymbolicProgram) -> SymbolicProgram:

@@ -128,9 +128,8 @@ def read_function(code: str, at: int, before: str = "") -> HostFunction:
     """The value of a body whose launch has the place of the empty statement at an offset."""
     branches = [each for each in walk_statements(code) if each.keyword == "if" and each.head and each.body]
     branches = [each for each in branches if not each.otherwise]
-    exits = tuple(
-        _read_exit(code, each) for each in branches if each.end <= at and code.startswith("return", each.body[-1].start)
-    )
+    returning = (each for each in branches if code.startswith("return", each.body[-1].start))
+    exits = tuple(_read_exit(code, each) for each in returning if each.end <= at)
     guards = tuple(_read_guard(code, each) for each in branches if each.start < at < each.end)
     return HostFunction(code, before, at, exits, guards)
 
