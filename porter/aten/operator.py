@@ -250,7 +250,7 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
             "PTR017",
             f"{served.function.name} has no CPU or CUDA entry that MPS can join",
             served.function.place,
-            "Its CPU kernel is missing; see docs/errors/PTR017.md.",
+            "Its CPU kernel is missing; `porter explain PTR017` says more.",
         )
     if served.implementation and (body := keep_checks(checkout, served.function, served.implementation)):
         return Migration(served, served.entry, (body.call,) if body.call else (), body)

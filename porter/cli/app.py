@@ -49,6 +49,12 @@ EXAMPLES = (
 class App(click.Group):
     """The commands, in groups."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`porter help COMMAND` is `porter COMMAND --help`."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -62,7 +68,7 @@ class App(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(each.name or "", each.get_short_help_str(70)) for each in commands])
+                formatter.write_dl([(each.name or "", each.get_short_help_str(100)) for each in commands])
         write_options(ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -17,6 +17,7 @@ from porter.core.errors import PorterError
 if TYPE_CHECKING:
     from porter.verdict.result import Proof, Verdict
 
+_NAME_ONE = "Name one, as in `porter migrate atan2`, or use --all. `porter status --portable` lists them."
 _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --write` to write it anyway."
 
 
@@ -61,30 +62,37 @@ def migrate(
 ) -> int:
     """Plan, show and verify the port of one or more operators.
 
-    OP is a base name or an overload in native_functions.yaml: atan2, atan2.out. Nothing is written without --write.
-    The port of a single operator that is written has a thorough verdict, unless --no-thorough is given. One of several
-    that has no plan is left out, and the last lines say what became of each.
+    OP is a base name or an overload in native_functions.yaml, or a shell pattern: atan2, atan2.out, 'log*'. Nothing is
+    written without --write. The port of a single operator that is written has a thorough verdict, unless --no-thorough
+    is given. One of several that has no plan is left out, and the last lines say what became of each.
     """
     from porter.metal.source import Source
     from porter.plan.helpers import HelperPlan
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
     from porter.workflows.results import collect, write_results
+    from porter.workflows.status import name_operators
 
     if many.scheduler:
         return run_scheduled(output, many.scheduler, many.results, many.insecure)
     if function or (source and source != Source.CUDA.value):
         return _translate_own(output, ops, source, function, no_verify)
-    if proof.thorough is None and write and len(ops) == 1 and not no_verify:
-        proof = replace(proof, thorough=True)
-        output.note("the verdict is thorough, as the port is written: --no-thorough leaves out what takes longer")
     wanted = Source(source) if source else Source.ANY
+    if not (ops or every):
+        raise PorterError("PTR012", "no operator is named", hint=_NAME_ONE)
     if ops and every:
         raise click.UsageError(f"--all cannot be combined with operators (got {ops[0]}).")
     if many.recorded and not every:
         raise click.UsageError("--recorded goes with --all; operators that are named need none.")
+    if scaffold and every:
+        raise click.UsageError("--scaffold goes with operators that are named, not with --all.")
     if with_helpers and every:
         raise click.UsageError("--with-helpers goes with operators that are named, not with --all.")
+    checkout = output.open_checkout(write)
+    ops = name_operators(checkout, ops, served=False)
+    if proof.thorough is None and write and len(ops) == 1 and not no_verify:
+        proof = replace(proof, thorough=True)
+        output.note("the verdict is thorough, as the port is written: --no-thorough leaves out what takes longer")
     request = Request(
         ops,
         every,
@@ -99,7 +107,7 @@ def migrate(
         with_helpers,
         unverified,
     )
-    checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
+    code, kept = DONE, list[PortedOperator | NotPlanned]()
 
     def conclude() -> None:
         if not every:

@@ -111,7 +111,7 @@ _CHECKOUT, _JSON, _NO_COLOR = (
         "--checkout",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="The PyTorch fork to work on.",
+        help="The PyTorch fork to work on, or embedded: the miniature one in porter.",
     ),
     click.option("--json", is_flag=True, help="Print JSON, one object per line."),
     click.option("--no-color", is_flag=True, help="Disable color, as $NO_COLOR does."),

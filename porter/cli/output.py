@@ -46,22 +46,25 @@ class Output:
         self.json = settings.json
         self._live = LiveLine(sys.stderr, settings.no_color)
 
-    def find_checkout(self) -> Checkout:
-        """Finds the fork to work on and prints its name to stderr. Raises PTR001 if the folder is not a checkout."""
+    def find_checkout(self, to_write: bool = False) -> Checkout:
+        """Finds the fork to work on and prints its path to stderr.
+
+        Raises PTR001 if the folder is not a checkout, PTR008 if a command is to write and no checkout is named.
+        """
         from porter.core.checkout import find_checkout
 
-        checkout = find_checkout(self.settings.checkout, Path.cwd(), dict(os.environ))
-        self.note(f"checkout: {printable(checkout.root.resolve().name)} ({checkout.origin})")
+        checkout = find_checkout(self.settings.checkout, Path.cwd(), dict(os.environ), to_write)
+        self.note(f"checkout: {printable(str(checkout.root.resolve()))} ({checkout.origin})")
         return checkout
 
     def open_checkout(self, to_write: bool = False) -> Checkout:
         """Finds the fork, and recovers from an interrupted write if the command may write.
 
-        Raises PTR001 if the folder is not a checkout, PTR181 for an interrupted write, and what `recover` raises.
+        Raises PTR181 for an interrupted write, and what `find_checkout` and `recover` raise.
         """
         from porter.core.journal import recover, require_settled
 
-        checkout = self.find_checkout()
+        checkout = self.find_checkout(to_write)
         if not to_write:
             require_settled(checkout)
         elif settled := recover(checkout):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from porter.cli.options import command, complete_operator
 from porter.cli.output import DONE, INCOMPLETE, Output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_CODE = re.compile(r"PTR\d+")
 
 
 @command(
@@ -43,7 +50,7 @@ def status(
 
     Shows, for each operator, what its code is written in, how an MPSGraph implementation can be read, and how porter
     would port it (a shared row, an own row, an own row from runs) or why not: a library computes it, or an error code
-    (see docs/errors) and the reason. Runs no code of the checkout. PATTERN is a shell pattern: 'log*'.
+    (`porter explain CODE` says more) and the reason. Runs no code of the checkout. PATTERN is a shell pattern: 'log*'.
     """
     if missing:
         return _show_missing(output, patterns)
@@ -92,22 +99,45 @@ def _show_coverage(output: Output, results: tuple[Path, ...]) -> int:
     ("porter explain atan2", "what the old code computes and where it moves"),
     ("porter explain atan2 --no-record", "the same, from the source only"),
     ("porter explain trace --cost", "also what the fused kernels read and write"),
+    ("porter explain PTR076", "the page of an error code"),
 )
 @click.argument("op", metavar="OP", shell_complete=complete_operator)
 @click.option("--no-record", is_flag=True, help="Only read the source; run nothing.")
 @click.option("--macos", default="", metavar="VERSION", help="Run the old code as on this macOS version, such as 15.0.")
 @click.option("--cost", is_flag=True, help="Count the bytes that the fused kernels read and write.")
 def explain(output: Output, op: str, no_record: bool, macos: str, cost: bool) -> int:
-    """Show each stage of the port of one operator, and its source."""
+    """Show each stage of the port of one operator, and its source.
+
+    OP may also be the code of an error, PTR012: then shows its page.
+    """
     from porter.report.status import stage_text, style_stage
     from porter.workflows.explain import explain as run
 
+    if _CODE.fullmatch(op):
+        return _show_error_page(output, op)
     stages = run(output.open_checkout(), op, not no_record, macos, cost, output.report_progress)
     if output.json:
         output.object({"op": op, "stages": [stage.as_object() for stage in stages]})
         return DONE
     for stage in stages:
         output.text(stage_text(stage), partial(style_stage, stage))
+    return DONE
+
+
+def _show_error_page(output: Output, code: str) -> int:
+    from porter.workflows.explain import read_error_page
+
+    page = read_error_page(code)
+    if output.json:
+        output.object({"code": code, "page": page})
+        return DONE
+
+    def render() -> RenderableType:
+        from rich.markdown import Markdown
+
+        return Markdown(page)
+
+    output.text(page.rstrip("\n"), render)
     return DONE
 
 

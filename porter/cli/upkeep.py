@@ -58,14 +58,33 @@ def cache(output: Output, prune: bool, size: str | None) -> int:
     return DONE
 
 
-@command("undo", ("porter undo --checkout ~/pytorch", "revert the last write to that checkout"))
-def undo(output: Output) -> int:
-    """Revert the last write, byte for byte."""
-    from porter.core import journal
+@command(
+    "undo",
+    ("porter undo --checkout ~/pytorch", "revert the last write to that checkout"),
+    ("porter undo --list", "the writes that can be reverted, newest first"),
+    ("porter undo hypot", "revert the last write that is about an operator"),
+)
+@click.argument("op", metavar="[OP]", required=False, default="")
+@click.option("--list", "only_list", is_flag=True, help="List the writes that can be reverted; revert nothing.")
+def undo(output: Output, op: str, only_list: bool) -> int:
+    """Revert the last write, byte for byte.
 
-    files = journal.undo(output.find_checkout())
+    With OP, the last write that is about this operator. A file that has changed since is an error.
+    """
+    from porter.core import journal
+    from porter.report.upkeep import list_writes, reverted_text, write_object
+
+    checkout = output.find_checkout(to_write=not only_list)
+    if only_list:
+        writes = journal.list_writes(checkout)
+        if output.json:
+            output.object({"writes": [write_object(write) for write in writes]})
+        else:
+            output.text("\n".join(list_writes(writes)))
+        return DONE
+    record = journal.undo(checkout, op)
     if output.json:
-        output.object({"files": list(files)})
+        output.object(write_object(record))
     else:
-        output.text(f"reverted {len(files)} files")
+        output.text(reverted_text(record))
     return DONE

@@ -48,6 +48,8 @@ def verify(
 ) -> int:
     """Lint, compile and test operators or their ports.
 
+    OP is a base name, an overload or a shell pattern: 'log*'.
+
     A native operator is tested as it is in the fork, against the fork before its port where that is known: porter's
     journal keeps it of what porter wrote, and --baseline names it. For any other, its port is tested.
     """
@@ -68,7 +70,10 @@ def verify(
         raise click.UsageError(
             "--jobs, --shard, --recorded and --results go with --all; `porter migrate OP` has --results too."
         )
-    return judge(output, output.open_checkout(), ops, proof, baseline)
+    from porter.workflows.status import name_operators
+
+    checkout = output.open_checkout()
+    return judge(output, checkout, name_operators(checkout, ops), proof, baseline)
 
 
 def _judge_all(output: Output, request: Request, results: Path | None) -> int:

@@ -17,6 +17,7 @@ from porter.core.files import LARGEST, read_regular
 from porter.core.layout import NATIVE_FUNCTIONS
 
 EMBEDDED_FORK = Path(__file__).resolve().parents[2] / "aten_overlay" / "fork"
+EMBEDDED = "embedded"  # what --checkout calls it
 
 # No file that is read whole in any fork comes near `LARGEST`: those lexed token by token have a bound of their own.
 LARGEST_LEXED = 1024 * 1024
@@ -276,10 +277,11 @@ def _ends_in_word(data: bytes) -> bool:
     return data.isalnum() or data == b"_"
 
 
-def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Checkout:
+def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str], to_write: bool = False) -> Checkout:
     """Returns the fork to work on: `named`, `$PORTER_CHECKOUT`, the enclosing checkout or the embedded fork.
 
-    Raises PTR001 if `named` or `$PORTER_CHECKOUT` is not a PyTorch checkout.
+    The embedded one, which is part of porter's installation, is only written to where it is named: as `embedded`.
+    Raises PTR001 if `named` or `$PORTER_CHECKOUT` is not a PyTorch checkout, and PTR008 if there is none `to_write`.
     """
     if named is not None:
         return _require_fork(named, "--checkout")
@@ -288,10 +290,15 @@ def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Che
     for folder in (cwd, *cwd.parents):
         if _is_there(folder / NATIVE_FUNCTIONS):
             return Checkout(folder, "the enclosing checkout")
-    return Checkout(EMBEDDED_FORK, "the embedded miniature fork")
+    if to_write:
+        hint = f"Name a fork with --checkout DIR, or --checkout {EMBEDDED} for the miniature fork in porter itself."
+        raise PorterError("PTR008", f"{cwd} is in no PyTorch checkout, so there is none to write to", hint=hint)
+    return Checkout(EMBEDDED_FORK, "the embedded miniature fork, as this folder is in no PyTorch checkout")
 
 
 def _require_fork(root: Path, origin: str) -> Checkout:
+    if str(root) == EMBEDDED:
+        return Checkout(EMBEDDED_FORK, "the embedded miniature fork")
     try:
         root.resolve(strict=True)
     except FileNotFoundError:

@@ -21,7 +21,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 
@@ -94,32 +94,37 @@ def recover(checkout: Checkout) -> str:
         return settle_pending(checkout.root)
 
 
-def undo(checkout: Checkout) -> tuple[str, ...]:
-    """Reverts the last write byte for byte, even an interrupted one. Returns the files.
+def list_writes(checkout: Checkout) -> tuple[Record, ...]:
+    """The writes that can be undone, newest first. Raises PTR062 for a journal that cannot be read."""
+    home = home_of(checkout.root)
+    return tuple(_read_record(home / "history" / str(number)) for number in reversed(_history(home)))
+
+
+def undo(checkout: Checkout, op: str = "") -> Record:
+    """Reverts the last write byte for byte, even an interrupted one, or the last one about an operator. Returns it.
 
     Raises PTR057 (nothing to undo), PTR058 (a file was changed since), and what `recover` and `perform` raise.
     """
     root, home = checkout.root, home_of(checkout.root)
     if not home.is_dir():
-        raise _nothing_to_undo()
+        raise _nothing_to_undo(op)
     with locked(checkout):
         pending = _read_record(home / "pending") if (home / "pending").is_dir() else None
         settled = settle_pending(root)
         if pending and (pending.kind, settled) in (("write", "rolled back"), ("undo", "finished")):
-            return tuple(f.path for f in pending.files)
-        numbers = _history(home)
-        if not numbers:
-            raise _nothing_to_undo()
-        entry = home / "history" / str(numbers[-1])
-        record = _read_record(entry)
+            return pending
+        record = next((each for each in list_writes(checkout) if not op or op in each.ops), None)
+        if record is None:
+            raise _nothing_to_undo(op)
+        entry = home / "history" / str(record.number)
         for file in record.files:
             if _state(root, file.path) != file.after:
                 raise _changed_later(file.path)
         contents = {f.path: _blob(entry, f) for f in record.files}
         modes = {f.path: f.mode for f in record.files if f.mode is not None}
         expected = {f.path: f.after for f in record.files}
-        perform(root, "undo", contents, expected, modes, record.number, record.folders)
-    return tuple(f.path for f in record.files)
+        perform(root, "undo", contents, expected, modes, record)
+    return record
 
 
 def perform(
@@ -128,10 +133,12 @@ def perform(
     contents: Mapping[str, bytes | None],
     expected: Mapping[str, str | None],
     modes: Mapping[str, int] | None = None,
-    number: int | None = None,
-    folders: tuple[str, ...] | None = None,
+    undone: Record | None = None,
+    ops: tuple[str, ...] = (),
 ) -> None:
     """Replaces the contents of files (None: removes them), all or none. The caller holds the lock.
+
+    `undone` is the write that an undo reverts, `ops` are the operators that a write is about.
 
     `expected` maps each file to the digest of its current content, or None if it does not exist. Raises PTR054 or
     PTR058 if a file has another one, even at the last moment, PTR060 if the system refuses, and PTR061 if a path
@@ -139,11 +146,16 @@ def perform(
     """
     home = home_of(root)
     targets = {path: target(root, path) for path in contents}
-    made = _missing_folders(root, targets) if folders is None else folders
-    number = (_history(home) or [0])[-1] + 1 if number is None else number
+    folders = undone.folders if undone else _missing_folders(root, targets)
+    number = undone.number if undone else (_history(home) or [0])[-1] + 1
     with held_back():
         try:
-            record = _prepare(root, Record(kind, number, secrets.token_hex(4), (), made), contents, expected)
+            record = _prepare(
+                root,
+                Record(kind, number, secrets.token_hex(4), (), folders, undone.ops if undone else ops),
+                contents,
+                expected,
+            )
             _carry_out(root, record, contents, modes or {})
             _finish(root, record)
         except _ChangedMeanwhileError as error:
@@ -289,7 +301,7 @@ def _prepare(
         if states[0] != expected[path]:
             raise _ChangedMeanwhileError(path)
         files.append(Touched(path, states[0], states[1], mode, str(i)))
-    record = Record(record.kind, record.number, record.token, tuple(files), record.folders)
+    record = replace(record, files=tuple(files))
     _write_synced(folder / "record.json", json.dumps(asdict(record), indent=1).encode())
     _sync(folder)
     folder.replace(home / "pending")
@@ -420,9 +432,12 @@ def _changed_later(path: str) -> PorterError:
 
 
 def _changed_since(path: str) -> PorterError:
-    hint = "Settle it by hand: docs/errors/PTR059.md says how."
+    hint = "Settle it by hand: `porter explain PTR059` says how."
     return PorterError("PTR059", "this file changed after an interrupted write", Place(path), hint)
 
 
-def _nothing_to_undo() -> PorterError:
+def _nothing_to_undo(op: str = "") -> PorterError:
+    if op:
+        hint = "`porter undo --list` shows the writes."
+        return PorterError("PTR057", f"no write to this checkout is about {op}", hint=hint)
     return PorterError("PTR057", "there is nothing to undo in this checkout", hint="Use git to go back further.")

@@ -28,13 +28,17 @@ class Touched:
 
 @dataclass(frozen=True)
 class Record:
-    """A write or undo: `number` is its place in the history, `folders` are the ones it creates."""
+    """A write or undo: `number` is its place in the history, `folders` are the ones it creates, `ops` what it is about.
+
+    Records of older versions of porter have no `ops`.
+    """
 
     kind: str
     number: int
     token: str
     files: tuple[Touched, ...]
     folders: tuple[str, ...]
+    ops: tuple[str, ...] = ()
 
 
 def read_record(path: Path) -> Record:
@@ -49,15 +53,17 @@ def read_record(path: Path) -> Record:
 
 def parse_record(raw: Any) -> Record:
     """Converts a JSON value to a record. Raises ValueError for an unknown, missing or invalid field."""
+    raw = {"ops": [], **raw} if isinstance(raw, dict) else raw
     _require_keys(raw, Record)
     _require(raw["kind"] in KINDS, "kind")
     _require(_is_number(raw["number"], 1, 10**9), "number")
     _require(_consists(raw["token"], _HEXADECIMAL, 8, 8), "token")
     _require(isinstance(raw["files"], list) and isinstance(raw["folders"], list), "lists")
     _require(all(map(is_plain, raw["folders"])), "folders")
+    _require(isinstance(raw["ops"], list) and all(isinstance(name, str) for name in raw["ops"]), "ops")
     files = tuple(map(_parse_file, raw["files"]))
     _require(len({each.path for each in files}) == len(files), "paths")
-    return Record(raw["kind"], raw["number"], raw["token"], files, tuple(raw["folders"]))
+    return Record(raw["kind"], raw["number"], raw["token"], files, tuple(raw["folders"]), tuple(raw["ops"]))
 
 
 def _parse_file(raw: Any) -> Touched:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from porter.core import journal
 from porter.core.cache import digest
 from porter.core.change_set import ChangeSet
@@ -10,8 +12,10 @@ from porter.core.errors import Place, PorterError
 from porter.core.git import uncommitted
 
 
-def write(checkout: Checkout, changes: ChangeSet, force: bool = False) -> tuple[str, ...]:
+def write(checkout: Checkout, changes: ChangeSet, force: bool = False, ops: Sequence[str] = ()) -> tuple[str, ...]:
     """Writes the change set, all or nothing. Returns the files written: none if they already have the new texts.
+
+    `ops` are the operators that it is about, for who undoes it later.
 
     Raises PTR054 (a file of the snapshot changed since), PTR055 (uncommitted changes in a file to be written, unless
     `force`), PTR056 (another porter is writing), PTR060 (the system refused), PTR061 (a path leads out of the
@@ -24,10 +28,10 @@ def write(checkout: Checkout, changes: ChangeSet, force: bool = False) -> tuple[
         journal.settle_pending(checkout.root)
         _refuse_changed(checkout, changes)
         if not force:
-            _refuse_uncommitted(checkout, changes.files)
+            refuse_uncommitted(checkout, changes.files)
         before = {file: _bytes(changes.base.get(file)) for file in contents}
         changed = {f: d for f, d in contents.items() if d != before[f]}
-        journal.perform(checkout.root, "write", changed, {f: _digest(before[f]) for f in changed})
+        journal.perform(checkout.root, "write", changed, {f: _digest(before[f]) for f in changed}, ops=tuple(ops))
     return tuple(file for file in contents if contents[file] != before[file])
 
 
@@ -54,8 +58,11 @@ def _digest(data: bytes | None) -> str | None:
     return None if data is None else digest(data)
 
 
-def _refuse_uncommitted(checkout: Checkout, files: tuple[str, ...]) -> None:
-    """Raises PTR055 for uncommitted changes other than porter's own, so several ports can precede a commit."""
+def refuse_uncommitted(checkout: Checkout, files: Sequence[str]) -> None:
+    """Raises PTR055 for uncommitted changes other than porter's own, so several ports can precede a commit.
+
+    Raises PTR063 if git cannot say.
+    """
     contents = {file: journal.current(checkout.root, file) for file in files}
     ours = journal.last_written(checkout.root)
     for file in uncommitted(checkout.root, contents):

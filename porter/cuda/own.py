@@ -66,7 +66,7 @@ def read_threads(function: cpp.Function, found: Definition) -> ElementStore:
 
 
 def _refuse(what: str, found: Definition) -> PorterError:
-    hint = "See docs/errors/PTR337.md for the forms that are read."
+    hint = "`porter explain PTR337` lists the forms that are read."
     return PorterError("PTR337", f"this is not a kernel of one element a thread: {what}", found.place, hint)
 
 
@@ -226,7 +226,7 @@ def read_own_kernel(checkout: Checkout, path: str, name: str) -> OwnKernel:
 
 def refuse(what: str, place: Place) -> PorterError:
     """Returns the error for a kernel of an unknown form."""
-    return PorterError("PTR337", what, place, "See docs/errors/PTR337.md for the forms that are read.")
+    return PorterError("PTR337", what, place, "`porter explain PTR337` lists the forms that are read.")
 
 
 def _read_loop(files: DeviceFiles, found: Definition, function: cpp.Function) -> OwnKernel:

@@ -72,7 +72,7 @@ def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProg
         count = f"{len(calls)} call{'s' if len(calls) > 1 else ''}"
         shapes = ", ".join(f"{each} {tensor.shape}" for each, tensor in calls[0].arguments.tensors.items())
         what = f"{count} of a case of {name} recorded, of {MIN_CALLS} that its numbers take: {shapes}"
-        raise PorterError("PTR364", what, hint="See docs/errors/PTR364.md.")
+        raise PorterError("PTR364", what, hint="`porter explain PTR364` says more.")
     learned = list(calls[:: -(-len(calls) // _LEARNED)])  # of all samples: those of one may share a size
     for _ in range(_ROUNDS):
         fit = Fit([call.arguments for call in learned])
@@ -278,7 +278,7 @@ def _report_unknown(program: SymbolicProgram, unknowns: Mapping[Column, str]) ->
     more = f" (and {len(unknowns) - 1} others)" if len(unknowns) > 1 else ""
     at = f" in `{lines[0]}`" if lines else ""
     what = f"{name}{at} of {program.name} is {shown} in its calls, which no expression of the arguments foretells{more}"
-    return PorterError("PTR363", what, hint="See docs/errors/PTR363.md.")
+    return PorterError("PTR363", what, hint="`porter explain PTR363` says more.")
 
 
 def list_alternatives(

@@ -191,7 +191,7 @@ def as_int(argument: Argument) -> int:
 
 def refuse(what: str) -> PorterError:
     """The error for what has no loop form."""
-    return PorterError("PTR345", f"{what} has no loop form", hint="See docs/errors/PTR345.md.")
+    return PorterError("PTR345", f"{what} has no loop form", hint="`porter explain PTR345` says more.")
 
 
 def rebuild(expr: Expr, args: Sequence[Expr]) -> Expr:

@@ -111,7 +111,7 @@ def allow_unasked(program: SymbolicProgram, results: Collection[str], mask: str)
         counted = _count_by_arguments(program, name)
         if counted is None or list_read(counted, [name]):
             what = f"all recorded calls of {program.name} ask for result {role.index}"
-            raise PorterError("PTR361", what, hint="See docs/errors/PTR361.md.")
+            raise PorterError("PTR361", what, hint="`porter explain PTR361` says more.")
         program = allow_left_out(counted, [name], {})
         program = replace(program, calls=(*program.calls, _leave_out(program.example, name, mask, role.index)))
     return program

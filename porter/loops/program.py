@@ -159,7 +159,7 @@ def count_own_dims(calls: Sequence[Arguments]) -> dict[str, int]:
     for name, counts in allowed.items():
         if not counts:
             what = f"the dimensions that `{name}` is expanded by differ between recorded calls"
-            raise PorterError("PTR361", what, hint="See docs/errors/PTR361.md.")
+            raise PorterError("PTR361", what, hint="`porter explain PTR361` says more.")
     shared = _intersect(allowed.values())
     found = {name: min(shared or counts) for name, counts in allowed.items()}
     ranks = {name: max(len(call.tensors[name].shape) for call in calls if name in call.tensors) for name in found}
@@ -222,7 +222,7 @@ class _Instance:
         found = evaluate(named.value, self._call)
         if found is None:
             what = f"`{describe(named.value)}` has no value in a call of the case"
-            raise PorterError("PTR366", what, hint="See docs/errors/PTR366.md.")
+            raise PorterError("PTR366", what, hint="`porter explain PTR366` says more.")
         if isinstance(named.example, int):
             return type(named.example)(found)
         return round_number(found, FLOAT) if self._in_single else float(found)

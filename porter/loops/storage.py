@@ -89,7 +89,7 @@ def store_programs(programs: Programs) -> StoredPrograms:
 def load_programs(stored: StoredPrograms) -> Programs:
     """What `store_programs` was given."""
     refused = zip(stored.codes, stored.reasons, strict=True)
-    left = tuple(PorterError(code, why, hint=f"See docs/errors/{code}.md.") for code, why in refused)
+    left = tuple(PorterError(code, why, hint=f"`porter explain {code}` says more.") for code, why in refused)
     cases = tuple(map(_load_program, stored.cases))
     return Programs(stored.name, cases, left, stored.lost)
 

@@ -50,7 +50,7 @@ class Printer:
             case Constant(value=value, dtype=dtype):
                 return literal(value, dtype.kind)
             case Literal() | UnknownValue():
-                raise PorterError("PTR135", "the graph is not elementwise", hint="See docs/errors/PTR135.md.")
+                raise PorterError("PTR135", "the graph is not elementwise", hint="`porter explain PTR135` says more.")
             case Cast(arg=arg, dtype=dtype):
                 kind = "float" if dtype.kind is Kind.FLOATING else dtype.metal
                 inner = self._value(arg)

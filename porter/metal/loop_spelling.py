@@ -197,7 +197,9 @@ def find_form(operation: str, of_complex: bool = False) -> str:
     if of_complex and row and operation in _OF_BOTH_PARTS:
         form = row.complex_msl
     if form is None:
-        raise PorterError("PTR345", f"the operation `{operation}` has no loop form", hint="See docs/errors/PTR345.md.")
+        raise PorterError(
+            "PTR345", f"the operation `{operation}` has no loop form", hint="`porter explain PTR345` says more."
+        )
     return form
 
 

@@ -60,13 +60,18 @@ def plan_operator(
 
     `recorded` returns the old graph if the source cannot be read, `programs` what the calls of a row compute: rows
     that no stub can serve are ported by those; with `scaffold`, others get a frame to write a kernel in. Entries of the
-    test lists stay for the tests `listed`, which fail still. Raises PorterError if nothing can be ported.
+    test lists stay for the tests `listed`, which fail still. Raises PTR434 for a source or a scaffold that would change
+    nothing, and PorterError if nothing can be ported.
     """
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
     require_library(checkout)
     found = find_migrations(checkout, operator)
-    return plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold, listed)
+    plan = plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold, listed)
+    if scaffold and not plan.unported:
+        what = f"porter ports all of {op}: there is nothing to write a frame for"
+        raise PorterError("PTR434", what, operator.functions[0].place, "Omit --scaffold.")
+    return plan
 
 
 def plan_kernels(
@@ -88,6 +93,9 @@ def plan_kernels(
     op = operator.name
     routes = choose_routes(checkout, operator, found, partial(read_spec, recorded=recorded, source=source), choice)
     ported = routes.ported
+    if source is Source.CUDA and not ported.kernels:
+        what = f"{op} takes no functor of a stub, so no CUDA kernel can define it"
+        raise PorterError("PTR434", what, operator.functions[0].place, "Omit --from cuda.")
     functions = NativeFunctions.read(checkout)
     migrations = (*ported.migrated, *find_joining(checkout, operator, ported.migrated))
     draft = ported.draft.apply(

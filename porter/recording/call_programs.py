@@ -323,7 +323,7 @@ def _table(graph: ConcreteGraph, buffer: Buffer) -> Table:
 
 
 def _unknown(what: str) -> PorterError:
-    return PorterError("PTR365", f"the call's graphs use {what}", hint="See docs/errors/PTR365.md.")
+    return PorterError("PTR365", f"the call's graphs use {what}", hint="`porter explain PTR365` says more.")
 
 
 def _replace_buffers(nest: LoopNest, buffers: Mapping[Buffer, Buffer], types: Mapping[Buffer, DType]) -> LoopNest:

@@ -153,7 +153,9 @@ def read_dtype(tensor: torch.Tensor) -> DType:
     dtype = find_dtype(tensor.dtype)
     if dtype is None:
         name = str(tensor.dtype).removeprefix("torch.")
-        raise PorterError("PTR345", f"elements of type {name} have no loop form", hint="See docs/errors/PTR345.md.")
+        raise PorterError(
+            "PTR345", f"elements of type {name} have no loop form", hint="`porter explain PTR345` says more."
+        )
     return dtype
 
 

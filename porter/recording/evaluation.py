@@ -53,7 +53,7 @@ def evaluate_expression(root: Expr, buffers: Mapping[Buffer, Tensor], loops: Seq
 
 
 def _failed(why: str) -> PorterError:
-    return PorterError("PTR346", f"cannot evaluate the loop form: {why}", hint="See docs/errors/PTR346.md.")
+    return PorterError("PTR346", f"cannot evaluate the loop form: {why}", hint="`porter explain PTR346` says more.")
 
 
 def _spread(value: Tensor, own: Sequence[Loop], loops: Sequence[Loop]) -> Tensor:

@@ -247,4 +247,4 @@ def _unsupported(what: str) -> PorterError:
 
 
 def _unreadable(why: str) -> PorterError:
-    return PorterError("PTR135", why, hint="See docs/errors/PTR135.md.")
+    return PorterError("PTR135", why, hint="`porter explain PTR135` says more.")

@@ -72,7 +72,7 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
 def _refuse_all(name: str, lost: UnexplainedCalls) -> Programs:
     """What is known of an overload all of whose calls raise."""
     why = lost.list_of(name)[0].why
-    error = PorterError("PTR419", f"every call of {name} raises: {why}", hint="See docs/errors/PTR419.md.")
+    error = PorterError("PTR419", f"every call of {name} raises: {why}", hint="`porter explain PTR419` says more.")
     return Programs(name, (), (error,))
 
 
@@ -219,7 +219,7 @@ def _make_case(name: str, group: list[Observed]) -> Case:
     difference = find_difference(program, group)
     if difference is not None:
         what = f"a program of {name} differs from the calls that it was found from: {difference}"
-        raise PorterError("PTR366", what, hint="See docs/errors/PTR366.md.")
+        raise PorterError("PTR366", what, hint="`porter explain PTR366` says more.")
     return Case(program, values, group)
 
 

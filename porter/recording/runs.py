@@ -66,7 +66,7 @@ def same_elements(value: torch.Tensor, tensor: torch.Tensor) -> bool:
 
 
 def _unsupported(what: str) -> PorterError:
-    return PorterError("PTR135", f"the call runs {what}", hint="See docs/errors/PTR135.md.")
+    return PorterError("PTR135", f"the call runs {what}", hint="`porter explain PTR135` says more.")
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,8 @@ def escaped(shown: RenderableType) -> RenderableType:
 
 # Long enough for every operator of a run to count toward the estimate.
 _ESTIMATE_SECONDS = 24 * 3600.0
+_TIME = 14  # columns of the spinner, 0:00:00 and the gaps
+_SHORTEST = 8  # columns of a step that are shown on the narrowest terminal
 
 
 class LiveLine:
@@ -105,7 +107,7 @@ class LiveLine:
 
 
 def _progress(stream: TextIO, no_color: bool) -> Progress:
-    from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress, ProgressColumn, SpinnerColumn, TimeElapsedColumn
     from rich.table import Column
     from rich.text import Text
 
@@ -115,12 +117,22 @@ def _progress(stream: TextIO, no_color: bool) -> Progress:
         def render(self, task: Task) -> Text:
             return Text(count(task.completed, task.total, task.time_remaining))
 
+    class StepColumn(ProgressColumn):
+        """The step, cut where the time and the count need the room: rich would cut those instead."""
+
+        def render(self, task: Task) -> Text:
+            shown = Text(str(task.description))
+            counted = len(count(task.completed, task.total, task.time_remaining))
+            shown.truncate(max(shown_on.width - _TIME - counted, _SHORTEST), overflow="ellipsis")
+            return shown
+
+    shown_on = console(stream, no_color)
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+        StepColumn(table_column=Column(ratio=1)),
         TimeElapsedColumn(),
         CountColumn(),
-        console=console(stream, no_color),
+        console=shown_on,
         transient=True,
         expand=True,
         redirect_stdout=False,

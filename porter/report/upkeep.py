@@ -1,4 +1,4 @@
-"""The output of `porter setup` and `porter cache`."""
+"""The output of `porter setup`, `porter cache` and `porter undo`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from porter.core.cache_size import Kind
+from porter.core.record import Record
 from porter.report.console import printable
 
 
@@ -59,6 +60,32 @@ def cache_object(root: Path, bound: int, kinds: Sequence[Kind], removed: int | N
     """The same for a script."""
     told = [{"name": kind.name, "files": kind.files, "bytes": kind.bytes} for kind in kinds]
     return {"root": str(root), "bound": bound, "kinds": told, "removed": removed or 0}
+
+
+def list_writes(writes: Sequence[Record]) -> list[str]:
+    """A line for each write, newest first, and its files below."""
+    lines = list[str]()
+    for write in writes:
+        lines += [f"{write.number}: {_name(write)}", *_file_lines(write)]
+    return lines or ["there is nothing to undo in this checkout"]
+
+
+def reverted_text(record: Record) -> str:
+    """What an undo took back, and its files."""
+    return "\n".join([f"reverted {_name(record)}: {len(record.files)} files", *_file_lines(record)])
+
+
+def write_object(record: Record) -> dict[str, Any]:
+    """A write for a script."""
+    return {"number": record.number, "ops": list(record.ops), "files": [file.path for file in record.files]}
+
+
+def _name(record: Record) -> str:
+    return printable(", ".join(record.ops) or "a write without a name")
+
+
+def _file_lines(record: Record) -> list[str]:
+    return [f"  {printable(file.path)}" for file in record.files]
 
 
 def _size(count: float) -> str:

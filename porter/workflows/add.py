@@ -11,7 +11,7 @@ from porter.aten.names import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
-from porter.core.writing import write
+from porter.core.writing import refuse_uncommitted, write
 from porter.metal.kernel_spec import no_recording
 from porter.plan.addition import plan_addition
 from porter.plan.draft import Draft
@@ -73,6 +73,8 @@ def add(
                 raise
             yield NotPlanned(op, error)
             continue
+        if request.write and not request.force:
+            refuse_uncommitted(checkout, draft.follow(plan.changes).changes.files)
         if helpers:
             yield helpers
         draft = helped
@@ -87,7 +89,7 @@ def add(
     if request.write and draft.changes.files:
         if unproven and not request.unverified:
             raise refuse_unproven(unproven)
-        yield Wrote(write(checkout, draft.changes, request.force))
+        yield Wrote(write(checkout, draft.changes, request.force, request.ops))
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ def add_new(
     progress("planning")
     found = plan_new_operator(checkout, request.wish)
     yield found
+    if request.write and not request.force:
+        refuse_uncommitted(checkout, found.plan.changes.files)
     if request.verify:
         from porter.verdict.backends import host
         from porter.verdict.new_operator.process import ProofRequest, request_proof
@@ -118,7 +122,7 @@ def add_new(
         proof = ProofRequest(checkout.root.resolve(), request.wish)
         yield request_proof(proof, found.plan.op, progress)
     if request.write:
-        yield Wrote(write(checkout, found.plan.changes, request.force))
+        yield Wrote(write(checkout, found.plan.changes, request.force, (found.plan.op,)))
 
 
 def _prove(draft: Draft, plan: Plan, proof: Proof, progress: Progress) -> PortedOperator:

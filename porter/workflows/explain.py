@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from functools import partial
 
 from porter.aten.lacking import find_missing
@@ -21,6 +22,7 @@ from porter.recording.readings import NEWEST, describe_recordings, read_source_g
 from porter.report.status import Stage
 from porter.workflows.migrate import take_decision
 from porter.workflows.stacking import read_old_code
+from porter.workflows.templates import find_installed
 
 
 def explain(
@@ -59,6 +61,16 @@ def explain(
         yield from (Stage("unported", (f"{u.place}: {u.code} {u.reason}",)) for u in plan.unported)
     except PorterError as error:
         yield Stage("no kernel", (str(error),))
+
+
+def read_error_page(code: str) -> str:
+    """The page of an error code, in Markdown. Raises PTR009 for a code that no page is about."""
+    pages = {path.stem: path for path in find_installed("docs/errors", "share/porter/errors")}
+    if code not in pages:
+        near = get_close_matches(code, pages)
+        hint = f"Did you mean {', '.join(sorted(near))}?" if near else "Codes have three digits, as in PTR012."
+        raise PorterError("PTR009", f"there is no error code {code}", hint=hint)
+    return pages[code].read_text(encoding="utf-8")
 
 
 def _describe_routes(routes: Sequence[RowRoute]) -> Iterator[str]:

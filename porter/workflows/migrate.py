@@ -158,6 +158,8 @@ def migrate(
             if op in asked:
                 yield NotPlanned(op, _came_along(op, error) if came else error, came)
             continue
+        if request.write and not request.force:
+            _refuse_uncommitted(checkout, draft.follow(plan.changes).changes.files)
         ported = (
             _prove(draft, plan, request.proof, recorded, planner, report_progress)
             if request.proof
@@ -170,7 +172,7 @@ def migrate(
     if request.write:
         if unproven and not request.unverified:
             raise refuse_unproven(unproven)
-        yield _write(checkout, draft, request.force)
+        yield _write(checkout, draft, request, [op for op in ops if op not in refused])
 
 
 def take_decision(checkout: Checkout, plan: Plan, planner: Planner, recorded: RecordedGraph) -> PortedOperator:
@@ -209,10 +211,17 @@ def require_names(checkout: Checkout, ops: Iterable[str]) -> None:
         functions.find_overloads(op)
 
 
-def _write(checkout: Checkout, draft: Draft, force: bool) -> Wrote:
+def _write(checkout: Checkout, draft: Draft, request: Request, ops: Sequence[str]) -> Wrote:
     from porter.core.writing import write
 
-    return Wrote(write(checkout, draft.changes, force))
+    return Wrote(write(checkout, draft.changes, request.force, ops))
+
+
+def _refuse_uncommitted(checkout: Checkout, files: Sequence[str]) -> None:
+    """Raises as `write` will, but before the verdict, which takes longer."""
+    from porter.core.writing import refuse_uncommitted
+
+    refuse_uncommitted(checkout, files)
 
 
 def _can_plan(planner: Planner, draft: Draft, op: str, recorded: RecordedGraph) -> bool:
@@ -267,7 +276,8 @@ def _migrate_together(
         failed = {each.step.op for each in proven if not (each.trial and each.trial.verdict.ok)}
         steps = [each.step for each in proven if each.step.plan and not each.broken]
         kept = stack_without(checkout, steps, failed, read.old_code, progress)
-        wrote = _write(checkout, kept[-1].after if kept else Draft(checkout), request.force)
+        names = [step.op for step in steps if step.op not in failed]
+        wrote = _write(checkout, kept[-1].after if kept else Draft(checkout), request, names)
         yield replace(wrote, left_out=tuple(step.op for step in steps if step.op in failed))
 
 

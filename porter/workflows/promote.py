@@ -8,7 +8,7 @@ from pathlib import Path
 
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
-from porter.core.writing import write
+from porter.core.writing import refuse_uncommitted, write
 from porter.plan.promotion.planner import PromotionPlan, plan_promotion, write_files
 from porter.plan.promotion.promotion import Promotion, ScriptWish
 from porter.verdict.backends import host
@@ -49,13 +49,15 @@ def promote(
     promotion = _read_script(request.file, request.wish)
     plan = plan_promotion(checkout, promotion)
     yield plan
+    if request.write and not request.force:
+        refuse_uncommitted(checkout, plan.changes.files)
     if request.verify:
         proof = ProofRequest(checkout.root.resolve(), request.wish, request.file.resolve(), Path.cwd())
         requests = [replace(proof, arithmetic=each) for each in arithmetics]
         verdicts = [request_proof(each, plan.promotion.op, progress) for each in requests]
         yield verdicts[0] if len(verdicts) == 1 else merge_arithmetics(verdicts)
     if request.write:
-        yield Wrote(write(checkout, plan.changes, request.force))
+        yield Wrote(write(checkout, plan.changes, request.force, (plan.promotion.op,)))
 
 
 def export_operator(checkout: Checkout, file: Path, wish: ScriptWish, folder: Path) -> list[Path]:

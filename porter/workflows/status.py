@@ -20,6 +20,7 @@ from porter.plan.routes import Route, RowRoute, read_routes
 from porter.report.status import MissingOperator, OperatorStatus, Reason, RowStatus, State
 
 IS_NATIVE = "PTR013"
+_MARKS = "*?["  # what makes a name a pattern
 _NATIVE = Reason(IS_NATIVE, "already native")
 _FORWARDS = Reason(IS_NATIVE, "its MPS code only calls other operators: nothing to migrate")
 _SHARES = Reason("PTR032", "no MPS kernel was found behind the code it shares with the CPU")
@@ -58,19 +59,45 @@ def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorSta
 
 
 def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
-    """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
+    """The operators by name, with the readings of their rows on MPSGraph. Raises as `operators` does."""
     from porter.recording.readings import list_readings  # what it imports is for verdicts
 
     found = _classify(checkout, filters)
     old = [row for rows in found.values() for row in rows if row.builds_graph]
     readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))
-    return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in found)
+    return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in sorted(found, key=_sort_key))
 
 
 def missing(checkout: Checkout, patterns: Sequence[str] = ()) -> tuple[MissingOperator, ...]:
     """The operators that MPS lacks, and what keeps porter from adding them. Raises as `operators` does."""
     bases = _match_bases(NativeFunctions.read(checkout), patterns)
-    return tuple(_describe_missing(checkout, each) for each in find_lacks(checkout) if each.name in bases)
+    found = (_describe_missing(checkout, each) for each in find_lacks(checkout) if each.name in bases)
+    return tuple(sorted(found, key=_sort_key))
+
+
+def _sort_key(operator: OperatorStatus | MissingOperator) -> tuple[str, str]:
+    """By the name as a person looks it up: `_softmax` is under s."""
+    return operator.name.lstrip("_"), operator.name
+
+
+def name_operators(checkout: Checkout, asked: Sequence[str], served: bool = True) -> tuple[str, ...]:
+    """The operators that names and shell patterns mean, each once; a name stands for itself.
+
+    A pattern means operators with a row on MPSGraph that porter would port, or all with an implementation for MPS if
+    `served`. Raises PTR012 for a pattern that means none.
+    """
+    named = dict[str, None]()
+    for each in asked:
+        if not any(mark in each for mark in _MARKS):
+            named[each] = None
+            continue
+        found = [operator.name for operator in operators(checkout, Filters((each,), portable=not served))]
+        if not found:
+            what = f"no operator that matches {each} has " + ("an MPS implementation" if served else "a port")
+            hint = f"`porter status '{each}'` says what there is instead."
+            raise PorterError("PTR012", what, Place(NATIVE_FUNCTIONS), hint)
+        named |= dict.fromkeys(found)
+    return tuple(named)
 
 
 def _describe_missing(checkout: Checkout, lack: Lack) -> MissingOperator:

@@ -16,8 +16,7 @@ from porter.core.files import create_whole
 from porter.core.names import explain_module
 from porter.report.kernel import Template
 
-_BESIDE = Path(__file__).resolve().parents[2] / "templates"
-_SHARED = "share/porter/templates/"  # pyproject.toml installs them there
+_REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def find_templates() -> tuple[Template, ...]:
@@ -79,11 +78,16 @@ def rename(source: str, old: str, new: str) -> str:
     return "".join(lines)
 
 
-def _find_files() -> list[Path]:
-    if _BESIDE.is_dir():
-        return list(_BESIDE.glob("*.py"))
+def find_installed(folder: str, shared: str) -> list[Path]:
+    """The files of a folder of the repository, or where pyproject.toml installs them: in `shared`."""
+    if (_REPOSITORY / folder).is_dir():
+        return [path for path in (_REPOSITORY / folder).iterdir() if path.is_file()]
     files = metadata.files("porter") or ()
-    return [Path(str(each.locate())) for each in files if _SHARED in each.as_posix() and each.suffix == ".py"]
+    return [Path(str(each.locate())) for each in files if f"{shared}/" in each.as_posix()]
+
+
+def _find_files() -> list[Path]:
+    return [path for path in find_installed("templates", "share/porter/templates") if path.suffix == ".py"]
 
 
 def _read(path: Path) -> Template:

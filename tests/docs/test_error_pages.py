@@ -114,7 +114,7 @@ def test_a_code_in_an_expression_is_raised(tmp_path: Path, python: str) -> None:
         'if error.code == "PTR901": pass',
         'CODE = "PTR901"\nif error.code == CODE: pass',
         'CODES = ("PTR901",)\nif text.startswith(CODES): pass',
-        'send("See docs/errors/PTR901.md.")',
+        'send("`porter explain PTR901` says more.")',
         'match code:\n    case "PTR901": pass',
     ],
 )

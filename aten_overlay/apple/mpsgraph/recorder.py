@@ -170,7 +170,7 @@ class Recorder:
 def _undeclared(selector: str) -> OverlayError:
     near = semantics.suggest(selector.removesuffix("name:").rstrip(":"))
     message = f"-[MPSGraph {selector}] is not supported{near}"
-    return OverlayError("PTR120", message, hint="See docs/errors/PTR120.md.")
+    return OverlayError("PTR120", message, hint="`porter explain PTR120` says more.")
 
 
 def _find_addresses(arrays: list[tuple[Ref, Array]]) -> dict[Ref, int]:

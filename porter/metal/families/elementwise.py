@@ -96,7 +96,7 @@ def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
     """Returns PTR018 for a stub with several scalars of which one is not a number, PTR350 for random numbers."""
     if draws_numbers(call.stub):
         what = f"the distribution of {call.stub.name} is not known"
-        return PorterError("PTR350", what, call.place, "See docs/errors/PTR350.md.")
+        return PorterError("PTR350", what, call.place, "`porter explain PTR350` says more.")
     if len(call.stub.signature) <= 2:
         return None
     try:

@@ -181,7 +181,7 @@ class Unique(Form):
         last = next((name for name in numbers if site.code.has(f"{name}.item<int64_t>() + 1")), "")
         if not last:
             what = "the host code reads from no tensor how many values there are"
-            raise PorterError("PTR371", what, hint="See docs/errors/PTR371.md.")
+            raise PorterError("PTR371", what, hint="`porter explain PTR371` says more.")
         writer = _Writer(self, kernels.name, site, last)
         lines = [*writer.start(), *writer.sort(kernels), *writer.prepare(), *writer.encode()]
         headers = (*HEADERS, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if self.dim else ()))

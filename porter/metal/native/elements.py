@@ -205,7 +205,7 @@ def _tensor(role: Role) -> str | None:
 def _dtype(call: Arguments, tensor: str) -> DType:
     found = call.tensors.get(tensor)
     if found is None:
-        raise PorterError("PTR373", f"the type of `{tensor}` is not known", hint="See docs/errors/PTR373.md.")
+        raise PorterError("PTR373", f"the type of `{tensor}` is not known", hint="`porter explain PTR373` says more.")
     return found.dtype
 
 

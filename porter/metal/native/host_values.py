@@ -58,7 +58,7 @@ class Names:
         base, bracket, rest = name.partition("[")
         if base not in self.variables:
             what = f"the host code has no variable of its own for `{base}`"
-            raise PorterError("PTR371", what, hint="See docs/errors/PTR371.md.")
+            raise PorterError("PTR371", what, hint="`porter explain PTR371` says more.")
         return f"{self.variables[base]}{bracket}{rest}"
 
     def member(self, name: str) -> str:
@@ -229,7 +229,7 @@ def _write_size(tensor: str, dim: str, names: Names) -> str:
 
 
 def _unknown(value: HostValue) -> PorterError:
-    return PorterError("PTR372", f"no C++ is known for `{describe(value)}`", hint="See docs/errors/PTR372.md.")
+    return PorterError("PTR372", f"no C++ is known for `{describe(value)}`", hint="`porter explain PTR372` says more.")
 
 
 def _write_bound(bound: HostValue | None, tensor: str, names: Names) -> str:

@@ -229,5 +229,8 @@ def format_value(value: Any) -> str:
 def make_unsupported_error(what: str, place: Place) -> PorterError:
     """Returns the error (PTR033) for code that the evaluator does not support."""
     return PorterError(
-        "PTR033", f"not understood: {what}", place, "The overlay can run this code instead; see docs/errors/PTR033.md."
+        "PTR033",
+        f"not understood: {what}",
+        place,
+        "The overlay can run this code instead; `porter explain PTR033` says more.",
     )

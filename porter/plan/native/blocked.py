@@ -139,7 +139,7 @@ def check_names(fork: Checkout, kernels: Sequence[WrittenKernel]) -> None:
 
 def _refuse(path: str, form: _Form, name: str) -> PorterError:
     what = f"host code can make the name of the kernel {name} of {form.base} and types"
-    return PorterError("PTR490", what, Place(path), "See docs/errors/PTR490.md.")
+    return PorterError("PTR490", what, Place(path), "`porter explain PTR490` says more.")
 
 
 def _list_others(

@@ -105,7 +105,7 @@ def _is_excluded(condition: Answered, programs: Programs, at: int, names: Names)
 
 
 def _refuse(what: str) -> PorterError:
-    return PorterError("PTR376", what, hint="See docs/errors/PTR376.md.")
+    return PorterError("PTR376", what, hint="`porter explain PTR376` says more.")
 
 
 def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:

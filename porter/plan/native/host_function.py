@@ -201,7 +201,9 @@ def replace_graph(body: str, place: Place, needed: Collection[str], before: str 
     statements = [each for each in walk_statements(body) if not each.keyword]
     runs = [each for each in statements if _RUNS.match(body, each.start, each.end)]
     if len(runs) != 1:
-        raise PorterError("PTR370", f"the function runs {len(runs)} graphs", place, "See docs/errors/PTR370.md.")
+        raise PorterError(
+            "PTR370", f"the function runs {len(runs)} graphs", place, "`porter explain PTR370` says more."
+        )
     marked = body[: runs[0].start] + _LAUNCH + body[runs[0].end :]
     pruned = _drop_shortcuts(prune(marked, _GRAPH, needed), _list_gone(marked))
     code = _COMMENT.sub("", _unwrap(pruned))

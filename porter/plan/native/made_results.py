@@ -105,7 +105,7 @@ def _rename_locals(text: str, rest: str, kept: Collection[str]) -> str:
 
 def _refuse(what: str, place: Place) -> PorterError:
     message = f"what makes `{what}` cannot be put in its place"
-    return PorterError("PTR406", message, place, "See docs/errors/PTR406.md.")
+    return PorterError("PTR406", message, place, "`porter explain PTR406` says more.")
 
 
 _RESULT = "RESULT"  # in the place of all names of results
@@ -118,7 +118,7 @@ def refuse_differing(target: Target, needed: Collection[str]) -> None:
     plain = {_normalize(replace_graph(each, target.place, needed).text, target) for each in bodies}
     if target.alternatives and (len(plain) > 1 or any(map(_asks_more, plain))):
         what = f"{target.function.name} calls a helper for each result, which does more than to run a graph"
-        raise PorterError("PTR405", what, target.place, "See docs/errors/PTR405.md.")
+        raise PorterError("PTR405", what, target.place, "`porter explain PTR405` says more.")
 
 
 def _normalize(body: str, target: Target) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ def _port_row(
         raise programs.left[0]
     if not programs.cases:
         what = f"no call of {row.function.name} ran a graph"
-        raise PorterError("PTR375", what, row.function.place, "See docs/errors/PTR375.md.")
+        raise PorterError("PTR375", what, row.function.place, "`porter explain PTR375` says more.")
     refuse_tables(programs)
     refuse_searches(programs)
     refuse_unseen(programs, row.function)

@@ -107,7 +107,7 @@ def _refuse_stale(host: HostFunction, row: Row) -> HostFunction:
     for copied in find_code(host.behind, "$to.copy_($memory)"):
         if copied["to"] in row.written and copied["memory"] not in row.written:
             what = f"the function copies to {copied['to']} from {copied['memory']}, which only its graph wrote"
-            raise PorterError("PTR359", what, row.target.place, "See docs/errors/PTR359.md.")
+            raise PorterError("PTR359", what, row.target.place, "`porter explain PTR359` says more.")
     return host
 
 

@@ -313,7 +313,7 @@ def _inline(source: Source, link: _Link, site: _Site | None, called: Function, b
     made = inline_call(site.text, site.call, body, parameters, list_enumerators(source.text), link.function.name, given)
     if made is None:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
-        raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")
+        raise PorterError("PTR369", what, source.place(link.function.start), "`porter explain PTR369` says more.")
     return made
 
 
@@ -324,7 +324,7 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
     names = [each.name for each in function.arguments]
     if len(parameters) != len(names):
         what = f"{first.name} takes other arguments than {function.name}"
-        raise PorterError("PTR371", what, source.place(first.start), "See docs/errors/PTR371.md.")
+        raise PorterError("PTR371", what, source.place(first.start), "`porter explain PTR371` says more.")
     variables = dict(zip(names, parameters, strict=True))
     outs = [each.name for each in function.arguments if "!" in each.type]
     returned = read_returned(read_body(source, first))
@@ -356,7 +356,7 @@ def read_body(source: Source, function: Function) -> str:
 def _refuse(served: ServedFunction, why: str) -> PorterError:
     place = served.implementation.place if served.implementation else served.function.place
     what = f"{served.function.name} has no function to port: {why}"
-    return PorterError("PTR368", what, place, "See docs/errors/PTR368.md.")
+    return PorterError("PTR368", what, place, "`porter explain PTR368` says more.")
 
 
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
@@ -452,7 +452,7 @@ def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target
         variables[argument.name] = "".join(same) if argument.name in passed else f"{{{', '.join(named)}}}"
     if parameters or not all(variables.values()):
         what = f"{function.name} takes other arguments than {row.name}"
-        raise PorterError("PTR371", what, source.place(function.start), "See docs/errors/PTR371.md.")
+        raise PorterError("PTR371", what, source.place(function.start), "`porter explain PTR371` says more.")
     outs = [argument.name for argument in row.arguments if "!" in argument.type]
     variables |= {f"result{i}": variables[name] for i, name in enumerate(outs)}
     return Target(implementation.file, function, f"\n  {RUN}();\n", variables, frozenset(), arguments=variables)

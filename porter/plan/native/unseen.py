@@ -44,7 +44,7 @@ def refuse_unseen_values(programs: Computation, function: NativeFunction, names:
         is_named = isinstance(programs, FormProgram) and argument.name in programs.named
         if len(values) == 1 and not is_named:
             what = f"all recorded calls of {programs.name} give `{argument.name}` the value {values.pop()}"
-            raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
+            raise PorterError("PTR361", what, function.place, "`porter explain PTR361` says more.")
 
 
 def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
@@ -60,7 +60,7 @@ def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
             if None not in own and every - own:
                 missing = "false" if every - own == {False} else "true"
                 what = f"no recorded call of {programs.name} on {dtype.torch} has `{question}` {missing}"
-                raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
+                raise PorterError("PTR361", what, function.place, "`porter explain PTR361` says more.")
 
 
 def _ask(question: Question, call: Arguments) -> bool | None:
@@ -81,7 +81,7 @@ def _refuse_lost(
     if unknown and len(known | unknown.keys()) <= _CHOICES:
         value, call = next(iter(unknown.items()))
         what = f"nothing is known of calls of {name} with `{argument}` = {value}: {call.why}"
-        raise PorterError("PTR418", what, function.place, "See docs/errors/PTR418.md.")
+        raise PorterError("PTR418", what, function.place, "`porter explain PTR418` says more.")
 
 
 def check_ranks(programs: Computation, names: Names) -> tuple[tuple[Line, ...], tuple[str, ...]]:
@@ -215,7 +215,7 @@ def refuse_tables(programs: Programs) -> None:
     tables = (isinstance(role, Table) for case in programs.cases for role in case.roles.values())
     if any(tables) or not all(case.nests for case in programs.cases):
         what = f"the graph of {programs.name} has constants that differ by element"
-        raise PorterError("PTR377", what, hint="See docs/errors/PTR377.md.")
+        raise PorterError("PTR377", what, hint="`porter explain PTR377` says more.")
 
 
 def refuse_searches(programs: Programs) -> None:
@@ -223,7 +223,7 @@ def refuse_searches(programs: Programs) -> None:
     stores = [store for case in programs.cases for nest in case.nests for store in nest.nest.stores]
     if any(_searches(each) for store in stores for each in find_reductions(store.value)):
         what = f"each result of {programs.name} would look for its elements among all of an operand"
-        raise PorterError("PTR360", what, hint="See docs/errors/PTR360.md.")
+        raise PorterError("PTR360", what, hint="`porter explain PTR360` says more.")
 
 
 def refuse_unseen(programs: Programs, function: NativeFunction) -> None:
@@ -236,14 +236,14 @@ def refuse_unseen(programs: Programs, function: NativeFunction) -> None:
     for argument in (each for each in function.arguments if each.type == "Tensor?"):
         if not any(argument.name in call.tensors for call in calls):
             what = f"no recorded call of {programs.name} gives `{argument.name}`"
-            raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
+            raise PorterError("PTR361", what, function.place, "`porter explain PTR361` says more.")
         for case in programs.cases:
             is_read = argument.name in list_loaded(case)
             if is_read and argument.name not in case.required and not is_explained(case, argument.name):
                 where = " and ".join(map(str, case.when))
                 of_case = f" where {where}" if where else ""
                 what = f"no recorded call of {programs.name}{of_case} leaves out `{argument.name}`"
-                raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
+                raise PorterError("PTR361", what, function.place, "`porter explain PTR361` says more.")
 
 
 def _searches(reduction: Expr) -> bool:

@@ -49,7 +49,7 @@ Review:
 
 Write:
   kernel     Start, check, time, trace, export and promote Metal kernels of
-             your...
+             your own.
   extension  Start C++ extensions of PyTorch with Metal kernels.
 
 Set up:
@@ -63,7 +63,8 @@ Options:
   -h, --help                    Show this message and exit.
 
 Global options:
-  --checkout DIR  The PyTorch fork to work on.
+  --checkout DIR  The PyTorch fork to work on, or embedded: the miniature one
+                  in porter.
   --json          Print JSON, one object per line.
   --no-color      Disable color, as $NO_COLOR does.
 
@@ -85,11 +86,11 @@ Usage: porter migrate [OPTIONS] [OP...]
 
   Plan, show and verify the port of one or more operators.
 
-  OP is a base name or an overload in native_functions.yaml: atan2, atan2.out.
-  Nothing is written without --write. The port of a single operator that is
-  written has a thorough verdict, unless --no-thorough is given. One of
-  several that has no plan is left out, and the last lines say what became of
-  each.
+  OP is a base name or an overload in native_functions.yaml, or a shell
+  pattern: atan2, atan2.out, 'log*'. Nothing is written without --write. The
+  port of a single operator that is written has a thorough verdict, unless
+  --no-thorough is given. One of several that has no plan is left out, and the
+  last lines say what became of each.
 
 Options:
   --all                       Port every operator that porter can port.
@@ -145,7 +146,8 @@ Options:
   -h, --help                  Show this message and exit.
 
 Global options:
-  --checkout DIR  The PyTorch fork to work on.
+  --checkout DIR  The PyTorch fork to work on, or embedded: the miniature one
+                  in porter.
   --json          Print JSON, one object per line.
   --no-color      Disable color, as $NO_COLOR does.
 
@@ -176,8 +178,8 @@ Usage: porter status [OPTIONS] [PATTERN...]
   Shows, for each operator, what its code is written in, how an MPSGraph
   implementation can be read, and how porter would port it (a shared row, an
   own row, an own row from runs) or why not: a library computes it, or an
-  error code (see docs/errors) and the reason. Runs no code of the checkout.
-  PATTERN is a shell pattern: 'log*'.
+  error code (`porter explain CODE` says more) and the reason. Runs no code of
+  the checkout. PATTERN is a shell pattern: 'log*'.
 
 Options:
   --portable      Only operators with a row on MPSGraph that porter would
@@ -191,7 +193,8 @@ Options:
   -h, --help      Show this message and exit.
 
 Global options:
-  --checkout DIR  The PyTorch fork to work on.
+  --checkout DIR  The PyTorch fork to work on, or embedded: the miniature one
+                  in porter.
   --json          Print JSON, one object per line.
   --no-color      Disable color, as $NO_COLOR does.
 

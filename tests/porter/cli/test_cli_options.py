@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -99,7 +101,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(arguments) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    return told.err.removeprefix("checkout: fork (the embedded miniature fork)\n")
+    return re.sub(r"checkout: .*\n", "", told.err)
 
 
 def test_a_misspelled_command_is_told_its_neighbor(capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +134,8 @@ porter: aten/src/ATen/native/native_functions.yaml: PTR012 there is no operator 
 
 
 @pytest.mark.parametrize(
-    "arguments", [("status", "--no-colr"), ("verify",), ("--completion", "tcsh"), ("undo", "twice"), ("verify", "-k")]
+    "arguments",
+    [("status", "--no-colr"), ("verify",), ("--completion", "tcsh"), ("undo", "sum", "twice"), ("verify", "-k")],
 )
 def test_a_usage_error_has_a_code_and_names_the_help(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -281,3 +284,71 @@ def test_watch_names_the_checkout_once(monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_values_of_a_template_parameter_are_numbers_of_a_size(given: str) -> None:
     with pytest.raises(click.BadParameter):
         read_values((given,))
+
+
+@pytest.mark.parametrize("arguments", [("migrate", "atan2", "--no-verify", "--write"), ("undo",)])
+def test_the_embedded_fork_is_written_to_only_where_it_is_named(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PORTER_CHECKOUT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert refused(capsys, *arguments).startswith(f"porter: PTR008 {tmp_path} is in no PyTorch checkout")
+    assert main(["status", "atan2", "--checkout", "embedded"]) == 0
+    assert f"checkout: {EMBEDDED_FORK.resolve()} (the embedded miniature fork)" in capsys.readouterr().err
+
+
+def test_an_option_that_changes_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--checkout", str(EMBEDDED_FORK))
+    assert "PTR434 " in refused(capsys, "migrate", "atan2", "--no-verify", "--scaffold", *where)
+
+
+def test_an_error_code_is_explained_by_its_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "PTR012"]) == 0
+    assert capsys.readouterr().out.startswith("# PTR012: unknown operator\n\n")
+    assert refused(capsys, "explain", "PTR999").startswith(
+        "porter: PTR009 there is no error code PTR999\n  Did you mean "
+    )
+
+
+def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "undo"]) == main(["undo", "--help"]) == 0
+    first, second = capsys.readouterr().out.split("Usage: ")[1:]
+    assert first == second
+
+
+def test_a_pattern_names_every_operator_that_matches(capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--no-verify", "--json", "--checkout", str(EMBEDDED_FORK))
+    assert main(["migrate", "atan*", "atan2", *where]) == 0
+    planned = [json.loads(line)["op"] for line in capsys.readouterr().out.splitlines()]
+    assert "atan2" in planned and len(planned) == len(set(planned))
+    assert "PTR012 no operator matches zz*" in refused(capsys, "migrate", "zz*", *where)
+
+
+def test_writes_are_listed_and_reverted_by_operator(fork: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where, write = ("--checkout", str(fork)), ("--no-verify", "--unverified", "--write")
+    before = {path: path.read_bytes() for path in fork.rglob("*") if path.is_file()}
+    assert main([*where, "migrate", "atan2", *write]) == 0
+    capsys.readouterr()
+    assert main([*where, "undo", "--list"]) == 0
+    listed = capsys.readouterr().out
+    assert listed.startswith("1: atan2\n  aten/")
+    assert "about exp" in refused(capsys, *where, "undo", "exp")
+    assert main([*where, "undo", "atan2"]) == 0
+    assert capsys.readouterr().out == listed.replace("1: atan2", f"reverted atan2: {listed.count('  ')} files")
+    assert {path: path.read_bytes() for path in fork.rglob("*") if path.is_file()} == before
+
+
+def test_a_file_with_uncommitted_changes_is_found_before_the_verdict(
+    fork: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("a verdict was asked for")
+
+    monkeypatch.setattr("porter.workflows.migrate._prove", fail)
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
+        subprocess.run(["git", "-C", str(fork), *command], check=True)
+    kernels = fork / "aten/src/ATen/native/mps/kernels/BinaryKernel.metal"
+    kernels.write_text(kernels.read_text() + "\n// mine\n")
+    assert "PTR055 this file has uncommitted changes" in refused(
+        capsys, "migrate", "atan2", "--write", "--checkout", str(fork)
+    )

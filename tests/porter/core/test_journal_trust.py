@@ -163,9 +163,9 @@ def test_undo_takes_an_interrupted_write_back_and_nothing_more(fork: Path) -> No
     change(fork)
     before = snapshot(fork)
     interrupt(fork)
-    assert journal.undo(Checkout(fork, "a test")) == ("version.txt",)
+    assert [each.path for each in journal.undo(Checkout(fork, "a test")).files] == ["version.txt"]
     assert snapshot(fork) == before
-    assert journal.undo(Checkout(fork, "a test")) == ("version.txt",)
+    assert [each.path for each in journal.undo(Checkout(fork, "a test")).files] == ["version.txt"]
     assert snapshot(fork) != before
 
 

@@ -11,6 +11,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
 from porter.loops.program import Programs
+from porter.metal.source import Source
 from porter.plan.planner import plan_operator
 from porter.plan.routes import Route, RowRoute, read_routes
 from porter.workflows.explain import explain
@@ -68,6 +69,12 @@ def test_the_frame_of_a_row_that_a_library_computes_is_written(multiplies: Check
     plan = plan_operator(multiplies, "shares", programs=run_nothing, scaffold=True)
     assert [each.code for each in plan.unported] == ["PTR020"]
     assert "PTR020" in plan.changes.diff()
+
+
+def test_a_cuda_functor_is_refused_where_no_stub_takes_one(multiplies: Checkout) -> None:
+    with pytest.raises(PorterError, match="PTR434") as raised:
+        plan_operator(multiplies, "shares", programs=run_nothing, source=Source.CUDA)
+    assert raised.value.hint == "Omit --from cuda."
 
 
 def test_a_row_whose_function_runs_no_graph_that_is_seen_is_not_run(runs_elsewhere: Checkout) -> None:

@@ -56,7 +56,7 @@ def test_names_of_a_fork_are_escaped(command: list[str], tmp_path: Path, capsys:
     main(["--checkout", str(fork), *command])
     told = capsys.readouterr()
     assert "\x1b" not in told.out + told.err
-    assert "checkout: fo\\x1b[31mrk (--checkout)" in told.err
+    assert f"checkout: {tmp_path}/fo\\x1b[31mrk (--checkout)" in told.err
     if command == ["status"]:
         assert "evil\\x1b[m" in told.out
 

@@ -81,3 +81,11 @@ def test_the_console_is_as_wide_as_the_terminal() -> None:
 
     assert isinstance(console(Terminal(), True), Console)
     assert console(Terminal(), True).width == 70
+
+
+def test_the_time_is_shown_whole_beside_a_long_step() -> None:
+    terminal = Terminal()
+    line = LiveLine(terminal, no_color=True)
+    line.show(Step("hypot: " + "building " * 12, 3, 40))
+    line.hide()
+    assert re.search(r"hypot: building .*… +\d:\d\d:\d\d 3 of 40", terminal.getvalue())
