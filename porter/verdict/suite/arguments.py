@@ -40,7 +40,7 @@ def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype
 
     `dtypes` are the result types where the operator takes one.
     """
-    for place, value in _list_arguments(op, sample):
+    for place, value in list_arguments(op, sample):
         for other in _list_others(op, sample, place, value):
             yield f"with {place}={other}", replace_argument(sample, place, other)
     if _RESULT_TYPE in dict(_list_defaults(op)):
@@ -50,12 +50,12 @@ def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype
 
 def turn_flags(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
     """Yields the sample with one flag turned over, with a name for messages."""
-    for place, value in _list_arguments(op, sample):
+    for place, value in list_arguments(op, sample):
         if isinstance(value, bool) and place != _ORDER:
             yield f"with {place}={not value}", replace_argument(sample, place, not value)
 
 
-def _list_arguments(op: OpInfo, sample: SampleInput) -> Iterator[tuple[int | str, Any]]:
+def list_arguments(op: OpInfo, sample: SampleInput) -> Iterator[tuple[int | str, Any]]:
     """The arguments after the input by position or name, and those that the sample omits with their defaults."""
     yield from (*enumerate(sample.args), *sample.kwargs.items())
     omitted = dict(_list_defaults(op)).items()
@@ -76,7 +76,7 @@ def vary_result_sizes(op: OpInfo, sample: SampleInput, size: int, most: int) -> 
     """Yields the sample with one whole number so large that a result has a dimension of it, and `most` elements."""
     before = {length for shape in _shapes(op, sample) or () for length in shape}
     inputs = [("input", sample.input)] if not isinstance(sample.input, torch.Tensor) else []
-    for place, value in (*inputs, *_list_arguments(op, sample)):
+    for place, value in (*inputs, *list_arguments(op, sample)):
         for label, other in _enlarge_numbers(value, size):
             varied = replace_argument(sample, place, other)
             shapes = _shapes(op, varied) or []
@@ -101,7 +101,7 @@ def vary_far_numbers(op: OpInfo, sample: SampleInput, numbers: Iterable[int]) ->
     """
     expected = _shapes(op, sample)
     far = [number + by for number in numbers for by in (_FAR, -_FAR)]
-    for place, value in _list_arguments(op, sample):
+    for place, value in list_arguments(op, sample):
         for number in far if type(value) is int and expected is not None else ():
             if _shapes(op, varied := replace_argument(sample, place, number)) == expected:
                 yield f"with {place}={number}", varied
