@@ -251,6 +251,8 @@ class MetalKernel:
         ]
 
     def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound | Numbers | Bytes:
+        if isinstance(argument, Bound):
+            return argument
         if isinstance(argument, torch.Tensor):
             if argument.device.type == "cpu" and argument.dim() == 0:
                 return _host(argument.detach().to(_NARROW.get(argument.dtype, argument.dtype)).reshape(1).clone())
@@ -293,6 +295,13 @@ def _allocated(tensor: torch.Tensor, device: Device) -> Bound:
     base = device.host_address(storage.data_ptr()) or 64
     offset = int(tensor.storage_offset()) * tensor.element_size()
     return Bound(base + offset, base, storage.nbytes(), tensor, measure_extent(tensor))
+
+
+def bind_host(tensor: torch.Tensor) -> Bound:
+    """A tensor of the host as a kernel reads it where it is, as from a Metal buffer made with bytesNoCopy."""
+    extent = measure_extent(tensor)
+    address = tensor.data_ptr() or 64
+    return Bound(address, address, extent, tensor, extent)
 
 
 def measure_extent(tensor: torch.Tensor) -> int:

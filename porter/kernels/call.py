@@ -84,6 +84,7 @@ class Call:
     threadgroup: tuple[int, int, int]
     template: tuple[TemplateArgument, ...] = ()
     init_value: Number | None = None
+    in_host: bool = False  # inputs lie in the host's memory, and the stand-in device reads them there
 
     @property
     def group(self) -> tuple[int, int, int]:

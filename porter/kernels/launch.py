@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import torch
 
 from aten_overlay.device import load
-from aten_overlay.device.shader import ShaderLibrary
+from aten_overlay.device.shader import ShaderLibrary, bind_host
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.family import REFUSED
 from aten_overlay.metal.sanitizer.checks import NAMES, select
@@ -129,7 +129,7 @@ def is_plain() -> bool:
 
 def launch(kernel: Kernel, call: Call, prepared: Prepared) -> tuple[torch.Tensor, ...]:
     """Runs a call on its device; its outputs."""
-    device = device_of(call.inputs)
+    device = DEVICE if call.in_host else device_of(call.inputs)
     inputs = lay_out(kernel, call.inputs)
     outputs = tuple(allocate(o.shape, o.dtype, call.init_value, device) for o in call.outputs)
     if 0 not in call.grid:
@@ -246,6 +246,8 @@ def _run(
     outputs: Sequence[torch.Tensor],
 ) -> None:
     arguments, casts = arrange_arguments(kernel, generated, inputs, outputs)
+    if call.in_host:
+        arguments = [bind_host(a) if isinstance(a, torch.Tensor) and a.device.type == "cpu" else a for a in arguments]
     observer = _observer.get()
     if observer is not None:
         observer(kernel, call, outputs)

@@ -40,7 +40,7 @@ _MOST_ELEMENTS = 2**59  # of a tensor that has addresses, with at most 16 bytes 
 def check_call(kernel: Kernel, call: Call) -> None:
     """Raises PTR208, PTR209, PTR212 and PTR215-PTR218 for a call that the kernel cannot run."""
     device = device_of(call.inputs)
-    device = device if is_cuda(device) else DEVICE
+    device = "cpu" if call.in_host else device if is_cuda(device) else DEVICE
     for name, value in zip(kernel.inputs, call.inputs, strict=True):
         if isinstance(value, torch.Tensor):
             _check_tensor(kernel, name, value, device)
