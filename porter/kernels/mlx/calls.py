@@ -29,7 +29,7 @@ from porter.kernels.validation import check_start, output_lengths, sizes, templa
 # What MLX calls the types that Metal has, and torch.
 _TYPES = {name: name for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
           "float16", "bfloat16", "float32", "complex64")} | {"bool_": "bool"}  # fmt: skip
-_PACKAGES = (str(Path(__file__).parents[2]) + "/", "/mlx/")
+_PACKAGE = str(Path(__file__).parents[2]) + "/"
 # The compiler defines it where MLX asks for fast arithmetic, and sources may test it.
 _FAST = "#define __FAST_MATH__ 1\n"
 
@@ -113,7 +113,7 @@ class MetalFunction:
         """Runs the kernel; its outputs as arrays of MLX, over the memory that the kernel wrote.
 
         `stream` says nothing here: there is one device, and a call has ended when it returns. Raises PTR205-PTR219,
-        PTR224, PTR227 and PTR263 as ValueErrors, and RuntimeError for what the sanitizer finds, with the line that
+        PTR224 and PTR263 as ValueErrors, and RuntimeError for what the sanitizer finds, with the line that
         made the call.
         """
         del stream
@@ -236,9 +236,9 @@ def _as_value_errors(called: Place) -> Iterator[None]:
 
 
 def _find_caller() -> Place:
-    """The nearest line outside porter and MLX that led here."""
+    """The nearest line outside porter that led here."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and any(part in frame.f_code.co_filename for part in _PACKAGES):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return Place(frame.f_code.co_filename, frame.f_lineno)
 
