@@ -33,8 +33,12 @@ from aten_overlay.errors import OverlayError  # noqa: E402
 _USAGE = "usage: python -m aten_overlay (SCRIPT.py | -m MODULE | -c CODE) [ARGS...]"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Starts the device, then runs the program as Python would. 2 if there is no program or no device."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Starts the device, then runs the program as Python would. 2 if there is no program or no device.
+
+    Without arguments, those of the process.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or arguments[0] in ("-h", "--help") or (arguments[0] in ("-m", "-c") and len(arguments) == 1):
         print(_USAGE, file=sys.stderr)
         return 2
@@ -70,4 +74,4 @@ def _put_first(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

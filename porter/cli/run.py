@@ -84,6 +84,7 @@ def run(
     """
     import json
 
+    from porter.core.files import write_whole
     from porter.report.run import run_lines, run_object
     from porter.workflows.run import RunSettings, run_program
 
@@ -94,7 +95,7 @@ def run(
     ended = run_program((*start, *words), chosen, keep)
     code = ended.code or (INCOMPLETE if ended.run.findings else DONE)
     if file is not None:
-        file.write_text(json.dumps(run_object(ended.run, ended.checks, code)) + "\n")
+        write_whole(file, json.dumps(run_object(ended.run, ended.checks, code)) + "\n")
     if output.json:
         output.object(run_object(ended.run, ended.checks, code))
     elif ended.run.findings or not quiet:

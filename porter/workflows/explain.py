@@ -10,6 +10,7 @@ from porter.aten.lacking import find_missing
 from porter.aten.operator import Blocked, Operator, ServedFunction, find_additions, find_migrations
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.files import read_regular
 from porter.core.progress import Progress, ignore
 from porter.cpu.kernels import read_cpu_kernel
 from porter.mpsgraph.graph import Graph, graph_lines
@@ -70,7 +71,7 @@ def read_error_page(code: str) -> str:
         near = get_close_matches(code, pages)
         hint = f"Did you mean {', '.join(sorted(near))}?" if near else "Codes have three digits, as in PTR012."
         raise PorterError("PTR009", f"there is no error code {code}", hint=hint)
-    return pages[code].read_text(encoding="utf-8")
+    return read_regular(pages[code]).decode()
 
 
 def _describe_routes(routes: Sequence[RowRoute]) -> Iterator[str]:

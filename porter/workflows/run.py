@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +17,8 @@ from aten_overlay.metal.sanitizer.checks import select
 from aten_overlay.runs.journal import SOURCES, VARIABLE
 from aten_overlay.runs.reading import Run, read_run
 from porter.core.errors import PorterError
+from porter.core.files import read_regular
+from porter.core.python import own_module
 
 _MODULE, _CODE = "-m", "-c"
 _PYTHON = "python"
@@ -60,10 +60,10 @@ def run_program(words: Sequence[str], settings: RunSettings, keep: Path | None =
     `words` are what follows `python`: a script, `-m` and a module, or `-c` and code. A copy of each kernel's source
     goes into the folder `keep`. Raises PTR190 where there is no such program.
     """
-    command = [sys.executable, _MODULE, "aten_overlay", *find_program(words)]
+    program = own_module("aten_overlay.__main__", *find_program(words))
     with tempfile.TemporaryDirectory(prefix="porter-run-") as folder:
-        environment = {**os.environ, **settings.make_environment(), VARIABLE: folder}
-        process = subprocess.Popen(command, env=environment)
+        environment = {**program.environment, **settings.make_environment(), VARIABLE: folder}
+        process = subprocess.Popen(program.command, env=environment)
         with _leaving_signals_to(process):
             code = process.wait()
         run = read_run(Path(folder))
@@ -93,8 +93,11 @@ def find_program(words: Sequence[str]) -> list[str]:
 
 
 def _is_python(path: Path) -> bool:
-    with path.open("rb") as file:
-        first = file.readline(4096)
+    """Whether the first line of a file says that Python runs it; that of a pipe or of a large file is not read."""
+    try:
+        first = read_regular(path).split(b"\n", 1)[0]
+    except OSError:
+        return False
     return first.startswith(b"#!") and _PYTHON.encode() in first
 
 

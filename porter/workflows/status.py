@@ -65,14 +65,14 @@ def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus
     found = _classify(checkout, filters)
     old = [row for rows in found.values() for row in rows if row.builds_graph]
     readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))
-    return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in sorted(found, key=_sort_key))
+    return tuple(replace(one, rows=_with_readings(one.rows, readings)) for one in sorted(found, key=_sort_key))
 
 
 def missing(checkout: Checkout, patterns: Sequence[str] = ()) -> tuple[MissingOperator, ...]:
     """The operators that MPS lacks, and what keeps porter from adding them. Raises as `operators` does."""
     bases = _match_bases(NativeFunctions.read(checkout), patterns)
-    found = (_describe_missing(checkout, each) for each in find_lacks(checkout) if each.name in bases)
-    return tuple(sorted(found, key=_sort_key))
+    lacking = (_describe_missing(checkout, lack) for lack in find_lacks(checkout) if lack.name in bases)
+    return tuple(sorted(lacking, key=_sort_key))
 
 
 def _sort_key(operator: OperatorStatus | MissingOperator) -> tuple[str, str]:
@@ -87,16 +87,16 @@ def name_operators(checkout: Checkout, asked: Sequence[str], served: bool = True
     `served`. Raises PTR012 for a pattern that means none.
     """
     named = dict[str, None]()
-    for each in asked:
-        if not any(mark in each for mark in _MARKS):
-            named[each] = None
+    for pattern in asked:
+        if not any(mark in pattern for mark in _MARKS):
+            named[pattern] = None
             continue
-        found = [operator.name for operator in operators(checkout, Filters((each,), portable=not served))]
-        if not found:
-            what = f"no operator that matches {each} has " + ("an MPS implementation" if served else "a port")
-            hint = f"`porter status '{each}'` says what there is instead."
+        matching = [operator.name for operator in operators(checkout, Filters((pattern,), portable=not served))]
+        if not matching:
+            what = f"no operator that matches {pattern} has " + ("an MPS implementation" if served else "a port")
+            hint = f"`porter status '{pattern}'` says what there is instead."
             raise PorterError("PTR012", what, Place(NATIVE_FUNCTIONS), hint)
-        named |= dict.fromkeys(found)
+        named |= dict.fromkeys(matching)
     return tuple(named)
 
 

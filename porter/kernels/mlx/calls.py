@@ -40,11 +40,11 @@ class MlxError(PorterError, ValueError):
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch: the kernel, its call, the line that made the kernel, and the line that called it."""
+    """One launch: the kernel, its call, the line that asked for the kernel (`origin`), and the line that called it."""
 
     kernel: Kernel
     call: Call
-    made: Place
+    origin: Place
     called: Place
 
 
@@ -66,7 +66,7 @@ class MetalFunction:
     """What `metal_kernel` returns. Every argument of a call is by name, as in MLX."""
 
     def __init__(self, mx: Any, kernel: Kernel) -> None:
-        self._mx, self._kernel, self._made = mx, kernel, _find_caller()
+        self._mx, self._kernel, self._origin = mx, kernel, _find_caller()
         self._torch: dict[Any, torch.dtype] = {getattr(mx, ours): getattr(torch, name) for ours, name in _TYPES.items()}
 
     @classmethod
@@ -145,7 +145,7 @@ class MetalFunction:
         if verbose:
             print(f"Generated source code for `{self._kernel.name}`:\n```\n{prepared.generated.source}\n```")
         if (watcher := _watcher.get()) is not None:
-            watcher(Launched(self._kernel, call, self._made, called))
+            watcher(Launched(self._kernel, call, self._origin, called))
         return [self._write(tensor) for tensor in launch(self._kernel, call, prepared)]
 
     def _without_gradient(self, run: Callable[..., list[Any]]) -> Callable[..., list[Any]]:

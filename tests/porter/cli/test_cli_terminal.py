@@ -28,7 +28,8 @@ def test_an_empty_no_color_means_nothing() -> None:
 
 @pytest.mark.parametrize("width", [50, 90])
 def test_the_status_table_is_no_wider_than_the_terminal(width: int) -> None:
-    lines = shown(on_terminal("status", width=width)).split("\n")
+    checkout, *lines = shown(on_terminal("status", width=width)).split("\n")
+    assert checkout.startswith("checkout: ")  # a path is never cut
     assert max(map(len, lines)) <= width
     assert any(line.startswith("floor_divide") for line in lines)
 

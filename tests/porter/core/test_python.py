@@ -25,6 +25,7 @@ from tests.porter.core import told_modules
 # Where an interpreter is named or replaced, and why it is not `porter.core.python`.
 ELSEWHERE = {
     "aten_overlay/apple/commands.py": "imports nothing of porter; isolated by -I",
+    "porter/workflows/run.py": "knows the word that users type before a program; starts it by porter.core.python",
 }
 # What names an interpreter, or starts a process that imports modules anew.
 STARTS = re.compile(
