@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 from porter.aten.declarations import MPS_KEY
 from porter.aten.native_functions import NativeFunction
@@ -13,7 +14,7 @@ from porter.aten.operator import find_served
 from porter.aten.stubs import find_stub_names
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.languages.source import parse_source
+from porter.languages.source import Source, parse_source
 from porter.review.change import Change, ChangedFile
 from porter.review.host_facts import find_named_kernels
 from porter.review.metal_facts import list_instances
@@ -171,9 +172,19 @@ def _find_changed_kernels(change: Change) -> set[str]:
                 continue
             changed |= {
                 f.name for f in source.functions()
-                if f.name.isidentifier() and changed & set(re.findall(r"\w+", source.text[f.start : f.end]))
+                if f.name.isidentifier() and changed & list_used_names(source, f.start, f.end)
             }  # fmt: skip
     return {name.removesuffix("_functor") for name in changed}
+
+
+def list_used_names(source: Source, start: int, end: int) -> set[str]:
+    """The names that code uses and does not declare: a variable `sum` is not the kernel `sum` of another file."""
+    tokens = [token.text for token in source.code if start <= token.start < end]
+    declared = {
+        name for before, name in pairwise(tokens)
+        if before.isidentifier() and name.isidentifier() and before not in ("return", "else", "case")
+    }  # fmt: skip
+    return {text for text in tokens if text.isidentifier()} - declared
 
 
 def _find_structs(file: ChangedFile) -> set[str]:

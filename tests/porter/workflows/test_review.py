@@ -11,8 +11,9 @@ import pytest
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import KERNELS
+from porter.languages.source import parse_source
 from porter.review.finding import Severity
-from porter.review.operators import Touch
+from porter.review.operators import Touch, list_used_names
 from porter.verdict.result import Failure, Verdict
 from porter.workflows.review import find_paths, lint, review
 from porter.workflows.review_verdicts import find_in_verdict
@@ -101,3 +102,17 @@ def test_failures_of_a_verdict_are_findings_at_their_place() -> None:
 def test_an_operator_without_a_verdict_is_a_finding(code: str, severity: Severity) -> None:
     (finding,) = find_in_verdict(NotVerified("exp", PorterError(code, "why")), CHANGED)
     assert (finding.rule, finding.severity) == ("no-verdict", severity)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_used"),
+    [
+        ("float sum = 0; sum += x[i];", False),
+        ("x[i] = sum(y);", True),
+        ("return sum(y);", True),
+        ("run<sum>(y);", True),
+    ],
+)
+def test_a_variable_is_no_use_of_a_kernel_of_its_name(body: str, is_used: bool) -> None:
+    source = parse_source("a.metal", f"float f(device float* x, uint i) {{ {body} }}\n")
+    assert ("sum" in list_used_names(source, 0, len(source.text))) is is_used
