@@ -213,7 +213,6 @@ void run_twin(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   auto arguments = rearranged(op.schema(), twin.schema(), *stack);
   torch::jit::drop(*stack, op.schema().arguments().size());
   run(op, twin, &arguments);
-  make_contiguous(arguments);
   stack->insert(stack->end(), arguments.begin(), arguments.end());
 }
 

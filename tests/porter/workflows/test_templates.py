@@ -33,7 +33,7 @@ def test_templates_are_also_found_where_a_package_installs_them(
         def locate(self) -> Path:
             return ROOT / "templates" / "softmax.py"
 
-    monkeypatch.setattr(templates, "_BESIDE", tmp_path / "none")
+    monkeypatch.setattr(templates, "_REPOSITORY", tmp_path / "none")
     monkeypatch.setattr("importlib.metadata.files", lambda _: [Installed()])
     assert [each.name for each in find_templates()] == ["softmax"]
 
@@ -48,8 +48,9 @@ def test_a_misspelled_template_is_told_its_neighbor() -> None:
 
 
 def test_a_script_without_a_summary_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "empty.py").write_text("x = 1\n")
-    monkeypatch.setattr(templates, "_BESIDE", tmp_path)
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "empty.py").write_text("x = 1\n")
+    monkeypatch.setattr(templates, "_REPOSITORY", tmp_path)
     with pytest.raises(PorterError) as caught:
         find_templates()
     assert caught.value.code == "PTR239"

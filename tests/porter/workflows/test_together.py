@@ -187,7 +187,7 @@ def keep_written(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The changes that are written from now on."""
     written: list[object] = []
 
-    def keep(_fork: Checkout, changes: object, _force: bool) -> tuple[str, ...]:
+    def keep(_fork: Checkout, changes: object, _force: bool, _ops: object) -> tuple[str, ...]:
         written.append(changes)
         return ()
 
