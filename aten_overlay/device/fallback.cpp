@@ -134,20 +134,10 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   run(op, op, stack);
 }
 
-// Lays out results as the meta functions of other devices than the CPU say, where the CPU keeps channels last.
-void make_contiguous(torch::jit::Stack& results) {
-  for (c10::IValue& value : results) {
-    if (value.isTensor() && value.toTensor().defined()) {
-      value = value.toTensor().contiguous();
-    }
-  }
-}
-
+// Lays out a result as the meta functions of other devices than the CPU say, where the CPU keeps channels last.
 void run_contiguous(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   run(op, op, stack);
-  torch::jit::Stack results = torch::jit::pop(*stack, op.schema().returns().size());
-  make_contiguous(results);
-  stack->insert(stack->end(), results.begin(), results.end());
+  stack->back() = stack->back().toTensor().contiguous();
 }
 
 // The bag of each index, which the CPU does not return where it needs none, no maxima where none are asked for, and a size

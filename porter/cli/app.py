@@ -68,7 +68,7 @@ class App(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(each.name or "", each.get_short_help_str(100)) for each in commands])
+                formatter.write_dl([(entry.name or "", entry.get_short_help_str(100)) for entry in commands])
         write_options(ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

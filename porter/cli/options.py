@@ -100,8 +100,7 @@ def command(name: str, *examples: tuple[str, str], runs_program: bool = False) -
 
         settings = {"help_option_names": ["-h", "--help"], "allow_interspersed_args": not runs_program}
         add = shared_with_program if runs_program else shared
-        made = click.command(name, cls=Command, examples=examples, context_settings=settings)(add(with_output))
-        return made
+        return click.command(name, cls=Command, examples=examples, context_settings=settings)(add(with_output))
 
     return make
 

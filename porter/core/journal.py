@@ -113,7 +113,7 @@ def undo(checkout: Checkout, op: str = "") -> Record:
         settled = settle_pending(root)
         if pending and (pending.kind, settled) in (("write", "rolled back"), ("undo", "finished")):
             return pending
-        record = next((each for each in list_writes(checkout) if not op or op in each.ops), None)
+        record = next((write for write in list_writes(checkout) if not op or op in write.ops), None)
         if record is None:
             raise _nothing_to_undo(op)
         entry = home / "history" / str(record.number)

@@ -433,7 +433,7 @@ void announce(const pm_kernel* kernel, Size group) {
 
 namespace {
 
-// `is_told` comes to be whether what is wrong was told by the launch itself (see pm_launched).
+// Sets `is_told` if the launch itself has reported what is wrong (see pm_launched).
 void launch_now(
     const pm_kernel* kernel, const Arguments& given, Size threads, Size group, const order::Place& place, bool& is_told) {
   Arguments arguments = given;  // a kernel may write into a copy of the bytes, as it may on a GPU

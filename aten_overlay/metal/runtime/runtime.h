@@ -12,7 +12,7 @@ struct pm_watched {
   uint32_t line, thread[3], count;
 };
 extern "C" PM_EXPORT pm_watched pm_watch;
-// Who is told of each launch after it ran, whoever made it; null for nobody.
+// Called after each launch, whoever made it; null for none.
 extern "C" PM_EXPORT pm_launched_fn pm_launched;
 
 namespace pm {
