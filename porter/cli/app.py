@@ -94,6 +94,9 @@ def _print_completion(ctx: click.Context, _param: click.Parameter, shell: str | 
     ctx.exit()
 
 
+_VERIFYING = ("torch", "numpy", "expecttest", "pytest")  # the packages of an extra, without which porter plans
+
+
 @click.group(
     NAME, cls=App, no_args_is_help=True, subcommand_metavar="COMMAND ...",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -137,6 +140,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (what := refused(error)) is None:
             raise
         Output(Settings()).error(what)
+    except ModuleNotFoundError as error:
+        if error.name not in _VERIFYING:
+            raise
+        hint = "Run `pip install 'torch-porter[verify]'`."
+        Output(Settings()).error(PorterError("PTR141", f"{error.name} is not installed", hint=hint))
     except click.Abort:
         return INTERRUPTED
     return NOT_PLANNED

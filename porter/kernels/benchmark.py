@@ -197,7 +197,9 @@ def draw(report: BenchmarkReport, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise PorterError(
-            "PTR233", "plots need matplotlib, which is not installed", hint="Install it: pip install 'porter[plot]'."
+            "PTR233",
+            "plots need matplotlib, which is not installed",
+            hint="Install it: pip install 'torch-porter[plot]'.",
         ) from error
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot(title=f"{report.kernel} on {report.device}", ylabel="microseconds per call", yscale="log")

@@ -37,7 +37,7 @@ def compiler_text(compiler: Compiler) -> str:
 def overlay_text(overlay: Overlay) -> str:
     """One line about what was built."""
     if overlay.torch is None:
-        return "overlay: not built, torch is not installed (pip install 'porter[verify]')"
+        return "overlay: not built, torch is not installed (pip install 'torch-porter[verify]')"
     if not overlay.built:
         return f"overlay: nothing to build for the {overlay.backend} backend"
     return f"overlay: built for torch {overlay.torch}"

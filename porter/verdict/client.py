@@ -129,7 +129,7 @@ def digest_imported() -> str:
     parts: list[object] = [*_describe_environment(), limits.select(limits.READ_AT_START)]
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
-        raise NoVerdict("PTR170", "torch is not installed", hint="Run `pip install 'porter[verify]'`.")
+        raise NoVerdict("PTR170", "torch is not installed", hint="Run `pip install 'torch-porter[verify]'`.")
     parts += [spec.origin, (Path(spec.origin).parent / "version.py").stat().st_mtime_ns]
     for package in _WATCHED:
         parts += sorted(_stamps(PACKAGES / package))

@@ -11,6 +11,7 @@ from porter.aten.operator import Blocked, Operator, ServedFunction, find_additio
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.files import read_regular
+from porter.core.installed import find_installed
 from porter.core.progress import Progress, ignore
 from porter.cpu.kernels import read_cpu_kernel
 from porter.mpsgraph.graph import Graph, graph_lines
@@ -23,7 +24,6 @@ from porter.recording.readings import NEWEST, describe_recordings, read_source_g
 from porter.report.status import Stage
 from porter.workflows.migrate import take_decision
 from porter.workflows.stacking import read_old_code
-from porter.workflows.templates import find_installed
 
 
 def explain(
@@ -66,7 +66,7 @@ def explain(
 
 def read_error_page(code: str) -> str:
     """The page of an error code, in Markdown. Raises PTR009 for a code that no page is about."""
-    pages = {path.stem: path for path in find_installed("docs/errors", "share/porter/errors")}
+    pages = {path.stem: path for path in find_installed("docs/errors").values()}
     if code not in pages:
         near = get_close_matches(code, pages)
         hint = f"Did you mean {', '.join(sorted(near))}?" if near else "Codes have three digits, as in PTR012."

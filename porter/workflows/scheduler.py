@@ -147,7 +147,7 @@ def _connect(address: str, insecure: bool) -> Client:
         from distributed import Client
     except ImportError as error:
         raise PorterError(
-            "PTR354", "dask.distributed is not installed", hint="pip install 'porter[distributed]'"
+            "PTR354", "dask.distributed is not installed", hint="pip install 'torch-porter[distributed]'"
         ) from error
     security = _secure(address, insecure)
     try:

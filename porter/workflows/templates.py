@@ -8,20 +8,19 @@ import errno
 import io
 import os
 import tokenize
-from importlib import metadata
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError, unwritable
 from porter.core.files import create_whole
+from porter.core.installed import find_installed
 from porter.core.names import explain_module
 from porter.report.kernel import Template
-
-_REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def find_templates() -> tuple[Template, ...]:
     """Every template by name, from the repository or from the installed package."""
-    return tuple(_read(path) for path in sorted(_find_files()))
+    files = find_installed("templates").items()
+    return tuple(_read(path) for name, path in files if name.endswith(".py") and "/" not in name)
 
 
 def find_template(name: str) -> Template:
@@ -76,18 +75,6 @@ def rename(source: str, old: str, new: str) -> str:
         line = lines[row - 1]
         lines[row - 1] = line[:column] + text + line[column + length :]
     return "".join(lines)
-
-
-def find_installed(folder: str, shared: str) -> list[Path]:
-    """The files of a folder of the repository, or where pyproject.toml installs them: in `shared`."""
-    if (_REPOSITORY / folder).is_dir():
-        return [path for path in (_REPOSITORY / folder).iterdir() if path.is_file()]
-    files = metadata.files("porter") or ()
-    return [Path(str(each.locate())) for each in files if f"{shared}/" in each.as_posix()]
-
-
-def _find_files() -> list[Path]:
-    return [path for path in find_installed("templates", "share/porter/templates") if path.suffix == ".py"]
 
 
 def _read(path: Path) -> Template:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from string import Template
 
 from porter.core.errors import Place, PorterError, unwritable
 from porter.core.files import create_whole
+from porter.core.installed import find_installed
 from porter.core.names import explain_module
 
 COMMON, EXAMPLE, KERNEL = "common", "swiglu", "kernel"  # what every project has, and what one of both kinds adds
 METALLIB = "metallib"  # what a project that embeds a Metal library has instead
-_BESIDE = Path(__file__).resolve().parents[3] / "templates" / "extension"
-_SHARED = "share/porter/templates/extension/"  # pyproject.toml installs them there
 
 
 def fill(kind: str, values: Mapping[str, str], *instead: str) -> dict[str, str]:
@@ -32,14 +30,7 @@ def _rename(path: str, name: str) -> str:
 
 
 def _read(part: str) -> dict[str, str]:
-    if _BESIDE.is_dir():
-        folder = _BESIDE / part
-        files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    else:
-        start = f"{_SHARED}{part}/"
-        listed = [each for each in metadata.files("porter") or () if start in each.as_posix()]
-        files = {str(PurePosixPath(e.as_posix().partition(start)[2])): Path(str(e.locate())) for e in listed}
-    return {name: files[name].read_text() for name in sorted(files) if "__pycache__" not in name}
+    return {name: path.read_text() for name, path in find_installed(f"templates/extension/{part}").items()}
 
 
 @dataclass(frozen=True)

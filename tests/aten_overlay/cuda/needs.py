@@ -20,10 +20,10 @@ def has_libdevice() -> bool:
 
 
 needs_libdevice = pytest.mark.skipif(
-    not has_libdevice(), reason="no libdevice.10.bc: install porter[test], which has nvidia-cuda-nvcc-cu12"
+    not has_libdevice(), reason="no libdevice.10.bc: install torch-porter[test], which has nvidia-cuda-nvcc-cu12"
 )
 needs_assembler = pytest.mark.skipif(
-    find_assembler() is None, reason="no ptxas: install porter[test], which has nvidia-cuda-nvcc-cu12"
+    find_assembler() is None, reason="no ptxas: install torch-porter[test], which has nvidia-cuda-nvcc-cu12"
 )
 
 

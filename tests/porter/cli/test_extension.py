@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,13 @@ def test_no_metallib_of_the_kernels_of_a_file(tmp_path: Path, capsys: pytest.Cap
     out = str(tmp_path / "there")
     assert main(["extension", "new", "my_ops", "--from", "silu.py", "--metallib", "--out", out]) == 2
     assert capsys.readouterr().err.startswith("porter: PTR257 ")
+
+
+def test_without_torch_a_command_that_needs_it_says_so(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['torch'] = None; from porter.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "extension", "new", "swish"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr == ("porter: PTR141 torch is not installed\n  Run `pip install 'torch-porter[verify]'`.\n")
+    assert not list(tmp_path.iterdir())
