@@ -25,6 +25,7 @@ FURTHER = {
     "porter status": ("coverage.md", "recorded.md"),
     "porter report": ("json.md",),
     "porter verify": ("verdicts.md", "index-width.md", "lanes-and-families.md"),
+    "porter mcp": ("mcp.md", "json.md"),
     "porter run": ("run.md", "other-programs.md"),
     "porter kernel": ("kernels/README.md", "kernels/templates.md"),
     "porter kernel check": ("sanitizer.md", "cuda-backend.md"),

@@ -10,7 +10,6 @@ links to gets a list of its files.
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import pty
@@ -25,6 +24,8 @@ from pathlib import Path
 import yaml
 from rich.console import Console
 from rich.text import Text
+
+from shared.arguments import parser
 
 ROOT = Path(__file__).resolve().parents[1]
 LINKED = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
@@ -148,7 +149,7 @@ def _draw_race(race: dict[str, list[float]], picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = parser(__doc__)
     action = arguments.add_mutually_exclusive_group(required=True)
     action.add_argument("folder", nargs="?", type=Path, help="where the site goes")
     action.add_argument("--pictures", action="store_true", help="make the pictures again")

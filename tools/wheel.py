@@ -16,6 +16,8 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+from shared.arguments import parser
+
 ROOT = Path(__file__).resolve().parents[1]
 # Arguments of a command, and what it has to print.
 PLANNING = (
@@ -77,5 +79,6 @@ def _run(command: list[str], folder: Path) -> str:
 
 
 if __name__ == "__main__":
+    parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         try_wheel(build_wheel(Path(scratch)), Path(scratch))

@@ -14,6 +14,7 @@ from porter import __version__
 from porter.cli.add import add
 from porter.cli.extension import extension
 from porter.cli.kernel import kernel
+from porter.cli.mcp import mcp
 from porter.cli.migrate import migrate
 from porter.cli.options import shared, write_options
 from porter.cli.output import DONE, NOT_PLANNED, Output, Settings
@@ -36,7 +37,7 @@ GROUPS = {
     "Run": (run,),
     "Review": (review, lint),
     "Write": (kernel, extension),
-    "Set up": (setup, cache),
+    "Set up": (setup, cache, mcp),
 }
 EXAMPLES = (
     ("porter setup", "install a compiler and build what verdicts share"),
@@ -94,7 +95,8 @@ def _print_completion(ctx: click.Context, _param: click.Parameter, shell: str | 
     ctx.exit()
 
 
-_VERIFYING = ("torch", "numpy", "expecttest", "pytest")  # the packages of an extra, without which porter plans
+# Packages that porter plans without, and the extra that has each.
+_EXTRAS = dict.fromkeys(("torch", "numpy", "expecttest", "pytest"), "verify") | dict.fromkeys(("anyio", "mcp"), "mcp")
 
 
 @click.group(
@@ -141,10 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         Output(Settings()).error(what)
     except ModuleNotFoundError as error:
-        if error.name not in _VERIFYING:
+        if error.name not in _EXTRAS:
             raise
-        hint = "Run `pip install 'torch-porter[verify]'`."
-        Output(Settings()).error(PorterError("PTR141", f"{error.name} is not installed", hint=hint))
+        hint = f"Run `pip install 'torch-porter[{_EXTRAS[error.name]}]'`."
+        Output(Settings()).error(PorterError("PTR191", f"{error.name} is not installed", hint=hint))
     except click.Abort:
         return INTERRUPTED
     return NOT_PLANNED

@@ -45,5 +45,5 @@ def test_without_torch_a_command_that_needs_it_says_so(tmp_path: Path) -> None:
         [sys.executable, "-c", program, "extension", "new", "swish"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert done.stderr == ("porter: PTR141 torch is not installed\n  Run `pip install 'torch-porter[verify]'`.\n")
+    assert done.stderr == ("porter: PTR191 torch is not installed\n  Run `pip install 'torch-porter[verify]'`.\n")
     assert not list(tmp_path.iterdir())
