@@ -55,6 +55,8 @@ Write:
 Set up:
   setup  Find or install a compiler, and build what all verdicts share.
   cache  Show the cache's size, and remove what has not been used for long.
+  mcp    Serve status, explain, migrate, verify, review and kernel checks to a
+         program, as MCP tools.
 
 Options:
   --version                     Show the version and exit.
