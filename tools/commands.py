@@ -31,6 +31,7 @@ FURTHER = {
     "porter kernel check": ("sanitizer.md", "cuda-backend.md"),
     "porter kernel compile": ("cuda-backend.md",),
     "porter kernel promote": ("kernels/promote.md",),
+    "porter mac": ("mac.md", "json.md"),
     "porter extension": ("kernels/extensions.md",),
 }
 

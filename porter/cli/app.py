@@ -14,6 +14,7 @@ from porter import __version__
 from porter.cli.add import add
 from porter.cli.extension import extension
 from porter.cli.kernel import kernel
+from porter.cli.mac import mac
 from porter.cli.mcp import mcp
 from porter.cli.migrate import migrate
 from porter.cli.options import shared, write_options
@@ -37,6 +38,7 @@ GROUPS = {
     "Run": (run,),
     "Review": (review, lint),
     "Write": (kernel, extension),
+    "Witness": (mac,),
     "Set up": (setup, cache, mcp),
 }
 EXAMPLES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from porter.verdict.behavior import Behavior
+from porter.witness.witnessed import name_with_limits
 
 AUTO = "auto"
 HOST = "host"
@@ -186,7 +187,7 @@ class Verdict:
     @property
     def where(self) -> str:
         """The backend and its limits."""
-        return f"{self.backend} (not yet run on Apple hardware)" if self.backend == MPS else self.backend
+        return name_with_limits(self.backend) if self.backend == MPS else self.backend
 
 
 @dataclass(frozen=True)

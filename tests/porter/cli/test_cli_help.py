@@ -52,6 +52,9 @@ Write:
              your own.
   extension  Start C++ extensions of PyTorch with Metal kernels.
 
+Witness:
+  mac  Record kernels for a Mac to replay, and compare its log with others.
+
 Set up:
   setup  Find or install a compiler, and build what all verdicts share.
   cache  Show the cache's size, and remove what has not been used for long.
