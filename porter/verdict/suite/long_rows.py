@@ -20,6 +20,7 @@ from porter.verdict.suite.refusals import REFUSALS
 LONG, COLUMNS = 100_003, (3_001, 33)
 SEVERAL = (2_500, (2_500, 3))  # more than two threadgroups have threads, for rows that stay as long
 MOST_REPEATED = 1 << 20  # elements
+PAIR = 2
 SHORT = (101, (67, 3))  # of the same shapes, to tell whether an operator reduces
 DTYPES = [torch.float32, torch.float16, torch.int64, torch.bool]  # other types have one sample's long rows
 KEPT = 2
@@ -43,7 +44,8 @@ def list_long(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[tupl
         yield from (each for each, (_, few_rows) in many if reduces(_compute(op, few_rows), few_rows))
         if long:
             yield from put_nan_last(long[:1])
-            yield from ((label, row) for label, row in put_infinite_last(long[:1]) if ignores_order(op, row))
+            infinite = put_infinite_last([*long[:1], *make_pairs(sample)])
+            yield from ((label, row) for label, row in infinite if ignores_order(op, row))
             ends = (each for each in put_ends(sample) if ignores_order(op, each[1]))
             yield from (each for each in ends if not makes_nan(op, each[1]))
         elif kept and (several := _list_kept(op, sample)):
@@ -121,6 +123,12 @@ def lengthen(
         shapes["long columns"] = (columns[0], *(1 for _ in range(rank - 2)), columns[1])
     for (label, shape), rest in ((each, rest) for each in shapes.items() for rest in (1, 0)):
         yield f"{label}, of {rest}s", sample.transform(lambda value, s=shape, r=rest: _enlarge(value, sample, s, r))
+
+
+def make_pairs(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with rows of two elements: what counts those that are finite has one, if the other is infinite."""
+    pairs = islice(lengthen(sample, PAIR, (PAIR, 1)), 0, 4, 2)  # the first and the last dimension, without zeros
+    yield from ((f"pairs: {label}", pair) for label, pair in pairs)
 
 
 def repeat_rows(sample: SampleInput, long: int = LONG) -> Iterator[tuple[str, SampleInput]]:

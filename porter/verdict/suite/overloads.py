@@ -43,6 +43,13 @@ class Call:
         """The name of the operator."""
         return base_name(self.name)
 
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The arguments that the call omits and their values, but for those that are None: dispatch drops defaults."""
+        omitted = self.overload._schema.arguments[len(self.args) :]
+        values = {each.name: each.default_value for each in omitted if each.name not in self.kwargs}
+        return {name: value for name, value in values.items() if value is not None}
+
     def make_sample(self, overload: Overload | None = None, **others: Any) -> SampleInput:
         """A sample for `call_overload` of this overload or another one, with other arguments by name added, and without
         those that the other one does not take.

@@ -215,11 +215,12 @@ def shorten_rows(op: OpInfo, sample: SampleInput) -> SampleInput | None:
 def _list_shorter(shape: Sequence[int], sizes: Mapping[int, int], kept: Collection[int]) -> Iterator[dict[int, int]]:
     """Sizes of the dimensions that are not long: a few elements of each, as they are behind the second, or one.
 
-    Of an image of one column, windows that are padded may have no element at all.
+    Of an image of one column, windows that are padded may have no element at all. Targets name a class each, in the
+    second dimension, so that it may stay as it is beside one row.
     """
     rest = [dim for dim in range(len(shape)) if dim not in sizes and dim not in kept]
     seen: list[dict[int, int]] = []
-    for most, leading in ((3, 3), (2, 2), (math.inf, math.inf), (math.inf, 1), (3, 1), (2, 1), (1, 1)):
+    for most, leading in ((3, 3), (2, 2), (math.inf, math.inf), (math.inf, 1), (3, 1), (2, 1), (1, 1), (1, math.inf)):
         found = {dim: int(min(shape[dim], leading if dim < 2 else most)) for dim in rest}
         changed = {dim: size for dim, size in found.items() if size != shape[dim]} | dict(sizes)
         if changed not in seen:

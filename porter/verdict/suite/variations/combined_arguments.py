@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, product
 from typing import Any
 
 import torch
@@ -48,7 +48,7 @@ TWO_SLICES = Long(70_001, 51 * 1024 + 500, 2 * 1024)  # 64 elements for each of 
 # 256 threads that have 32 elements each make 34 slices, and a simdgroup that combines these has 32 lanes.
 MANY_SLICES = Long(280_001, 1052 * 256 + 100, 34 * 256)
 ROW, FIRST = TWO_SLICES.row, TWO_SLICES.first
-ROWS = 2
+ROWS, ROWS_OF_CLASSES = 2, 6
 MOST, MOST_WITH_OTHERS = 12, 3  # samples that differ in their arguments
 _ENDS = ("nan last", "inf last")
 _LEAST = 1  # of the samples that `choose_samples` would take
@@ -63,7 +63,7 @@ def list_combined_arguments(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) ->
     long = MANY_SLICES if dtype is torch.float32 else TWO_SLICES  # sums of more are infinite in 16 bits
     yield from chain.from_iterable(list_rows(op, sample, long) for sample in plain[:MOST])
     # In 16 bits the CPU's own losses and statistics are rounded more than once.
-    rows = (list_rows(op, sample, TWO_SLICES) for sample in (weighted[:MOST] if dtype is torch.float32 else ()))
+    rows = (list_rows(op, sample, long) for sample in (weighted[:MOST] if dtype is torch.float32 else ()))
     yield from chain.from_iterable(islice(filter(None, rows), MOST_WITH_OTHERS))
 
 
@@ -72,7 +72,10 @@ def list_rows(op: OpInfo, sample: SampleInput, long: Long) -> list[Varied]:
 
     One that is reduced along a dimension between others is reduced along the last.
     """
-    tried = (lengthen_reduced(op, each, long.row, ROWS) for each in (sample, turn_to_last(op, sample)))
+    # A target names one of several classes, and the input has an element for each of them.
+    most = (ROWS, ROWS_OF_CLASSES) if has_other_tensors(sample) else (ROWS,)
+    turned = (sample, turn_to_last(op, sample))
+    tried = (lengthen_reduced(op, each, long.row, rows) for rows, each in product(most, turned))
     resized = next(filter(None, tried), None)
     is_bool = sample.input.dtype is torch.bool
     if resized is None or (not is_bool and orders_elements(op, sample)):

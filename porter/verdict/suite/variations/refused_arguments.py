@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, keep_refused, replace_argument
 from porter.verdict.suite.context import aten_names
+from porter.verdict.suite.made_opinfos import is_made
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.overloads import call_overload, name_row, record_calls
@@ -35,50 +37,67 @@ _PLACE = re.compile(r"""\bat "[^"]*":\d+""")  # of an internal assertion, in a f
 _CPU_ALONE = re.compile(r"not implemented for|not supported on cpu|no kernel|CPU", re.I)  # another device may have it
 
 
+@dataclass(frozen=True)
+class _Change:
+    """A call with a value in the place of another: `told` is the value, for messages. Of several values of a `kind` in
+    a place that the CPU refuses with one message one is enough.
+    """
+
+    place: str
+    told: str
+    sample: SampleInput
+    kind: str = ""
+
+    @property
+    def label(self) -> str:
+        """What a message says of the change."""
+        return f"with {self.place}={self.told}"
+
+
 def list_refused(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, tensors: bool = True) -> Iterator[Varied]:
     """One call for each argument and each message of the CPU, but for what only the CPU cannot do.
 
     Labels have what was changed and the message. Without `tensors` these stay as they are: TensorIterator checks those
     of elementwise operators.
     """
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, ...]] = set()
     for sample in opinfos.pick_samples(op, dtype)[:_SAMPLES]:
         yield from _keep_unlike(op, [*_vary(sample, tensors), *_vary_omitted(op, sample)][:_MOST], seen)
 
 
 def list_refused_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """The same of a call of each row that samples end in, forward and backward: a Python function checks some of the
-    arguments itself, and no sample gives a backward any.
+    arguments itself, as what makes an OpInfo of a schema does, and no sample gives a backward any.
     """
     slopes = op.supports_autograd and dtype.is_floating_point
     bases, rows = opinfos.context.bases, opinfos.context.rows
     called: dict[str, SampleInput] = {}
     for call in record_calls(op, take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes)), bases):
-        is_own = call.base in aten_names(op) and not inspect.isfunction(op.op)
+        is_own = call.base in aten_names(op) and not inspect.isfunction(op.op) and not is_made(op)
         if call.args and isinstance(call.args[0], torch.Tensor) and call.args[0].numel() and not is_own:
-            called.setdefault(call.name, call.make_sample())
+            called.setdefault(call.name, call.make_sample(**call.defaults))
             # Of reflection_pad2d a port may serve the row that writes results alone, and F.pad calls another.
             for writing in find_outs(call.overload, rows) if rows and call.name not in rows else ():
                 outs = {each.name: call.args[0].new_empty(0) for each in writing._schema.arguments if each.is_out}
-                called.setdefault(name_row(writing), call.make_sample(writing, **outs))
+                called.setdefault(name_row(writing), call.make_sample(writing, **call.defaults, **outs))
     for sample in called.values():
-        kept = ("with overload", *(f"with {name}=" for name, value in sample.kwargs.items() if _is_empty(value)))
-        varied = [each for each in _vary(sample, tensors=True) if not each[0].startswith(kept)]
-        yield from _keep_unlike(call_overload, varied[:_MOST], set())
+        kept = {"overload", *(name for name, value in sample.kwargs.items() if _is_empty(value))}
+        changes = [each for each in _vary(sample, tensors=True) if each.place not in kept]
+        yield from _keep_unlike(call_overload, changes[:_MOST], set())
 
 
 def _is_empty(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and not value.numel()
 
 
-def _keep_unlike(call: Callable[..., Any], varied: Sequence[Varied], seen: set[tuple[str, str]]) -> Iterator[Varied]:
-    """One of those that the CPU refuses for each argument and message that is not among those `seen`."""
-    for label, each in keep_refused(call, varied):
-        why = _ask(call, each)
-        key = label.partition("=")[0], re.sub(r"-?\d+", "N", why)
+def _keep_unlike(call: Callable[..., Any], changes: Sequence[_Change], seen: set[tuple[str, ...]]) -> Iterator[Varied]:
+    """One of those that the CPU refuses for each place, kind and message that is not among those `seen`."""
+    for at, sample in keep_refused(call, [(str(at), change.sample) for at, change in enumerate(changes)]):
+        change, why = changes[int(at)], _ask(call, sample)
+        key = change.place, change.kind, re.sub(r"-?\d+", "N", why)
         if why and key not in seen and not _CPU_ALONE.search(_PLACE.sub("", why)):
             seen.add(key)
-            yield f"{label}: {why.splitlines()[0]}", each
+            yield f"{change.label}: {why.splitlines()[0]}", sample
 
 
 def _ask(op: Callable[..., Any], sample: SampleInput) -> str:
@@ -93,23 +112,31 @@ def _ask(op: Callable[..., Any], sample: SampleInput) -> str:
     return ""
 
 
-def _vary(sample: SampleInput, tensors: bool) -> Iterator[Varied]:
-    first = sample.input if isinstance(sample.input, torch.Tensor) else None
-    sizes = () if first is None else tuple(dict.fromkeys(reversed(first.shape)))
+def _vary(sample: SampleInput, tensors: bool) -> Iterator[_Change]:
+    sizes = tuple(reversed(sample.input.shape)) if isinstance(sample.input, torch.Tensor) else ()
     for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
-        for at, told, other in _list_others(value, sizes) if tensors or not isinstance(value, torch.Tensor) else ():
-            yield f"with {place}{at}={told}", replace_argument(sample, place, other)
+        if tensors or not isinstance(value, torch.Tensor):
+            yield from _replace(sample, place, value, sizes)
     if tensors and isinstance(sample.input, torch.Tensor):
-        for _, told, other in _vary_tensor(sample.input):
-            yield f"with input={told}", SampleInput(other, args=sample.args, kwargs=sample.kwargs)
+        yield from _replace(sample, "input", sample.input, sizes)
 
 
-def _vary_omitted(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
+def _replace(sample: SampleInput, place: int | str, value: Any, sizes: Sequence[int]) -> Iterator[_Change]:
+    for at, told, other in _list_others(value, sizes):
+        kind = _name_side(other, len(sizes)) if _is_whole(other) else ""
+        yield _Change(f"{place}{at}", told, replace_argument(sample, place, other), kind)
+
+
+def _vary_omitted(op: OpInfo, sample: SampleInput) -> Iterator[_Change]:
     """Real numbers and words that the sample omits: whole ones are mostly dimensions, which another test varies."""
     for argument in list_omitted(op, sample):
         if argument.values and isinstance(argument.values[0], (float, str)):
-            for _, told, other in _list_others(argument.values[0], ()):
-                yield f"with {argument.name}={told}", replace_argument(sample, argument.name, other)
+            yield from _replace(sample, argument.name, argument.values[0], ())
+
+
+def _name_side(number: int, rank: int) -> str:
+    """Where a number is that may be a dimension: each side has a check of its own."""
+    return "below" if number < 0 else "within" if number < rank else "above"
 
 
 def _list_others(value: Any, sizes: Sequence[int]) -> Iterator[tuple[str, str, Any]]:
@@ -118,7 +145,8 @@ def _list_others(value: Any, sizes: Sequence[int]) -> Iterator[tuple[str, str, A
         yield from _vary_tensor(value)
     elif _is_whole(value):
         rank = len(sizes)
-        for other in dict.fromkeys((-1, 0, rank, -rank - 1, *sizes, *(size + 1 for size in sizes))):
+        dims = (-1, 0, rank, -rank - 1, *range(1, rank), *range(-rank, -1))
+        for other in dict.fromkeys((*dims, *sizes, *(size + 1 for size in sizes))):
             if other != value:
                 yield "", str(other), other
     elif isinstance(value, float):

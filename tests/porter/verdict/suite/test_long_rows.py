@@ -72,8 +72,20 @@ def combine_finite(x: torch.Tensor, *args: object, **named: object) -> torch.Ten
 def test_what_combines_a_long_row_knows_of_elements_that_are_not_finite() -> None:
     op = find_op("var")
     varied = list(list_long(OpInfos(Context(bases=("var",))), op, torch.float32))
-    infinite = [sample for label, sample in varied if label.endswith("s, inf last")]
+    infinite = [sample for label, sample in varied if label.startswith("a long") and label.endswith("inf last")]
     assert infinite and all(shows(op, combine_finite, sample) for sample in infinite)
+
+
+def forget_single(x: torch.Tensor, *args: object, **named: object) -> torch.Tensor:
+    """A variance that is infinite, and not NaN, where an infinite element has one finite element beside it."""
+    variance = torch.var(x, *args, **named)  # type: ignore[call-overload]
+    return torch.full_like(variance, torch.inf) if int(x.isfinite().sum()) == 1 else variance
+
+
+def test_a_row_has_one_finite_element_beside_an_infinite_one() -> None:
+    op = find_op("var")
+    varied = list(list_long(OpInfos(Context(bases=("var",))), op, torch.float32))
+    assert any(shows(op, forget_single, sample) for _, sample in varied)
 
 
 def test_the_first_or_the_last_element_is_not_finite() -> None:

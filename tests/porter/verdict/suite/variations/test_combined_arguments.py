@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.combined_arguments import COMBINED_ARGUMENTS, FIRST, MANY_SLICES, ROW
 from porter.verdict.suite.variations.combines import COMBINES
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, list_samples, shows
@@ -112,6 +114,21 @@ def test_more_slices_than_a_simdgroup_has_lanes_are_combined(name: str, variant:
     op = find_op(name, variant)
     varied = [sample for label, sample in list_samples(COMBINED_ARGUMENTS, op) if f"rows of {MANY_SLICES.row}" in label]
     assert varied and all(shows(op, drop_last(op.op), sample) for sample in varied), name
+
+
+def test_more_slices_than_lanes_are_combined_where_a_target_names_classes() -> None:
+    op = find_op("nn.functional.nll_loss")
+    opinfos = OpInfos(Context(bases=("nll_loss2d_forward",), through=(op.full_name,)))
+    varied = list(COMBINED_ARGUMENTS.list_samples(opinfos, op, torch.float32))
+    rows = [sample for label, sample in varied if "reduction=sum" in label]
+    assert rows and all(sample.args[0].numel() > MANY_SLICES.row and sample.input.ndim == 4 for sample in rows)
+
+    def lose_last(x: torch.Tensor, target: torch.Tensor, **named: Any) -> torch.Tensor:
+        slices = target.numel() // (32 * 256)
+        at = torch.arange(target.numel()).view(target.shape)
+        return op.op(x * (at // 256 % slices < 32).unsqueeze(1), target, **named)  # type: ignore[no-any-return]
+
+    assert all(shows(op, lose_last, sample) for sample in rows)
 
 
 def count_numbers(x: torch.Tensor, p: Any = 2, *args: Any, **named: Any) -> torch.Tensor:

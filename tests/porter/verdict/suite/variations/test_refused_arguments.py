@@ -34,7 +34,16 @@ def test_a_padding_that_is_as_large_as_the_input_is_refused() -> None:
 
 def test_a_dimension_beyond_the_rank_is_refused_once_for_each_message() -> None:
     labels = _list_labels(_find("cumsum"), SampleInput(torch.ones(3, 4), args=(0,)))
-    assert labels == ["with 0=2: Dimension out of range (expected to be in range of [-2, 1], but got 2)"]
+    why = "Dimension out of range (expected to be in range of [-2, 1], but got {})"
+    assert labels == [f"with 0={dim}: {why.format(dim)}" for dim in (2, -3)]
+
+
+def test_a_dimension_between_others_is_refused_where_the_cpu_has_none_for_it() -> None:
+    opinfos = OpInfos(Context(bases=("_weight_norm_interface",)))
+    [op] = opinfos.select("mps_ops_modifier")
+    labels = [label for label, _ in list_refused_calls(opinfos, op, torch.float32)]
+    refused = [label.partition(":")[0] for label in labels if "first or last dim" in label]
+    assert refused == ["with dim=-1", "with dim=3", "with dim=1"]
 
 
 def test_a_count_beyond_the_size_and_another_rank_are_refused() -> None:
