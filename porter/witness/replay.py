@@ -142,7 +142,7 @@ def _call(kernel: Any, arguments: Sequence[Any], record: Record) -> None:
 
 
 def _time(call: Callable[[], None], machine: Machine) -> float:
-    """The median seconds of one launch, each waited for: that of a small one is the cost of a launch."""
+    """The median seconds of a launch, each waited for."""
     spans = []
     for _ in range(_ROUNDS):
         start = time.perf_counter()
@@ -166,7 +166,7 @@ def unpack(text: str, dtype: str) -> torch.Tensor:
 
 
 def restore(memory: Record, device: str) -> torch.Tensor:
-    """The memory that a launch result, as a flat tensor on the device."""
+    """The memory of a launch before it, as a flat tensor on the device."""
     return unpack(memory["before"], memory["dtype"]).to(device)
 
 
