@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from porter.cli.kernel_export import export, import_, promote
-from porter.cli.options import arithmetic, command, device, family, group, macos, metal, sanitize, shuffle
+from porter.cli.options import allow_bytes, arithmetic, command, device, family, group, macos, metal, sanitize, shuffle
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -67,6 +67,7 @@ def list_templates(output: Output) -> int:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @sanitize
+@allow_bytes
 @shuffle
 @family
 @metal

@@ -308,6 +308,17 @@ def _choose_checks(_ctx: click.Context, _param: click.Parameter, text: str | Non
     return text
 
 
+def _allow_bytes(_ctx: click.Context, _param: click.Parameter, allowed: bool) -> bool:
+    """Hands the choice to what compiles kernels, in this process and in those that it starts."""
+    import os
+
+    from aten_overlay.metal.sanitizer.checks import ALLOW_BYTES
+
+    if allowed:
+        os.environ[ALLOW_BYTES] = "1"
+    return allowed
+
+
 def _complete_checks(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     from aten_overlay.metal.sanitizer.checks import ALL, KNOWN, NONE
 
@@ -344,6 +355,13 @@ sanitize = click.option(
     expose_value=False,
     shell_complete=_complete_checks,
     help="Checks to run, as $PORTER_SANITIZE: races, bounds, all or none.",
+)
+allow_bytes = click.option(
+    "--allow-bytes",
+    is_flag=True,
+    callback=_allow_bytes,
+    expose_value=False,
+    help="Let kernels read tensors through pointers to other types, as $PORTER_ALLOW_BYTES.",
 )
 device = click.option(
     "--device",

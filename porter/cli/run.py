@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from porter.cli.options import command, family, macos, metal, sanitize
+from porter.cli.options import allow_bytes, command, family, macos, metal, sanitize
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -32,6 +32,7 @@ def _choose_arithmetic(_ctx: click.Context, param: click.Parameter, name: str | 
     runs_program=True,
 )
 @sanitize
+@allow_bytes
 @family
 @metal
 @macos

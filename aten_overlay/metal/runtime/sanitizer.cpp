@@ -67,7 +67,7 @@ void add_cells(State& s, Range& r) {
 void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const pm_buffer& b = launch.buffers[a.index];
   Bound& bound = s.arguments[a.index];
-  bound = {&a, nullptr, 0, 0, false, false};
+  bound = {&a, nullptr, 0, 0, false, false, false};
   if (a.kind == PM_SAMPLER) return;
   if (a.kind == PM_TEXTURE) {
     const auto& t = *static_cast<const pm_texture*>(b.address);
@@ -79,7 +79,10 @@ void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   bound.low = b.extent ? address_of(b.address) : base;
   bound.high = b.extent ? address_of(b.address) + b.extent : base + b.length;
   const bool is_list = !b.base && b.type;  // of numbers, in the host's memory
-  bound.other_size = is_list && a.kind == PM_CONSTANT_REFERENCE && b.length != a.element_size;
+  const bool is_reference = a.kind == PM_CONSTANT_REFERENCE, is_structure = is_reference && a.type == PM_OTHER;
+  // Host code may hand over more than a number takes, as PyTorch's does; a structure of another size is another one.
+  bound.other_size = (is_list && is_reference && b.length != a.element_size) || (!b.base && is_structure && b.length > a.element_size);
+  bound.other_layout = is_list && is_structure && kTypeSizes[b.type - 1] > a.alignment;
   bound.other_type = (a.kind == PM_BUFFER || is_list) && b.type && is_another_type(a.type, uint32_t(b.type - 1));
   Range* range = b.length ? add_range(s, base, base + b.length, kDevice, a.writable, shift_for(a.alignment)) : nullptr;
   if (range) range->whole |= !b.extent;
@@ -123,12 +126,14 @@ const char* verb(const pm_site& site) {
 }
 
 // What an unsigned index was before, for a message that ends there; empty where it was no negative number.
-Text describe_widened(const State& s, uint32_t lane) {
+Text describe_widened(const State& s, uint32_t lane, const pm_site& site) {
   Text t{};
   const Widened& w = s.widened;
-  if (w.file && w.group == s.group && w.lane == lane)
-    snprintf(t.text, sizeof(t.text), "; a number that is %lld where it is signed became %llu on the way to an address, at %s:%u",
-             static_cast<long long>(w.value), static_cast<unsigned long long>(uint32_t(w.value)), w.file, w.line);
+  if (!w.file || w.group != s.group || w.lane != lane) return t;
+  const int length = snprintf(t.text, sizeof(t.text), "; a number that is %lld where it is signed became %llu on the way to an address",
+                              static_cast<long long>(w.value), static_cast<unsigned long long>(uint32_t(w.value)));
+  const bool here = w.line == site.line && site.file && !strcmp(w.file, site.file);  // which the message says at its end
+  if (!here) snprintf(t.text + length, sizeof(t.text) - size_t(length), " at %s:%u", w.file, w.line);
   return t;
 }
 
@@ -137,7 +142,7 @@ Text describe_widened(const State& s, uint32_t lane) {
   if (site.variable)
     fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane, "%s %zu bytes out of bounds of variable `%s` (%u bytes)", verb(site), size,
          site.variable, site.extent);
-  if (!bound) fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane, "%s %zu bytes out of bounds of every argument%s", verb(site), size, describe_widened(s, lane).text);
+  if (!bound) fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane, "%s %zu bytes out of bounds of every argument%s", verb(site), size, describe_widened(s, lane, site).text);
   const pm_argument& a = *bound->argument;
   const bool shared = a.kind == PM_THREADGROUP;
   const pm_buffer* bindings = s.job->launch->buffers;
@@ -147,7 +152,7 @@ Text describe_widened(const State& s, uint32_t lane) {
        "%s %zu bytes out of bounds of argument `%s` (%s %u): byte %ld, where bytes %ld to %ld are %s%s%s", verb(site), size, a.name,
        shared ? "threadgroup" : "buffer", a.index, at, first, last, shared ? "its memory" : bindings[a.index].extent ? "the tensor" : "the buffer",
        find_range(s, address, address + size) ? "; it hits memory of something else" : "",
-       describe_widened(s, lane).text);
+       describe_widened(s, lane, site).text);
 }
 
 // An argument that no thread accesses may be bound to anything: host code has to bind something.
@@ -157,8 +162,13 @@ Text describe_widened(const State& s, uint32_t lane) {
   if (bound.other_type)
     fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u) as %s, and the %s bound there holds %s", verb(site),
          a.name, a.index, kTypes[a.type], b.base ? "tensor" : "list", kTypes[b.type - 1]);
-  fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u), which takes %u bytes, and the list bound there has %llu",
-       verb(site), a.name, a.index, a.element_size, static_cast<unsigned long long>(b.length));
+  if (bound.other_layout && !bound.other_size)
+    fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(),
+         "%s argument `%s` (buffer %u), a structure whose widest member takes %u bytes, and the list bound there holds %s", verb(site), a.name,
+         a.index, a.alignment, kTypes[b.type - 1]);
+  fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u), which takes %u bytes, and %s %llu", verb(site),
+       a.name, a.index, a.element_size, b.type ? "the list bound there has" : "the host handed over",
+       static_cast<unsigned long long>(b.length));
 }
 
 // Of a sparse buffer it is known where its elements lie: a multiple of 2^32 away is one that was meant.
@@ -194,8 +204,8 @@ Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   else if (site.argument >= 0 && site.argument < int(PM_BINDINGS)) bound = &s.arguments[site.argument];
   if (bound && bound->argument && bound->argument->kind < PM_TEXTURE) {
     const bool within = address >= bound->low && address + size <= bound->high;
-    if (!within && !bound->other_size && (s.checks & kBounds)) out_of_bounds(s, bound, address, size, site);
-    if ((bound->other_type || bound->other_size) && (s.checks & kBounds)) report_type(s, *bound, site);
+    if (!within && !bound->other_size && !bound->other_layout && (s.checks & kBounds)) out_of_bounds(s, bound, address, size, site);
+    if ((bound->other_type && s.checks & kElementTypes) || ((bound->other_size || bound->other_layout) && s.checks & kBounds)) report_type(s, *bound, site);
     if (within && bound->range) return bound->range;
     return find_range(s, address, address + size);
   }

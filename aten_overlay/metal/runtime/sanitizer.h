@@ -3,8 +3,8 @@
 #include "runtime.h"
 
 namespace pm::sanitizer {
-// The checks, by their bits in checks.py.
-enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64, kOverflow = 128, kNotFinite = 256 };
+// The checks, by their bits in checks.py. kElementTypes comes with kBounds unless views of bytes are allowed.
+enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64, kOverflow = 128, kNotFinite = 256, kElementTypes = 512 };
 
 // What is at one place of memory: who wrote it last, and who has read it since. Sites are offsets into the library's
 // image, 0 for none; `stamp` is the launch's or, in threadgroup memory, the threadgroup's, and any other is long ago.
@@ -36,7 +36,8 @@ struct Bound {
   Range* range;
   uintptr_t low, high;
   bool other_type;  // than the pointer's, of the tensor's elements
-  bool other_size;  // than the reference's, of a list of numbers
+  bool other_size;  // than the reference's, of a list of numbers or of bytes for a structure
+  bool other_layout;  // than the structure's, of a list of numbers
 };
 
 struct Epoch {

@@ -1,4 +1,6 @@
-"""The sanitizer's checks, and which of them this process asks for: the only reader of `$PORTER_SANITIZE`."""
+"""The sanitizer's checks, and which of them this process asks for: the only reader of `$PORTER_SANITIZE` and
+`$PORTER_ALLOW_BYTES`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from aten_overlay.errors import OverlayError
 
 VARIABLE = "PORTER_SANITIZE"
+ALLOW_BYTES = "PORTER_ALLOW_BYTES"  # tensors may be read through pointers to other types
 ALL, NONE = "all", "none"
 
 
@@ -40,6 +43,7 @@ CHECKS = (
     Check("lanes", 16, "a result that depends on what a shuffle read from an inactive lane"),
     Check("barriers", 17, "a barrier that only some threads reach, or several barriers at once"),
 )
+_WITH_TYPES, _TYPES = "bounds", 1 << 9
 NAMES = tuple(check.name for check in CHECKS if check.in_all)
 KNOWN = tuple(check.name for check in CHECKS)
 IN_VERDICTS = tuple(check.name for check in CHECKS if check.in_verdicts)
@@ -62,5 +66,6 @@ def parse(text: str) -> tuple[str, ...]:
 
 
 def mask(names: Sequence[str]) -> int:
-    """The bits of some checks."""
-    return sum(1 << check.bit for check in CHECKS if check.name in names)
+    """The bits of some checks. With bounds come the types of tensors, unless views of their bytes are allowed."""
+    types = _TYPES if _WITH_TYPES in names and os.environ.get(ALLOW_BYTES, "") in ("", "0") else 0
+    return sum(1 << check.bit for check in CHECKS if check.name in names) | types

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +13,7 @@ from aten_overlay.device.shader import Numbers
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
+from aten_overlay.metal.sanitizer.checks import ALLOW_BYTES
 
 SOURCE = Path(__file__).with_name("types.metal")
 
@@ -65,6 +67,8 @@ LISTS = [
     ("take_four", 4, "int32", ""),
     ("take_four", 4, None, "as int, and the list bound there holds long"),
     ("take_three", 4, "int32", ""),
+    ("take_pair", 2, "int32", ""),
+    ("take_pair", 1, None, "a structure whose widest member takes 4 bytes, and the list bound there holds long"),
     ("take_sizes", 3, "int32", ""),
     (
         "take_sizes",
@@ -86,3 +90,19 @@ def test_a_list_has_the_width_and_the_size_that_its_kernel_reads(
     with pytest.raises(OverlayError) as refused:
         load().run(kernel, bound, [8], [8])
     assert refused.value.code == "PTR279" and message in refused.value.what
+
+
+def test_a_structure_of_the_host_has_the_size_of_the_kernels() -> None:
+    load().run("take_pair", [torch.zeros(8), np.zeros(2, np.int32)], [8], [8])
+    with pytest.raises(OverlayError, match="PTR279.*which takes 8 bytes, and the host handed over 16"):
+        load().run("take_pair", [torch.zeros(8), np.zeros(4, np.int32)], [8], [8])
+
+
+def test_views_of_bytes_may_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOW_BYTES, "1")
+    allowed = Library(compile_kernels(SOURCE, ["take_half", "take_pair"], Options(sanitize=("bounds",))))
+    allowed.run("take_half", [torch.zeros(8), torch.ones(8)], [8], [8])
+    with pytest.raises(OverlayError, match="PTR264"):
+        allowed.run("take_half", [torch.zeros(4), torch.ones(8)], [8], [8])
+    with pytest.raises(OverlayError, match="PTR279"):
+        allowed.run("take_pair", [torch.zeros(8), Numbers([1, 2], None)], [8], [8])

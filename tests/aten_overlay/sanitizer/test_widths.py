@@ -59,6 +59,7 @@ def test_a_negative_number_that_became_unsigned_is_named_where_it_is_out_of_boun
         run("unsigned_position", -3, 0)
     assert refused.value.code == "PTR264"
     assert "a number that is -3 where it is signed became 4294967293 on the way to an address" in refused.value.what
+    assert refused.value.what.count("widths.metal:") == 1
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,10 @@ struct Sizes {
   int rows;
   packed_int2 columns;
 };
+struct Pair {
+  int first, second;
+};
+kernel void take_pair(device float* out, constant Pair& n, uint i [[thread_position_in_grid]]) { out[i] = n.first + n.second; }
 kernel void take_list(device float* out, constant int* n, uint i [[thread_position_in_grid]]) { out[i] = n[i % 3]; }
 kernel void take_four(device float* out, constant int4& n, uint i [[thread_position_in_grid]]) { out[i] = n.z; }
 kernel void take_three(device float* out, constant uint3& n, uint i [[thread_position_in_grid]]) { out[i] = n.y; }
