@@ -26,13 +26,18 @@ _MISSING = re.compile(r"'([^']+)' file not found")
 
 @dataclass(frozen=True)
 class Language:
-    """A version of the language. `number` is its `__METAL_VERSION__`; macOS has it from release `macos` on."""
+    """A version of the language. `number` is its `__METAL_VERSION__`; macOS has it from release `macos` on.
+
+    `older_tiles`: cooperative tensors lie in registers as for targets before macOS 26.2 (pytorch/pytorch#191794).
+    """
 
     name: str
     number: int
     macos: int
+    older_tiles: bool = False
 
 
+OLDER_TILES = Language("4.0 of macOS 26.0", 400, 26, older_tiles=True)
 LANGUAGES = (Language("3.1", 310, 14), Language("3.2", 320, 15), Language("4.0", 400, 26))
 
 
@@ -49,6 +54,8 @@ def choose(metal: str = "", macos: str = "") -> Language:
     """
     newest = parse_macos(macos) if macos else LANGUAGES[-1]
     language = parse(metal) if metal else newest
+    if language.number == newest.number:
+        return newest
     if language.number > newest.number:
         hint = f"Compile for {newest.name} or an older version, or name macOS {language.macos} or a later one."
         raise OverlayError("PTR280", f"macOS {macos} has no Metal {metal}", hint=hint)
@@ -57,7 +64,7 @@ def choose(metal: str = "", macos: str = "") -> Language:
 
 def parse(name: str) -> Language:
     """A version by its number, such as `3.2`. Raises PTR280."""
-    for language in LANGUAGES:
+    for language in (*LANGUAGES, OLDER_TILES):
         if language.name == name:
             return language
     names = ", ".join(language.name for language in LANGUAGES)
@@ -71,13 +78,15 @@ def parse_macos(text: str) -> Language:
     if not available or (minor and not minor.replace(".", "").isdigit()):
         hint = f"Name one from {LANGUAGES[0].macos} on, such as 15 or 26.2."
         raise OverlayError("PTR280", f"there is no macOS {text} with a Metal that porter knows", hint=hint)
-    return available[-1]
+    is_older = int(release) == OLDER_TILES.macos and minor.partition(".")[0] in ("0", "1")
+    return OLDER_TILES if is_older else available[-1]
 
 
 def write_flags() -> tuple[str, ...]:
     """What keeps code compiled for the version that was asked for apart from other code."""
     language = select()
-    return (f"-DPM_METAL={language.number}",) if language else ()
+    tiles = ("-DPM_OLDER_TILES",) if language and language.older_tiles else ()
+    return (f"-DPM_METAL={language.number}", *tiles) if language else ()
 
 
 def include_folders() -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aten_overlay.metal import language
 from porter.core.errors import Place, PorterError
 from porter.core.files import read_named
 from porter.core.progress import Step, Steps
@@ -79,8 +80,26 @@ def check_script(path: Path, steps: Steps, device: str = MPS, arithmetic: str = 
                 warnings = dict.fromkeys(text for finding in heard if (text := str(finding)) not in printed)
                 printed.update(warnings)
                 yield replace(result, case=case, warnings=tuple(warnings))
+    if device == MPS and language.select() is None and "cooperative_tensor" in read_named(path, "PTR238"):
+        yield from _check_older_tiles(path, device, steps)
     if device == CUDA:
         yield from _check_sanitized(path, steps)
+
+
+def _check_older_tiles(path: Path, device: str, steps: Steps) -> Iterator[CaseResult]:
+    """Every case with cooperative tensors in the order of registers before macOS 26.2."""
+    from porter.kernels.checking import check
+    from porter.kernels.loading import load
+
+    os.environ[language.VARIABLE] = language.OLDER_TILES.name
+    try:
+        with _computing(DEFAULT), _checked():
+            for number, result in enumerate(check(load(path), device, sweeps=False)):
+                case = f"{result.case}, tiles of macOS 26.0"
+                steps(Step(f"{path.name}: {case}", number + 1))
+                yield replace(result, case=case)
+    finally:
+        del os.environ[language.VARIABLE]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import host_names
-from aten_overlay.metal.language import LANGUAGES, VARIABLE, choose, parse, parse_macos, select
+from aten_overlay.metal.language import LANGUAGES, OLDER_TILES, VARIABLE, choose, parse, parse_macos, select
 
 HEADER = "#include <metal_stdlib>\n#include <metal_tensor>\nkernel void twice(device float* x) { x[0] *= 2; }\n"
 LAMBDA = """#include <metal_stdlib>
@@ -63,6 +63,12 @@ def test_a_release_runs_older_versions_and_none_that_it_has_not() -> None:
     assert (choose("3.1", "26").name, choose("4.0", "26").name, choose(macos="15").name) == ("3.1", "4.0", "3.2")
     with pytest.raises(OverlayError, match=r"PTR280 macOS 15 has no Metal 4\.0"):
         choose("4.0", "15")
+
+
+def test_releases_before_another_order_of_tiles_compile_for_the_older_one() -> None:
+    assert [choose("4.0", release) for release in ("26.0", "26.1")] == [OLDER_TILES] * 2 == [choose(macos="26.1")] * 2
+    assert not any(choose(macos=release).older_tiles for release in ("26", "26.2", "26.10", "27.0"))
+    assert select({VARIABLE: OLDER_TILES.name}) is OLDER_TILES
 
 
 def test_versions_are_known_by_name_and_by_the_macos_that_has_them() -> None:

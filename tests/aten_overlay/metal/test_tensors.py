@@ -9,6 +9,7 @@ import pytest
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import compile_kernels
+from aten_overlay.metal.language import LANGUAGES, OLDER_TILES, VARIABLE
 from aten_overlay.metal.launch import Library
 
 SOURCE = Path(__file__).with_name("tensors.metal")
@@ -77,3 +78,38 @@ def test_a_tensor_cannot_be_an_argument() -> None:
     with pytest.raises(OverlayError, match="PTR109 a tensor is not supported as an argument") as caught:
         compile_kernels(SOURCE, ["handed"])
     assert "over a buffer" in caught.value.hint
+
+
+@pytest.mark.parametrize(("asks", "right"), [(True, (True, True)), (False, (True, False))])
+def test_tiles_have_another_order_before_macos_26_2(
+    asks: bool, right: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = "const int row = sum.get_multidimensional_index(i)[1];" if asks else (
+        "const uint n = lane % 32; const int row = int(n >> 2 & 4) + int(n >> 1 & 3) + i / 2 / 2 * 8;"
+    )  # fmt: skip
+    source = f"""#include <metal_stdlib>
+#include <metal_tensor>
+#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>
+using namespace metal;
+using namespace mpp::tensor_ops;
+kernel void add_rows(device half* a, device half* b, device float* c, uint lane [[thread_index_in_simdgroup]]) {{
+  auto A = tensor(a, dextents<int, 2>(16, 16));
+  auto B = tensor(b, dextents<int, 2>(16, 16));
+  auto C = tensor(c, dextents<int, 2>(16, 16));
+  constexpr auto descriptor = matmul2d_descriptor(16, 16, 16);
+  matmul2d<descriptor, execution_simdgroup> product;
+  auto sum = product.get_destination_cooperative_tensor<decltype(A), decltype(B), float>();
+  product.run(A, B, sum);
+  for (int i = 0; i < sum.get_capacity(); ++i) {{ {place} sum[i] += float(row); }}
+  sum.store(C);
+}}
+"""
+    a, b = _operand(16, 16), _operand(16, 16)
+    wanted = _product(a, b) + np.arange(16)[:, None]
+    got = []
+    for language in (LANGUAGES[-1], OLDER_TILES):
+        monkeypatch.setenv(VARIABLE, language.name)
+        c = np.zeros((16, 16), np.float32)
+        Library(compile_kernels(source, ["add_rows"])).run("add_rows", [a, b, c], [32])
+        got.append(np.allclose(c, wanted, atol=1e-3))
+    assert tuple(got) == right

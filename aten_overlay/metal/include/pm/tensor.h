@@ -119,7 +119,8 @@ using execution_thread = execution_threads<1>;
 
 namespace pm {
 // Which elements of a tile a thread has: the tile in blocks, in the order of rows, an equal share for each simdgroup. A
-// lane's part of a block of 16x16 is two runs of four, of one of 8x8 a pair; one thread alone has all.
+// lane's part of a block of 16x16 is two runs of four, of one of 8x8 a pair; one thread alone has all. With PM_OLDER_TILES
+// lanes follow each other along rows: what Apple's order is before macOS 26.2 is not said, but that it is another.
 template <int Rows, int Columns, class Scope, bool Relaxed> struct tile {
   static constexpr int rows = Rows, columns = Columns;
   using scope = Scope;
@@ -133,11 +134,17 @@ template <int Rows, int Columns, class Scope, bool Relaxed> struct tile {
   PM_INLINE static int block(uint lane, int i) { return int(lane / 32) * blocks + i / held; }
   PM_INLINE static int row(uint lane, int i) {
     if constexpr (alone) return i / Columns;
+#ifdef PM_OLDER_TILES
+    return block(lane, i) / across * side + int(lane % 32) * held / side;
+#endif
     const int part = i % held, in = int(lane % 32), half = (in >> 2 & 4) + (in >> 1 & 3);
     return block(lane, i) / across * side + half + (side == 16 ? part / 4 * 8 : 0);
   }
   PM_INLINE static int column(uint lane, int i) {
     if constexpr (alone) return i % Columns;
+#ifdef PM_OLDER_TILES
+    return block(lane, i) % across * side + int(lane % 32) * held % side + i % held;
+#endif
     const int part = i % held, in = int(lane % 32), run = (in >> 2 & 2) + (in & 1);
     return block(lane, i) % across * side + (side == 16 ? run * 4 + part % 4 : run * 2 + part);
   }

@@ -49,3 +49,54 @@ def test_fast_math_is_among_all_arithmetics(body: str, failing: list[str], tmp_p
     path.write_text(SCRIPT.replace("BODY", body))
     results = list(check_script(path, ignore, arithmetic="all"))
     assert [result.case for result in results if not result.ok] == failing
+
+
+# Adds its row to each element of a product, whose place in a tile the kernel asks for or assumes.
+TILES = """
+import torch
+from porter.kernels.script import Kind, Layout, Script, Stage
+
+library = torch.mps.compile_shader('''
+#include <metal_stdlib>
+#include <metal_tensor>
+#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>
+using namespace metal;
+using namespace mpp::tensor_ops;
+kernel void add_rows(device half* a, device float* c, uint lane [[thread_index_in_simdgroup]]) {
+  auto A = tensor(a, dextents<int, 2>(16, 16));
+  auto C = tensor(c, dextents<int, 2>(16, 16));
+  constexpr auto descriptor = matmul2d_descriptor(16, 16, 16);
+  matmul2d<descriptor, execution_simdgroup> product;
+  auto sum = product.get_destination_cooperative_tensor<decltype(A), decltype(A), float>();
+  product.run(A, A, sum);
+  for (int i = 0; i < sum.get_capacity(); ++i) sum[i] += float(PLACE);
+  sum.store(C);
+}
+''')
+
+def run(a):
+    c = torch.empty(16, 16, device="mps")
+    library.add_rows(a, c, threads=32)
+    return c
+
+def reference(a):
+    return (a.double() @ a.double() + torch.arange(16)[:, None]).float()
+
+SCRIPT = Script(
+    "tiles", Kind.ROW_WISE, (Stage("add_rows", run, reference, ("a",)),), lambda case: {"a": case.normal(*case.size).half()},
+    ((16, 16),), (), dtypes=(torch.float32,), layouts=(Layout.DENSE,),
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "failing"),
+    [
+        ("int(lane >> 2 & 4) + int(lane >> 1 & 3) + i / 4 * 8", ["16x16-float32-dense, tiles of macOS 26.0"]),
+        ("sum.get_multidimensional_index(i)[1]", []),
+    ],
+)
+def test_both_orders_of_tiles_are_checked(place: str, failing: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "tiles.py"
+    path.write_text(TILES.replace("PLACE", place))
+    assert [result.case for result in check_script(path, ignore) if not result.ok] == failing
