@@ -23,6 +23,7 @@ class Groups:
     size: int = 0
     left_open: bool = False
     launched: set[tuple[int, ...]] = field(default_factory=set)
+    kernels: dict[str, None] = field(default_factory=dict)
 
 
 _current: ContextVar[Groups | None] = ContextVar("groups", default=None)
@@ -47,7 +48,8 @@ def choose_open(usual: Sequence[int], most: int = SIZES[-1]) -> Sequence[int]:
     return (min(groups.size, most), *[1] * (len(usual) - 1)) if groups.size else usual
 
 
-def note(group: Sequence[int]) -> None:
-    """Notes the threadgroup of a launch."""
+def note(kernel: str, group: Sequence[int]) -> None:
+    """Notes a launch and its threadgroup."""
     if (groups := _current.get()) is not None:
         groups.launched.add(tuple(group))
+        groups.kernels[kernel] = None

@@ -209,7 +209,7 @@ class MetalKernel:
         messages = _bind_messages(bound, error_buf_idx)
         grid = _grid(args, threads)
         group = _group(grid, group_size, self.library.thread_limit(self.name))
-        note(group)
+        note(self.name, group)
         warn_of_launch(self._findings, group)
         if math.prod(grid) != 0:
             self._launch(bound, grid, group, resident)

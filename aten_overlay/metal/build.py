@@ -55,7 +55,10 @@ __all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels",
 _RELAXED = (
     "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-freciprocal-math", "-fapprox-func",
 )  # fmt: skip
-# What Apple's compiler or GPU may do that the source does not say. `default` contracts within one expression.
+_FINITE = (*_RELAXED, "-fno-honor-nans", "-fno-honor-infinities")
+# What Apple's compiler or GPU may do that the source does not say. `default` contracts within one expression. `finite` is
+# fast math with functions as exact as ever, which pragmas and compile options ask for; in `fast` functions err as much as
+# Metal allows them.
 ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "default": (("-ffp-contract=on",), "0"),
     "strict": (("-ffp-contract=off",), "0"),
@@ -63,15 +66,17 @@ ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "flush": (("-ffp-contract=on",), "PM_FLUSH_DENORMALS"),
     "reorder": (("-ffp-contract=on",), "PM_REORDER_REDUCTIONS"),
     "relaxed": (_RELAXED, "0"),
-    "fast": ((*_RELAXED, "-fno-honor-nans", "-fno-honor-infinities"), "0"),
+    "finite": (_FINITE, "0"),
+    "fast": ((*_FINITE, "-DPM_MATH_ERRORS"), "0"),
 }
 VARIABLE = "PORTER_ARITHMETIC"  # of kernels whose source and caller name none
 _FAST_IN_TORCH = "PYTORCH_MPS_FAST_MATH"  # compileLibrary in OperationUtils.mm asks for `safe` without it
 _MODES = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+METAL[ \t]+fp[ \t]+((?:math_mode|contract)\(\w+\))", re.MULTILINE)
 # What a pragma of a source makes of the arithmetic that was asked for.
 _ASKED = {
-    "math_mode(fast)": {"default": "fast"}, "math_mode(relaxed)": {"default": "relaxed", "fast": "relaxed"},
-    "math_mode(safe)": {"fast": "default", "relaxed": "default"},
+    "math_mode(fast)": {"default": "finite"},
+    "math_mode(relaxed)": {"default": "relaxed", "finite": "relaxed", "fast": "relaxed"},
+    "math_mode(safe)": {"finite": "default", "fast": "default", "relaxed": "default"},
     "contract(off)": {"default": "strict", "fused": "strict"}, "contract(fast)": {"default": "fused"},
 }  # fmt: skip
 _STANDARD = "gnu++17"
@@ -214,7 +219,7 @@ def _choose_arithmetic(text: str, asked: str) -> str:
     """The arithmetic of a source: what its caller asks for, or else the environment, as far as its pragmas allow."""
     if asked == "default":
         is_fast = os.environ.get(_FAST_IN_TORCH, "0") not in ("", "0")
-        asked = os.environ.get(VARIABLE) or ("fast" if is_fast else asked)
+        asked = os.environ.get(VARIABLE) or ("finite" if is_fast else asked)
     for pragma in _MODES.findall(text):
         asked = _ASKED.get(pragma, {}).get(asked, asked)
     return asked

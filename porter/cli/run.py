@@ -41,7 +41,7 @@ def _choose_arithmetic(_ctx: click.Context, param: click.Parameter, name: str | 
     metavar="NAME",
     callback=_choose_arithmetic,
     shell_complete=_complete_arithmetic,
-    help="Arithmetic of kernels that name none: default, strict, fused, flush, reorder, relaxed, fast.",
+    help="Arithmetic of kernels that name none: default, strict, fused, flush, reorder, relaxed, finite, fast.",
 )
 @click.option(
     "--shuffle", type=click.IntRange(0), metavar="SEED", help="Run the lanes of each launch in an order made of SEED."

@@ -23,13 +23,16 @@ from porter.kernels.writer import Writer, find_writer
 class CaseResult:
     """One case: the first difference, or the message of the error that ended it; neither if it passed.
 
-    `warnings` are what the lint says of kernels that were first compiled or launched for it.
+    `warnings` are what the lint says of kernels that were first compiled or launched for it, `kernels` those launched,
+    and `cause` says what a difference comes of.
     """
 
     case: str
     difference: WrongStage | None = None
     error: str = ""
     warnings: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    cause: str = ""
 
     @property
     def ok(self) -> bool:
@@ -42,7 +45,8 @@ def check(script: Script, device: str = DEVICE, sweeps: bool = True) -> Iterator
     left_open = any(stage.group for stage in script.stages)
     for case in script.cases(device):
         with watching(Groups()) as groups:
-            yield _check_case(script, case)
+            result = _check_case(script, case)
+        yield replace(result, kernels=tuple(groups.kernels))
         left_open = left_open or groups.left_open
         threads = {math.prod(group) for group in groups.launched}
         if threads:

@@ -45,7 +45,9 @@ def check_lines(name: str, results: Sequence[CaseResult], backend: str = "host")
     """What the lint warns of, the cases that failed, the counts, and where the kernels ran."""
     failed = [result for result in results if not result.ok]
     lines = [f"warning: {warning}" for result in results for warning in result.warnings]
-    lines += [f"{result.case}: {result.difference or result.error}" for result in failed[:_MOST]]
+    for result in failed[:_MOST]:
+        lines.append(f"{result.case}: {result.difference or result.error}")
+        lines += [f"  {result.cause}"] if result.cause else []
     if len(failed) > _MOST:
         lines.append(f"and {len(failed) - _MOST} more")
     verdict = "FAIL" if failed else "PASS"
@@ -54,7 +56,9 @@ def check_lines(name: str, results: Sequence[CaseResult], backend: str = "host")
 
 def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
     failed = [
-        {"case": each.case, "error": each.error, **_wrong_stage(each.difference)} for each in results if not each.ok
+        {"case": each.case, "error": each.error, "cause": each.cause, **_wrong_stage(each.difference)}
+        for each in results
+        if not each.ok
     ]
     counts = {"passed": len(results) - len(failed), "failed": failed}
     warnings = [warning for each in results for warning in each.warnings]

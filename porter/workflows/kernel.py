@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +72,7 @@ def check_script(path: Path, steps: Steps, device: str = MPS, arithmetic: str = 
     for name in names:
         # What threads access is watched once: where it is, fewer operations are regrouped.
         mode = _checked(sanitize=name == names[0] == DEFAULT, arithmetic=name) if device != CUDA else _in_order()
+        failed = []
         with _computing(name), mode, listening() as heard:
             script = load(path)
             for number, result in enumerate(check(script, device, sweeps=name == names[0])):
@@ -79,11 +80,40 @@ def check_script(path: Path, steps: Steps, device: str = MPS, arithmetic: str = 
                 steps(Step(f"{path.name}: {case}", number + 1))
                 warnings = dict.fromkeys(text for finding in heard if (text := str(finding)) not in printed)
                 printed.update(warnings)
+                if name == FAST and not result.ok:
+                    failed.append(result)
+                    continue
                 yield replace(result, case=case, warnings=tuple(warnings))
+        yield from (
+            replace(result, case=f"{result.case}, {name} arithmetic", cause=cause)
+            for result, cause in _find_causes(path, device, failed)
+        )
     if device == MPS and language.select() is None and "cooperative_tensor" in read_named(path, "PTR238"):
         yield from _check_older_tiles(path, device, steps)
     if device == CUDA:
         yield from _check_sanitized(path, steps)
+
+
+def _find_causes(path: Path, device: str, failed: Sequence[CaseResult]) -> Iterator[tuple[CaseResult, str]]:
+    """Each case that fails in fast math, and what its kernels depend on: on what the weaker arithmetic keeps in which it
+    passes.
+    """
+    from porter.kernels.checking import check
+    from porter.kernels.loading import load
+
+    passed: dict[str, set[str]] = {}
+    for name in ("finite", "relaxed") if failed else ():
+        with _computing(name), _checked(arithmetic=name):
+            passed[name] = {result.case for result in check(load(path), device) if result.ok}
+    for result in failed:
+        kernels = ", ".join(f"`{kernel}`" for kernel in result.kernels) or "a kernel"
+        if result.case in passed["finite"]:
+            cause = f"{kernels}: right with exact functions; fast ones err as much as Metal allows"
+        elif result.case in passed["relaxed"]:
+            cause = f"PTR298 {kernels} depends on infinity or NaN, which fast math takes for numbers that do not occur"
+        else:
+            cause = f"{kernels}: depends on how sums and products are grouped, which fast math leaves to the compiler"
+        yield result, cause
 
 
 def _check_older_tiles(path: Path, device: str, steps: Steps) -> Iterator[CaseResult]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 import numpy as np
 import pytest
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
+
+Doubles: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 SOURCE = """#include <metal_stdlib>
 using namespace metal;
@@ -21,6 +26,8 @@ kernel void masked(constant float* x [[buffer(0)]], device float* out [[buffer(1
   out[0] = x[0] * x[1] + (-1e10f) * (1.0f - x[1]);
 }
 kernel void finite(constant float* x [[buffer(0)]], device float* out [[buffer(1)]]) { out[0] = isnan(x[0]) ? 0.0f : 1.0f; }
+#define FUNCTIONS(name) kernel void plain_##name(constant float* x [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) { out[i] = name(x[i]); } kernel void precise_##name(constant float* x [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) { out[i] = precise::name(x[i]); }
+FUNCTIONS(exp) FUNCTIONS(sin) FUNCTIONS(cos) FUNCTIONS(tanh) FUNCTIONS(rsqrt)
 kernel void sum(constant float* x [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
   out[i] = simd_sum(x[i]);
 }
@@ -64,13 +71,41 @@ MASKED, NAN = np.array([1, 1], np.float32), np.array([np.nan], np.float32)
 @pytest.mark.parametrize(
     ("arithmetic", "pragma", "masked", "finite"),
     [
-        ("default", "", 1, 0), ("fast", "", 0, 1), ("relaxed", "", 0, 0), ("default", "math_mode(fast)", 0, 1),
+        ("default", "", 1, 0), ("fast", "", 0, 1), ("relaxed", "", 0, 0), ("default", "math_mode(fast)", 0, 1), ("finite", "", 0, 1),
         ("fast", "math_mode(safe)", 1, 0), ("fast", "math_mode(relaxed)", 0, 0), ("flush", "math_mode(fast)", 1, 0),
     ],
 )  # fmt: skip
 def test_fast_math_regroups_and_knows_no_nan(arithmetic: str, pragma: str, masked: float, finite: float) -> None:
     assert _run("masked", arithmetic, MASKED, pragma=pragma) == masked
     assert _run("finite", arithmetic, NAN, pragma=pragma) == finite
+
+
+# The function, and the most that fast math may err in it: absolute, and in ulps that may depend on the argument.
+ALLOWED: dict[str, tuple[Callable[[Doubles], Doubles], float, Callable[[Doubles], Doubles | float]]] = {
+    "exp": (np.exp, 0.0, lambda x: 3 + np.floor(np.abs(2 * x))), "rsqrt": (lambda x: 1 / np.sqrt(x), 0.0, lambda x: 2.0),
+    "sin": (np.sin, 2.0**-13, lambda x: 0.5), "cos": (np.cos, 2.0**-13, lambda x: 0.5), "tanh": (np.tanh, 1e-6, lambda x: 8.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_fast_functions_err_as_much_as_metal_allows_and_precise_ones_do_not(name: str) -> None:
+    x = np.linspace(0.01, 3.1, 4096, dtype=np.float32)
+    function, absolute, ulps = ALLOWED[name]
+    exact = function(x.astype(np.float64))
+    spacing = np.spacing(np.abs(exact).astype(np.float32))
+    allowed = absolute + ulps(x.astype(np.float64)) * spacing + np.spacing(np.float32(1)) / 4
+    errors = {}
+    for kernel, arithmetic in ((f"plain_{name}", "fast"), (f"precise_{name}", "fast"), (f"plain_{name}", "finite")):
+        out = np.zeros_like(x)
+        Library(compile_kernels(SOURCE, [kernel], Options(arithmetic=arithmetic))).run(kernel, [x, out], [x.size])
+        errors[kernel, arithmetic] = np.abs(out - exact)
+    erring, precise, usual = errors.values()
+    assert (erring <= allowed).all() and erring.max() > 1.4 * max(precise.max(), usual.max())
+
+
+def test_a_fast_tanh_of_large_numbers_is_no_number() -> None:
+    x = np.array([50], np.float32)
+    assert _run("plain_tanh", "finite", x) == _run("precise_tanh", "fast", x) == 1 != _run("plain_tanh", "fast", x)
 
 
 def test_a_source_may_forbid_contraction() -> None:

@@ -16,9 +16,11 @@ template <class T, int N, class... B> struct vector_among<metal::vec<T, N>, B...
 #define PM_EACH_QUICK(F) F(exp) PM_EACH_QUICK_BUT_EXP(F)
 #define PM_EACH_QUICK_BUT_EXP(F) F(exp2) F(exp10) F(log) F(log2) F(log10) F(sin) F(cos) F(tan)
 #define PM_EACH_FUNCTION(F) PM_EACH_QUICK(F) PM_EACH_SLOW(F)
-#define PM_EACH_SLOW(F) \
+#define PM_EACH_SLOW(F) PM_EACH_ERRING(F) PM_EACH_REST(F)
+#define PM_EACH_ERRING(F) F(sinh) F(cosh) F(tanh) F(rsqrt)
+#define PM_EACH_REST(F) \
   F(sinpi) F(cospi) F(tanpi) F(asin) F(acos) F(atan) \
-  F(sinh) F(cosh) F(tanh) F(asinh) F(acosh) F(atanh) F(sqrt) F(rsqrt) F(fabs) F(floor) F(ceil) F(trunc) F(round) F(rint) \
+  F(asinh) F(acosh) F(atanh) F(sqrt) F(fabs) F(floor) F(ceil) F(trunc) F(round) F(rint) \
   F(atan2) F(pow) F(powr) F(fmod) F(copysign) F(fdim) F(divide) F(fmin) F(fmax) F(fract) F(nextafter) F(fma) F(ldexp) \
   F(abs) F(min) F(max) F(min3) F(max3) F(median3) F(fmin3) F(fmax3) F(fmedian3) F(clamp) F(saturate) F(sign) F(mix) F(step) \
   F(smoothstep) F(isnan) F(isinf) F(isfinite) F(isnormal) F(signbit) F(dot) F(cross) F(length) F(length_squared) F(distance) \
@@ -58,17 +60,17 @@ PM_EACH_SPREAD(PM_FORM)
 // By name, so that what a kernel's own headers add to precise:: does not hide what is there.
 #define PM_FORM(name) using metal::name;
 namespace precise {
-#ifdef PM_FAST
+#if defined(PM_FAST) || defined(PM_MATH_ERRORS)
 // Beside fast math these stay as they are.
 #define PM_EXACT(name) \
   PM_UNARY(name, pm::exact::name) \
   template <class A, class = enable_if_t<pm::stands_for_vector<A>>, class = void> PM_INLINE auto name(const A& a) { return name(pm::plain(a)); }
-PM_EACH_QUICK(PM_EXACT)
+PM_EACH_QUICK(PM_EXACT) PM_EACH_ERRING(PM_EXACT)
 #undef PM_EXACT
 #else
-PM_EACH_QUICK(PM_FORM)
+PM_EACH_QUICK(PM_FORM) PM_EACH_ERRING(PM_FORM)
 #endif
-PM_EACH_SLOW(PM_FORM)
+PM_EACH_REST(PM_FORM)
 using metal::frexp; using metal::modf; using metal::sincos; using metal::mad; using metal::ilogb;
 }
 namespace fast {

@@ -1,4 +1,4 @@
-// <metal_math>: MSL section 6.5. `precise` and `fast` share one implementation, but for fast::exp.
+// <metal_math>: MSL section 6.5. `precise` and `fast` share one implementation, but for fast::exp and with PM_MATH_ERRORS.
 #pragma once
 
 namespace pm {
@@ -16,14 +16,14 @@ PM_INLINE int exponent_of(float x) {
 }  // namespace pm
 
 namespace metal {
-PM_UNARY(exp, pm::exp) PM_UNARY(exp2, pm::exp2) PM_UNARY(exp10, pm::exp10)
+PM_UNARY(exp, pm::chosen::exp) PM_UNARY(exp2, pm::chosen::exp2) PM_UNARY(exp10, pm::exp10)
 PM_UNARY(log, pm::log) PM_UNARY(log2, pm::log2) PM_UNARY(log10, pm::log10)
-PM_UNARY(sin, pm::sin) PM_UNARY(cos, pm::cos) PM_UNARY(tan, pm::tan)
+PM_UNARY(sin, pm::chosen::sin) PM_UNARY(cos, pm::chosen::cos) PM_UNARY(tan, pm::chosen::tan)
 PM_UNARY(sinpi, pm::sinpi) PM_UNARY(cospi, pm::cospi) PM_UNARY(tanpi, pm::tanpi)
 PM_UNARY(asin, pm::asin) PM_UNARY(acos, pm::acos) PM_UNARY(atan, pm::atan)
-PM_UNARY(sinh, pm::sinh) PM_UNARY(cosh, pm::cosh) PM_UNARY(tanh, pm::tanh)
+PM_UNARY(sinh, pm::chosen::sinh) PM_UNARY(cosh, pm::chosen::cosh) PM_UNARY(tanh, pm::chosen::tanh)
 PM_UNARY(asinh, pm::asinh) PM_UNARY(acosh, pm::acosh) PM_UNARY(atanh, pm::atanh)
-PM_UNARY(sqrt, __builtin_sqrtf) PM_UNARY(rsqrt, pm::rsqrt)
+PM_UNARY(sqrt, __builtin_sqrtf) PM_UNARY(rsqrt, pm::chosen::rsqrt)
 PM_UNARY(fabs, __builtin_fabsf) PM_UNARY(floor, __builtin_floorf) PM_UNARY(ceil, __builtin_ceilf)
 PM_UNARY(trunc, __builtin_truncf) PM_UNARY(round, pm::round) PM_UNARY(rint, __builtin_rintf)
 PM_BINARY(atan2, pm::atan2) PM_BINARY(pow, pm::pow) PM_BINARY(powr, pm::powr) PM_BINARY(fmod, pm::fmod)

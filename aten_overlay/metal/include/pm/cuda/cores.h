@@ -57,4 +57,5 @@ PM_INLINE float ldexp(float x, int e) { return __nv_ldexpf(x, e); }
 PM_INLINE float frexp(float x, int* e) { return __nv_frexpf(x, e); }
 PM_INLINE int ilogb(float x) { return __nv_ilogbf(x); }
 PM_INLINE half fma(half a, half b, half c) { return __builtin_fmaf16(a, b, c); }
+namespace chosen = ::pm;
 }  // namespace pm
