@@ -56,9 +56,8 @@ _RELAXED = (
     "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros", "-freciprocal-math", "-fapprox-func",
 )  # fmt: skip
 _FINITE = (*_RELAXED, "-fno-honor-nans", "-fno-honor-infinities")
-# What Apple's compiler or GPU may do that the source does not say. `default` contracts within one expression. `finite` is
-# fast math with functions as exact as ever, which pragmas and compile options ask for; in `fast` functions err as much as
-# Metal allows them.
+# What Apple's compiler or GPU may do that the source does not say. `default` contracts within one expression. Pragmas
+# and compile options ask for `finite`, with functions as exact as ever; in `fast` they err as much as Metal allows.
 ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "default": (("-ffp-contract=on",), "0"),
     "strict": (("-ffp-contract=off",), "0"),

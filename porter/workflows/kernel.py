@@ -95,9 +95,7 @@ def check_script(path: Path, steps: Steps, device: str = MPS, arithmetic: str = 
 
 
 def _find_causes(path: Path, device: str, failed: Sequence[CaseResult]) -> Iterator[tuple[CaseResult, str]]:
-    """Each case that fails in fast math, and what its kernels depend on: on what the weaker arithmetic keeps in which it
-    passes.
-    """
+    """Each case that fails in fast math, and what its kernels depend on: what a weaker arithmetic keeps."""
     from porter.kernels.checking import check
     from porter.kernels.loading import load
 

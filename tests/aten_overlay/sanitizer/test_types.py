@@ -94,7 +94,7 @@ def test_a_list_has_the_width_and_the_size_that_its_kernel_reads(
 
 def test_a_structure_of_the_host_has_the_size_of_the_kernels() -> None:
     load().run("take_pair", [torch.zeros(8), np.zeros(2, np.int32)], [8], [8])
-    with pytest.raises(OverlayError, match="PTR279.*which takes 8 bytes, and the host handed over 16"):
+    with pytest.raises(OverlayError, match=r"PTR279.*which takes 8 bytes, and the host handed over 16"):
         load().run("take_pair", [torch.zeros(8), np.zeros(4, np.int32)], [8], [8])
 
 
