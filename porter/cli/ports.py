@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: bool = False) -> None:
     """Prints a port: its diff and summary, or the text of a pull request, then its verdict. `alone` has no verdict."""
-    from porter.report import verdict as markdown
+    from porter.report import pull_request as markdown
     from porter.report.as_json import plan_object, verdict_object
     from porter.report.terminal import style_diff, style_summary, summary
 
@@ -24,7 +24,7 @@ def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: 
     if output.json:
         output.object(plan_object(plan, verdict_object(verdict) if verdict else None, rejected, found.doubt))
     elif pull_request:
-        output.text(markdown.pull_request(plan, verdict))
+        output.text(markdown.pull_request(plan, verdict, rejected))
     else:
         diff = doubt_line(found) + plan.changes.diff()
         output.diff(diff, lambda: style_diff(diff))
@@ -85,7 +85,7 @@ def show_lines(output: Output, lines: Sequence[str], alone: bool = False) -> Non
 
 def show_groups(output: Output, checkout: Checkout, ports: Sequence[PortedOperator]) -> None:
     """Prints a pull request for each group of ports."""
-    from porter.report.verdict import group_pull_request
+    from porter.report.pull_request import group_pull_request
     from porter.workflows.results import count_lines, find_family
     from porter.workflows.stacking import Measured, group_ports
 
@@ -93,7 +93,7 @@ def show_groups(output: Output, checkout: Checkout, ports: Sequence[PortedOperat
         return Measured(find_family(checkout, port.plan.op), count_lines(port.plan))
 
     texts = [
-        group_pull_request(found.family, found.lines, [(each.plan, each.verdict) for each in group])
+        group_pull_request(found.family, found.lines, [(each.plan, each.verdict, each.rejected) for each in group])
         for found, group in group_ports([each for each in ports if not each.broken], measure)
     ]
     output.text("\n\n".join(texts))

@@ -240,8 +240,8 @@ def _graph_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
 
 
 _WORDS = {
-    Kind.COMPLEX: "the complex form of the function",
-    Kind.FLOATING: "the form of the function that keeps its digits",
+    Kind.COMPLEX: "a formula for complex numbers",
+    Kind.FLOATING: "a formula that neither overflows nor cancels",
 }
 
 

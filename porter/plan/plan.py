@@ -23,13 +23,17 @@ class EntryChange:
 
 @dataclass(frozen=True)
 class PlannedFunctor:
-    """A functor as written to `file`, and the origin of its code for each kind of element."""
+    """A functor as written to `file`, and the origin of its code for each kind of element.
+
+    `dtypes` are the torch names that a kernel of its own, which no line registers, is instantiated for.
+    """
 
     file: str
     name: str
     source: str
     origins: tuple[Origin, ...]
     schedule: Schedule | None = None  # of the threads of a kernel that has one
+    dtypes: tuple[str, ...] = ()
 
     @property
     def origin(self) -> str:

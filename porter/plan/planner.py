@@ -29,7 +29,7 @@ from porter.metal.source import Source
 from porter.plan.callers import Gone, redirect_calls
 from porter.plan.dialect import require_library
 from porter.plan.draft import Draft
-from porter.plan.native.port import FROM_RECORDING, NativePort, ReadPrograms, no_programs
+from porter.plan.native.port import FROM_RECORDING, NativePort, ReadPrograms, WrittenKernel, no_programs
 from porter.plan.own_functions import define_what_bodies_use, include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
     EntryChange,
@@ -120,7 +120,7 @@ def plan_kernels(
         ),
         functors=(
             *(PlannedFunctor(k.kernel_file, k.name, k.source, k.origins) for k in ported.kernels),
-            *(PlannedFunctor(k.file, k.name, k.source, (FROM_RECORDING,), k.schedule) for k in native.kernels),
+            *map(_describe_kernel, native.kernels),
         ),
         registrations=tuple(_list_registrations(ported.kernels)),
         stubs=tuple(dict.fromkeys(_describe_stub(k) for k in ported.kernels if k.stub.header)),
@@ -218,6 +218,11 @@ def _is_shared_with_rest(functions: NativeFunctions, migration: Migration, migra
     moved = {each.served.function.name for each in migrations}
     rest = (each for each in functions.find_overloads(migration.served.function.base) if each.name not in moved)
     return any((entry := each.entry_for(MPS_KEY)) and entry.kernel == migration.served.entry.kernel for each in rest)
+
+
+def _describe_kernel(kernel: WrittenKernel) -> PlannedFunctor:
+    types = tuple(dict.fromkeys(instance[0].torch for instance in kernel.instances))
+    return PlannedFunctor(kernel.file, kernel.name, kernel.source, (FROM_RECORDING,), kernel.schedule, types)
 
 
 def _describe_stub(kernel: Kernel) -> PlannedStub:

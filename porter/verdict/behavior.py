@@ -45,21 +45,27 @@ class SampleResult:
 
 @dataclass(frozen=True)
 class PathCount:
-    """How many samples of one dtype match the CPU on the old path and on the new one."""
+    """How many samples of one dtype match the CPU on the old path and on the new one, and the old path's error."""
 
     dtype: str
     samples: int
     old: int
     new: int
+    old_ulp: float | None = None
 
 
 @dataclass(frozen=True)
 class Behavior:
-    """Counts for both paths, and one line for each change in behavior; `lost` are those that take something away."""
+    """Counts for both paths, and one line for each change in behavior.
+
+    Among these, `lost` take something away, `gained` add something, and `unknown` are not compared.
+    """
 
     counts: tuple[PathCount, ...]
     changes: tuple[str, ...]
     lost: tuple[str, ...] = ()
+    gained: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 def status_of_error(message: str, alone: bool = True) -> Status:
@@ -73,22 +79,28 @@ def compare_paths(old: Sequence[SampleResult], new: Sequence[SampleResult]) -> B
     """Compares both paths on the samples they share."""
     before = {(each.dtype, each.sample): each for each in old}
     pairs = [(before[each.dtype, each.sample], each) for each in new if (each.dtype, each.sample) in before]
-    counts, lines, losses = [], dict[str, list[str]](), set[str]()
+    counts, lines = [], dict[str, list[str]]()
+    kinds: dict[str, set[str]] = {"lost": set(), "gained": set(), "unknown": set()}
     for dtype in dict.fromkeys(each.dtype for _, each in pairs):
         every = [(a, b) for a, b in pairs if b.dtype == dtype]
         beside = [(a, b) for a, b in every if not _CPU_REFUSES & {a.status, b.status}]
         known = [(a, b) for a, b in beside if Status.UNKNOWN not in (a.status, b.status)]
         refused = [pair for pair in every if pair not in beside]
-        lost = (*_losses(known), *_losses_beyond(refused))
-        for line in (*_unknown(beside), *lost, *_changes(known), *_changes_beyond(refused)):
+        unknown, lost = [*_unknown(beside)], [*_losses(known), *_losses_beyond(refused)]
+        gained, beyond = [*_gains(known)], [*_gains_beyond(refused)]
+        for line in (*unknown, *lost, *gained, *_changes(known), *beyond):
             lines.setdefault(line, []).append(dtype)
-        losses.update(lost)
+        for kind, of_kind in (("lost", lost), ("gained", [*gained, *beyond]), ("unknown", unknown)):
+            kinds[kind].update(of_kind)
         if known:
-            agreeing = [sum(path.status == Status.AGREES for path in side) for side in zip(*known, strict=True)]
-            counts.append(PathCount(dtype, len(known), *agreeing))
+            old_count, new_count = (
+                sum(path.status == Status.AGREES for path in side) for side in zip(*known, strict=True)
+            )
+            errors = [before.ulp for before, _ in known if before.ulp is not None]
+            counts.append(PathCount(dtype, len(known), old_count, new_count, max(errors, default=None)))
     written = {line: f"{', '.join(dtypes)}: {line}" for line, dtypes in lines.items()}
-    taken = tuple(text for line, text in written.items() if line in losses)
-    return Behavior(tuple(counts), tuple(written.values()), taken)
+    sorted_out = {kind: tuple(text for line, text in written.items() if line in of) for kind, of in kinds.items()}
+    return Behavior(tuple(counts), tuple(written.values()), **sorted_out)
 
 
 def find_lost(old: Sequence[SampleResult], new: Sequence[SampleResult]) -> tuple[SampleResult, ...]:
@@ -109,11 +121,15 @@ def _unknown(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str
         yield f"not compared{_describe_share(found, pairs)} ({found[0].message})"
 
 
-def _changes(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
-    """The changes for one dtype."""
+def _gains(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
+    """What the port adds for one dtype."""
     gained = [a for a, b in pairs if a.status == Status.REFUSED and b.status != Status.REFUSED]
     if gained:
         yield f"now supported{_describe_share(gained, pairs)} (before: {gained[0].message})"
+
+
+def _changes(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
+    """The changes in values for one dtype."""
     for of_nan, what in _DIFFERENCES:
         found = [a for a, b in pairs if (a.status, a.nan, b.status) == (Status.DIFFERS, of_nan, Status.AGREES)]
         if found:
@@ -138,8 +154,8 @@ def _losses_beyond(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterat
         yield f"no longer supported{_describe_share(lost, pairs)}, nor is it on the CPU"
 
 
-def _changes_beyond(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
-    """The changes for one dtype where the CPU raises an error."""
+def _gains_beyond(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
+    """What the port adds for one dtype where the CPU raises an error."""
     gained = [a for a, b in pairs if (a.status, b.status) == (Status.REFUSED_TOO, Status.COMPUTED_ALONE)]
     if gained:
         yield f"now supported{_describe_share(gained, pairs)}, unlike on the CPU"

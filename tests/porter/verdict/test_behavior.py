@@ -26,7 +26,7 @@ NO = (Status.REFUSED, "not for int64", False, None)
 
 def test_nothing_changes() -> None:
     found = compare_paths(make_results("float32", AGREES, AGREES), make_results("float32", AGREES, AGREES))
-    assert found == Behavior((PathCount("float32", 2, 2, 2),), ())
+    assert found == Behavior((PathCount("float32", 2, 2, 2, 0.5),), ())
 
 
 def test_a_type_gained_in_two_types_is_one_line() -> None:
@@ -80,8 +80,9 @@ def test_overlay_limits_are_not_counted_against_the_old_path() -> None:
     assert status_of_error("PTR126 too large") == status_of_error("not for int64") == Status.REFUSED
     unknown = (Status.UNKNOWN, message, False, None)
     found = compare_paths(make_results("int64", unknown, AGREES), make_results("int64", AGREES, AGREES))
-    assert found.counts == (PathCount("int64", 1, 1, 1),)
+    assert found.counts == (PathCount("int64", 1, 1, 1, 0.5),)
     assert found.changes == (f"int64: not compared in 1 of 2 samples ({message})",)
+    assert found.unknown == found.changes and not found.gained
     alone = compare_paths(make_results("int64", unknown), make_results("int64", AGREES))
     assert (alone.counts, alone.changes) == ((), (f"int64: not compared ({message})",))
 
@@ -94,7 +95,8 @@ def test_types_the_cpu_lacks_may_be_lost_or_gained() -> None:
     gone = "int32: no longer supported, nor is it on the CPU"
     assert lost == Behavior((), (gone,), (gone,))
     gained = compare_paths(make_results("int32", too), make_results("int32", alone))
-    assert gained == Behavior((), ("int32: now supported, unlike on the CPU",))
+    now = "int32: now supported, unlike on the CPU"
+    assert gained == Behavior((), (now,), gained=(now,))
     unknown = (Status.UNKNOWN, "PTR131", False, None)
     assert compare_paths(make_results("int32", unknown), make_results("int32", too)) == Behavior((), ())
     assert status_of_error("no kernel", alone=False) == Status.REFUSED_TOO
@@ -102,4 +104,4 @@ def test_types_the_cpu_lacks_may_be_lost_or_gained() -> None:
 
 def test_samples_of_one_path_alone_are_not_compared() -> None:
     found = compare_paths(make_results("float32", AGREES), make_results("float32", AGREES, OFF))
-    assert found.counts == (PathCount("float32", 1, 1, 1),)
+    assert found.counts == (PathCount("float32", 1, 1, 1, 0.5),)
