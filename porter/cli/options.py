@@ -149,6 +149,10 @@ def proof(function: Run) -> Run:
     ) -> int:
         from porter.verdict.result import Proof
 
+        if expr:
+            from porter.verdict.test_names import require_names
+
+            require_names(expr, repr(others))
         return function(output, proof=Proof(expr, backend, arithmetic, large, thorough, strict), **others)
 
     run: Run = with_proof
