@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from porter.report.backends import describe_backend
 from porter.report.console import printable
-from porter.report.coverage import PORTED, RULE, Coverage, CoverageRow, share
+from porter.report.coverage import LIBRARY, PORTED, Coverage, CoverageRow, describe_origin, share
 from porter.report.results import FAIL, OUTCOMES, PASS, OperatorResult, Results
 from porter.verdict.result import DTypeVerdict, Verdict
 
@@ -70,15 +71,25 @@ class OperatorPart:
 
 
 @dataclass(frozen=True)
+class BackendPart:
+    """A backend that verdicts of the page ran on, and what that means."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True)
 class Page:
-    """What the template shows."""
+    """What the template shows: of rows and families, only what was run."""
 
     fork: str
+    origin: str
+    date: str
     total: str
+    backends: tuple[BackendPart, ...]
     families: tuple[FamilyPart, ...]
     operators: tuple[OperatorPart, ...]
     left: tuple[CoverageRow, ...]
-    rule: str = RULE
 
 
 def page_html(results: Results, coverage: Coverage) -> str:
@@ -101,11 +112,28 @@ def make_page(results: Results, coverage: Coverage) -> Page:
     """Arranges results: operators by outcome, those with a failure first."""
     order = (FAIL, *(each for each in OUTCOMES if each != FAIL))
     operators = sorted(results.operators, key=lambda each: (order.index(each.outcome), each.op))
-    left = tuple(row for row in coverage.old if row.outcome != PORTED)
-    of_rows = f"{share(coverage.ported, coverage.old)} of the elementwise rows have a port that passed"
-    total = f"{of_rows}; {results_line(results)}."
-    families = tuple(_list_families(coverage))
-    return Page(results.fork, total, families, tuple(map(_make_part, operators)), left)
+    named = {each.op for each in results.operators}
+    graphs = [row for row in (*coverage.old, *coverage.others) if row.outcome != LIBRARY]
+    rows = [row for row in graphs if row.base in named]
+    ported = [row for row in rows if row.outcome == PORTED]
+    more = f" Not run: {len(graphs) - len(rows)} of the fork's rows that build graphs." if rows != graphs else ""
+    total = f"{share(ported, rows)} rows have a port that passed; {results_line(results)}.{more}"
+    return Page(
+        results.fork,
+        describe_origin(coverage),
+        results.date,
+        total,
+        tuple(_list_backends(results)),
+        tuple(_list_families(rows)),
+        tuple(map(_make_part, operators)),
+        tuple(row for row in rows if row.outcome != PORTED),
+    )
+
+
+def _list_backends(results: Results) -> Iterator[BackendPart]:
+    names = (each.verdict.backend for each in results.operators if each.verdict)
+    for name in dict.fromkeys(names):
+        yield BackendPart(name, describe_backend(name).replace("`", ""))
 
 
 def results_line(results: Results) -> str:
@@ -115,10 +143,10 @@ def results_line(results: Results) -> str:
     return f"{len(results.operators)} operators: {shown or 'none'}"
 
 
-def _list_families(coverage: Coverage) -> Iterator[FamilyPart]:
-    for name in coverage.families:
-        rows = [row for row in coverage.old if row.family == name]
-        yield FamilyPart(name, len(rows), sum(row.outcome == PORTED for row in rows))
+def _list_families(rows: Sequence[CoverageRow]) -> Iterator[FamilyPart]:
+    for name in sorted({row.family for row in rows}):
+        passed = [row.outcome == PORTED for row in rows if row.family == name]
+        yield FamilyPart(name, len(passed), sum(passed))
 
 
 def _make_part(found: OperatorResult) -> OperatorPart:

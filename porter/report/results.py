@@ -71,7 +71,10 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a run or a share of it (`2/8`, empty for all), and a digest of the fork that it ran on."""
+    """The results of a run or a share of it (`2/8`, empty for all), and a digest of the fork that it ran on.
+
+    `date` is the day of the run, or of the last of its shares.
+    """
 
     version: int
     made_by: Provenance
@@ -79,6 +82,7 @@ class Results:
     digest: str
     shard: str
     operators: tuple[OperatorResult, ...]
+    date: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,4 +148,6 @@ def merge(parts: Sequence[Results]) -> Results:
                 raise PorterError("PTR328", what, hint="Merge each share once.")
             seen[each.op] = part.shard or "of all"
     operators = sorted((each for part in parts for each in part.operators), key=lambda each: each.op)
-    return Results(VERSION, first.made_by, first.fork, first.digest, "", tuple(operators))
+    return Results(
+        VERSION, first.made_by, first.fork, first.digest, "", tuple(operators), max(part.date for part in parts)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import subprocess
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 
@@ -69,7 +70,9 @@ def collect(checkout: Checkout, found: Iterable[PortedOperator | NotPlanned], sh
     own = (each for each in found if not (isinstance(each, PortedOperator) and each.needed))
     operators = tuple(_describe(checkout, each) for each in own)
     name, digest = checkout.root.resolve().name, digest_fork(checkout)
-    return Results(VERSION, read_provenance(), name, digest, str(shard or ""), operators)
+    return Results(
+        VERSION, read_provenance(), name, digest, str(shard or ""), operators, datetime.now(UTC).date().isoformat()
+    )
 
 
 def no_results(checkout: Checkout) -> Results:

@@ -26,7 +26,9 @@ RESULTS = Results(
         OperatorResult("erf", "UnaryOps", FAIL, "PTR331", "1 < 2 & more", ("erf.out",), verdict=VERDICT),
         OperatorResult("atan2", "BinaryOps", PASS, rows=("atan2.out",), verdict=VERDICT),
         OperatorResult("where", "TensorCompare", NOT_PLANNED, "PTR018", "types differ"),
+        OperatorResult("argmax", "ReduceOps", PASS, verdict=VERDICT),
     ),
+    "2026-11-29",
 )  # fmt: skip
 COVERAGE = Coverage(
     "fork",
@@ -37,6 +39,11 @@ COVERAGE = Coverage(
         CoverageRow("atan2.out", "atan2", "BinaryOps", PASS, "", ""),
         CoverageRow("where.self", "where", "TensorCompare", NOT_PLANNED, "PTR018", "x" * 300),
         CoverageRow("exp.out", "exp", "UnaryOps", "native", "", ""),
+        CoverageRow("asin.out", "asin", "UnaryOps", "no verdict", "PTR330", "no result names it"),
+    ),
+    (
+        CoverageRow("argmax.out", "argmax", "ReduceOps", PASS, "", ""),
+        CoverageRow("mm.out", "mm", "Blas", "library call", "", ""),
     ),
 )
 HTML = page_html(RESULTS, COVERAGE)
@@ -108,7 +115,19 @@ def test_failures_come_first_and_what_is_left_has_its_reason() -> None:
     assert HTML.index('id="op-erf"') < HTML.index('id="op-atan2"') < HTML.index('id="op-where"')
     left = HTML[HTML.index('id="left"') :]
     assert "where.self" in left and "PTR018" in left and "PTR331" in left and "atan2.out" not in left
-    assert "1 of 3 (33%) of the elementwise rows" in HTML
+
+
+def test_only_what_was_run_is_listed_and_ports_from_runs_count() -> None:
+    text = read().text
+    assert "2 of 4 (50%) rows have a port that passed" in text
+    assert "Not run: 1 of the fork's rows that build graphs." in text
+    assert "asin" not in text and "ReduceOps" in text
+
+
+def test_the_page_says_when_where_and_with_what_it_was_made() -> None:
+    text = read().text
+    assert "Results of 2026-11-29." in text and str(MADE_BY) in text
+    assert "hoston Linux, against a stand-in for Metal" in text
 
 
 def find_browser() -> str | None:
@@ -137,4 +156,4 @@ def test_a_browser_shows_all_of_it_within_the_width_of_a_phone(tmp_path: Path) -
     needed, window = map(int, width.split(" of "))
     assert needed <= window <= PHONE + 100, width
     assert int(tables) == HTML.count("<td")
-    assert int(bars) == 4, "two of each operator with a verdict"
+    assert int(bars) == 6, "two of each operator with a verdict"
