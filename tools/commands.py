@@ -32,6 +32,7 @@ FURTHER = {
     "porter kernel compile": ("cuda-backend.md",),
     "porter kernel promote": ("kernels/promote.md",),
     "porter mac": ("mac.md", "json.md"),
+    "porter toolbelt": ("toolbelt.md",),
     "porter extension": ("kernels/extensions.md",),
 }
 

@@ -22,6 +22,7 @@ from porter.cli.output import DONE, NOT_PLANNED, Output, Settings
 from porter.cli.review import lint, review
 from porter.cli.run import run
 from porter.cli.status import explain, report, status
+from porter.cli.toolbelt import toolbelt
 from porter.cli.upkeep import cache, setup, undo
 from porter.cli.verify import verify, watch
 from porter.core.errors import PorterError, refused
@@ -39,7 +40,7 @@ GROUPS = {
     "Review": (review, lint),
     "Write": (kernel, extension),
     "Witness": (mac,),
-    "Set up": (setup, cache, mcp),
+    "Set up": (setup, cache, mcp, toolbelt),
 }
 EXAMPLES = (
     ("porter setup", "install a compiler and build what verdicts share"),

@@ -42,6 +42,19 @@ FUNCTION_LIST = "docs/source/torch.rst"  # the functions that the documentation 
 COMMON_MPS = "torch/testing/_internal/common_mps.py"
 TEST_LISTS = (COMMON_MPS, TEST_MPS)
 
+# What configures a contributor's tools. spin reads the first of its files that has commands.
+PROJECT = "pyproject.toml"
+SPIN_FILES = (".spin.toml", "spin.toml", PROJECT)
+SPIN_COMMANDS = ".spin/cmds.py"
+SPIN_PORTER = ".spin/porter.py"
+LINTRUNNER = ".lintrunner.toml"
+PRE_COMMIT = ".pre-commit-config.yaml"
+MATCHER = ".github/porter-matcher.json"
+# The files whose lines porter lints, as lintrunner spells them.
+LINTED = (
+    f"{MPS}/**", NATIVE_FUNCTIONS, f"{METAL_HEADERS}/**", TEST_MPS, "torch/testing/_internal/**",
+)  # fmt: skip
+
 CLANG_FORMAT = ".clang-format"
 VERSION = "version.txt"
 

@@ -52,7 +52,7 @@ class Machine:
         """The first record of a log."""
         return {
             "record": "machine", "format": FORMAT, "backend": self.backend, "gpu": self.gpu, "system": self.system,
-            "virtual": self.virtual, "torch": torch.__version__, "python": platform.python_version(),
+            "virtual": self.virtual, "torch": torch.__version__, "python_version": platform.python_version(),
         }  # fmt: skip
 
 

@@ -56,10 +56,12 @@ Witness:
   mac  Record kernels for a Mac to replay, and compare its log with others.
 
 Set up:
-  setup  Find or install a compiler, and build what all verdicts share.
-  cache  Show the cache's size, and remove what has not been used for long.
-  mcp    Serve status, explain, migrate, verify, review and kernel checks to a
-         program, as MCP tools.
+  setup     Find or install a compiler, and build what all verdicts share.
+  cache     Show the cache's size, and remove what has not been used for long.
+  mcp       Serve status, explain, migrate, verify, review and kernel checks
+            to a program, as MCP tools.
+  toolbelt  Call porter from the tools of a fork: spin, lintrunner, pre-commit
+            and GitHub.
 
 Options:
   --version                     Show the version and exit.

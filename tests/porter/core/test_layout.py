@@ -10,10 +10,10 @@ from porter.core.checkout import EMBEDDED_FORK
 PATHS = {name: path for name, path in vars(layout).items() if name.isupper() and isinstance(path, str)}
 
 # The miniature has all of its OpInfos in one file, no list of decompositions, no CUDA, no random numbers,
-# and nothing of what lists an operator that is new to PyTorch: its derivatives and its docs.
+# nothing of what lists an operator that is new to PyTorch, its derivatives and its docs, and no tools of contributors.
 MISSING = (
     "OPINFO_DEFINITIONS", "EXPECTED_DECOMPOSITIONS", "CUDA_KERNELS", "DERIVATIVES", "DOCSTRINGS", "FUNCTION_LIST",
-    "RANDOM",
+    "RANDOM", "PROJECT", "SPIN_COMMANDS", "SPIN_PORTER", "LINTRUNNER", "PRE_COMMIT", "MATCHER",
 )  # fmt: skip
 
 
