@@ -23,7 +23,7 @@ from porter.cli.review import lint, review
 from porter.cli.run import run
 from porter.cli.status import explain, report, status
 from porter.cli.toolbelt import toolbelt
-from porter.cli.upkeep import cache, setup, undo
+from porter.cli.upkeep import cache, doctor, setup, undo
 from porter.cli.verify import verify, watch
 from porter.core.errors import PorterError, refused
 from porter.report.console import ANY_ENCODING
@@ -40,7 +40,7 @@ GROUPS = {
     "Review": (review, lint),
     "Write": (kernel, extension),
     "Witness": (mac,),
-    "Set up": (setup, cache, mcp, toolbelt),
+    "Set up": (setup, doctor, cache, mcp, toolbelt),
 }
 EXAMPLES = (
     ("porter setup", "install a compiler and build what verdicts share"),

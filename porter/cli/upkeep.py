@@ -1,4 +1,4 @@
-"""`porter setup`, `porter cache` and `porter undo`: what is not about one operator."""
+"""`porter setup`, `porter doctor`, `porter cache` and `porter undo`: what is not about one operator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from porter.cli.options import command
-from porter.cli.output import DONE, Output
+from porter.cli.output import DONE, INCOMPLETE, Output
 
 
 @command("setup", ("porter setup", "run once, before the first verdict"))
@@ -29,6 +29,23 @@ def setup(output: Output) -> int:
     else:
         output.text(overlay_text(overlay))
     return DONE
+
+
+@command("doctor", ("porter doctor", "what is installed, and a command for what is not"))
+def doctor(output: Output) -> int:
+    """Say what of porter is installed, what is missing, and which versions were tried.
+
+    Changes nothing and imports nothing of what it lists. Exits with 1 where something is missing that verdicts need.
+    """
+    from porter.report.doctor import is_complete, parts_lines, parts_object
+    from porter.workflows.doctor import examine
+
+    parts = examine()
+    if output.json:
+        output.object(parts_object(parts))
+    else:
+        output.text("\n".join(parts_lines(parts)))
+    return DONE if is_complete(parts) else INCOMPLETE
 
 
 @command(

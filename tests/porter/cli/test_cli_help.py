@@ -57,6 +57,8 @@ Witness:
 
 Set up:
   setup     Find or install a compiler, and build what all verdicts share.
+  doctor    Say what of porter is installed, what is missing, and which
+            versions were tried.
   cache     Show the cache's size, and remove what has not been used for long.
   mcp       Serve status, explain, migrate, verify, review and kernel checks
             to a program, as MCP tools.
