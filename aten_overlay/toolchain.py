@@ -31,8 +31,7 @@ ERROR = re.compile(r"^(?P<file>.+?):(?P<line>\d+):\d+: (?P<fatal>fatal )?error: 
 """An error of the compiler's in a file, whose name may hold blanks and colons. A missing header is fatal."""
 
 _WORD = re.compile(r"(?:[^ \\]|\\.)+", re.S)  # a name in a rule
-# What a header instantiates is not instantiated again by each file that reads it: host code compiles in half the time.
-INSTANTIATED = "-fpch-instantiate-templates"
+INSTANTIATED = compiler.INSTANTIATED
 BY_CONTENT = compiler.BY_CONTENT
 TIMELESS = compiler.TIMELESS
 _OPTIMIZED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-unused-parameter")

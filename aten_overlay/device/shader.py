@@ -20,7 +20,7 @@ import torch
 from aten_overlay.device.groups import choose_open, note
 from aten_overlay.errors import OverlayError
 from aten_overlay.lint import Finding, lint, warn, warn_of_launch
-from aten_overlay.metal.build import Options, compile_kernels, preprocess, read_unit
+from aten_overlay.metal.build import Options, compile_text, preprocess, read_unit
 from aten_overlay.metal.launch import Extent, Library
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 from aten_overlay.runs.journal import note_kernels
@@ -112,10 +112,12 @@ class ShaderLibrary:
             include=(device.fork,), checked=checked or traced, traced=traced, sanitize=watched, arithmetic=arithmetic
         )
         self._source, self._options, self._device = source, options, device
+        self._text = ""  # of the source, preprocessed once for all of its kernels
         self._shuffle, self._threads = shuffle, int(traced)
         self._libraries: dict[str, Library] = {}
         try:
-            unit = read_unit(preprocess(source, self._options))
+            self._text = preprocess(source, self._options)
+            unit = read_unit(self._text)
             self._names = tuple(instance.host_name for instance in unit.instances)
             self._compile_any()
         except OverlayError as error:
@@ -134,11 +136,11 @@ class ShaderLibrary:
                 first = first or error
         if first is not None:
             raise first
-        compile_kernels(self._source, (), self._options)
+        compile_text(self._text, (), self._options)
 
     def _compile(self, name: str) -> Library:
         if name not in self._libraries:
-            path = compile_kernels(self._source, [name], self._options)
+            path = compile_text(self._text, [name], self._options)
             note_kernels(path, [name], self._source)
             self._libraries[name] = Library(path)
         return self._libraries[name]

@@ -370,7 +370,7 @@ def _runtime_flags(options: Options, shuffled: bool = True) -> str:
 def _precompiled_header(options: Options) -> Path:
     flags = [f for f in _flags(options) if f not in ("c++",)]
     flags[flags.index("-x") + 1 : flags.index("-x") + 1] = ["c++-header"]
-    flags += compiler.TIMELESS
+    flags += (*compiler.TIMELESS, compiler.INSTANTIATED)
     header = INCLUDE / _LIBRARY if options.standard == _STANDARD else METAL_4 / _TENSORS
     # A precompiled header names the files it was made of by their paths.
     key = cache.digest(

@@ -25,6 +25,9 @@ RUNTIME = Path(__file__).resolve().parent / "runtime"
 BY_CONTENT = "-fpch-validate-input-files-content"
 # And such a file is still the one that `#pragma once` has seen, which clang knows by its size and time.
 TIMELESS = ("-Xclang", "-fno-pch-timestamp")
+# What a header instantiates is not instantiated again by each file that reads it: host code compiles in half the time,
+# and a kernel is lowered in less.
+INSTANTIATED = "-fpch-instantiate-templates"
 _OLDEST = 17
 _NEWEST = 30
 TOO_LARGE = "exceeds limit"  # of a frame

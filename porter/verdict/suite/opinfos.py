@@ -23,9 +23,10 @@ from porter.core.dtypes import TESTED
 from porter.verdict.suite import lists, samples, tolerances
 from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.backward import run_backward
-from porter.verdict.suite.context import Context, base_name
+from porter.verdict.suite.context import Context, base_name, get_context
 from porter.verdict.suite.distributions import find_cases
 from porter.verdict.suite.made_opinfos import is_made, list_opinfos
+from porter.verdict.suite.runner import matcher
 
 MPS_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, dtype.torch) for dtype in TESTED)
 LAYOUT_SAMPLES = 3
@@ -220,8 +221,9 @@ def is_pointwise(op: OpInfo) -> bool:
 class parametrize_over(ops):
     """`ops`, for a run whose operators may all be of another kind: then there is no test.
 
-    Nor is there one for an operator and a type that `applies` says no to; where an OpInfo raises an error as it is
-    asked, the test is to tell.
+    Nor is there one that the run does not select, of which `applies` is not asked: to answer it makes samples. Nor for
+    an operator and a type that `applies` says no to; where an OpInfo raises an error as it is asked, the test is to
+    tell.
     """
 
     def __init__(
@@ -231,8 +233,13 @@ class parametrize_over(ops):
         self.applies = applies
 
     def _parametrize_test(self, test: Any, generic_cls: Any, device_cls: Any) -> Iterator[Any]:
+        is_selected = matcher(get_context().expression)
         for each in super()._parametrize_test(test, generic_cls, device_cls) if self.op_list else ():
-            if self.applies is None or _holds(self.applies, each[2]["op"], each[2]["dtype"]):
+            op, dtype = each[2]["op"], each[2].get("dtype")  # error inputs are of no type
+            name = f"{test.__name__}_{op.formatted_name}_{device_cls.device_type}"
+            if not is_selected(f"{device_cls.__name__}.{name}{f'_{dtype_name(dtype)}' if dtype else ''}"):
+                continue
+            if self.applies is None or _holds(self.applies, op, dtype):
                 yield each
 
 

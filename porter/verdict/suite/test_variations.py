@@ -18,10 +18,9 @@ from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.consistency import Refused, instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.elementwise import Elementwise
-from porter.verdict.suite.opinfos import dtype_name, is_pointwise, opinfos, parametrize_over
+from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
 from porter.verdict.suite.overloads import call_overload
 from porter.verdict.suite.returned import Returned
-from porter.verdict.suite.runner import matcher
 from porter.verdict.suite.sums import Sums
 from porter.verdict.suite.variations import VARIATIONS
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
@@ -30,7 +29,6 @@ OPINFOS = opinfos(get_context())
 FORWARD = OPINFOS.select("mps_ops_modifier")
 BACKWARD = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
 CALLING = [*FORWARD, *(op for op in BACKWARD if op.formatted_name not in {each.formatted_name for each in FORWARD})]
-SELECTED = matcher(OPINFOS.context.expression)
 SLOPES = (Expectation.GRADIENTS, Expectation.SUMS)
 # Samples whose first was made to see whether there are any: the test goes on with them.
 _pending: dict[tuple[str, str, torch.dtype], Iterator[Varied]] = {}
@@ -84,9 +82,6 @@ def _applies(variation: Variation) -> Callable[[OpInfo, torch.dtype], bool]:
     def applies(op: OpInfo, dtype: torch.dtype) -> bool:
         kind = Operators.POINTWISE if is_pointwise(op) else Operators.STRUCTURED
         if variation.operators not in (Operators.ALL, kind):
-            return False
-        # To make samples of large tensors takes seconds, and a selection asks for few tests.
-        if not SELECTED(f"TestVariationsMPS.test_{variation.name}_{op.formatted_name}_mps_{dtype_name(dtype)}"):
             return False
         varied = iter(variation.list_samples(OPINFOS, op, dtype))
         for first in varied:
