@@ -432,12 +432,18 @@ def differs_in_shape(got: Any, want: Any) -> bool:
     return len(mine) == len(theirs) and any(one.shape != other.shape for one, other in zip(mine, theirs, strict=True))
 
 
+_WIDENED = (
+    (torch.float32, torch.float32, torch.float64),
+    (torch.complex64, torch.complex64, torch.complex128),
+)
+
+
 def are_alike(mine: Any, theirs: Any, exact: Any) -> bool:
-    """Whether two results are float32 tensors and the third is a float64 one, all of the same shape."""
+    """Whether two results are tensors of 32 bits, or complex of such parts, and the third is of 64, of one shape."""
     if not all(isinstance(each, torch.Tensor) for each in (mine, theirs, exact)):
         return False
     types = (mine.dtype, theirs.dtype, exact.dtype)
-    return types == (torch.float32, torch.float32, torch.float64) and mine.shape == theirs.shape == exact.shape
+    return types in _WIDENED and mine.shape == theirs.shape == exact.shape
 
 
 def _list_results(value: Any) -> list[torch.Tensor]:

@@ -78,6 +78,13 @@ class Way:
         )
         return SampleInput(changed[0], args=changed[1], kwargs=changed[2])
 
+    def count_elements(self, sample: SampleInput, sizes: Mapping[int, int]) -> int:
+        """The elements of the largest tensor of the sample resized: a square matrix is long in both dimensions."""
+        old = sample.input.shape
+        new = [sizes.get(dim, size) for dim, size in enumerate(old)]
+        tensors = (leaf for leaf in _list_leaves(sample) if isinstance(leaf, torch.Tensor))
+        return max(math.prod(_find_shape(tensor.shape, old, new, self.tie)) for tensor in tensors)
+
     def _change_tensor(
         self, tensor: torch.Tensor, source: torch.Tensor, new: Sequence[int], longest: int
     ) -> torch.Tensor:
@@ -130,6 +137,8 @@ def lengthen_dimensions(
         shortened = sample if not cut else _shorten(op, sample, cut)
         way = None if shortened is None else find_way(op, shortened, list(sizes))
         if shortened is not None and way is not None:
+            if way.count_elements(shortened, sizes) > max(MOST_RESULTS, 3 * most):
+                return None
             resized = way.resize(shortened, sizes)
             # Before the CPU computes 19 GB of an outer product; a normalization has as many statistics as rows.
             if samples.count_results(op, resized) > max(MOST_RESULTS, 3 * most):
@@ -268,6 +277,10 @@ def spread_values(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     count = math.prod(shape)
     if not tensor.numel() or not count:
         return tensor.new_zeros(tuple(shape))
+    if tensor.is_complex():
+        parts = torch.view_as_real(tensor.resolve_conj())
+        real, imaginary = (spread_values(part, shape) for part in parts.unbind(-1))
+        return torch.complex(real, imaginary.flip(tuple(range(imaginary.ndim))))
     if tensor.dtype is not torch.bool and tensor.dtype not in _INTEGERS and not tensor.is_floating_point():
         return tensor.flatten()[torch.arange(count) % tensor.numel()].reshape(tuple(shape))
     turns = torch.arange(1, count + 1, dtype=torch.float64).mul_(_GOLDEN).frac_()

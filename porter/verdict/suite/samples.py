@@ -318,11 +318,13 @@ def round_integers(value: Any) -> Any:
 
 
 def list_neighbors(sample: SampleInput) -> list[SampleInput]:
-    """Samples whose floating tensors are a few units in the last place below and above this one's."""
+    """Samples whose floating and complex tensors are a few units in the last place below and above this one's."""
     return [sample.transform(partial(_step, steps=steps)) for steps in (-4, -3, -2, -1, 1, 2, 3, 4)]
 
 
 def _step(value: Any, steps: int) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_complex():
+        return torch.complex(*(_step(part.detach().contiguous(), steps) for part in (value.real, value.imag)))
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         end = torch.full_like(value, math.copysign(math.inf, steps))
         for _ in range(abs(steps)):

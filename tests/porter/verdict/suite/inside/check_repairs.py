@@ -55,6 +55,19 @@ def test_neighbors_are_a_few_units_away_in_what_is_floating() -> None:
     assert all(each.args[0].tolist() == [1, 1, 1] and each.args[1] == 2.0 for each in found)
 
 
+def test_neighbors_of_complex_numbers_differ_in_both_parts() -> None:
+    one = torch.ones(3) + 1j
+    neighbors = [sample.input for sample in samples.list_neighbors(SampleInput(one.conj()))]
+    assert all(each.dtype == one.dtype and each.imag.lt(0).all() for each in neighbors)
+    assert all((each.real != 1).all() and (each.imag != -1).all() for each in neighbors)
+
+
+def test_complex_results_of_32_bits_are_judged_by_those_of_64() -> None:
+    one = torch.ones(3) + 1j
+    assert consistency.are_alike(one, one, one.to(torch.complex128))
+    assert not consistency.are_alike(one, one, one) and not consistency.are_alike(one.real, one, one.real.double())
+
+
 def test_indices_that_an_operator_takes_on_the_cpu_stay_there() -> None:
     found = statuses("tensor_split", "(test_output_match or test_output_grad_match) and float32")
     assert len(found) == 2 and set(found.values()) == {"passed"}

@@ -1,0 +1,88 @@
+"""Operands with more elements along each dimension than a tile has, in other layouts: matrices, images, batches.
+
+A kernel of tiles reads small operands one way, all of whose elements a tile has, and large ones another way.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.gradients import differentiate
+from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.resizing import spread_values
+from porter.verdict.suite.samples import vary_layouts
+from porter.verdict.suite.variations.choice import choose_samples
+from porter.verdict.suite.variations.variation import Expectation, Variation
+
+SIZES = (43, 37, 41, 35, 45)  # no multiples of what a tile may have, and none as long as another
+SAMPLES = 3
+MOST_ELEMENTS = 1 << 18  # of a tensor
+
+
+def list_past_tiles(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Samples of several operands with two dimensions or more, enlarged, and these in each layout."""
+    for sample in choose_samples(opinfos, op, dtype, SAMPLES):
+        enlarged = enlarge(sample, dtype)
+        if enlarged is not None and any(True for _ in keep_computed(stay_inside(op), [("", enlarged)])):
+            yield "past a tile", enlarged
+            layouts = [*vary_layouts(enlarged, pointwise=False), ("batches last", put_batches_last(enlarged))]
+            yield from keep_computed(stay_inside(op), ((f"past a tile, {label}", each) for label, each in layouts))
+
+
+def list_slopes_past_tiles(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """The same samples with gradients, as they are and transposed."""
+    for sample in choose_samples(opinfos, op, dtype, SAMPLES, requires_grad=True):
+        enlarged = enlarge(sample, dtype)
+        if enlarged is not None:
+            layouts = [("past a tile", enlarged), *vary_layouts(enlarged, pointwise=False)][:2]
+            yield from keep_computed(partial(differentiate, op), layouts)
+
+
+def enlarge(sample: SampleInput, dtype: torch.dtype) -> SampleInput | None:
+    """The sample with another size for each that its tensors have, but for one; None for one operand, or a large one.
+
+    Operands have all elements of this type, and no two neighbors of theirs are equal.
+    """
+    tensors = [leaf for leaf in pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if _is_tensor(leaf)]
+    numbers = sorted({size for tensor in tensors for size in tensor.shape if size > 1})
+    sizes = {1: 1, **dict(zip(numbers, SIZES, strict=False))}
+    is_small = all(math.prod(sizes.get(size, 0) for size in tensor.shape) <= MOST_ELEMENTS for tensor in tensors)
+    has_operands = sum(tensor.ndim > 1 for tensor in tensors) > 1
+    is_alike = all(tensor.dtype == dtype and tensor.numel() for tensor in tensors)
+    if not (has_operands and is_alike and is_small and len(numbers) <= len(SIZES)):
+        return None
+    changed: SampleInput = sample.transform(partial(_resize, sizes))
+    return changed
+
+
+def put_batches_last(sample: SampleInput) -> SampleInput:
+    """The sample with the elements of a tensor's first dimension beside each other in memory."""
+    changed: SampleInput = sample.transform(
+        lambda value: value.movedim(0, -1).contiguous().movedim(-1, 0) if _is_tensor(value) and value.ndim else value
+    )
+    return changed
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _resize(sizes: Mapping[int, int], value: object) -> object:
+    if not isinstance(value, torch.Tensor):
+        return value
+    spread = spread_values(value.detach(), [sizes[size] for size in value.shape])
+    return spread.requires_grad_(value.requires_grad)
+
+
+PAST_TILES = Variation("past_tiles", list_past_tiles, dtypes=None)
+SLOPES_PAST_TILES = Variation("slopes_past_tiles", list_slopes_past_tiles, expectation=Expectation.GRADIENTS)
