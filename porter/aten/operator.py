@@ -182,9 +182,31 @@ def find_migrations(checkout: Checkout, operator: Operator) -> tuple[Migration |
     of its stubs raises, or by what kept its code from being read. A row that only forwards may stay as it is.
     """
     old = [served for served in operator.served if served.builds_graph or served.error or _only_forwards(served)]
-    found = tuple(_find_migration(checkout, operator, served) for served in old)
+    found = _keep_together(checkout, [_find_migration(checkout, operator, served) for served in old])
     kept = {each.served.entry.kernel for each in found if isinstance(each, Migration) and each.body}
     return tuple(each for each in found if not _forwards_rightly(each) and not _calls_kept(checkout, each.served, kept))
+
+
+def _keep_together(checkout: Checkout, rows: Sequence[Migration | Blocked]) -> tuple[Migration | Blocked, ...]:
+    """The rows of an operator; where one has no stub, those whose shared code only calls other operators have none too.
+
+    The graph that all of them run is ported once: it stays anyway for the row that has no other code.
+    """
+    stays = (row.served.builds_graph and isinstance(row.error, NoStub) for row in rows if isinstance(row, Blocked))
+    if not any(stays):
+        return tuple(rows)
+    return tuple(_without_join(checkout, row) if isinstance(row, Migration) else row for row in rows)
+
+
+def _without_join(checkout: Checkout, migration: Migration) -> Migration | Blocked:
+    """A row that keeps its graph, where all that it would join is calls of other operators."""
+    if migration.stubs or migration.body or not migration.served.builds_graph:
+        return migration
+    try:
+        find_stubs(checkout, migration.target.kernel)
+    except NoStub as error:
+        return Blocked(migration.served, error)
+    return migration
 
 
 def _calls_kept(checkout: Checkout, served: ServedFunction, kept: Collection[str]) -> bool:

@@ -12,7 +12,7 @@ from porter.languages.folding import FALSE, TRUE, fold
 from porter.languages.identifiers import contains_identifier
 from porter.languages.lexer import strip_comments
 from porter.languages.liveness import list_declared
-from porter.languages.patterns import find_code, has_code, match_code, replace_code
+from porter.languages.patterns import Found, find_code, has_code, match_code, replace_code
 from porter.languages.source import Function
 from porter.languages.statements import Statement, name_tokens, read_statements, walk_statements
 
@@ -21,6 +21,7 @@ _CONST_CAST = ("const_cast<$$type>($name)", "(Tensor&)$name", "(Tensor&)($name)"
 _LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
 _CHARACTERS = re.compile(r'("[^"\n]*")\.c_str\(\)')  # of a literal, which has them itself
 _DECLARED = re.compile(r"(?:const\s+)?([\w:]+(?:<[^;=]*>)?)[&*]?\s+(\w+)\s*[=({;]")
+_CALLED = re.compile(r"(?!std::|(?:at::)?Tensor\b)[\w:]+\(")  # a function that may write results, and makes no tuple
 _EMPTY = "std::nullopt"
 _NEVER_OPTIONAL = ("bool", "auto", "Tensor", "Tensor&", "MaybeOwned<Tensor>", "c10::MaybeOwned<Tensor>")
 _UNDEFINED = "Tensor()"
@@ -224,8 +225,17 @@ def _return_instead(text: str, behind: str) -> str:
     statements = read_statements(text)
     if statements and text.startswith("return", statements[-1].start):
         text = text[: statements[-1].start].rstrip()
-    made = replace_code(text, behind, _RETURN)
+    places = list(find_code(text, _RETURN))
+    made = replace_spans(text, ((each.start, each.end, _return_after(text, each, behind)) for each in places))
     return made if behind == "return;" else f"{made.rstrip()}\n\n  {behind}"
+
+
+def _return_after(text: str, place: Found, behind: str) -> str:
+    """The `return` that follows a call, behind what another one calls: that may write results."""
+    if not _CALLED.match(place["value"]):
+        return behind
+    both = f"{place['value']};\n{behind}"
+    return both if text[: place.start].rstrip().endswith(("{", "}", ";")) else f"{{\n{both}\n}}"
 
 
 _VIEW = re.compile(r"\b(?:(?:Optional)?(?:Int|SymInt)?ArrayRef|(?:I?Optional)?TensorList(?:Ref)?|OptionalScalarRef)\b")

@@ -15,6 +15,7 @@ from porter.loops.program import Programs, UnexplainedCall
 from porter.loops.storage import StoredPrograms, load_programs, store_programs
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
+from porter.metal.forms.contraction import Contraction
 from porter.metal.forms.form import Form
 from porter.metal.forms.index_map import IndexMap
 from porter.metal.forms.nonzero import Nonzero
@@ -24,7 +25,7 @@ from porter.metal.forms.sort import Sort
 from porter.metal.forms.unique import Unique
 
 # The union is what stored programs are decoded by.
-AnyForm = IndexMap | Bincount | Concatenation | Resampling | Pooling | Sort | Nonzero | Unique
+AnyForm = IndexMap | Bincount | Concatenation | Resampling | Pooling | Sort | Nonzero | Unique | Contraction
 FORMS: tuple[type[Form], ...] = get_args(AnyForm)
 
 

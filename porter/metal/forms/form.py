@@ -132,6 +132,8 @@ class Form(Protocol):
     ANY_RANK: ClassVar[bool] = False  # whether a kernel is named without the number of dimensions
     ALIKE: ClassVar[bool] = False  # whether all results have as many elements
     WHOLE_BODY: ClassVar[bool] = False  # whether it is all that a structured row does
+    SHARED: ClassVar[bool] = False  # whether other rows of a file have the same kernels
+    ALL_CALLS: ClassVar[bool] = False  # whether it computes calls too that the function leaves to helpers of its file
 
     def describe(self) -> Iterator[str]:
         """Yields what is computed, as `porter explain` prints it."""

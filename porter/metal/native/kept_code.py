@@ -22,6 +22,7 @@ _RESIZED = ("$name.resize_(", "$name.resize_as_(", *(f"{function}($name" for fun
 _MADE = ("at::empty(", "at::zeros(", "create_reduction_result(")  # contiguous, if no format is given
 _CONTIGUOUS = ("CONTIGUOUS", "MemoryFormat::Contiguous")
 _STRIDED = ("ChannelsLast", "ChannelsLast3d", "Preserve")
+_OF_OTHER = ".suggest_memory_format()"
 _LONG = 12  # characters of a message that no other has
 _LAST = ("$name,", "$name)")  # the last word of an argument
 
@@ -102,7 +103,7 @@ class KeptCode:
 
 def _is_contiguous(value: str) -> bool:
     words = [place["name"] for place in find_code(value, *_LAST)]
-    is_strided = any("format" in word.lower() or word in _STRIDED for word in words)
+    is_strided = any("format" in word.lower() or word in _STRIDED for word in words) or _OF_OTHER in value
     return not is_strided and (value.startswith(_MADE) or any(word in value for word in _CONTIGUOUS))
 
 

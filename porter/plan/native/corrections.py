@@ -8,7 +8,8 @@ replaced by a new tensor, which the caller never sees, in `median_out_mps` (ATen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from porter.aten.implementations import Implementation
@@ -36,6 +37,7 @@ _OUTPUTS = ("Tensor&", "at::Tensor&", "Tensor &", "at::Tensor &")
 _FED = "Placeholder($graph->$tensor, $fed"
 _RESIZE = "ATen/native/Resize.h"
 _KEEP = "keepdim"
+_COMMENTS = re.compile(r"(?:[ \t]*//[^\n]*\n)+[ \t]*\Z")
 
 
 def resize_outputs(checkout: Checkout, implementation: Implementation | None) -> Iterator[Edit]:
@@ -206,6 +208,21 @@ def find_expanded(target: Target, variables: Mapping[str, str]) -> dict[str, str
     return {name: each for name, variable in variables.items() for each, of in sources.items() if of == variable}
 
 
+def without_helpers(target: Target, functions: Collection[str]) -> Target:
+    """The target without its early returns of what one of some functions computes, with the comments on these."""
+    results = set(list_results(target.variables).values())
+    body = target.body
+    for branch in reversed([each for each in walk_statements(target.body) if each.keyword == "if"]):
+        if branch.otherwise or not branch.body or not body.startswith("return", branch.body[-1].start):
+            continue
+        inner = body[branch.body[0].start : branch.end]
+        calls = (found for name in functions if name in inner for found in find_code(inner, f"{name}($$arguments)"))
+        if any(results.intersection(split_at_commas(found["arguments"])) for found in calls):
+            start = len(_COMMENTS.sub("", body[: branch.start]))
+            body = f"{body[:start]}{body[branch.end :].lstrip()}"
+    return replace(target, body=body)
+
+
 def _is_view(body: str, variable: str, argument: str) -> bool:
     """Whether all that a local variable is set to is an argument, or that converted, or with a dimension more."""
     values = list_values(body, variable)
@@ -238,4 +255,7 @@ def find_own_target(
     target = find_target(checkout, served, ported, read)
     for correct in CORRECTIONS:
         target = correct(target)
+    if isinstance(computation, FormProgram) and computation.form.ALL_CALLS:
+        functions = parse_source(target.file, checkout.read(target.file)).functions_by_name
+        return without_helpers(target, functions.keys())
     return target

@@ -42,15 +42,17 @@ _WELFORD = "threadgroup_welford_combine(threadgroup $$shared, $a $thread, $b $th
 _USED = "lib.getPipelineStateForFunc"
 _METAL = "c10::metal::"
 _SPECIAL = ("erf", "log_gamma", "digamma", "i0", "sinc", "polygamma", "zeta", "expm1", "log1p")
+_SIMDGROUP_MATRIX = "metal_simdgroup_matrix"  # Metal's own, which <metal_stdlib> does not include
 # What a kernel names, and the header of c10 or of Metal that declares it.
 _DECLARED_IN = (
     (("AtomicType",), _ATOMIC),
     (tuple(f"{_METAL}{each}" for each in ("threadgroup_", "simd_", "welford_")), _REDUCTIONS),
     (tuple(f"{_METAL}{each}" for each in _SPECIAL), SPECIAL_MATH),
+    (("simdgroup_matrix", "simdgroup_float8x8"), _SIMDGROUP_MATRIX),
     ((_METAL,), f"{METAL_HEADERS}/utils.h"),
 )
 # Those of kernels.
-_HELPERS = ("strided_offset", "neighbors", "acc_t", "sum_t", "combined_t", "least_value", "greatest_value")
+_HELPERS = ("strided_offset", "neighbors", "acc_t", "sum_t", "combined_t", "least_value", "greatest_value", "TileSums")
 
 
 def read_style(checkout: Checkout) -> KernelStyle:
@@ -81,7 +83,7 @@ def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]
         if contains_identifier(text, helper) and not contains_identifier(known, helper):
             text = format_block(checkout, file, read_helper(f"{helper}.metal")) + text
     named = (header for names, header in _DECLARED_IN if any(each in text for each in names))
-    headers = tuple(header for header in dict.fromkeys(named) if checkout.exists(header))
+    headers = tuple(each for each in dict.fromkeys(named) if each == _SIMDGROUP_MATRIX or checkout.exists(each))
     text = f"{define_missing(checkout, file, text)}{text}".rstrip("\n") + "\n"
     if not checkout.exists(file):
         includes = "".join(f"#include <{header}>\n" for header in sorted((*headers, "metal_stdlib")))

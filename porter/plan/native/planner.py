@@ -262,7 +262,7 @@ def _write_form_kernels(
     suffixes = (*kernels.endings, *kernels.plain)
     declared = {kernel["name"] for kernel in find_code(text, "kernel void $name(")}
     others = (name for name in sorted(declared) if declared.issuperset(f"{name}{suffix}" for suffix in suffixes))
-    for name in dict.fromkeys((*(others if len(suffixes) > 1 else ()), general, *bases)):
+    for name in dict.fromkeys((*(others if len(suffixes) > 1 or form.SHARED else ()), general, *bases)):
         kernels = form.write_kernels(name, types, style)
         source = format_block(fork, kernel_file, kernels.source)
         is_free = name in bases or name not in declared

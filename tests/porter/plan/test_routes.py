@@ -18,7 +18,7 @@ from porter.workflows.explain import explain
 from porter.workflows.stacking import OldCode, read_old_code
 from tests.porter.plan.native import fork as made_up
 
-PRODUCT = "makeMatrices(^() { [graph matrixMultiplicationWithPrimaryTensor:a secondaryTensor:b name:nil]; })"
+INVERSE = "makeMatrices(^() { [graph inverseOfTensor:a name:nil]; })"
 
 
 def run_nothing(served: ServedFunction) -> Programs:
@@ -37,7 +37,7 @@ def edit_host(tmp_path: Path, before: str, after: str) -> Checkout:
 @pytest.fixture
 def multiplies(tmp_path: Path) -> Checkout:
     """The fork whose `shares` multiplies matrices."""
-    return edit_host(tmp_path, "SharesCachedGraph>(key, makeGraph)", f"SharesCachedGraph>(key, {PRODUCT})")
+    return edit_host(tmp_path, "SharesCachedGraph>(key, makeGraph)", f"SharesCachedGraph>(key, {INVERSE})")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_row_that_a_library_computes_is_not_run(multiplies: Checkout) -> None:
     assert route(multiplies, "shares").route is Route.LIBRARY
     with pytest.raises(PorterError, match="PTR020") as raised:
         plan_operator(multiplies, "shares", programs=run_nothing)
-    assert raised.value.what == "shares calls `matrixMultiplicationWithPrimaryTensor`: a library computes it"
+    assert raised.value.what == "shares calls `inverseOfTensor`: a library computes it"
     assert raised.value.place and raised.value.place.file.endswith("Turns.mm")
 
 

@@ -13,6 +13,7 @@ from porter.loops.program import Programs, UnexplainedCall
 from porter.metal.forms import FORMS, AnyForm, FormProgram, decode_computations, encode_computations
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
+from porter.metal.forms.contraction import Contraction, Operands
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.pooling import Pooled, Pooling
@@ -31,6 +32,7 @@ SAMPLES: tuple[AnyForm, ...] = (
     Sort("self", Kept.FIRST, "dim", "largest", "k", dtypes=(FLOAT,)),
     Nonzero("self", (FLOAT,)),
     Unique("self", True, "return_inverse", "return_counts", dtypes=(FLOAT,)),
+    Contraction(Operands.MATRICES, "mat1", "mat2", added="self", beta="beta", alpha="alpha", dtypes=(FLOAT,)),
 )
 
 

@@ -1,0 +1,285 @@
+"""Results that are matrix products, of any strides, times a number, with another tensor times a number added.
+
+A simdgroup has a tile of the product. It reads operands from device memory where these have neighbors along a row or a
+column; the rest of the inner dimension, operands of other strides and small matrices pass through threadgroup memory,
+with zeros where they end. Sums are of the type that elements accumulate in: float for half and bfloat.
+Source: aten/src/ATen/native/LinearAlgebra.cpp (what a `beta` of 0 leaves out), Metal Shading Language Specification,
+section 6.7 (SIMD-group matrices).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
+from porter.metal.forms.form import CEIL_DIV, HEADERS, RESULT, Form, FormKernels, Site, list_elements, write_kernel
+from porter.metal.native.elements import KEY
+from porter.metal.native.host_code import Encode, Launch, as_nodes, print_nodes, run_on_stream
+from porter.metal.native.host_values import write_fits, write_given
+from porter.metal.native.kernel import KernelStyle
+from porter.metal.native.schedule import SIMD_LANES
+
+_ADDENDS = 256  # products that are added up in a row
+TILE = 32  # rows and columns of the product that a simdgroup has
+_COMPLEX = "c10/util/complex.h"
+_SAME_TYPE = "Expected all tensors of a product to have the same dtype"
+
+
+class Operands(Enum):
+    """What dimensions operands have, and which of them are batches."""
+
+    MATRICES = "two matrices"
+    BATCHES = "as many matrices each"
+    SUMMED = "as many matrices each, whose products are added up"
+    ROWS = "rows of any dimensions, and a matrix or a row"
+
+
+@dataclass(frozen=True)
+class Contraction(Form):
+    """The product of two operands, of which each may be transposed; times `alpha`, and `beta` times `added`.
+
+    A call may leave out `added`; where `beta` is 0, its elements are not read.
+    """
+
+    TITLE: ClassVar[str] = "matrix product"
+    ANY_RANK: ClassVar[bool] = True
+    SHARED: ClassVar[bool] = True
+    ALL_CALLS: ClassVar[bool] = True
+
+    operands: Operands
+    left_operand: str
+    right_operand: str
+    is_left_transposed: bool = False
+    is_right_transposed: bool = False
+    added: str = ""
+    beta: str = ""
+    alpha: str = ""
+    dtypes: tuple[DType, ...] = ()
+
+    def describe(self) -> Iterator[str]:
+        first = f"{self.left_operand}[k, i]" if self.is_left_transposed else f"{self.left_operand}[i, k]"
+        second = f"{self.right_operand}[j, k]" if self.is_right_transposed else f"{self.right_operand}[k, j]"
+        over = "b, k" if self.operands is Operands.SUMMED else "k"
+        product = f"sum over {over} of {first} * {second}"
+        scaled = f"{self.alpha} * ({product})" if self.alpha else product
+        scale = f"{self.beta} * " if self.beta else ""
+        yield f"result[i, j] = {scaled}{f' + {scale}{self.added}[i, j]' if self.added else ''}"
+        yield f"of {self.operands.value}"
+        if self.beta:
+            yield f"without {self.added} where {self.beta} is 0"
+
+    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
+        """All but booleans, of which the CPU has no products; one text serves all products of a file."""
+        refused = {Kind.BOOL, Kind.COMPLEX} if refuses_complex else {Kind.BOOL}
+        return [dtype for dtype in dtypes.ALL if dtype.kind not in refused]
+
+    def list_moved(self) -> tuple[str, ...]:
+        return (self.right_operand,) if self.operands is Operands.ROWS else (self.left_operand, self.right_operand)
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        elements = list_elements(RESULT, instances)
+        source = write_kernel(name, elements, _ARGUMENTS, _BODY.splitlines(), style)
+        return FormKernels(name, source, elements)
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        writer = _Writer(self, kernels, site)
+        return Launch(as_nodes(writer.write()), frozenset((*HEADERS, CEIL_DIV, _COMPLEX)))
+
+
+# `strides` are of batches, rows and columns: of the result, the operands, and what is added.
+_ARGUMENTS = (
+    f"device {KEY}* output", f"const device {KEY}* left", f"const device {KEY}* right", f"const device {KEY}* added",
+    "constant long* sizes", "constant long* strides", "constant float2* scales",
+    "uint3 group [[threadgroup_position_in_grid]]", "uint lane [[thread_index_in_simdgroup]]",
+)  # fmt: skip
+_BODY = f"""\
+using total_t = c10::metal::opmath_t<{KEY}>;
+// 32 rows and 8 columns, then 8 rows and 32 columns; in the end the whole tile
+threadgroup total_t memory[32 * 32];
+threadgroup total_t* left_rows = memory;
+threadgroup total_t* right_rows = memory + 32 * 8;
+const index_t rows = sizes[0], columns = sizes[1], inner = sizes[2];
+const index_t left_row = strides[4], left_column = strides[5];
+const index_t right_row = strides[7], right_column = strides[8];
+const index_t row = index_t(group.y) * 32, column = index_t(group.x) * 32;
+// The last tiles begin earlier, so that they end where the matrices do
+const bool fits = rows >= 32 && columns >= 32;
+const index_t top = fits ? min(row, rows - 32) : row;
+const index_t first = fits ? min(column, columns - 32) : column;
+const bool has_neighbors = (left_row == 1 || left_column == 1) && (right_row == 1 || right_column == 1);
+const bool is_whole = fits && has_neighbors;
+TileSums<total_t> totals, sums;
+for (index_t batch = group.z; batch < index_t(group.z) + index_t(sizes[3]); batch++) {{
+  const device {KEY}* l = left + batch * index_t(strides[3]) + top * left_row;
+  const device {KEY}* r = right + batch * index_t(strides[6]) + first * right_column;
+  for (index_t start = 0; start < inner; start += {_ADDENDS}) {{
+    // Few products are added up in a row, so that those of long rows are as exact
+    const index_t end = min(inner, start + {_ADDENDS});
+    index_t k = start;
+    for (; k + 8 <= end && is_whole; k += 8) {{
+      sums.add(l + k * left_column, left_row, left_column, r + k * right_row, right_row, right_column, lane);
+    }}
+    for (; k < end; k += 8) {{
+      for (uint i = lane; i < 32 * 8; i += 32) {{
+        const index_t from = k + i % 8, to = k + i / 32;
+        const bool has_left = top + i / 8 < rows && from < inner;
+        left_rows[i] = has_left ? static_cast<total_t>(l[i / 8 * left_row + from * left_column]) : total_t(0);
+        const bool has_right = to < inner && first + i % 32 < columns;
+        right_rows[i] = has_right ? static_cast<total_t>(r[to * right_row + i % 32 * right_column]) : total_t(0);
+      }}
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+      sums.add(left_rows, 8u, 1u, right_rows, 32u, 1u, lane);
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+    }}
+    totals.take(sums);
+  }}
+}}
+// A tile writes what lies inside the product and belongs to no other tile
+totals.store(memory, lane);
+simdgroup_barrier(mem_flags::mem_threadgroup);
+const bool is_added = scales[1].x != 0 || scales[1].y != 0;
+for (uint i = lane; i < 32 * 32; i += 32) {{
+  const index_t y = top + i / 32, x = first + i % 32;
+  if (y < row || y >= rows || x < column || x >= columns) {{
+    continue;
+  }}
+  total_t value = scale_sum(memory[i], scales[0]);
+  if (is_added) {{
+    const index_t at = index_t(group.z) * index_t(strides[9]) + y * index_t(strides[10]) + x * index_t(strides[11]);
+    value += scale_sum(static_cast<total_t>(added[at]), scales[1]);
+  }}
+  const index_t to = index_t(group.z) * index_t(strides[0]) + y * index_t(strides[1]) + x * index_t(strides[2]);
+  output[to] = static_cast<{KEY}>(value);
+}}
+"""
+
+
+_ROWS, _PRODUCT = ("left_rows", "right_rows"), "product"
+_LOCALS = (
+    *_ROWS,
+    _PRODUCT,
+    "addend",
+    "is_added",
+    "rows",
+    "columns",
+    "inner",
+    "sizes",
+    "strides",
+    "scales",
+    "index_type",
+)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes the launch of a form in a function, with variables that it may have to rename."""
+
+    form: Contraction
+    kernels: FormKernels
+    site: Site
+
+    def write(self) -> list[str]:
+        """The statements of the launch."""
+        form, site = self.form, self.site
+        names = (RESULT, form.left_operand, form.right_operand)
+        output, first, second = (site.mark(name) for name in names)
+        lines = [self._check_types(output, first, second)]
+        if form.operands is Operands.ROWS:
+            lines += [*self._flatten(output, first, second), *self._run(output, _PRODUCT, *_ROWS)]
+            if not self._is_dense:
+                lines += [
+                    f"if (!{output}.is_contiguous()) {{",
+                    f"{output}.copy_({_PRODUCT}.view({output}.sizes()));",
+                    "}",
+                ]
+        else:
+            lines += self._run(output, output, first, second)
+        return site.rename(lines, _LOCALS)
+
+    @property
+    def _is_dense(self) -> bool:
+        return self.site.code.allocates(self.site.variable(RESULT))
+
+    def _check_types(self, output: str, first: str, second: str) -> str:
+        """Elements are read as those of the result."""
+        tests = (f"{tensor}.scalar_type() == {output}.scalar_type()" for tensor in (first, second))
+        shown = f'{first}.scalar_type(), " and ", {second}.scalar_type(), " for ", {output}.scalar_type()'
+        return f'TORCH_CHECK({" && ".join(tests)}, "{_SAME_TYPE}, but got ", {shown});'
+
+    def _flatten(self, output: str, first: str, second: str) -> Iterator[str]:
+        """Variables for the operands and the product as matrices."""
+        matrix = f"{second}.dim() == 1 ? {second}.unsqueeze(0) : {second}" if self.form.is_right_transposed else second
+        words = f'"Expected a matrix, but got a tensor of ", {second}.dim(), " dimensions"'
+        yield f"TORCH_CHECK({second}.dim() <= 2, {words});"
+        yield f"const auto right_rows = {matrix};"
+        yield f"const auto left_rows = {first}.reshape({{{output}.numel() / {output}.size(-1), {first}.size(-1)}});"
+        dense = f"{output}.is_contiguous() ? {output} : at::empty({output}.sizes(), {output}.options())"
+        memory = output if self._is_dense else f"({dense})"
+        yield f"const auto product = {memory}.view({{-1, {output}.size(-1)}});"
+
+    def _run(self, output: str, product: str, first: str, second: str) -> Iterator[str]:
+        form, site = self.form, self.site
+        inner = f"{first}.size({-2 if form.is_left_transposed else -1})"
+        yield from (f"const auto rows = {product}.size(-2);", f"const auto columns = {product}.size(-1);")
+        yield f"const auto inner = {inner};"
+        addend = yield from self._add(output, product)
+        count = f"{first}.size(0)" if form.operands is Operands.SUMMED else "1"
+        yield f"const std::array<int64_t, 4> sizes = {{rows, columns, inner, {count}}};"
+        batch, summed = form.operands is Operands.BATCHES, form.operands in (Operands.BATCHES, Operands.SUMMED)
+        steps = (
+            _write_strides(product, batch), _write_strides(first, summed, form.is_left_transposed),
+            _write_strides(second, summed, form.is_right_transposed),
+            _write_strides(addend, batch) if addend else "0, 0, 0",
+        )  # fmt: skip
+        yield f"const std::array<int64_t, 12> strides = {{{', '.join(steps)}}};"
+        yield f"const std::array<c10::complex<float>, 2> scales = {{{', '.join(self._list_scales())}}};"
+        yield from site.write_stream()
+        read = (first, second, *((addend,) if addend else ()))
+        yield f'const std::string index_type = {write_fits((product, *read), ())} ? "int" : "long";'
+        # No memory is bound of operands without elements.
+        operands = [f"inner > 0 ? {tensor} : {product}" for tensor in (first, second)]
+        passed = (product, *operands, addend or product, "sizes", "strides", "scales")
+        batches = f"{product}.size(0)" if batch else "1"
+        groups = f"at::ceil_div<int64_t>(columns, {TILE}), at::ceil_div<int64_t>(rows, {TILE}), {batches}"
+        dispatch = (
+            f"[computeEncoder dispatchThreadgroups:MTLSizeMake({groups})",
+            f"threadsPerThreadgroup:MTLSizeMake({SIMD_LANES}, 1, 1)];",
+        )
+        types = (f"scalarToMetalTypeString({product})", "index_type")
+        kernel = Encode(self.kernels.name, types, "PSO", read, passed, as_nodes(dispatch), is_first=True)
+        yield from print_nodes((run_on_stream((kernel,)),))
+
+    def _add(self, output: str, product: str) -> Generator[str, None, str]:
+        """A variable for what is added, in the shape of the product; the product itself where nothing is."""
+        form, site = self.form, self.site
+        if not form.added:
+            return ""
+        added = site.mark(form.added)
+        is_optional = site.variable(form.added) in site.names.optional
+        tests = [write_given(form.added, site.names)] if is_optional else []
+        tests += [f"{site.variable(form.beta)}.toComplexDouble() != 0.0"] if form.beta else []
+        whole = f"{added}->" if is_optional else f"{added}."
+        expanded = f"{whole}expand({output}.sizes())"
+        if product != output:
+            expanded = f"{expanded}.reshape({product}.sizes())"
+        yield f"const bool is_added = {' && '.join(tests) or 'true'};"
+        yield f"const auto addend = is_added ? {expanded}.to({product}.scalar_type()) : {product};"
+        return "addend"
+
+    def _list_scales(self) -> Iterator[str]:
+        form = self.form
+        number = "{}.to<c10::complex<float>>()"
+        yield number.format(self.site.mark(form.alpha)) if form.alpha else "1.0f"
+        beta = number.format(self.site.mark(form.beta)) if form.beta else "1.0f"
+        yield f"is_added ? {beta} : 0.0f" if form.added else "0.0f"
+
+
+def _write_strides(tensor: str, has_batches: bool, is_transposed: bool = False) -> str:
+    """The steps between batches, rows and columns of a tensor."""
+    last = (-1, -2) if is_transposed else (-2, -1)
+    batch = f"{tensor}.stride(0)" if has_batches else "0"
+    return ", ".join((batch, *(f"{tensor}.stride({dim})" for dim in last)))

@@ -1,0 +1,82 @@
+"""Finds which matrix product an operator is: the one that computes what all recorded calls return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations, product
+
+import torch
+
+from porter.metal.forms.contraction import Contraction, Operands
+from porter.recording.calls import OpCall, read_dtype
+from porter.recording.forms.agreement import TOLERANCES, Results, find_only, read_types, tell_form, widen
+from porter.recording.runs import RecordedRun
+
+_SCALARS = 2  # the factors of what is added, and of the product
+_RANKS = {
+    Operands.MATRICES: ((2,), (2,), (2,)), Operands.BATCHES: ((3,), (3,), (3,)), Operands.SUMMED: ((3,), (3,), (2,)),
+}  # fmt: skip
+
+
+def find_contraction(runs: Sequence[RecordedRun]) -> Contraction | None:
+    """The product that computes the result of every call; None if none does, or several do, or for few calls."""
+    if not tell_form(runs):
+        return None
+    candidates = (each for each in _list_contractions(runs[0].call) if _has_ranks(each, runs))
+    return find_only(candidates, runs, _computes)
+
+
+def _list_contractions(call: OpCall) -> Iterator[Contraction]:
+    """The products that the arguments of a schema allow for."""
+    types = read_types(call)
+    tensors = [name for name, type_ in types.items() if type_ == "Tensor"]
+    optional = [name for name, type_ in types.items() if type_ == "Optional[Tensor]"]
+    scalars = [name for name, type_ in types.items() if type_ == "number"]
+    if len(tensors) + len(optional) not in (2, 3) or len(scalars) not in (0, _SCALARS):
+        return
+    for first, second in permutations(tensors, 2):
+        [*added] = (name for name in (*tensors, *optional) if name not in (first, second))
+        for operands, is_left, is_right in product(Operands, (False, True), (False, True)):
+            for beta, alpha in permutations(scalars, 2) if scalars else [("", "")]:
+                yield Contraction(operands, first, second, is_left, is_right, "".join(added), beta, alpha)
+
+
+def _has_ranks(form: Contraction, runs: Sequence[RecordedRun]) -> bool:
+    """Whether operands have as many dimensions as the form says; of rows, some calls have others than of matrices."""
+    operands = (form.left_operand, form.right_operand)
+    ranks = [(*(run.given[name].ndim for name in operands), run.results[0].ndim) for run in runs]
+    if form.operands is Operands.ROWS:
+        matrices = (1, 2) if form.is_right_transposed else (2,)
+        has_rows = any(first != 2 for first, _, _ in ranks) and all(first for first, _, _ in ranks)
+        has_matrices = all(second in matrices for _, second, _ in ranks)
+        return has_rows and has_matrices and not form.is_left_transposed
+    allowed = _RANKS[form.operands]
+    return all(rank in some for shape in ranks for rank, some in zip(shape, allowed, strict=True))
+
+
+def _computes(form: Contraction, run: RecordedRun, results: Results) -> bool:
+    [result] = results
+    try:
+        computed = contract(form, run.given, run.call.arguments)
+    except (RuntimeError, IndexError):  # sizes that do not go with each other
+        return False
+    wide = widen(result)
+    if computed.shape != wide.shape:
+        return False
+    bound = TOLERANCES.get(read_dtype(result), 1e-5) if result.is_floating_point() or result.is_complex() else 0.0
+    scale = max(1.0, wide.abs().nan_to_num().max().item()) if wide.numel() else 1.0
+    return torch.allclose(computed.to(wide.dtype), wide, rtol=bound, atol=bound * scale, equal_nan=True)
+
+
+def contract(form: Contraction, tensors: Mapping[str, torch.Tensor], arguments: Mapping[str, object]) -> torch.Tensor:
+    """The result, in the widest type of its kind. Raises RuntimeError for sizes that do not go with each other."""
+    first, second = widen(tensors[form.left_operand]), widen(tensors[form.right_operand])
+    first = first.mT if form.is_left_transposed else first
+    second = second.mT if form.is_right_transposed and second.ndim > 1 else second
+    computed = torch.matmul(first, second)
+    computed = computed.sum(0) if form.operands is Operands.SUMMED else computed
+    computed = computed * arguments[form.alpha] if form.alpha else computed  # type: ignore[operator]
+    beta, added = arguments[form.beta] if form.beta else 1, tensors.get(form.added)
+    if added is None or not beta:
+        return computed
+    return computed + widen(added) * beta  # type: ignore[operator]
