@@ -23,12 +23,14 @@ _CODE = re.compile(r"PTR\d+")
     ("porter status --portable", "what can be ported"),
     ("porter status 'log*' --blocked", "logarithms that stay on MPSGraph, and why"),
     ("porter status --missing", "what MPS lacks, and what each would take"),
+    ("porter status --since main", "what became native, went back, appeared or changed"),
     ("porter status --json | jq .counts", "as JSON"),
 )
 @click.argument("patterns", metavar="[PATTERN...]", nargs=-1, shell_complete=complete_operator)
 @click.option("--portable", is_flag=True, help="Only operators with a row on MPSGraph that porter would port.")
 @click.option("--blocked", is_flag=True, help="Only operators with a row on MPSGraph that stays.")
 @click.option("--missing", is_flag=True, help="List the operators that MPS lacks instead, and the work each needs.")
+@click.option("--since", metavar="COMMIT|DIR", help="List the rows that are others than in a commit or a checkout.")
 @click.option("--coverage", is_flag=True, help="Print the elementwise rows and what came of them, in Markdown.")
 @click.option(
     "--results",
@@ -43,6 +45,7 @@ def status(
     portable: bool,
     blocked: bool,
     missing: bool,
+    since: str | None,
     coverage: bool,
     results: tuple[Path, ...],
 ) -> int:
@@ -52,6 +55,11 @@ def status(
     would port it (a shared row, an own row, an own row from runs) or why not: a library computes it, or an error code
     (`porter explain CODE` says more) and the reason. Runs no code of the checkout. PATTERN is a shell pattern: 'log*'.
     """
+    if since is not None:
+        others = {"--portable": portable, "--blocked": blocked, "--missing": missing, "--coverage": coverage}
+        if named := [option for option, is_set in others.items() if is_set]:
+            raise click.UsageError(f"--since cannot be combined with {named[0]}.")
+        return _show_since(output, since, patterns)
     if missing:
         return _show_missing(output, patterns)
     from porter.report.status import status_lines, status_object, style_status
@@ -65,6 +73,18 @@ def status(
         output.object(status_object(found))
     else:
         output.text("\n".join(status_lines(found)), lambda: style_status(found))
+    return DONE
+
+
+def _show_since(output: Output, named: str, patterns: tuple[str, ...]) -> int:
+    from porter.report.since import since_lines, since_object
+    from porter.workflows.since import find_since
+
+    since = find_since(output.open_checkout(), named, patterns, output.report_progress)
+    if output.json:
+        output.object(since_object(since))
+    else:
+        output.text("\n".join(since_lines(since)))
     return DONE
 
 

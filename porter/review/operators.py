@@ -54,6 +54,14 @@ def find_touched(change: Change) -> tuple[TouchedOperator, ...]:
     )
 
 
+def find_touched_rows(change: Change) -> dict[str, tuple[Touch, ...]]:
+    """The rows on MPS that differ or whose code does, by name, with how; without what only test lists say."""
+    touches: dict[str, set[Touch]] = {row.name: {Touch.ROW} for row in change.changed_rows if row.entry_for(MPS_KEY)}
+    for row, kinds in _find_served_by(change, _find_changed_names(change)):
+        touches.setdefault(row.name, set()).update(kinds)
+    return {name: tuple(touch for touch in Touch if touch in kinds) for name, kinds in touches.items()}
+
+
 def is_moved(change: Change, base: str) -> bool:
     """Whether a row of an operator built a graph before the change, and none does now."""
     if not change.rows.has(base) or not change.earlier_rows.has(base):

@@ -162,7 +162,7 @@ def _match_bases(functions: NativeFunctions, patterns: Sequence[str]) -> frozens
 
 def _describe_row(served: ServedFunction, row: RowRoute | None) -> RowStatus:
     """A row with its route; one that builds no graph and does not move says what there is instead."""
-    state = _state(served)
+    state = name_state(served)
     route = row.route if row else Route.NONE
     reason = _describe_error(row.error) if row and row.error else None
     if not state.builds_graph and not route.is_port:
@@ -176,7 +176,8 @@ def _describe_error(error: PorterError) -> Reason:
     return Reason(error.code, "this fork predates the functor dialect" if is_old else error.what)
 
 
-def _state(row: ServedFunction) -> State:
+def name_state(row: ServedFunction) -> State:
+    """What the code of a row is written in."""
     if row.language is Language.METAL:
         return State.STUB if is_shared(row.entry) else State.METAL
     return _STATES[row.language]

@@ -191,15 +191,17 @@ Usage: porter status [OPTIONS] [PATTERN...]
   the checkout. PATTERN is a shell pattern: 'log*'.
 
 Options:
-  --portable      Only operators with a row on MPSGraph that porter would
-                  port.
-  --blocked       Only operators with a row on MPSGraph that stays.
-  --missing       List the operators that MPS lacks instead, and the work each
-                  needs.
-  --coverage      Print the elementwise rows and what came of them, in
-                  Markdown.
-  --results FILE  Results for --coverage.
-  -h, --help      Show this message and exit.
+  --portable          Only operators with a row on MPSGraph that porter would
+                      port.
+  --blocked           Only operators with a row on MPSGraph that stays.
+  --missing           List the operators that MPS lacks instead, and the work
+                      each needs.
+  --since COMMIT|DIR  List the rows that are others than in a commit or a
+                      checkout.
+  --coverage          Print the elementwise rows and what came of them, in
+                      Markdown.
+  --results FILE      Results for --coverage.
+  -h, --help          Show this message and exit.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on, or embedded: the miniature one
@@ -211,6 +213,8 @@ Examples:
   porter status --portable           what can be ported
   porter status 'log*' --blocked     logarithms that stay on MPSGraph, and why
   porter status --missing            what MPS lacks, and what each would take
+  porter status --since main         what became native, went back, appeared
+                                     or changed
   porter status --json | jq .counts  as JSON
 """,
     )
