@@ -22,19 +22,24 @@ def _complete_template(_ctx: click.Context, _param: click.Parameter, incomplete:
     "new",
     ("porter kernel new rms_norm", "a copy in this folder"),
     ("porter kernel new softmax --name masked", "under another name, functions too"),
+    ("porter kernel new --blank swiglu", "a kernel of your own, to fill in"),
 )
-@click.argument("template", shell_complete=_complete_template)
+@click.argument("template", required=False, shell_complete=_complete_template)
+@click.option("--blank", metavar="NAME", help="Start from nothing: a script NAME.py that runs and copies its input.")
 @click.option("--name", metavar="NAME", help="What to call the script and its functions.")
 @click.option(
     "--out", default=".", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Where to write it."
 )
-def new(output: Output, template: str, name: str | None, out: Path) -> int:
-    """Start a kernel from a template.
+def new(output: Output, template: str | None, blank: str | None, name: str | None, out: Path) -> int:
+    """Start a kernel from a template, or from nothing.
 
     TEMPLATE is a name that `porter kernel list` shows. No file is overwritten.
     """
-    from porter.workflows.templates import write_new
+    from porter.workflows.templates import BLANK, write_new
 
+    if (template is None) is (blank is None) or (blank and name):
+        raise click.UsageError("give TEMPLATE or --blank NAME")
+    template, name = template or BLANK, name or blank
     path = write_new(template, name, out)
     if output.json:
         output.object({"file": str(path)})
@@ -108,10 +113,12 @@ def bench(output: Output, file: Path | None, every: bool, device: str) -> int:
     too. FILE is run as Python.
     """
     from porter.report.kernel import TIMING_HEADING, timing_line, timing_object
-    from porter.workflows.kernel import time_scripts
+    from porter.workflows.kernel import backend_name, time_scripts
 
     if (file is None) is not every:
         raise click.UsageError("give FILE or --all")
+    if backend_name(device) == "host":
+        output.note("kernels and torch's operators both run on one core of this CPU: no ratio is that of a GPU")
     for number, (name, timing) in enumerate(time_scripts((file,) if file else (), output.report_step, device)):
         if output.json:
             output.object(timing_object(name, timing))

@@ -139,7 +139,12 @@ _OUT = click.option(
 @click.option("--op", metavar="NAME", help="For aten: the name of the operator. Default: that of the stage.")
 @click.option("--stage", metavar="NAME", help="For aten: which stage, if the script has several.")
 @instantiate
-@_OUT
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where to write it. Default: a folder of its own, such as softmax-mlx.",
+)
 def export(
     output: Output,
     file: Path,
@@ -149,21 +154,22 @@ def export(
     op: str | None,
     stage: str | None,
     instantiate: tuple[str, ...],
-    out: Path,
+    out: Path | None,
 ) -> int:
     """Write a kernel in the form that another ecosystem wants.
 
     Types come from a call that the script's SCRIPT makes. FILE is run as Python, and no file is overwritten.
     """
+    folder = out or Path(f"{file.stem}-{form}")
     if form == ATEN:
         from porter.plan.promotion.promotion import ScriptWish
         from porter.workflows.promote import export_operator
 
         wish = ScriptWish(op or "", stage, instantiate=read_values(instantiate))
-        return _tell(output, export_operator(output.find_checkout(), file, wish, out))
+        return _tell(output, export_operator(output.find_checkout(), file, wish, folder))
     from porter.workflows.kernel import export_kernel
 
-    return _tell(output, export_kernel(file, form, kernel, out, without_vjp))
+    return _tell(output, export_kernel(file, form, kernel, folder, without_vjp))
 
 
 @command(

@@ -125,7 +125,7 @@ def timing_line(name: str, timing: Timing) -> str:
     to_simple = f"{timing.to_simple:11.2f}" if timing.to_simple is not None else f"{'':>11}"
     target = timing.kind.target
     on_host = timing.copied is None
-    over = [f"over {target:g}"] if on_host and target is not None and timing.ratio > target else []
+    over = [f"over the {target:g} aimed at"] if on_host and target is not None and timing.ratio > target else []
     over += [f"{timing.copied:.0%} of copy"] if timing.copied is not None else []
     over += ["slower than simple"] if timing.to_simple is not None and timing.to_simple > 1 else []
     row = f"{name:<19}{timing.case:<34}{timing.kernel:10.3f}{simple}{timing.torch:10.3f}{timing.ratio:8.2f}{to_simple}"

@@ -16,6 +16,8 @@ from porter.core.installed import find_installed
 from porter.core.names import explain_module
 from porter.report.kernel import Template
 
+BLANK = "blank"  # the template of a kernel that is like no other
+
 
 def find_templates() -> tuple[Template, ...]:
     """Every template by name, from the repository or from the installed package."""
@@ -29,6 +31,7 @@ def find_template(name: str) -> Template:
     if name not in found:
         near = difflib.get_close_matches(name, found)
         hint = f"Did you mean {', '.join(near)}?" if near else "`porter kernel list` shows them."
+        hint += f" `porter kernel new --blank {name}` starts one of your own." if name.isidentifier() else ""
         raise PorterError("PTR235", f"there is no template named {name}", hint=hint)
     return found[name]
 

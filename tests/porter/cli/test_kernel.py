@@ -72,15 +72,36 @@ def test_a_copy_is_refused_with_a_code(capsys: pytest.CaptureFixture[str], tmp_p
         capsys.readouterr().err,
         """\
 porter: PTR235 there is no template named softmx
-  Did you mean softmax?
+  Did you mean softmax? `porter kernel new --blank softmx` starts one of your own.
 """,
     )
+
+
+def test_a_blank_kernel_has_the_name_that_is_given(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["kernel", "new", "--blank", "swiglu", "--out", str(tmp_path)]) == 0
+    text = (tmp_path / "swiglu.py").read_text()
+    assert "def swiglu(x: Tensor)" in text and "def swiglu_reference(" in text and "blank" not in text
+    capsys.readouterr()
+    for arguments in ([], ["softmax", "--blank", "other"], ["--blank", "other", "--name", "third"]):
+        assert main(["kernel", "new", *arguments, "--out", str(tmp_path)]) == 2
+        assert "give TEMPLATE or --blank NAME" in capsys.readouterr().err
 
 
 def test_timing_takes_a_file_or_all(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([], ["--all", "x.py"]):
         assert main(["kernel", "bench", *arguments]) == 2
         assert "PTR006 " in capsys.readouterr().err
+
+
+def test_timing_says_what_both_sides_ran_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("porter.workflows.kernel.time_scripts", lambda *_: iter(()))
+    monkeypatch.setattr("porter.workflows.kernel.backend_name", lambda device: {"mps": "host"}.get(device, device))
+    assert main(["kernel", "bench", "x.py"]) == 0
+    assert "both run on one core of this CPU" in capsys.readouterr().err
+    assert main(["kernel", "bench", "x.py", "--device", "cuda"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_renamed_template_passes_its_checks(python: Run, tmp_path: Path) -> None:
@@ -223,4 +244,4 @@ def test_an_export_for_aten_takes_values_of_template_parameters(
     monkeypatch.setattr(promote, "export_operator", record)
     assert main(["kernel", "export", "rows.py", "--to", "aten", "--op", "rows", "--instantiate", "D=64,128"]) == 0
     assert wishes == [ScriptWish("rows", None, instantiate=(("D", (64, 128)),))]
-    assert capsys.readouterr().out == "Rows.metal\n"
+    assert capsys.readouterr().out == "rows-aten/Rows.metal\n", "in a folder of its own"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
+from porter.core import installed
 from porter.core.errors import Place, PorterError
 from porter.report.kernel import Template
-from porter.workflows import templates
 from porter.workflows.templates import find_template, find_templates, rename, write_new
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,7 +33,7 @@ def test_templates_are_also_found_where_a_package_installs_them(
         def locate(self) -> Path:
             return ROOT / "templates" / "softmax.py"
 
-    monkeypatch.setattr(templates, "_REPOSITORY", tmp_path / "none")
+    monkeypatch.setattr(installed, "_REPOSITORY", tmp_path / "none")
     monkeypatch.setattr("importlib.metadata.files", lambda _: [Installed()])
     assert [each.name for each in find_templates()] == ["softmax"]
 
@@ -41,16 +41,22 @@ def test_templates_are_also_found_where_a_package_installs_them(
 def test_a_misspelled_template_is_told_its_neighbor() -> None:
     with pytest.raises(PorterError, match="there is no template named softmx") as caught:
         find_template("softmx")
-    assert (caught.value.code, caught.value.hint) == ("PTR235", "Did you mean softmax?")
+    offered = "`porter kernel new --blank {}` starts one of your own."
+    hint = f"Did you mean softmax? {offered.format('softmx')}"
+    assert (caught.value.code, caught.value.hint) == ("PTR235", hint)
     with pytest.raises(PorterError) as caught:
         find_template("qqqq")
+    assert caught.value.hint == f"`porter kernel list` shows them. {offered.format('qqqq')}"
+    with pytest.raises(PorterError) as caught:
+        find_template("qq-q")
     assert caught.value.hint == "`porter kernel list` shows them."
 
 
 def test_a_script_without_a_summary_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "empty.py").write_text("x = 1\n")
-    monkeypatch.setattr(templates, "_REPOSITORY", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(installed, "_REPOSITORY", tmp_path)
     with pytest.raises(PorterError) as caught:
         find_templates()
     assert caught.value.code == "PTR239"
