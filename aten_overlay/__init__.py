@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from aten_overlay.device.state import Device
 
 _MACOS = "26.0"
+LARGE = "PORTER_LARGE"  # the variable that makes large allocations of a program addresses alone
 
 
 def start(fork: "Path | None" = None) -> "Device":
@@ -46,11 +47,20 @@ def start_as_mac(fork: "Path | None" = None) -> "Device":
     return device
 
 
+def _prepare_for_large(device: "Device", environ: "Mapping[str, str]") -> None:
+    """Makes large tensors addresses alone where `$PORTER_LARGE` says so. Raises PTR271."""
+    if environ.get(LARGE, "") not in ("", "0"):
+        from aten_overlay.device.large import start_large
+
+        start_large(device)
+
+
 def start_from_environment(environ: "Mapping[str, str]") -> "Device":
     """Starts the device as `start_as_mac` does for the fork at `$PORTER_CHECKOUT`, and loads its own code for
     `$PORTER_OPERATORS`; without any, what compiled extensions need.
 
-    `$PORTER_SHUFFLE` is the seed of the order of lanes. What the program does is written to the folder `$PORTER_RUN`.
+    `$PORTER_SHUFFLE` is the seed of the order of lanes. `$PORTER_LARGE` makes large tensors addresses alone. What the
+    program does is written to the folder `$PORTER_RUN`.
     """
     from pathlib import Path
 
@@ -60,6 +70,7 @@ def start_from_environment(environ: "Mapping[str, str]") -> "Device":
     fork = environ.get("PORTER_CHECKOUT")
     seed, journal = read_seed(environ), find_journal(environ)
     device = start_as_mac(Path(fork) if fork else None)
+    _prepare_for_large(device, environ)
     operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]
     if operators:
         from aten_overlay import hosts

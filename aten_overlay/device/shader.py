@@ -18,6 +18,7 @@ import numpy
 import torch
 
 from aten_overlay.device.groups import choose_open, note
+from aten_overlay.device.windows import find_window
 from aten_overlay.errors import OverlayError
 from aten_overlay.lint import Finding, lint, warn, warn_of_launch
 from aten_overlay.metal.build import Options, compile_text, preprocess, read_unit
@@ -45,6 +46,7 @@ _PLAIN: Mapping[tuple[type, str | None], type[Any]] = {
     (int, None): ctypes.c_int64,
 }  # fmt: skip
 _TOO_LARGE = 1 << 63
+_MOST_POSITIONS = 1 << 32
 _NARROW = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 # struct ErrorMessage of c10/metal/error.h: file, func, message, line; its buffer begins with their count.
 _MESSAGE = struct.Struct("128s128s250s2xI")
@@ -211,6 +213,7 @@ class MetalKernel:
         messages = _bind_messages(bound, error_buf_idx)
         grid = _grid(args, threads)
         group = _group(grid, group_size, self.library.thread_limit(self.name))
+        _require_positions(self.name, grid)
         note(self.name, group)
         warn_of_launch(self._findings, group)
         if math.prod(grid) != 0:
@@ -237,6 +240,7 @@ class MetalKernel:
                 threads=self._threads,
                 shuffle=self._shuffle,
                 extents=self._find_extents(bound),
+                window=find_window(),
             )
         except OverlayError as error:
             raise RuntimeError(str(error)) from error
@@ -355,6 +359,14 @@ def _grid(args: Sequence[Any], threads: int | Sequence[int] | None) -> list[int]
     if not 1 <= len(grid) <= _MOST_DIMENSIONS:
         raise RuntimeError("Number of threads is undefined or has wrong dimension")
     return grid
+
+
+def _require_positions(kernel: str, grid: Sequence[int]) -> None:
+    """Raises PTR270 for a grid in which some threads have no position of their own: one has 32 bits."""
+    if max(grid) > _MOST_POSITIONS:
+        raise RuntimeError(
+            f"PTR270 kernel `{kernel}`: a grid of {max(grid)} threads along one axis; a thread's position has 32 bits"
+        )
 
 
 def _group(grid: Sequence[int], group_size: int | Sequence[int] | None, limit: int) -> list[int]:

@@ -68,6 +68,7 @@ def list_templates(output: Output) -> int:
     "check",
     ("porter kernel check rms_norm.py", "every case of the script"),
     ("porter kernel check rms_norm.py --arithmetic all", "also as Apple's compiler may compute"),
+    ("porter kernel check rms_norm.py --large", "also on tensors whose offsets pass 2^31 and 2^32"),
     ("porter kernel check rms_norm.py --json", "as JSON"),
 )
 @click.argument("file", type=click.Path(path_type=Path))
@@ -78,8 +79,9 @@ def list_templates(output: Output) -> int:
 @metal
 @macos
 @arithmetic
+@click.option("--large", is_flag=True, help="Also run on tensors with offsets beyond 32 bits, on sparse memory.")
 @device
-def check(output: Output, file: Path, device: str, arithmetic: str) -> int:
+def check(output: Output, file: Path, device: str, arithmetic: str, large: bool) -> int:
     """Compare a script's kernels with their references.
 
     Runs every case of the script's SCRIPT: sizes, element types and layouts, in both tiers, with accesses out of
@@ -88,7 +90,7 @@ def check(output: Output, file: Path, device: str, arithmetic: str) -> int:
     from porter.report.kernel import check_lines, check_object
     from porter.workflows.kernel import backend_name, check_script
 
-    results = list(check_script(file, output.report_step, device, arithmetic))
+    results = list(check_script(file, output.report_step, device, arithmetic, large))
     if output.json:
         output.object(check_object(file.name, results))
     else:

@@ -360,12 +360,34 @@ sanitize = click.option(
     shell_complete=_complete_checks,
     help="Checks to run, as $PORTER_SANITIZE: races, bounds, all or none.",
 )
+
+
+def _choose_large(_ctx: click.Context, _param: click.Parameter, asked: bool) -> bool:
+    """Hands the choice to the program that is run, with the checks that tell where none are chosen."""
+    import os
+
+    from aten_overlay import LARGE
+    from aten_overlay.metal.sanitizer.checks import VARIABLE
+
+    if asked:
+        os.environ[LARGE] = "1"
+        os.environ.setdefault(VARIABLE, "bounds,overflow")
+    return asked
+
+
 allow_bytes = click.option(
     "--allow-bytes",
     is_flag=True,
     callback=_allow_bytes,
     expose_value=False,
     help="Let kernels read tensors through pointers to other types, as $PORTER_ALLOW_BYTES.",
+)
+large_tensors = click.option(
+    "--large",
+    is_flag=True,
+    callback=_choose_large,
+    expose_value=False,
+    help="Give large tensors addresses alone, as $PORTER_LARGE, and check bounds and overflow unless told which.",
 )
 device = click.option(
     "--device",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from porter.cli.options import allow_bytes, command, family, macos, metal, sanitize
+from porter.cli.options import allow_bytes, command, family, large_tensors, macos, metal, sanitize
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -33,6 +33,7 @@ def _choose_arithmetic(_ctx: click.Context, param: click.Parameter, name: str | 
 )
 @sanitize
 @allow_bytes
+@large_tensors
 @family
 @metal
 @macos

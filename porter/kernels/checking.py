@@ -24,7 +24,7 @@ class CaseResult:
     """One case: the first difference, or the message of the error that ended it; neither if it passed.
 
     `warnings` are what the lint says of kernels that were first compiled or launched for it, `kernels` those launched,
-    and `cause` says what a difference comes of.
+    and `cause` says what a difference comes of. One that is `skipped` ran nothing, and has warnings alone.
     """
 
     case: str
@@ -33,6 +33,7 @@ class CaseResult:
     warnings: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     cause: str = ""
+    skipped: bool = False
 
     @property
     def ok(self) -> bool:

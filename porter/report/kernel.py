@@ -51,7 +51,7 @@ def check_lines(name: str, results: Sequence[CaseResult], backend: str = "host")
     if len(failed) > _MOST:
         lines.append(f"and {len(failed) - _MOST} more")
     verdict = "FAIL" if failed else "PASS"
-    return [*lines, f"{verdict} {name}: {len(results) - len(failed)} passed, {len(failed)} failed ({backend})"]
+    return [*lines, f"{verdict} {name}: {_count_passed(results)} passed, {len(failed)} failed ({backend})"]
 
 
 def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
@@ -60,9 +60,13 @@ def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
         for each in results
         if not each.ok
     ]
-    counts = {"passed": len(results) - len(failed), "failed": failed}
+    counts = {"passed": _count_passed(results), "failed": failed}
     warnings = [warning for each in results for warning in each.warnings]
     return {"script": name, "ok": not failed, **counts, "warnings": warnings}
+
+
+def _count_passed(results: Sequence[CaseResult]) -> int:
+    return sum(result.ok and not result.skipped for result in results)
 
 
 def _wrong_stage(found: WrongStage | None) -> dict[str, Any]:

@@ -393,8 +393,8 @@ def _run_tests(
 
 def _run_large(context: Context, target: VerifyTarget, options: RunOptions, progress: Progress) -> VerdictAnswer:
     """The verdict on large tensors alone, with what host code refused."""
+    from aten_overlay.device.apart import limit_memory
     from porter.verdict.suite import results, runner
-    from porter.verdict.suite.memory_limit import limit_memory
 
     limit_memory()
     outcomes = runner.run(context, options.expr, progress, names=runner.LARGE)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 MPS, CUDA = "mps", "cuda"
+LARGE_CHECKS = ("bounds", "overflow")  # of memory that nothing wrote
+NO_CHECKS = "none"
 
 
 def start_device(device: str = MPS) -> None:
@@ -56,9 +58,13 @@ def backend_name(device: str = MPS) -> str:
     return "mps" if sys.platform == "darwin" else "host"
 
 
-def check_script(path: Path, steps: Steps, device: str = MPS, arithmetic: str = DEFAULT) -> Iterator[CaseResult]:
+def check_script(
+    path: Path, steps: Steps, device: str = MPS, arithmetic: str = DEFAULT, large: bool = False
+) -> Iterator[CaseResult]:
     """The result of every case in each arithmetic of that name, with bounds checked. `all` are those of verdicts, and
-    Metal's fast math. Raises PTR171, PTR238, PTR239, PTR287 and what `start_device` raises.
+    Metal's fast math. With `large` of large tensors too.
+
+    Raises PTR171, PTR238, PTR239, PTR271, PTR287, PTR296 and what `start_device` raises.
     """
     names = (*ARITHMETICS, FAST) if arithmetic == ALL else find_arithmetics(arithmetic)
     if device == CUDA and arithmetic != DEFAULT:
@@ -72,8 +78,9 @@ def check_script(path: Path, steps: Steps, device: str = MPS, arithmetic: str = 
     for name in names:
         # What threads access is watched once: where it is, fewer operations are regrouped.
         mode = _checked(sanitize=name == names[0] == DEFAULT, arithmetic=name) if device != CUDA else _in_order()
+        watched = _watching() if name == names[0] == DEFAULT and device != CUDA else nullcontext()
         failed = []
-        with _computing(name), mode, listening() as heard:
+        with _computing(name), mode, watched, listening() as heard:
             script = load(path)
             for number, result in enumerate(check(script, device, sweeps=name == names[0])):
                 case = result.case if name == DEFAULT else f"{result.case}, {name} arithmetic"
@@ -90,6 +97,8 @@ def check_script(path: Path, steps: Steps, device: str = MPS, arithmetic: str = 
         )
     if device == MPS and language.select() is None and "cooperative_tensor" in read_named(path, "PTR238"):
         yield from _check_older_tiles(path, device, steps)
+    if large:
+        yield from _check_large(path, device, steps)
     if device == CUDA:
         yield from _check_sanitized(path, steps)
 
@@ -119,15 +128,35 @@ def _check_older_tiles(path: Path, device: str, steps: Steps) -> Iterator[CaseRe
     from porter.kernels.checking import check
     from porter.kernels.loading import load
 
-    os.environ[language.VARIABLE] = language.OLDER_TILES.name
-    try:
-        with _computing(DEFAULT), _checked():
-            for number, result in enumerate(check(load(path), device, sweeps=False)):
-                case = f"{result.case}, tiles of macOS 26.0"
-                steps(Step(f"{path.name}: {case}", number + 1))
-                yield replace(result, case=case)
-    finally:
-        del os.environ[language.VARIABLE]
+    with _setting(language.VARIABLE, language.OLDER_TILES.name), _computing(DEFAULT), _checked():
+        for number, result in enumerate(check(load(path), device, sweeps=False)):
+            case = f"{result.case}, tiles of macOS 26.0"
+            steps(Step(f"{path.name}: {case}", number + 1))
+            yield replace(result, case=case)
+
+
+def _check_large(path: Path, device: str, steps: Steps) -> Iterator[CaseResult]:
+    """Cases with large tensors. What is computed of their unwritten memory means nothing, so bounds and widths are
+    watched. Raises PTR271 and PTR296.
+    """
+    if device != MPS or sys.platform == "darwin":
+        raise PorterError(
+            "PTR296", "large tensors need the host's memory, which alone is addresses without pages",
+            hint="Run `porter kernel check --large` on Linux, without --device.",
+        )  # fmt: skip
+    from aten_overlay.device.large import fill_sparsely, sparse_memory
+    from aten_overlay.metal.sanitizer.checks import VARIABLE, select
+    from porter.kernels.large import check_large
+    from porter.kernels.launch import Mode, running
+    from porter.kernels.loading import load
+
+    checks = ",".join(name for name in LARGE_CHECKS if name in select(LARGE_CHECKS)) or NO_CHECKS
+    setting = _setting(VARIABLE, checks)
+    with raising_porter_errors(), sparse_memory(), setting, _computing(DEFAULT), running(Mode(checked=True)):
+        fill_sparsely()
+        for number, result in enumerate(check_large(load(path))):
+            steps(Step(f"{path.name}: {result.case}", number + 1))
+            yield result
 
 
 @contextmanager
@@ -136,16 +165,29 @@ def _computing(arithmetic: str) -> Iterator[None]:
     from aten_overlay.metal.build import VARIABLE
     from porter.kernels.launch import compiled
 
-    before = os.environ.get(VARIABLE)
     compiled.cache_clear()
+    with _setting(VARIABLE, arithmetic) if arithmetic != DEFAULT else nullcontext():
+        yield
+
+
+def _watching() -> AbstractContextManager[None]:
+    """Watches what a script hands to `compile_shader` like its other kernels, unless the environment says otherwise."""
+    from aten_overlay.metal.sanitizer.checks import VARIABLE
+
+    return nullcontext() if VARIABLE in os.environ else _setting(VARIABLE, ALL)
+
+
+@contextmanager
+def _setting(name: str, value: str) -> Iterator[None]:
+    """Sets a variable of the environment in a block."""
+    before = os.environ.get(name)
+    os.environ[name] = value
     try:
-        if arithmetic != DEFAULT:
-            os.environ[VARIABLE] = arithmetic
         yield
     finally:
-        os.environ.pop(VARIABLE, None)
+        del os.environ[name]
         if before is not None:
-            os.environ[VARIABLE] = before
+            os.environ[name] = before
 
 
 def _in_order() -> AbstractContextManager[None]:

@@ -20,11 +20,8 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite import execution, reductions, results, rows, samples
-from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, summary
-from porter.verdict.suite.context import get_context
-from porter.verdict.suite.opinfos import OpInfos, opinfos, parametrize_over
-from porter.verdict.suite.placements import (
+from aten_overlay.device.large import sparse_memory
+from aten_overlay.device.placements import (
     BOUNDARIES,
     PLACEMENTS,
     Boundary,
@@ -32,8 +29,11 @@ from porter.verdict.suite.placements import (
     allocate,
     lay_out,
     place,
-    sparse_memory,
 )
+from porter.verdict.suite import execution, reductions, results, rows, samples
+from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, summary
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.opinfos import OpInfos, opinfos, parametrize_over
 
 OPINFOS: OpInfos = opinfos(get_context())
 DTYPES = [torch.float32, torch.int32]

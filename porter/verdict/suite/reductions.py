@@ -19,10 +19,11 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from aten_overlay.device import frameworks, load
+from aten_overlay.device.apart import run_apart
+from aten_overlay.device.placements import Boundary, allocate
 from aten_overlay.metal.launch import WITHOUT_CELLS
 from porter.verdict.suite import counters, results, samples
-from porter.verdict.suite.placements import Boundary, allocate
-from porter.verdict.suite.rows import Found, run_apart, widen_rows
+from porter.verdict.suite.rows import Found, widen_rows
 
 ZEROS = (3, 5, 9)  # rows before the sample's, where the CPU tells what an operator makes of them
 SECONDS = 45.0  # of all runs of one test, which is ended after 60

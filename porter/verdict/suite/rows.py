@@ -9,9 +9,6 @@ A child process does it and is ended if it goes over all of the rows.
 from __future__ import annotations
 
 import json
-import os
-import select
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -21,14 +18,13 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from aten_overlay.device import frameworks, load
+from aten_overlay.device.apart import run_apart
+from aten_overlay.device.placements import Boundary, allocate
+from aten_overlay.device.windows import WINDOW
 from porter.verdict.suite import counters, results, samples
 from porter.verdict.suite.context import Context
-from porter.verdict.suite.memory_limit import limit_memory
-from porter.verdict.suite.placements import Boundary, allocate
 
-WINDOW = 1 << 14  # threads
 PADDING = 3  # rows between the ends, where the CPU tells what an operator does
-SECONDS = 30.0
 _CODED = "PTR"
 
 
@@ -130,23 +126,3 @@ def windows(threads: int = WINDOW) -> Iterator[None]:
         yield
     finally:
         library.porter_launch_window(0)
-
-
-def run_apart(work: Callable[[], str], seconds: float = SECONDS) -> str:
-    """What work returns in a child process; "" if that died or took too long."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            limit_memory()
-            os.write(writer, work().encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    ready, _, _ = select.select([reader], [], [], seconds)
-    if not ready:
-        os.kill(child, signal.SIGKILL)
-    with os.fdopen(reader, "rb") as file:
-        told = file.read().decode()
-    os.waitpid(child, 0)
-    return told

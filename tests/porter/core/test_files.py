@@ -28,7 +28,7 @@ OWN = {
     "metal/helpers/__init__.py", "plan/native/helpers/__init__.py",
     "server/ending.py", "server/process.py", "verdict/build/objects.py", "verdict/build/tree.py", "verdict/build/libraries.py",
     "verdict/build/registration.py", "verdict/client.py", "verdict/backends/host.py", "verdict/derivatives.py",
-    "verdict/own/check.py", "verdict/new_operator/process.py", "verdict/suite/memory_limit.py", "verdict/suite/selection.py",
+    "verdict/own/check.py", "verdict/new_operator/process.py", "verdict/suite/selection.py",
     "workflows/scheduler.py", "workflows/templates.py",
     "witness/replay.py",  # runs alone on a Mac, where there is no porter
 }  # fmt: skip

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from aten_overlay.device import load
-from aten_overlay.device.shader import ShaderLibrary
-from porter.verdict.suite.placements import (
+from aten_overlay.device.large import sparse_memory
+from aten_overlay.device.placements import (
     BOUNDARIES,
     PLACEMENTS,
     Boundary,
@@ -21,8 +21,8 @@ from porter.verdict.suite.placements import (
     allocate,
     find_extents,
     place,
-    sparse_memory,
 )
+from aten_overlay.device.shader import ShaderLibrary
 
 BYTES, HALF, WHOLE = BOUNDARIES
 OFFSET, FIRST, LAST = PLACEMENTS

@@ -11,7 +11,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from aten_overlay.device import load
-from porter.verdict.suite.placements import Boundary
+from aten_overlay.device.placements import Boundary
 from porter.verdict.suite.reductions import compare_reduced, predict, reduces_rows
 
 SAMPLE = torch.tensor([[1.0, -2.0], [4.0, 0.5], [3.0, -7.0]])

@@ -6,16 +6,14 @@ so that a kernel that touches others is caught, and the offset that it meant fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from aten_overlay.device import load
-from porter.core.errors import PorterError
+from aten_overlay.device.large import SPARSE_FROM
 
-SPARSE_FROM = 1 << 30
 # Elements between what an offset means and what is left of it in 32 bits: no element of the tensor lies there.
 GAP = (1 << 20) + 64
 MOST_STRETCHES = 64  # that count as separate in a tensor
@@ -85,21 +83,6 @@ def _spread(shape: Sequence[int], elements: int, dimensions: Sequence[int]) -> L
     strides = list(_dense(others))
     strides[chosen] = -(-elements // (shape[chosen] - 1)) + GAP
     return tuple(strides), 0
-
-
-@contextmanager
-def sparse_memory() -> Iterator[None]:
-    """Large allocations of the device are sparse inside. Raises PTR271 if the system has no addresses for them."""
-    device = load.started()
-    if device is None or not device.allocate_sparsely(SPARSE_FROM):
-        raise PorterError(
-            "PTR271", "the system gives no address space for large tensors",
-            hint="Raise the limit of virtual memory (ulimit -v unlimited), or omit --large.",
-        )  # fmt: skip
-    try:
-        yield
-    finally:
-        device.allocate_sparsely(0)
 
 
 def place(tensor: torch.Tensor, placement: Placement, boundary: Boundary) -> torch.Tensor | None:
