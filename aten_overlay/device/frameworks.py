@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from aten_overlay.apple.build import build_frameworks
 from aten_overlay.apple.compiler import Compiler
 from aten_overlay.device import libraries
+from aten_overlay.device.shader import calls
 from aten_overlay.metal.build import Options
 from aten_overlay.metal.launch import SHUFFLE_LANES
 from aten_overlay.metal.sanitizer.checks import select
@@ -32,6 +33,13 @@ class LoadedFrameworks:
         device.library.porter_watch_slices()
         self.library.porter_set_extents(device.library.porter_slice_extent)
 
+    def kernel_calls(self) -> dict[str, int]:
+        """Kernel calls of host code by host_name, since the start."""
+        text = ctypes.create_string_buffer(self.library.porter_kernel_calls(None, 0))
+        self.library.porter_kernel_calls(text, len(text))
+        pairs = (line.rsplit(" ", 1) for line in text.value.decode().splitlines())
+        return {name: int(count) for name, count in pairs}
+
     def shuffle_lanes(self, seed: int) -> None:
         """From now on lanes run in orders made of a seed, on one thread of the host."""
         self.library.porter_launch_options(SHUFFLE_LANES, ctypes.c_uint64(seed), 1)
@@ -45,6 +53,11 @@ def load(device: Device) -> LoadedFrameworks:
     if not _loaded:
         _loaded.append(_load_now(device))
     return _loaded[0]
+
+
+def count_launches() -> int:
+    """All kernel calls since the start, of Python and of host code."""
+    return sum(calls.values()) + sum(sum(frameworks.kernel_calls().values()) for frameworks in _loaded)
 
 
 def load_mps(headers: Path | None = None) -> ctypes.CDLL:

@@ -81,21 +81,73 @@ def list_templates(output: Output) -> int:
 @arithmetic
 @click.option("--large", is_flag=True, help="Also run on tensors with offsets beyond 32 bits, on sparse memory.")
 @device
-def check(output: Output, file: Path, device: str, arithmetic: str, large: bool) -> int:
+@click.option(
+    "--hidden",
+    type=click.IntRange(0),
+    metavar="SEED",
+    help="Also judge the script: cases made of SEED, and rules against cheats.",
+)
+@click.option(
+    "--mutants",
+    type=click.IntRange(0, 1000),
+    metavar="N",
+    default=0,
+    help="Also try N slips in the script's Metal: does a case catch each?",
+)
+def check(
+    output: Output, file: Path, device: str, arithmetic: str, large: bool, hidden: int | None, mutants: int
+) -> int:
     """Compare a script's kernels with their references.
 
     Runs every case of the script's SCRIPT: sizes, element types and layouts, in both tiers, with accesses out of
     bounds refused; then threadgroups of other sizes, where launches take any. FILE is run as Python.
     """
+    from porter.report.judging import mutant_lines
     from porter.report.kernel import check_lines, check_object
+    from porter.workflows.judging import keeping_sources, try_mutants
     from porter.workflows.kernel import backend_name, check_script
 
-    results = list(check_script(file, output.report_step, device, arithmetic, large))
+    if mutants and device != "mps":
+        raise click.UsageError("--mutants runs on the host: omit --device")
+    with keeping_sources() as list_sources:
+        results = list(check_script(file, output.report_step, device, arithmetic, large, hidden))
+        sources = list_sources() if mutants else ()
+    report = try_mutants(file, sources, mutants, hidden or 0, device, output.report_step) if mutants else None
     if output.json:
-        output.object(check_object(file.name, results))
+        output.object(check_object(file.name, results, report))
     else:
-        output.text("\n".join(check_lines(file.name, results, backend_name(device))))
+        lines = mutant_lines(file.name, report) if report else []
+        output.text("\n".join((*lines, *check_lines(file.name, results, backend_name(device)))))
     return DONE if all(result.ok for result in results) else INCOMPLETE
+
+
+@command(
+    "judge",
+    ("porter kernel judge answers", "every script of a folder"),
+    ("porter kernel judge answers --seed 7 --mutants 20", "other hidden cases, and slips in the Metal"),
+)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--seed", type=click.IntRange(0), metavar="SEED", default=0, help="What hidden cases are made of.")
+@click.option(
+    "--mutants", type=click.IntRange(0, 1000), metavar="N", default=0, help="Slips to try in each script's Metal."
+)
+def judge(output: Output, folder: Path, seed: int, mutants: int) -> int:
+    """Judge kernel scripts that somebody else wrote.
+
+    Checks each Python file of FOLDER in a process of its own, as `porter kernel check --hidden` does, and prints a
+    table: PASS, FAIL (a case differs), CHEAT (a rule is broken) or ERROR (it does not run). Each file is run as Python.
+    """
+    from porter.report.judging import Ruling, judgement_lines, judgement_object
+    from porter.workflows.judging import judge_folder
+
+    judgements = []
+    for judgement in judge_folder(folder, seed, mutants, output.report_step):
+        judgements.append(judgement)
+        if output.json:
+            output.object(judgement_object(judgement))
+    if not output.json:
+        output.text("\n".join(judgement_lines(judgements)))
+    return DONE if all(judgement.ruling is Ruling.PASS for judgement in judgements) else INCOMPLETE
 
 
 @command(
@@ -197,6 +249,7 @@ kernel = group(
     new,
     list_templates,
     check,
+    judge,
     bench,
     trace,
     compile_kernels,

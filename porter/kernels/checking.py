@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from enum import Enum
+from typing import Any, TypeAlias
 
 from torch import Tensor
 
@@ -17,6 +18,14 @@ from porter.kernels.compare import Difference
 from porter.kernels.cuda import compiling_ahead
 from porter.kernels.script import Case, Function, Right, Script, Stage, Values, WrongStage, on_cpu
 from porter.kernels.writer import Writer, find_writer
+
+
+class Part(Enum):
+    """Who made a case: the script's author, or a seed that the author has not seen; or a rule that the script keeps."""
+
+    OWN = "own"
+    HIDDEN = "hidden"
+    CONDUCT = "conduct"
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,7 @@ class CaseResult:
     kernels: tuple[str, ...] = ()
     cause: str = ""
     skipped: bool = False
+    part: Part = Part.OWN
 
     @property
     def ok(self) -> bool:
@@ -68,7 +78,7 @@ def _sweep_groups(script: Script, device: str) -> Iterator[CaseResult]:
         for dimensions in dict.fromkeys(script.sizes):
             case = Case(dimensions, script.dtypes[0], script.layouts[0], device)
             with watching(Groups(size)):
-                result = _try_swept(swept, case)
+                result = try_swept(swept, case)
             if result is not None:
                 yield replace(result, case=f"{case} in threadgroups of {size}")
 
@@ -78,18 +88,23 @@ def _sweep_lengths(script: Script, dimension: int, device: str) -> Iterator[Case
     smallest = min(script.sizes, key=math.prod)
     for size in sorted({*SIZES} - {dimensions[dimension] for dimensions in script.sizes}):
         dimensions = (*smallest[:dimension], size, *smallest[dimension + 1 :])
-        result = _try_swept(script, Case(dimensions, script.dtypes[0], script.layouts[0], device))
+        result = try_swept(script, Case(dimensions, script.dtypes[0], script.layouts[0], device))
         if result is not None:
             yield result
 
 
-def _try_swept(script: Script, case: Case) -> CaseResult | None:
+Find: TypeAlias = Callable[[Script, Case], WrongStage | None]
+
+
+def try_swept(script: Script, case: Case, find: Find = Script.find_difference) -> CaseResult | None:
     """A case that the author did not name; None where the inputs, the reference or the kernel do not take it."""
     try:
-        values = script.values(case)
-        for stage in script.stages[:1]:
-            stage.results(stage.reference, on_cpu(values))
-        return CaseResult(str(case), script.find_difference(case))
+        first = script.stages[0]
+        first.results(first.reference, on_cpu(script.values(case)))
+    except (ValueError, TypeError, RuntimeError):  # RuntimeError is what torch raises for shapes that do not fit
+        return None
+    try:
+        return CaseResult(str(case), find(script, case))
     except (ValueError, TypeError):
         return None
     except PorterError as error:

@@ -184,7 +184,7 @@ def _compare_ends(
                 got = stage.results(function, wide)
             for rows in (slice(count), slice(-count, None)):
                 ends = {result: value[rows].cpu() for result, value in got.items()}
-                difference = find_difference(stage, ends, right.expected, right.precise, script.tolerance)
+                difference = find_difference(stage, ends, right, script.tolerance)
                 if difference is not None:
                     end = "last" if rows.start else "first"
                     at = replace(difference.difference, output=f"{end} rows of {difference.difference.output}")

@@ -58,7 +58,19 @@ class FoundKernel:
 
 def load(path: Path) -> Script:
     """The `SCRIPT` of a file. Raises PTR238 (cannot be run) or PTR239 (has none)."""
-    found = run_file(path).get(NAME)
+    return _find_script(path, run_file(path))
+
+
+def load_text(path: Path, text: str) -> Script:
+    """The `SCRIPT` of a file, were `text` in it. Raises as `load`."""
+    values: dict[str, Any] = {"__name__": "<run_path>", "__file__": str(path)}
+    with _running(path):
+        exec(compile(text, str(path), "exec"), values)
+    return _find_script(path, values)
+
+
+def _find_script(path: Path, values: Mapping[str, Any]) -> Script:
+    found = values.get(NAME)
     if not isinstance(found, Script):
         hint = "Give it a module-level `SCRIPT = Script(...)`, as `porter kernel new quickstart` does."
         raise PorterError("PTR239", f"the script has no {NAME}", Place(str(path)), hint)
@@ -153,8 +165,16 @@ def require_script(path: Path) -> None:
 def run_file(path: Path) -> dict[str, Any]:
     """The values of a file's module. Raises PTR238, and the code of an error of porter with the line."""
     require_script(path)
+    with _running(path):
+        values = runpy.run_path(str(path))
+    return values
+
+
+@contextmanager
+def _running(path: Path) -> Iterator[None]:
+    """A block that runs a file. Raises PTR238, and the code of an error of porter with the line."""
     try:
-        return runpy.run_path(str(path))
+        yield
     except PorterError as error:
         raise PorterError(error.code, error.what, error.place or _place(path, error), error.hint) from error
     except (Exception, SystemExit) as error:

@@ -109,6 +109,11 @@ def operator(kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Op
     return made[-1]
 
 
+def is_registered(op: torch._ops.OpOverload) -> bool:
+    """Whether this is the operator of a kernel."""
+    return op.namespace == NAMESPACE
+
+
 def pack(
     inputs: Sequence[Value],
     grid: Sequence[int],

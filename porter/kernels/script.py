@@ -9,7 +9,7 @@ import math
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from inspect import signature
@@ -22,7 +22,7 @@ from torch import Tensor
 from porter.core.errors import PorterError
 from porter.core.python import own_module
 from porter.kernels.check import FLOATING, lay_channels_last, lay_expanded, lay_sliced
-from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare
+from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare, largest_of
 
 FLOATS = FLOATING
 Values = Mapping[str, Any]
@@ -62,12 +62,15 @@ _LAYERS = {Layout.CHANNELS_LAST: lay_channels_last, Layout.EXPANDED: lay_expande
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs: its size, element type and layout. The same case always has the same values."""
+    """One set of inputs: its size, element type and layout. The same case always has the same values, and another
+    `salt` other ones.
+    """
 
     size: tuple[int, ...]
     dtype: torch.dtype = torch.float32
     layout: Layout = Layout.DENSE
     device: str = "mps"
+    salt: int = 0
 
     def __str__(self) -> str:
         return f"{'x'.join(map(str, self.size))}-{str(self.dtype).removeprefix('torch.')}-{self.layout.value}"
@@ -99,7 +102,8 @@ class Case:
         return _LAYERS[self.layout](values) if self.layout in _LAYERS else values
 
     def _generator(self, shape: tuple[int, ...], seed: int) -> torch.Generator:
-        return torch.Generator().manual_seed(zlib.crc32(repr((self.size, shape, seed)).encode()))
+        named = (self.size, shape, seed, self.salt) if self.salt else (self.size, shape, seed)
+        return torch.Generator().manual_seed(zlib.crc32(repr(named).encode()))
 
 
 _GROUP_PARAMETERS = ("group", "group_size", "threadgroup", "threads_per_threadgroup")
@@ -195,14 +199,24 @@ class WrongStage:
 
 @dataclass(frozen=True)
 class Right:
-    """What the reference of a stage gives on the CPU: in the types of its inputs, and in double precision."""
+    """What the reference of a stage gives on the CPU: in the types of its inputs, and in double precision.
+
+    `summed` are the largest results for the inputs' magnitudes, where it is asked for: how large the terms of sums are
+    that cancel.
+    """
 
     expected: Values
     precise: Values
+    summed: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, stage: Stage, values: Values) -> Right:
-        return cls(stage.results(stage.reference, on_cpu(values)), stage.results(stage.reference, widened(values)))
+    def of(cls, stage: Stage, values: Values, cancels: bool = False) -> Right:
+        expected, wide = stage.results(stage.reference, on_cpu(values)), widened(values)
+        summed = {}
+        if cancels:
+            sizes = {n: v.abs() if isinstance(v, Tensor) and v.is_floating_point() else v for n, v in wide.items()}
+            summed = {name: largest_of(value) for name, value in stage.results(stage.reference, sizes).items()}
+        return cls(expected, stage.results(stage.reference, wide), summed)
 
 
 @dataclass(frozen=True)
@@ -280,7 +294,7 @@ class Script:
             # Sums of equal rows may cancel as none of the author's do: what counts is that the stride changes nothing.
             dense = {name: v.contiguous() if isinstance(v, Tensor) else v for name, v in values.items()}
             precise = on_cpu(stage.results(function, dense))
-        return got, find_difference(stage, got, right.expected, precise, self.tolerance)
+        return got, find_difference(stage, got, replace(right, precise=precise), self.tolerance)
 
     def check(self, case: Case) -> None:
         """Raises AssertionError with the first difference."""
@@ -332,15 +346,14 @@ def _widen(value: Any) -> Any:
     return value.double() if value.is_floating_point() else value
 
 
-def find_difference(
-    stage: Stage, got: Values, expected: Values, precise: Values, tolerance: Tolerance
-) -> WrongStage | None:
-    """The first result that differs. `expected` tells its shape and type, `precise` its values."""
+def find_difference(stage: Stage, got: Values, right: Right, tolerance: Tolerance) -> WrongStage | None:
+    """The first result that differs from what is right in shape, type or values."""
     for name in stage.gives:
-        found, wanted = (f"{tuple(values[name].shape)} {values[name].dtype}" for values in (got, expected))
+        found, wanted = (f"{tuple(values[name].shape)} {values[name].dtype}" for values in (got, right.expected))
         if found != wanted:
             return WrongStage(stage.name, Difference(name, (), wanted, found, 1, 1))
-        _, difference = compare(name, got[name].detach().cpu(), precise[name], tolerance)
+        summed = right.summed.get(name, 0.0)
+        _, difference = compare(name, got[name].detach().cpu(), right.precise[name], tolerance, summed)
         if difference is not None:
             return WrongStage(stage.name, difference)
     return None

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from porter.report.judging import mutants_object
 from porter.verdict.own.result import Comparison, TranslatedKernel
 
 if TYPE_CHECKING:
     from porter.kernels.checking import CaseResult, StageResult
     from porter.kernels.compare import Difference
+    from porter.kernels.judging.mutants import MutantReport
     from porter.kernels.script import WrongStage
     from porter.kernels.timing import Fused, Timing
     from porter.kernels.writer import Writer
@@ -54,15 +57,23 @@ def check_lines(name: str, results: Sequence[CaseResult], backend: str = "host")
     return [*lines, f"{verdict} {name}: {_count_passed(results)} passed, {len(failed)} failed ({backend})"]
 
 
-def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
+def check_object(name: str, results: Sequence[CaseResult], mutants: MutantReport | None = None) -> dict[str, Any]:
     failed = [
-        {"case": each.case, "error": each.error, "cause": each.cause, **_wrong_stage(each.difference)}
-        for each in results
-        if not each.ok
-    ]
-    counts = {"passed": _count_passed(results), "failed": failed}
-    warnings = [warning for each in results for warning in each.warnings]
-    return {"script": name, "ok": not failed, **counts, "warnings": warnings}
+        {
+            "case": result.case, "part": result.part.value, "error": result.error,
+            "cause": result.cause,
+            "summary": str(result.difference or result.error).partition("\n")[0], **_wrong_stage(result.difference),
+        }
+        for result in results
+        if not result.ok
+    ]  # fmt: skip
+    passed, failures = (Counter(r.part.value for r in results if r.ok is ok and not r.skipped) for ok in (True, False))
+    parts = {part: {"passed": passed[part], "failed": failures[part]} for part in sorted(passed.keys() | failures)}
+    return {
+        "script": name, "ok": not failed, "passed": _count_passed(results), "failed": failed, "parts": parts,
+        "warnings": [warning for result in results for warning in result.warnings],
+        **({"mutants": mutants_object(mutants)} if mutants else {}),
+    }  # fmt: skip
 
 
 def _count_passed(results: Sequence[CaseResult]) -> int:

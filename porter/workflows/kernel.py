@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,10 +60,16 @@ def backend_name(device: str = MPS) -> str:
 
 
 def check_script(
-    path: Path, steps: Steps, device: str = MPS, arithmetic: str = DEFAULT, large: bool = False
+    path: Path,
+    steps: Steps,
+    device: str = MPS,
+    arithmetic: str = DEFAULT,
+    large: bool = False,
+    hidden: int | None = None,
 ) -> Iterator[CaseResult]:
     """The result of every case in each arithmetic of that name, with bounds checked. `all` are those of verdicts, and
-    Metal's fast math. With `large` of large tensors too.
+    Metal's fast math. With `large` of large tensors too. With a seed, `hidden`, cases made of it and the rules against
+    cheats follow.
 
     Raises PTR171, PTR238, PTR239, PTR271, PTR287, PTR296 and what `start_device` raises.
     """
@@ -71,10 +78,13 @@ def check_script(
         raise PorterError("PTR171", "an NVIDIA GPU has its own arithmetic", hint="Omit --arithmetic.")
     start_device(device)
     from aten_overlay.lint import listening
-    from porter.kernels.checking import check
+    from porter.kernels.checking import CaseResult, Part, check
+    from porter.kernels.judging.conduct import Unchanged
+    from porter.kernels.judging.hidden import check_hidden
     from porter.kernels.loading import load
 
     printed: set[str] = set()
+    unchanged = Unchanged() if hidden is not None else None
     for name in names:
         # What threads access is watched once: where it is, fewer operations are regrouped.
         mode = _checked(sanitize=name == names[0] == DEFAULT, arithmetic=name) if device != CUDA else _in_order()
@@ -82,7 +92,10 @@ def check_script(
         failed = []
         with _computing(name), mode, watched, listening() as heard:
             script = load(path)
-            for number, result in enumerate(check(script, device, sweeps=name == names[0])):
+            results = check(script, device, sweeps=name == names[0])
+            if hidden is not None and name == names[0]:
+                results = chain(results, check_hidden(script, hidden, device))
+            for number, result in enumerate(results):
                 case = result.case if name == DEFAULT else f"{result.case}, {name} arithmetic"
                 steps(Step(f"{path.name}: {case}", number + 1))
                 warnings = dict.fromkeys(text for finding in heard if (text := str(finding)) not in printed)
@@ -99,6 +112,8 @@ def check_script(
         yield from _check_older_tiles(path, device, steps)
     if large:
         yield from _check_large(path, device, steps)
+    if unchanged is not None:
+        yield from (CaseResult("conduct", error=str(error), part=Part.CONDUCT) for error in unchanged.find_replaced())
     if device == CUDA:
         yield from _check_sanitized(path, steps)
 

@@ -11,9 +11,10 @@ import mutants
 from mutation import trial
 from mutation.ledger import Ledger, summarize
 from mutation.ported import find_added
-from mutation.slips import Slips, slip_in_host_code, slip_in_metal, slip_in_registrations, slip_in_rows
+from mutation.slips import Slips, slip_in_host_code, slip_in_registrations, slip_in_rows
 from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
 from mutation.trial import Fate, Stage, find_quick_stage
+from porter.kernels.judging.slips import slip_in_metal
 from porter.verdict.judge import verdict_without_tests
 from porter.verdict.messages import ErrorAnswer, VerdictAnswer
 from porter.verdict.result import DEFAULT, HOST, NO_TEST, Failure, VerifyTarget

@@ -17,7 +17,7 @@ from porter.kernels.call import intercepting
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Mode, running
 from porter.kernels.promotion.subject import Subject
-from porter.kernels.script import Stage, find_difference, moved, on_cpu, widened
+from porter.kernels.script import Right, Stage, find_difference, moved, on_cpu, widened
 from porter.plan.new_operator import operator
 from porter.plan.promotion.expressions import (
     Argument,
@@ -360,7 +360,7 @@ def _is_right(subject: Subject, call: OtherCall) -> bool:
         with running(_CHECKED):
             got = stage.results(subject.function, moved(values, "mps"))
             precise = stage.results(stage.reference, widened(values))
-            return find_difference(stage, got, expected, precise, subject.script.tolerance) is None
+            return find_difference(stage, got, Right(expected, precise), subject.script.tolerance) is None
     except _ERRORS:
         return False
 

@@ -356,11 +356,7 @@ def compiler() -> Compiler:
 
 def kernel_calls() -> Mapping[str, int]:
     """Kernel calls by host_name since the start."""
-    library = _started[0][1].library
-    text = ctypes.create_string_buffer(library.porter_kernel_calls(None, 0))
-    library.porter_kernel_calls(text, len(text))
-    pairs = (line.rsplit(" ", 1) for line in text.value.decode().splitlines())
-    return {name: int(count) for name, count in pairs}
+    return _started[0][1].kernel_calls()
 
 
 def fallbacks() -> Mapping[str, int]:

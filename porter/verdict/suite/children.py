@@ -16,9 +16,12 @@ import torch
 _SECONDS = 5  # of its own process, for a call on the CPU: a loaded machine does not cut it
 
 
-def ask_child(run: Callable[[], Any]) -> Any:
-    """What a function returns in a process of its own, as JSON keeps it; None if it raises, or that process dies."""
-    return json.loads(_run(run) or "null")
+def ask_child(run: Callable[[], Any], seconds: int = _SECONDS) -> Any:
+    """What a function returns in a process of its own, as JSON keeps it; None if it raises, or that process dies.
+
+    It dies after `seconds` of its processor time.
+    """
+    return json.loads(_run(run, seconds) or "null")
 
 
 def survives(run: Callable[[], object]) -> bool:
@@ -38,9 +41,9 @@ def survives_each(runs: Sequence[Callable[[], object]]) -> list[bool]:
     return lived
 
 
-def _run(run: Callable[[], Any]) -> str | None:
+def _run(run: Callable[[], Any], seconds: int) -> str | None:
     """What a function returns, as JSON: `null` if it raises, None if its process dies."""
-    text, ended = _fork(partial(_tell, run))
+    text, ended = _fork(partial(_tell, run, seconds))
     return text if ended else None
 
 
@@ -60,9 +63,9 @@ def _fork(tell: Callable[[int], None]) -> tuple[str, bool]:
     return text, os.WIFEXITED(os.waitpid(child, 0)[1])
 
 
-def _tell(run: Callable[[], Any], writing: int) -> None:
+def _tell(run: Callable[[], Any], seconds: int, writing: int) -> None:
     """Writes what a function returns."""
-    signal.setitimer(signal.ITIMER_PROF, _SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     value = None
     with suppress(Exception):
         value = run()

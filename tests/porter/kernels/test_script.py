@@ -17,6 +17,7 @@ from porter.kernels.script import (
     Kind,
     Layout,
     Refusal,
+    Right,
     Script,
     Stage,
     Values,
@@ -166,7 +167,7 @@ def test_a_wrong_stage_makes_no_other_one_wrong() -> None:
 def test_another_shape_or_type_is_a_difference(got: Tensor) -> None:
     expected = torch.zeros(2, 3)
     stage = script().stages[1]
-    found = find_difference(stage, {"out": got}, {"out": expected}, {"out": expected.double()}, BY_TYPE)
+    found = find_difference(stage, {"out": got}, Right({"out": expected}, {"out": expected.double()}), BY_TYPE)
     assert found is not None
     assert (found.difference.expected, found.difference.got) == (
         "(2, 3) torch.float32",

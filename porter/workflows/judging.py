@@ -1,0 +1,129 @@
+"""Judges kernel scripts that somebody else wrote, a person or a model: hidden cases, rules against cheats, mutants.
+
+Each script of a folder has a process of its own: one that ends its process, or never ends, is one row of the table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from porter.core.errors import Place, PorterError, code_in
+from porter.core.files import read_named
+from porter.core.progress import Step, Steps
+from porter.core.python import own_module
+from porter.report.judging import Judgement, Ruling
+
+if TYPE_CHECKING:
+    from porter.kernels.judging.mutants import Fate, Mutant, MutantReport
+
+_TRIES = 6  # mutants that may be tried for each that counts: many do not compile
+_MUTANT_SECONDS = 60
+_SCRIPT_SECONDS = 1800
+
+
+def judge_folder(folder: Path, seed: int, mutants: int, steps: Steps) -> Iterator[Judgement]:
+    """A judgement of each Python file of a folder, by name. Runs them. Raises PTR238 for a folder without any."""
+    scripts = sorted(path for path in folder.iterdir() if path.suffix == ".py") if folder.is_dir() else []
+    if not scripts:
+        what = "there is no Python file in this folder" if folder.is_dir() else "there is no such folder"
+        raise PorterError("PTR238", what, Place(str(folder)), "Name a folder of kernel scripts.")
+    for number, script in enumerate(scripts):
+        steps(Step(script.name, number, len(scripts)))
+        yield _judge(script, seed, mutants)
+
+
+def _judge(script: Path, seed: int, mutants: int) -> Judgement:
+    options = ("--hidden", str(seed), *(("--mutants", str(mutants)) if mutants else ()), "--json")
+    program = own_module("porter.__main__", "kernel", "check", str(script.resolve()), *options)
+    with TemporaryDirectory() as folder:
+        try:
+            # In a folder of its own: what a script writes beside itself by a relative path goes with it.
+            run = subprocess.run(
+                program.command, env=program.environment, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
+                text=True, errors="replace", timeout=_SCRIPT_SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Judgement(script.name, Ruling.ERROR, first=f"does not end within {_SCRIPT_SECONDS // 60} minutes")
+    verdict = _read_verdict(run.stdout, script.name)
+    if verdict is None:
+        error = next((line for line in run.stderr.splitlines() if code_in(line)), "")
+        return Judgement(script.name, Ruling.ERROR, first=error or f"ends with exit code {run.returncode}")
+    parts = {name: (part["passed"], part["failed"]) for name, part in verdict["parts"].items()}
+    cheats = [failure for failure in verdict["failed"] if failure["part"] == "conduct"]
+    failures = cheats or verdict["failed"]
+    if not failures:
+        return Judgement(script.name, Ruling.PASS, parts, mutants=verdict.get("mutants", {}))
+    first = failures[0]
+    return Judgement(
+        script.name, Ruling.CHEAT if cheats else Ruling.FAIL, parts,
+        f"{first['case']}: {first['error'] or first['summary']}", verdict.get("mutants", {}),
+    )  # fmt: skip
+
+
+def _read_verdict(stdout: str, name: str) -> dict[str, Any] | None:
+    """The last line: a script may print before it."""
+    last = stdout.rstrip().rpartition("\n")[2]
+    try:
+        verdict = json.loads(last)
+    except ValueError:
+        return None
+    is_verdict = isinstance(verdict, dict) and verdict.get("script") == name and "parts" in verdict
+    return verdict if is_verdict else None
+
+
+@contextmanager
+def keeping_sources() -> Iterator[Callable[[], list[str]]]:
+    """A block whose Metal sources are kept: what it yields tells those compiled until then."""
+    from aten_overlay.runs.journal import SOURCES, VARIABLE
+
+    before = os.environ.get(VARIABLE)
+    with TemporaryDirectory() as folder:
+        os.environ[VARIABLE] = folder
+        try:
+            yield lambda: [read_named(path, "PTR238") for path in sorted(Path(folder, SOURCES).glob("*.metal"))]
+        finally:
+            os.environ.pop(VARIABLE, None)
+            if before is not None:
+                os.environ[VARIABLE] = before
+
+
+def try_mutants(path: Path, sources: Sequence[str], count: int, seed: int, device: str, steps: Steps) -> MutantReport:
+    """Tries `count` mutants of a script that compile, each in a process of its own. The device is up."""
+    from porter.kernels.judging.mutants import Fate, MutantReport, list_mutants
+
+    mutants = list_mutants(read_named(path, "PTR238"), sources, seed)
+    fates: list[tuple[Fate, Mutant, str]] = []
+    for mutant in mutants[: _TRIES * count]:
+        if len(fates) == count:
+            break
+        steps(Step(f"{path.name}: mutant in {mutant}", len(fates), count))
+        fate, case = _try_in_child(path, mutant, seed, device)
+        if fate is not Fate.NO_KERNEL:
+            fates.append((fate, mutant, case))
+    counts = Counter(fate for fate, _, _ in fates)
+    return MutantReport(
+        caught=counts[Fate.CAUGHT],
+        missed=tuple((mutant, case) for fate, mutant, case in fates if fate is Fate.MISSED),
+        same=tuple(mutant for fate, mutant, _ in fates if fate is Fate.SAME),
+    )
+
+
+def _try_in_child(path: Path, mutant: Mutant, seed: int, device: str) -> tuple[Fate, str]:
+    """What became of a mutant; one that ends its process, or never ends, is caught."""
+    from porter.kernels.judging.mutants import Fate, try_mutant
+    from porter.verdict.suite.children import ask_child
+
+    def try_it() -> list[str]:
+        fate, case = try_mutant(path, mutant, seed, device)
+        return [fate.value, case]
+
+    answer = ask_child(try_it, _MUTANT_SECONDS)
+    return (Fate(answer[0]), answer[1]) if answer else (Fate.CAUGHT, "the process ends, or does not")
