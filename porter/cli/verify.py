@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -154,11 +155,17 @@ def watch(
     def now() -> Checkout:
         return Checkout(opened.root, opened.origin)
 
+    runs = count()
+
     def act() -> None:
+        if next(runs):
+            output.note("a file changed: verifying again")
         try:
             judge(output, now(), ops, proof)
         except PorterError as error:
             output.error(error)
+        watched = sum(1 for _ in find_watched_files(now()))
+        output.note(f"waiting for a change of {watched} files; Ctrl-C ends")
 
     run(lambda: find_watched_files(now()), act)
     return DONE

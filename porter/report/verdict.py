@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 HEADINGS = ("dtype", "passed", "failed", "skipped", "kernel calls", "max ULP", "CPU ULP")
 BESIDE = ("beside", "dtype", "calls", "equal", "close", "different", "left out", "max ULP")
 MOST_FAILURES = 12
+LARGE_ULP = 1000.0  # an error that needs a word
 REASON_LINES = 6
 
 
@@ -108,12 +109,20 @@ def summary(verdict: Verdict) -> str:
     """PASS or FAIL, the counts, and the backend, in one line."""
     word = "PASS" if verdict.ok else "FAIL"
     before = f"{len(verdict.failed_before)} failed before the port and after, " if verdict.failed_before else ""
-    ulp = "" if verdict.max_ulp is None else f", at most {verdict.max_ulp:.2f} ULP"
+    ulp = "" if verdict.max_ulp is None else f", at most {verdict.max_ulp:.2f} ULP{_excuse(verdict)}"
     return (
         f"{verdict.op}: {word}: {verdict.passed} passed, {verdict.failed} failed, {verdict.skipped} skipped, "
         f"{before}{verdict.kernel_calls} kernel calls{ulp} (backend {verdict.where}, {verdict.arithmetic} arithmetic, "
         f"{verdict.seconds:.1f} s)"
     )
+
+
+def _excuse(verdict: Verdict) -> str:
+    """What stands beside a large error: that of ATen's kernel for the CPU, in the type that has it."""
+    worst = max(verdict.dtypes, key=lambda row: row.max_ulp or 0.0, default=None)
+    if worst is None or (worst.max_ulp or 0.0) < LARGE_ULP or worst.cpu_ulp is None:
+        return ""
+    return f" in {worst.dtype}, where the CPU's kernel has {worst.cpu_ulp:.2f}"
 
 
 def _row(found: DTypeVerdict) -> tuple[str, ...]:

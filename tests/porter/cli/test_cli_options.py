@@ -276,7 +276,10 @@ def test_watch_names_the_checkout_once(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(workflow, "watch", watched)
     monkeypatch.setattr("porter.cli.verify.judge", lambda output, checkout, *_: judged.append(checkout))
     assert main(["watch", "exp", "--checkout", str(EMBEDDED_FORK)]) == 0
-    assert capsys.readouterr().err.count("checkout:") == 1
+    notes = capsys.readouterr().err
+    assert notes.count("checkout:") == 1
+    rest = notes.partition("waiting for a change of ")[2]
+    assert rest.count("a file changed: verifying again\nwaiting for a change of ") == 1
     assert len(judged) == 2 and judged[0] is not judged[1]
 
 
