@@ -19,6 +19,7 @@ LOOSE: Mapping[str, Mapping[torch.dtype, tuple[float, float]]] = {
     "FP32": {torch.float32: (1e-4, 3e-5), torch.complex64: (1e-4, 3e-5)},
 }
 _FLOAT_ROUNDING = 1e-6
+_NEAR_WHOLE = 2.0**-6  # more than float32 rounds numbers of four digits by
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,18 @@ def measure_accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, i
     return Accuracy(
         most.max_ulp, most.cpu_ulp, worst, f"{told} (CPU at most {most.cpu_ulp:.1f} ULP); is opmath missing?"
     )
+
+
+def loses_more_than_fraction(got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether integers are others than the CPU's where these are exact numbers without their fractions.
+
+    Only of fractions that no rounding of float32 makes whole.
+    """
+    if got.shape != exact.shape:
+        return False
+    clear = (exact - exact.round()).abs() > _NEAR_WHOLE
+    want, got, exact = want[clear], got[clear], exact[clear]
+    return torch.equal(want.double(), exact.trunc()) and not torch.equal(got, want)
 
 
 def find_disagreement(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite import bounds, compare, samples
-from porter.verdict.suite.consistency import Refused, to_cpu
+from porter.verdict.suite.consistency import Refused, summary, to_cpu
 from porter.verdict.suite.gradients import Gradients
 from porter.verdict.suite.opinfos import operands
 
@@ -51,6 +52,29 @@ class Elementwise(Gradients):
                     why = bounds.excess(mine, theirs, exact, operands(sample), self.opinfos.context.flushes)
                     if why:
                         self.fail(f"{told}{why}")
+
+    def same_truncated(
+        self,
+        op: OpInfo,
+        dtype: torch.dtype,
+        sample: SampleInput,
+        got: Any,
+        want: Any,
+        label: str = "",
+        compute: Callable[[SampleInput], Any] | None = None,
+    ) -> None:
+        """As `same`; and where the CPU's integers are those of double precision without a fraction, so are these.
+
+        Upstream's tolerance of one hides integers that are rounded. Of what is near a whole number the rounding of
+        float32 may leave the one below.
+        """
+        self.same_or_as_near(op, dtype, sample, got, want, label, compute)
+        if dtype.is_floating_point or dtype.is_complex or sample.kwargs.get("dtype") != dtype:
+            return
+        kwargs = {**sample.kwargs, "dtype": torch.float64}
+        exact = self.cpu(op, SampleInput(sample.input, args=sample.args, kwargs=kwargs))
+        if compare.loses_more_than_fraction(to_cpu(got), want, exact):
+            self.fail(f"{label}{to_cpu(got)} for {exact}, of which the CPU leaves {want}\n{summary(sample)}")
 
     def accepted(self, op: OpInfo, sample: SampleInput) -> list[SampleInput]:
         """The sample, or if the CPU refuses operands of one length, those with single values in all but the first."""

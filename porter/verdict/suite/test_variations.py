@@ -75,6 +75,8 @@ class TestVariations(Elementwise, Sums, Returned):
             with counting():
                 every = varied if variation.calls_overloads else OPINFOS.put_after_given(op, dtype, varied)
                 same = self.same_where_returned if variation.calls_overloads else self.same_or_as_near
+                if variation.expectation is Expectation.TRUNCATED:
+                    same = self.same_truncated
                 self.match_all(op, dtype, every, device, same)
 
 

@@ -26,6 +26,7 @@ from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.overloads import call_overload, name_row, record_calls
 from porter.verdict.suite.samples import copy_sample
+from porter.verdict.suite.variations.made_of_numbers import choose_numbered
 from porter.verdict.suite.variations.outs import find_outs
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
@@ -61,7 +62,8 @@ def list_refused(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, tensors: bool
     of elementwise operators.
     """
     seen: set[tuple[str, ...]] = set()
-    for sample in opinfos.pick_samples(op, dtype)[:_SAMPLES]:
+    chosen = opinfos.pick_samples(op, dtype) or choose_numbered(opinfos.reaching_samples(op, dtype))
+    for sample in chosen[:_SAMPLES]:
         yield from _keep_unlike(op, [*_vary(sample, tensors), *_vary_omitted(op, sample)][:_MOST], seen)
 
 
@@ -117,7 +119,7 @@ def _vary(sample: SampleInput, tensors: bool) -> Iterator[_Change]:
     for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
         if tensors or not isinstance(value, torch.Tensor):
             yield from _replace(sample, place, value, sizes)
-    if tensors and isinstance(sample.input, torch.Tensor):
+    if tensors and isinstance(sample.input, (torch.Tensor, int, float)):
         yield from _replace(sample, "input", sample.input, sizes)
 
 

@@ -27,6 +27,7 @@ class Expectation(Enum):
     """What the device has to do with a varied sample."""
 
     VALUES = "the CPU's results"
+    TRUNCATED = "the CPU's results, and of integers what is left of double precision, which a tolerance of one hides"
     ELEMENTS = "in each element the CPU's result, or what double precision rounds to"
     GRADIENTS = "the CPU's results and gradients"
     SUMS = "what sums in 32 bits are, rounded, and the gradients likewise"

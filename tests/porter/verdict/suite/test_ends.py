@@ -12,7 +12,7 @@ from porter.verdict.suite.ends import list_ends, shift_to_ends
 
 ENDS = [f"{each} {at}" for each in ("inf", "-inf", "nan") for at in ("first", "last")]
 ZEROS = "zeros of either sign"
-NOT_FINITE = [ZEROS, *ENDS, "nan first and last", "inf alone", "-inf alone"]
+NOT_FINITE = [ZEROS, *ENDS, "nan first and last", "inf alone", "-inf alone", "nan alone"]
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.uint8])
@@ -51,6 +51,7 @@ def test_what_is_not_finite_by_an_order_of_sums_is_not_compared() -> None:
         "nan first and last",
         "inf alone",
         "-inf alone",
+        "nan alone",
     ]
 
 
@@ -67,6 +68,18 @@ def test_zeros_of_either_sign_are_equal(op: Any, wrong: Any) -> None:
     zeros = dict(list_ends(op, SampleInput(torch.ones(7))))[ZEROS].input
     assert not zeros.any() and zeros.signbit().any() and not zeros.signbit().all()
     assert op(zeros).shape != wrong(zeros).shape or not op(zeros).equal(wrong(zeros))
+
+
+def join_nan(x: torch.Tensor) -> torch.Tensor:
+    """Runs of equal elements, of which NaN beside NaN is one."""
+    runs: torch.Tensor = torch.unique_consecutive(x.nan_to_num(nan=-12.0))
+    return runs
+
+
+def test_nan_stands_beside_nan() -> None:
+    varied = dict(list_ends(torch.unique_consecutive, SampleInput(torch.tensor([[1.0, 1.0, 2.0], [3.0, 2.0, 2.0]]))))
+    runs = {label: (torch.unique_consecutive(each.input), join_nan(each.input)) for label, each in varied.items()}
+    assert [label for label, (right, wrong) in runs.items() if right.shape != wrong.shape] == ["nan alone"]
 
 
 def test_elements_that_shapes_follow_from_stay_small() -> None:
