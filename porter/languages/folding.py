@@ -68,7 +68,12 @@ def _compare(left: str, right: str, distinct: Collection[str]) -> bool | None:
     both = (left, right)
     if all(each in (TRUE, FALSE) or is_whole(each) or each.startswith('"') for each in both):
         return left == right
-    return left == right if all(each in distinct for each in both) else None
+    return _names_one(left, right) if all(each in distinct for each in both) else None
+
+
+def _names_one(name: str, other: str) -> bool:
+    """Whether two names are of one constant: one may have the scope that the other leaves out."""
+    return name == other or name.endswith(f"::{other}") or other.endswith(f"::{name}")
 
 
 def _split(text: str, code: Sequence[Token], operator: str) -> list[str]:

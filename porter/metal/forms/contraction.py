@@ -36,6 +36,7 @@ class Operands(Enum):
     BATCHES = "as many matrices each"
     SUMMED = "as many matrices each, whose products are added up"
     ROWS = "rows of any dimensions, and a matrix or a row"
+    VECTOR = "a matrix and a vector"
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,10 @@ class _Writer:
                     f"{output}.copy_({_PRODUCT}.view({output}.sizes()));",
                     "}",
                 ]
+        elif form.operands is Operands.VECTOR:
+            lines += [f"const auto right_rows = {second}.unsqueeze(-1);"]
+            lines += [f"const auto {_PRODUCT} = {output}.unsqueeze(-1);"]
+            lines += self._run(output, _PRODUCT, first, _ROWS[1])
         else:
             lines += self._run(output, output, first, second)
         return site.rename(lines, _LOCALS)

@@ -15,6 +15,7 @@ from porter.recording.runs import RecordedRun
 _SCALARS = 2  # the factors of what is added, and of the product
 _RANKS = {
     Operands.MATRICES: ((2,), (2,), (2,)), Operands.BATCHES: ((3,), (3,), (3,)), Operands.SUMMED: ((3,), (3,), (2,)),
+    Operands.VECTOR: ((2,), (1,), (1,)),
 }  # fmt: skip
 
 
@@ -42,14 +43,16 @@ def _list_contractions(call: OpCall) -> Iterator[Contraction]:
 
 
 def _has_ranks(form: Contraction, runs: Sequence[RecordedRun]) -> bool:
-    """Whether operands have as many dimensions as the form says; of rows, some calls have others than of matrices."""
+    """Whether operands have as many dimensions as the form says; of rows, some calls have more than of matrices."""
     operands = (form.left_operand, form.right_operand)
     ranks = [(*(run.given[name].ndim for name in operands), run.results[0].ndim) for run in runs]
     if form.operands is Operands.ROWS:
         matrices = (1, 2) if form.is_right_transposed else (2,)
-        has_rows = any(first != 2 for first, _, _ in ranks) and all(first for first, _, _ in ranks)
+        has_rows = any(first > 2 for first, _, _ in ranks) and all(first for first, _, _ in ranks)
         has_matrices = all(second in matrices for _, second, _ in ranks)
         return has_rows and has_matrices and not form.is_left_transposed
+    if form.operands is Operands.VECTOR and form.is_right_transposed:
+        return False
     allowed = _RANKS[form.operands]
     return all(rank in some for shape in ranks for rank, some in zip(shape, allowed, strict=True))
 

@@ -162,7 +162,9 @@ def resize_along(
     way = find_way(op, shortened, [dim])
     if way is None:
         return
-    resized = ((size, way.resize(shortened, {dim: size})) for size in sizes)
+    # A matrix that is square is long in both dimensions.
+    small = (size for size in sizes if way.count_elements(shortened, {dim: size}) <= MOST_RESULTS)
+    resized = ((size, way.resize(shortened, {dim: size})) for size in small)
     varied = [(str(size), replace_input(each, shuffle_values(each.input))) for size, each in resized]
     yield from ((int(label), each) for label, each in keep_computed(stay_inside(op), varied))
 

@@ -198,6 +198,13 @@ def test_conditions(condition: str, known: str) -> None:
     assert simplify(condition, MODES) == known
 
 
+def test_a_constant_is_the_same_with_the_scope_that_it_has_in_another_file() -> None:
+    constants = ("mps::SUM_TYPE", "SUM_TYPE", "MEAN_TYPE", "mps::MEAN_TYPE")
+    assert simplify("mps::SUM_TYPE == SUM_TYPE", constants) == "true"
+    assert simplify("mps::MEAN_TYPE == SUM_TYPE", constants) == "false"
+    assert simplify("MEAN_SUM_TYPE == SUM_TYPE", (*constants, "MEAN_SUM_TYPE")) == "false"
+
+
 def test_choices_nest() -> None:
     assert fold("x = true ? (false ? a : b) : c;") == "x = (b);"
     assert fold("f(x, false ? a : y ? b : c, z);") == "f(x, y ? b : c, z);"

@@ -26,6 +26,9 @@ TRANSPOSED = "column == 1 ? row : column, ulong2(0), column != 1"
 FAULTS = {
     "a wrong transpose": (TRANSPOSED, TRANSPOSED.replace("column != 1)", "false)").replace("column != 1", "false")),
     "the rest of the inner dimension left out": ("for (; k < end; k += 8)", "for (; k + 8 <= end; k += 8)"),
+    "the last column left out": ("x >= columns)", "x + 1 >= columns)"),
+    "one behind the other for batches": ("left + batch * index_t(strides[3])", "left + batch * rows * inner"),
+    "what is added taken once": ("scale_sum(static_cast<total_t>(added[at]), scales[1])", "static_cast<total_t>(added[at])"),
     "sums in the type of elements": ("using total_t = c10::metal::opmath_t<T>;", "using total_t = T;"),
 }  # fmt: skip
 
@@ -140,6 +143,14 @@ def find_fault(library: Library) -> bool:
         exact = first.double() @ second.double()
         if not torch.allclose(multiply(library, first, second).double(), exact, rtol=2**-10, atol=0):
             return True
+    # In memory, batches are between rows and columns.
+    first, second = (
+        torch.rand(5, 2, 3).half().mT.transpose(0, 1).contiguous().transpose(0, 1),
+        torch.rand(5, 2, 4).half(),
+    )
+    exact = first.double() @ second.double() + 2
+    if not torch.allclose(multiply(library, first, second, torch.ones(1).half(), (1, 2)).double(), exact, rtol=2**-10):
+        return True
     first, second = torch.ones(1, 2, 4096).half(), torch.ones(1, 4096, 2).half()
     second[:, 2048:] = 2**-6  # of which a sum in half has none, from 2048 on
     return not torch.equal(multiply(library, first, second), torch.full((1, 2, 2), 2080.0).half())

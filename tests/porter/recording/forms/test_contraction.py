@@ -44,6 +44,8 @@ def list_products(name: str) -> Iterator[RecordedRun]:
             case "addbmm":
                 tensors = draw((rows, columns), (3, rows, inner), (3, inner, columns))
                 yield run(aten.addbmm.default, [*tensors, beta, alpha])
+            case "addmv":
+                yield run(aten.addmv.default, [*draw((rows,), (rows, inner), (inner,)), beta, alpha])
             case "linear":
                 shape = (rows, inner) if beta else (2, rows, inner)
                 bias = torch.randn(columns) if alpha > 1 else None
@@ -56,6 +58,7 @@ FOUND = {
     "bmm": Contraction(Operands.BATCHES, "self", "mat2", dtypes=(FLOAT,)),
     "addmm": Contraction(Operands.MATRICES, "mat1", "mat2", **SCALED),  # type: ignore[arg-type]
     "addbmm": Contraction(Operands.SUMMED, "batch1", "batch2", **SCALED),  # type: ignore[arg-type]
+    "addmv": Contraction(Operands.VECTOR, "mat", "vec", **SCALED),  # type: ignore[arg-type]
     "linear": Contraction(
         Operands.ROWS, "input", "weight", is_right_transposed=True, added="bias", dtypes=(FLOAT,)
     ),

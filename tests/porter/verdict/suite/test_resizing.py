@@ -112,3 +112,8 @@ def test_other_dimensions_are_short_where_sizes_are_varied() -> None:
     varied = dict(resize_along(find_op("softmax"), sample, 1, (31, 33), 2))
     assert {size: tuple(each.input.shape) for size, each in varied.items()} == {31: (2, 31, 2), 33: (2, 33, 2)}
     assert math.prod(varied[33].input.shape) == len(varied[33].input.unique())
+
+
+def test_a_square_matrix_is_not_resized_to_more_elements_than_memory_has() -> None:
+    sample = SampleInput(torch.rand(5, 3), args=(torch.rand(5, 5), torch.rand(5, 3)))
+    assert [size for size, _ in resize_along(find_op("addmm"), sample, 0, (33, 32_769), 5)] == [33]

@@ -184,3 +184,45 @@ def test_gradients_of_a_sample_are_the_same_ones_in_each_run() -> None:
     torch.rand(7)
     assert all(map(torch.equal, once, make_seeds(images)))
     assert once[0].is_contiguous(memory_format=torch.channels_last) and once[1].dtype is torch.bfloat16
+
+
+class Unfed(torch.autograd.Function):
+    """A function whose gradient raises an error of the fork on the device."""
+
+    error = ""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: torch.Tensor) -> torch.Tensor:
+        if slopes[0].device.type == "mps":
+            raise RuntimeError(Unfed.error)
+        return slopes[0] * 2
+
+
+@pytest.mark.parametrize(("error", "ported", "is_of_fork"), [
+    ("INTERNAL ASSERT FAILED: Placeholder tensor is empty!", 0, True),
+    ("INTERNAL ASSERT FAILED: Placeholder tensor is empty!", 1, False),
+    ("INTERNAL ASSERT FAILED", 0, False),
+])  # fmt: skip
+def test_a_gradient_that_is_not_under_test_and_feeds_a_graph_nothing_is_a_fault_of_the_fork(
+    monkeypatch: pytest.MonkeyPatch, error: str, ported: int, is_of_fork: bool
+) -> None:
+    monkeypatch.setattr(Unfed, "error", error)
+    monkeypatch.setattr(Suite.opinfos.context, "count_ported", lambda _: ported)
+    suite = Suite("test_results")  # type: ignore[no-untyped-call]
+    x = torch.ones(2, device="mps", requires_grad=True)
+    y, op = Unfed.apply(x), SimpleNamespace(name="unfed")  # type: ignore[no-untyped-call]
+    findings = results.get_record("test_results").fork_findings
+    if is_of_fork:
+        assert suite.differentiate_on_device(op, [y], [x], [y.detach()]) is None  # type: ignore[arg-type]
+        assert [each.what for each in findings] == [
+            f"the gradient of unfed, which is not under test, does not run: {error}"
+        ]
+        findings.clear()
+    else:
+        with pytest.raises(RuntimeError, match="INTERNAL ASSERT"):
+            suite.differentiate_on_device(op, [y], [x], [y.detach()])  # type: ignore[arg-type]
+        assert not findings
