@@ -58,7 +58,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "porter/verdict": ("test_errors.py", "test_judge.py", "test_messages.py"),
     "porter/verdict/build": ("test_companions.py", "test_kernel_names.py", "test_literals.py", "test_switches.py"),
     "porter/verdict/suite": ("test_beyond.py", "test_near_gradients.py", "test_runner.py", "test_seeds.py"),
-    "porter/witness": ("test_log.py",),
+    "porter/witness": ("test_benchmark.py", "test_log.py"),
     "porter/workflows": ("test_candidates.py", "test_grouping.py", "test_needed.py", "test_shards.py"),
     "templates": ("test_templates.py::test_a_template*",),
     "tools": ("test_added.py", "test_cuda_replay.py", "test_isolation.py", "test_mutants.py", "test_vague_names.py"),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     ("porter verify --all --jobs 8", "every port, built once and tested side by side"),
     ("porter verify atan2 --baseline HEAD~1", "a port that is committed, against the fork before it"),
     ("porter verify exp --large", "on tensors whose offsets pass 2^31 and 2^32 too"),
+    ("porter verify exp erf --emit-benchmark bench.py", "no verdict, but a script that times both on a Mac"),
 )
 @operators(required=False)
 @click.option("--all", "every", is_flag=True, help="Verify the port of every operator that porter can port.")
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
     metavar="DIR|REV",
     help="The fork before the ports: a folder or a commit. Default: what porter kept.",
 )
+@click.option(
+    "--emit-benchmark",
+    "benchmark",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Instead of a verdict, write a script that times the operators on a Mac, with an old torch and a new one.",
+)
 @together
 @proof
 def verify(
@@ -44,6 +52,7 @@ def verify(
     ops: tuple[str, ...],
     every: bool,
     baseline: str | None,
+    benchmark: Path | None,
     many: Together,
     proof: Proof,
 ) -> int:
@@ -60,6 +69,8 @@ def verify(
         return run_scheduled(output, many.scheduler, many.results, many.insecure)
     if ops and every:
         raise click.UsageError(f"--all cannot be combined with operators (got {ops[0]}).")
+    if every and benchmark:
+        raise click.UsageError("--emit-benchmark goes with operators that are named, not with --all.")
     if every and baseline:
         raise click.UsageError("--baseline goes with operators that are named, not with --all.")
     if every:
@@ -74,7 +85,24 @@ def verify(
     from porter.workflows.status import name_operators
 
     checkout = output.open_checkout()
+    if benchmark:
+        return _emit(output, checkout, name_operators(checkout, ops), benchmark)
     return judge(output, checkout, name_operators(checkout, ops), proof, baseline)
+
+
+def _emit(output: Output, checkout: Checkout, ops: tuple[str, ...], file: Path) -> int:
+    """Writes a script that times operators on a Mac, and says what a person has to fill in."""
+    from porter.workflows.emit import emit_benchmark
+
+    blanks = emit_benchmark(checkout, ops, file)
+    if output.json:
+        output.object({"file": str(file), "blanks": list(blanks)})
+        return DONE
+    output.text(str(file))
+    for operator in blanks:
+        output.note(f'fill in the arguments of {operator} in CALLS: each "?" is a blank')
+    output.note(f"on a Mac: python {file.name} --old PYTHON --new PYTHON, which prints a table for the pull request")
+    return DONE
 
 
 def _judge_all(output: Output, request: Request, results: Path | None) -> int:

@@ -31,9 +31,9 @@ class Recording:
     _seen: dict[tuple[int, str], set[str]] = field(default_factory=dict)
     _lacks: dict[tuple[int, str], str] = field(default_factory=dict)
 
-    def leave_out(self, reason: str, kernel: str = "", dtype: str = "") -> None:
-        """Counts what is not witnessed of the subject."""
-        named = {"subject": self.subject, "kernel": kernel, "dtype": dtype}
+    def leave_out(self, reason: str, kernel: str = "", dtype: str = "", case: str = "") -> None:
+        """Counts what is not witnessed of the subject: a case of a script, or a kernel."""
+        named = {"subject": self.subject, "kernel": kernel, "dtype": dtype, "case": case}
         record = {"record": "left out", **named, "reason": reason}
         if record not in self.records:
             self.records.append(record)

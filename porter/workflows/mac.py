@@ -145,7 +145,8 @@ def _run_script(path: Path, recorded: Recording) -> None:
     recorded.subject = path.name
     for result in check(load(path), sweeps=False):
         if not result.ok:
-            recorded.leave_out(f"the host's own check of {result.case} fails")
+            why = result.error or str(result.difference)
+            recorded.leave_out(f"the host's own check fails: {why.splitlines()[0]}", case=result.case)
 
 
 def _run_operator(checkout: Checkout, op: str, expr: str, recorded: Recording) -> None:

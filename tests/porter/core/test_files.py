@@ -30,7 +30,7 @@ OWN = {
     "verdict/build/registration.py", "verdict/client.py", "verdict/backends/host.py", "verdict/derivatives.py",
     "verdict/own/check.py", "verdict/new_operator/process.py", "verdict/suite/selection.py",
     "workflows/scheduler.py", "workflows/templates.py",
-    "witness/replay.py",  # runs alone on a Mac, where there is no porter
+    "witness/benchmark.py", "witness/replay.py",  # run alone on a Mac, where there is no porter
 }  # fmt: skip
 PLAIN = ("read_text", "read_bytes", "write_text", "write_bytes", "open")
 
