@@ -28,6 +28,11 @@ class Part(Enum):
     CONDUCT = "conduct"
 
 
+# What a script can do about an error, beside what any caller can.
+_MOVED = "Of a script's inputs, case.normal and case.integers are there already; case.place moves others."
+_IN_SCRIPT = {"PTR208": _MOVED, "PTR221": _MOVED}
+
+
 @dataclass(frozen=True)
 class CaseResult:
     """One case: the first difference, or the message of the error that ended it; neither if it passed.
@@ -116,7 +121,10 @@ def try_swept(script: Script, case: Case, find: Find = Script.find_difference) -
 def _check_case(script: Script, case: Case) -> CaseResult:
     try:
         return CaseResult(str(case), script.find_difference(case))
-    except (PorterError, RuntimeError, ValueError) as error:
+    except PorterError as error:
+        hint = f"{error.hint} {_IN_SCRIPT.get(error.code, '')}".rstrip()
+        return CaseResult(str(case), error=str(PorterError(error.code, error.what, error.place, hint)))
+    except (RuntimeError, ValueError) as error:
         return CaseResult(str(case), error=str(error))
     except (Exception, SystemExit) as error:  # the script is somebody else's
         return CaseResult(str(case), error=f"{type(error).__name__}: {error}")

@@ -62,6 +62,11 @@ def test_an_honest_script_breaks_no_rule() -> None:
     assert sum(result.part is Part.HIDDEN for result in results) > 8
 
 
+def test_inputs_on_the_cpu_are_told_what_a_script_moves_them_by() -> None:
+    result = next(iter(check(script(scale, lambda case: {"x": torch.ones(*case.size)}), sweeps=False)))
+    assert result.error.startswith("PTR221") and "case.place moves others" in result.error
+
+
 def call_reference(x: Tensor) -> Tensor:
     return reference(x)
 
