@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.resources import files
@@ -24,7 +25,7 @@ from torch.utils._pytree import tree_leaves
 from aten_overlay.device.frameworks import count_launches
 from porter.core.errors import PorterError
 from porter.kernels.operator import is_registered
-from porter.kernels.script import Case, Right, Script, Stage, Values, find_difference
+from porter.kernels.script import Case, Kind, Right, Script, Stage, Values, find_difference
 
 _CHECKED = ("porter.", "aten_overlay.")
 _TORCH = (torch, Tensor, torch.testing, torch.mps)
@@ -95,9 +96,12 @@ def _find_breaches(
     before = {name: value.clone() for name, value in _tensors(values)}
     threads = threading.active_count()
     before_launches = count_launches()
-    with _Operators() as operators:
+    operators, is_model = _Operators(), script.kind is Kind.MODEL
+    # A model computes with operators beside its kernels, and instead of them for what they do not take; torch.compile
+    # takes nothing that a mode watches.
+    with nullcontext() if is_model else operators:
         results = stage.results(run, values)
-    if count_launches() == before_launches and any(result.numel() for result in results.values()):
+    if not is_model and count_launches() == before_launches and any(result.numel() for result in results.values()):
         yield "launches no kernel", "Compute its results in a kernel."
     if operators.computing:
         yield f"computes with {', '.join(operators.computing)}", "Compute in a kernel; the reference is for the check."
