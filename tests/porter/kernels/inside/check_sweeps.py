@@ -141,3 +141,75 @@ def test_threadgroups_that_a_kernels_launch_leaves_open_are_swept() -> None:
     said = TorchMetalKernel("said", ["A"], ["B"], "B[0] = A[0];", lambda a: a.clone())
     fixed = said.check([torch.randn(1)], lambda _a: {"threads_per_thread_group": (1, 1, 1)}, dtypes=[], fixed=[1])
     assert not [r for r in fixed.results if r.case.startswith("threadgroups of")]
+
+
+# A mean whose last simdgroup, of LANES lanes, adds what all simdgroups left: fewer lanes than simdgroups lose some.
+MEAN = """
+  kernel void mean(device const float* x, device float* out, uint t [[thread_index_in_threadgroup]],
+      uint lane [[thread_index_in_simdgroup]], uint s [[simdgroup_index_in_threadgroup]],
+      uint count [[simdgroups_per_threadgroup]], uint n [[threads_per_threadgroup]]) {
+    threadgroup float parts[32];
+    const float part = metal::simd_sum(x[t]);
+    if (lane == 0) parts[s] = part;
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    if (s != WHICH) return;
+    const float sum = metal::simd_sum(lane < count ? parts[lane] : 0.0f);
+    if (lane == 0) out[0] = sum / n;
+  }
+"""
+# The greatest of each 16 numbers. Halves of a simdgroup are told apart by WHERE.
+HALVES = """
+  kernel void halves(device const float* x, device float* out, uint i [[thread_position_in_grid]],
+      uint lane [[thread_index_in_simdgroup]]) {
+    const float low = metal::simd_max(WHERE < 16 ? x[i] : -1e30f), high = metal::simd_max(WHERE < 16 ? -1e30f : x[i]);
+    if (lane % 16 == 0) out[i / 16] = WHERE < 16 ? low : high;
+  }
+"""
+PRODUCT = """
+  kernel void product(device const float* x, device float* out, constant long& k, uint2 at [[thread_position_in_grid]]) {
+    float sum = 0;
+    for (int i = 0; i < DEPTH; ++i) sum += x[at.y * k + i] * x[at.x * k + i];
+    out[at.y * 8 + at.x] = sum;
+  }
+"""
+
+
+@pytest.mark.parametrize(("which", "wrong"), [("count - 1", ["33", "65"]), ("0", [])])
+def test_a_last_simdgroup_of_one_lane_is_among_the_lengths(which: str, wrong: list[str]) -> None:
+    library = torch.mps.compile_shader(MEAN.replace("WHICH", which))
+
+    def mean(x: Tensor) -> Tensor:
+        out = torch.zeros(1, device="mps")
+        library.mean(x, out, threads=x.numel(), group_size=x.numel())
+        return out
+
+    # Where lanes are as many as simdgroups, or more, both are right.
+    assert failed(script(mean, lambda x: x.mean().reshape(1), 64, 128)) == wrong
+
+
+@pytest.mark.parametrize(("where", "wrong"), [("i", ["64"]), ("lane", [])])
+def test_a_position_in_the_grid_for_a_lane_fails_with_the_second_simdgroup(where: str, wrong: list[str]) -> None:
+    library = torch.mps.compile_shader(HALVES.replace("WHERE", where))
+
+    def halves(x: Tensor) -> Tensor:
+        out = torch.zeros(x.numel() // 16, device="mps")
+        library.halves(x, out, threads=x.numel(), group_size=32)
+        return out
+
+    assert failed(script(halves, lambda x: x.view(-1, 16).amax(1), 32, 64)) == wrong
+
+
+@pytest.mark.parametrize(("depth", "wrong"), [("32", ["8x64"]), ("k", [])])
+def test_a_loop_of_one_tile_fails_with_the_second(depth: str, wrong: list[str]) -> None:
+    library = torch.mps.compile_shader(PRODUCT.replace("DEPTH", depth))
+
+    def product(x: Tensor) -> Tensor:
+        out = torch.zeros(8, 8, device="mps")
+        library.product(x, out, x.shape[1], threads=(8, 8), group_size=(8, 8))
+        return out
+
+    products = Script(
+        "swept", Kind.MATRIX, (Stage("stage", product, lambda x: x @ x.T, ("x",)),), lambda case: {"x": case.normal(*case.size)},
+        ((8, 32), (8, 64)), (), dtypes=(torch.float32,), layouts=(Layout.DENSE,),
+    )  # fmt: skip
+    assert failed(products) == wrong
