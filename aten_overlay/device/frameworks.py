@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from aten_overlay.apple.build import build_frameworks
 from aten_overlay.apple.compiler import Compiler
 from aten_overlay.device import libraries
-from aten_overlay.device.shader import calls
 from aten_overlay.metal.build import Options
 from aten_overlay.metal.launch import SHUFFLE_LANES
 from aten_overlay.metal.sanitizer.checks import select
@@ -57,6 +56,8 @@ def load(device: Device) -> LoadedFrameworks:
 
 def count_launches() -> int:
     """All kernel calls since the start, of Python and of host code."""
+    from aten_overlay.device.shader import calls  # imports torch, which the device has to come before
+
     return sum(calls.values()) + sum(sum(frameworks.kernel_calls().values()) for frameworks in _loaded)
 
 

@@ -180,8 +180,10 @@ def test_planning_into_a_pipe_imports_neither_torch_nor_rich(module: str) -> Non
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
-@pytest.mark.parametrize("module", ["porter.recording.readings", "porter.plan.native.blocked"])
-def test_plans_from_recorded_runs_import_no_torch(module: str) -> None:
+@pytest.mark.parametrize(
+    "module", ["porter.recording.readings", "porter.plan.native.blocked", "aten_overlay.device.frameworks"]
+)
+def test_plans_from_recorded_runs_and_what_starts_the_device_import_no_torch(module: str) -> None:
     program = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
