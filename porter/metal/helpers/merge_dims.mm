@@ -1,8 +1,10 @@
+namespace {
 // Some dimensions of a tensor, the innermost first; those that one stride goes over are one.
 struct MergedDims {
   DimVector sizes{1};
   DimVector strides{0};
 };
+} // namespace
 
 static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
   MergedDims dims;

@@ -1,9 +1,11 @@
+namespace {
 // How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
 // one. Another kernel combines the slices.
 struct RowThreads {
   int64_t lanes;
-  int64_t slices;
+  uint32_t slices;
 };
+} // namespace
 
 // 32-bit indices up to this one stay in range where the width of a grid is added to them.
 constexpr int64_t kLargestRowIndex = 1 << 30;
@@ -18,7 +20,8 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   // A thread has LEAST elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (LEAST * lanes);
   const int64_t least = at::ceil_div(length, 256 * lanes);
-  return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
+  const auto slices = std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))});
+  return {lanes, static_cast<uint32_t>(slices)};
 }
 
 static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,

@@ -92,6 +92,7 @@ def write_launch(
     headers |= {ACCUMULATE_TYPE} if any(each.scalars.is_wide and each.scalars.numbers for each in kernels) else set()
     headers |= {ROW_HEADER} if any(each.schedule.family is Family.KEPT_ROWS for each in kernels) else set()
     headers |= set(SLICE_HEADERS) if any(each.partials for each in kernels) else set()
+    headers |= {ROW_HEADER} if "at::ceil_div<" in Launch(tuple(nodes)).text else set()
     return Launch(tuple(nodes), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
 
@@ -137,7 +138,7 @@ class _Writer:
 
     def _plain(self, tensor: str) -> str:
         """The name of a tensor's contiguous form."""
-        return self._name_form(tensor, ("", "c", "contiguous"))
+        return self._name_form(tensor, ("contiguous", "dense", "whole"))
 
     def _name_form(self, tensor: str, suffixes: Sequence[str]) -> str:
         variable = re.sub(r"\W+", "_", self._variable(tensor)).strip("_")
@@ -398,7 +399,7 @@ class _Writer:
                 yield f"const int64_t {length} = {value};"
             most = f"[{pso} maxTotalThreadsPerThreadgroup]"
             if not self.has_long or kernel.is_scan:
-                yield f"const auto {name} = std::min<NSUInteger>({most}, ({length} / 32 + 1) * 32);"
+                yield f"const auto {name} = std::min<NSUInteger>({most}, at::ceil_div<int64_t>({length}, 32) * 32);"
             else:
                 yield "// one simdgroup or all: lanes that combine 64-bit integers read from each other"
                 yield f"const NSUInteger {name} = {length} <= 32 ? 32 : {most};"

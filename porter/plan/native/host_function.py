@@ -21,6 +21,7 @@ from porter.languages.scopes import bring_declarations
 from porter.languages.statements import DISPATCH, Statement, walk_statements
 from porter.metal.native.host_code import Launch, Line
 from porter.metal.native.kept_code import KeptCode
+from porter.plan.native.graph_limits import drop_graph_limits
 from porter.plan.native.target import RUN
 
 _EMPTY = ("$tensor.numel() == 0", "($tensor.numel() == 0)")
@@ -196,8 +197,9 @@ def replace_graph(body: str, place: Place, needed: Collection[str], before: str 
 
     What is done `before` the function stays as it is.
 
-    Raises PTR370 unless it runs one graph.
+    What it checks for the graph's sake goes too. Raises PTR370 unless it runs one graph.
     """
+    body = drop_graph_limits(body)
     statements = [each for each in walk_statements(body) if not each.keyword]
     runs = [each for each in statements if _RUNS.match(body, each.start, each.end)]
     if len(runs) != 1:

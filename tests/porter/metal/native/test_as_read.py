@@ -55,5 +55,5 @@ def test_a_port_reads_what_the_old_graph_did(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(fork, "HOST", fork.HOST.replace(feeds, conjugated))
     text = fork.diff(tmp_path, "turned", fork.turned())
     assert "+  const auto self_resolved = self.resolve_conj();\n" in text
-    assert "+  const auto self_resolved_ = self_resolved.contiguous();\n" in text
+    assert "+  const auto self_resolved_contiguous = self_resolved.contiguous();\n" in text
     assert "+  if (self.is_conj())" not in text

@@ -47,9 +47,12 @@ def launch(names: Names, kernel: NativeKernel = COUNTING, body: str = "") -> str
 def test_a_kernel_that_stores_one_type_never_writes_a_result_of_another() -> None:
     assert dict(find_fixed_results(PROGRAM, [COUNTING], CHOSEN)) == {"result0": LONG}
     text = launch(CHOSEN)
-    assert f"const auto out_ = {GIVEN} ? out : at::empty(out.sizes(), out.options().dtype(ScalarType::Long));" in text
-    assert "mtl_setArgs(computeEncoder, out_, " in text
-    assert "out.copy_(out_);" in text
+    assert (
+        f"const auto out_contiguous = {GIVEN} ? out : at::empty(out.sizes(), out.options().dtype(ScalarType::Long));"
+        in text
+    )
+    assert "mtl_setArgs(computeEncoder, out_contiguous, " in text
+    assert "out.copy_(out_contiguous);" in text
 
 
 def test_a_result_whose_type_nobody_chooses_is_written_as_it_is() -> None:
@@ -116,8 +119,8 @@ def test_a_bool_result_is_made_of_the_long_one_that_a_reduction_stores_of_bools(
     text = launch_reduction((FLOAT, FLOAT), (INT, LONG), (BOOL, LONG))
     assert "const auto out_type = out.scalar_type() == kBool ? kLong : out.scalar_type();" in text
     assert "out.scalar_type() == out_type ? out : at::empty(out.sizes(), out.options().dtype(out_type));" in text
-    assert 'scalarToMetalTypeString(self_cast) + "_" + scalarToMetalTypeString(out_) + ' in text
-    assert "out.copy_(out_);" in text
+    assert 'scalarToMetalTypeString(self_cast) + "_" + scalarToMetalTypeString(out_contiguous) + ' in text
+    assert "out.copy_(out_contiguous);" in text
 
 
 def test_a_reduction_that_stores_bools_needs_no_other_type() -> None:

@@ -92,8 +92,8 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
   if (high.numel() == 0) {
     return std::tuple<Tensor&, Tensor&>{low, high};
   }
-  const auto low_ = low.is_contiguous() ? low : at::empty(low.sizes(), low.options());
-  const auto high_ = high.is_contiguous() ? high : at::empty(high.sizes(), high.options());
+  const auto low_contiguous = low.is_contiguous() ? low : at::empty(low.sizes(), low.options());
+  const auto high_contiguous = high.is_contiguous() ? high : at::empty(high.sizes(), high.options());
   const auto mask = make_dim_mask(dim, self.dim());
   const auto kept = merge_dims(self, ~mask);
   const auto reduced = merge_dims(self, mask);
@@ -102,10 +102,12 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
   const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
   const auto threads = share_rows(
       low.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
-  const auto partial_smallest =
-      threads.slices > 1 ? at::empty({low.numel(), threads.slices}, low_.options().dtype(kFloat)) : low_;
-  const auto partial_largest =
-      threads.slices > 1 ? at::empty({low.numel(), threads.slices}, low_.options().dtype(kFloat)) : low_;
+  const auto partial_smallest = threads.slices > 1
+      ? at::empty({low.numel(), threads.slices}, low_contiguous.options().dtype(kFloat))
+      : low_contiguous;
+  const auto partial_largest = threads.slices > 1
+      ? at::empty({low.numel(), threads.slices}, low_contiguous.options().dtype(kFloat))
+      : low_contiguous;
   MPSStream* stream = getCurrentMPSStream();
   const std::string index_type = canUse32BitIndexMath(low, kLargestRowIndex) &&
           canUse32BitIndexMath(high, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex)
@@ -121,8 +123,8 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
       getMPSProfiler().beginProfileKernel(PSO, "extremes", {self});
       [computeEncoder setComputePipelineState:PSO];
       mtl_setArgs(computeEncoder,
-                  low_,
-                  high_,
+                  low_contiguous,
+                  high_contiguous,
                   partial_smallest,
                   partial_largest,
                   self,
@@ -139,18 +141,18 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
         auto combinePSO = lib.getPipelineStateForFunc("extremes_combine_" + scalarToMetalTypeString(self));
         getMPSProfiler().beginProfileKernel(combinePSO, "extremes_combine", {partial_smallest, partial_largest});
         [computeEncoder setComputePipelineState:combinePSO];
-        mtl_setArgs(computeEncoder, low_, high_, partial_smallest, partial_largest, threads.slices);
+        mtl_setArgs(computeEncoder, low_contiguous, high_contiguous, partial_smallest, partial_largest, threads.slices);
         [computeEncoder dispatchThreadgroups:MTLSizeMake(low.numel(), 1, 1)
                        threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
         getMPSProfiler().endProfileKernel(combinePSO);
       }
     }
   });
-  if (!low_.is_same(low)) {
-    low.copy_(low_);
+  if (!low_contiguous.is_same(low)) {
+    low.copy_(low_contiguous);
   }
-  if (!high_.is_same(high)) {
-    high.copy_(high_);
+  if (!high_contiguous.is_same(high)) {
+    high.copy_(high_contiguous);
   }
 """,
     )

@@ -39,7 +39,7 @@ static Tensor turned_returned_mps_impl(const Tensor& self, int64_t times, const 
   }
 
   TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 2, kernel_name, ": expected self of 2 dimensions, but got ", self.dim());
-  const auto self_ = self.contiguous();
+  const auto self_contiguous = self.contiguous();
   const int64_t width = self.size(-1);
   MPSStream* stream = getCurrentMPSStream();
   const std::string index_type =
@@ -51,9 +51,9 @@ static Tensor turned_returned_mps_impl(const Tensor& self, int64_t times, const 
       auto computeEncoder = stream->commandEncoder();
       auto PSO = lib.getPipelineStateForFunc(kernel_name + "_" + scalarToMetalTypeString(self) + "_" + index_type);
       // this function call is a no-op if MPS Profiler is not enabled
-      getMPSProfiler().beginProfileKernel(PSO, kernel_name, {self_});
+      getMPSProfiler().beginProfileKernel(PSO, kernel_name, {self_contiguous});
       [computeEncoder setComputePipelineState:PSO];
-      mtl_setArgs(computeEncoder, output, self_, width, times);
+      mtl_setArgs(computeEncoder, output, self_contiguous, width, times);
       mtl_dispatch1DJob(computeEncoder, PSO, output.numel());
       getMPSProfiler().endProfileKernel(PSO);
     }

@@ -187,7 +187,7 @@ def test_a_kernel_writes_what_the_graph_did_where_that_is_copied_to_the_result(t
     made += "  auto placeholder = Placeholder(graph->shares, values);\n" + old + "  output.copy_(values);\n"
     host.write_text(host.read_text().replace(old, made))
     diff = plan_operator(checkout, "shares", programs=lambda served: fork.shares()).changes.diff()
-    assert "mtl_setArgs(computeEncoder, values_, self_, width);" in diff
+    assert "mtl_setArgs(computeEncoder, values_contiguous, self_contiguous, width);" in diff
 
 
 def test_a_result_that_looks_for_its_elements_is_refused(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  }
 +
 +  TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 2, "turned: expected self of 2 dimensions, but got ", self.dim());
-+  const auto self_ = self.contiguous();
++  const auto self_contiguous = self.contiguous();
 +  const int64_t width = self.size(-1);
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type =
@@ -103,9 +103,9 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("turned_" + scalarToMetalTypeString(self) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "turned", {self_});
++      getMPSProfiler().beginProfileKernel(PSO, "turned", {self_contiguous});
 +      [computeEncoder setComputePipelineState:PSO];
-+      mtl_setArgs(computeEncoder, output, self_, width, times);
++      mtl_setArgs(computeEncoder, output, self_contiguous, width, times);
 +      mtl_dispatch1DJob(computeEncoder, PSO, output.numel());
 +      getMPSProfiler().endProfileKernel(PSO);
 +    }
@@ -217,7 +217,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
 --- a/aten/src/ATen/native/mps/operations/Turns.mm
 +++ b/aten/src/ATen/native/mps/operations/Turns.mm
-@@ -1,6 +1,48 @@
+@@ -1,6 +1,51 @@
 +#include <ATen/AccumulateType.h>
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
@@ -232,12 +232,14 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +#include <ATen/native/mps/Turns_metallib.h>
 +#endif
 +
++namespace {
 +// How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
 +// one. Another kernel combines the slices.
 +struct RowThreads {
 +  int64_t lanes;
-+  int64_t slices;
++  uint32_t slices;
 +};
++} // namespace
 +
 +// 32-bit indices up to this one stay in range where the width of a grid is added to them.
 +constexpr int64_t kLargestRowIndex = 1 << 30;
@@ -252,7 +254,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
 +  const int64_t most = length / (32 * lanes);
 +  const int64_t least = at::ceil_div(length, 256 * lanes);
-+  return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
++  const auto slices = std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))});
++  return {lanes, static_cast<uint32_t>(slices)};
 +}
 +
 +static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
@@ -266,7 +269,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -33,13 +75,55 @@
+@@ -33,13 +78,57 @@
  }
  
  Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {
@@ -283,17 +286,19 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +    return out;
 +  }
 +
-+  const auto self_ = self.contiguous();
++  const auto self_contiguous = self.contiguous();
 +  TORCH_CHECK(out.scalar_type() == self.scalar_type(),
 +              "Expected out tensor to have dtype ",
 +              self.scalar_type(),
 +              ", but got ",
 +              out.scalar_type(),
 +              " instead");
-+  const auto out_ = out.is_contiguous() && !out.is_alias_of(self_) ? out : at::empty(out.sizes(), out.options());
++  const auto out_contiguous =
++      out.is_contiguous() && !out.is_alias_of(self_contiguous) ? out : at::empty(out.sizes(), out.options());
 +  const int64_t numel = self.numel();
 +  const auto threads = share_rows(1, numel);
-+  const auto partials = threads.slices > 1 ? at::empty({threads.slices}, out_.options().dtype(kFloat)) : out_;
++  const auto partials =
++      threads.slices > 1 ? at::empty({threads.slices}, out_contiguous.options().dtype(kFloat)) : out_contiguous;
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type =
 +      canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
@@ -302,23 +307,23 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("mean_square_" + scalarToMetalTypeString(self) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "mean_square", {self_});
++      getMPSProfiler().beginProfileKernel(PSO, "mean_square", {self_contiguous});
 +      [computeEncoder setComputePipelineState:PSO];
-+      mtl_setArgs(computeEncoder, out_, partials, self_, numel, threads.slices);
++      mtl_setArgs(computeEncoder, out_contiguous, partials, self_contiguous, numel, threads.slices);
 +      dispatch_rows(computeEncoder, PSO, 1, threads);
 +      getMPSProfiler().endProfileKernel(PSO);
 +      if (threads.slices > 1) {
 +        auto combinePSO = lib.getPipelineStateForFunc("mean_square_combine_" + scalarToMetalTypeString(self));
 +        getMPSProfiler().beginProfileKernel(combinePSO, "mean_square_combine", {partials});
 +        [computeEncoder setComputePipelineState:combinePSO];
-+        mtl_setArgs(computeEncoder, out_, partials, numel, threads.slices);
++        mtl_setArgs(computeEncoder, out_contiguous, partials, numel, threads.slices);
 +        [computeEncoder dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
 +        getMPSProfiler().endProfileKernel(combinePSO);
 +      }
 +    }
 +  });
-+  if (!out_.is_same(out)) {
-+    out.copy_(out_);
++  if (!out_contiguous.is_same(out)) {
++    out.copy_(out_contiguous);
 +  }
 +
    return out;
@@ -452,7 +457,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  static Tensor turn_template(const Tensor& self, int64_t times, bool back) {
    TORCH_CHECK(times > 0, back ? "returned" : "turned", ": times must be positive");
    Tensor output = at::empty(self.sizes(), self.options());
-@@ -44,9 +50,43 @@
+@@ -44,9 +50,45 @@
  }
  
  Tensor shares_mps(const Tensor& self) {
@@ -466,24 +471,26 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  }
 +
 +  TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 2, "shares: expected self of 2 dimensions, but got ", self.dim());
-+  const auto self_ = self.contiguous();
-+  const auto output_ = output.is_contiguous() ? output : at::empty(output.sizes(), output.options());
++  const auto self_contiguous = self.contiguous();
++  const auto output_contiguous = output.is_contiguous() ? output : at::empty(output.sizes(), output.options());
 +  const int64_t width = self.size(-1);
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type =
 +      canUse32BitIndexMath(output, 1 << 30) && canUse32BitIndexMath(self, 1 << 30) ? "int" : "long";
 +  const int64_t count = index_type == "long" || width > 8192 ? 1 : width <= 128 ? 4 : 16;
 +  const int64_t neighbors =
-+      index_type == "int" && (width | output_.storage_offset() | self_.storage_offset()) % 4 == 0 ? 4 : 1;
++      index_type == "int" && (width | output_contiguous.storage_offset() | self_contiguous.storage_offset()) % 4 == 0
++      ? 4
++      : 1;
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("shares_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
 +                                             std::to_string(count) + "_" + std::to_string(neighbors));
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "shares", {self_});
++      getMPSProfiler().beginProfileKernel(PSO, "shares", {self_contiguous});
 +      [computeEncoder setComputePipelineState:PSO];
-+      mtl_setArgs(computeEncoder, output_, self_, width);
++      mtl_setArgs(computeEncoder, output_contiguous, self_contiguous, width);
 +      const NSUInteger lanes =
 +          count == 1 ? [PSO maxTotalThreadsPerThreadgroup] : std::max<int64_t>(at::ceil_div(width, count * 32), 1) * 32;
 +      [computeEncoder dispatchThreads:MTLSizeMake(lanes, c10::numelements_to_dim(self.dim() - 1, self.sizes()), 1)
@@ -491,8 +498,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +      getMPSProfiler().endProfileKernel(PSO);
 +    }
 +  });
-+  if (!output_.is_same(output)) {
-+    output.copy_(output_);
++  if (!output_contiguous.is_same(output)) {
++    output.copy_(output_contiguous);
 +  }
 +
    return output;

@@ -154,11 +154,13 @@ static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
 #include <ATen/native/mps/Turns_metallib.h>
 #endif
 
+namespace {
 // Some dimensions of a tensor, the innermost first; those that one stride goes over are one.
 struct MergedDims {
   DimVector sizes{1};
   DimVector strides{0};
 };
+} // namespace
 
 static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
   MergedDims dims;
@@ -191,12 +193,14 @@ static int64_t count_neighbors(const Tensor& tensor, const MergedDims& kept, con
   return reduced.sizes.size() > 1 ? 0 : is_aligned && (size <= 32 || size >= 4 * 32) ? 4 : 1;
 }
 
+namespace {
 // How the threads of a grid share rows of elements: a thread, a simdgroup or a threadgroup has a row, or a slice of
 // one. Another kernel combines the slices.
 struct RowThreads {
   int64_t lanes;
-  int64_t slices;
+  uint32_t slices;
 };
+} // namespace
 
 // 32-bit indices up to this one stay in range where the width of a grid is added to them.
 constexpr int64_t kLargestRowIndex = 1 << 30;
@@ -211,7 +215,8 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (32 * lanes);
   const int64_t least = at::ceil_div(length, 256 * lanes);
-  return {lanes, std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))})};
+  const auto slices = std::max<int64_t>({1, least, std::min(most, kManyThreads / (rows * lanes))});
+  return {lanes, static_cast<uint32_t>(slices)};
 }
 
 static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
@@ -228,7 +233,7 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
     return out;
   }
 
-  const auto out_ = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
+  const auto out_contiguous = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
   const auto mask = make_dim_mask(dim, self.dim());
   const auto kept = merge_dims(self, ~mask);
   const auto reduced = merge_dims(self, mask);
@@ -237,8 +242,9 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
   const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
   const auto threads = share_rows(
       out.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
-  const auto partials =
-      threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
+  const auto partials = threads.slices > 1
+      ? at::empty({out.numel(), threads.slices}, out_contiguous.options().dtype(kFloat))
+      : out_contiguous;
   MPSStream* stream = getCurrentMPSStream();
   const std::string index_type =
       canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
@@ -252,7 +258,7 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
       getMPSProfiler().beginProfileKernel(PSO, "largest", {self});
       [computeEncoder setComputePipelineState:PSO];
       mtl_setArgs(computeEncoder,
-                  out_,
+                  out_contiguous,
                   partials,
                   self,
                   kept.sizes,
@@ -268,15 +274,15 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
         auto combinePSO = lib.getPipelineStateForFunc("largest_combine_" + scalarToMetalTypeString(self));
         getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partials});
         [computeEncoder setComputePipelineState:combinePSO];
-        mtl_setArgs(computeEncoder, out_, partials, threads.slices);
+        mtl_setArgs(computeEncoder, out_contiguous, partials, threads.slices);
         [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
                        threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
         getMPSProfiler().endProfileKernel(combinePSO);
       }
     }
   });
-  if (!out_.is_same(out)) {
-    out.copy_(out_);
+  if (!out_contiguous.is_same(out)) {
+    out.copy_(out_contiguous);
   }
 """,
     )

@@ -79,7 +79,7 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
         host_lines(tmp_path, local),
         """\
 
-  const auto out_ = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
+  const auto out_contiguous = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
   const auto mask = make_dim_mask(dim, self.dim());
   const auto kept = merge_dims(self, ~mask);
   const auto reduced = merge_dims(self, mask);
@@ -88,8 +88,9 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
   const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
   const auto threads = share_rows(
       out.numel(), reduced_size, /*are_adjacent=*/kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]);
-  const auto partials =
-      threads.slices > 1 ? at::empty({out.numel(), threads.slices}, out_.options().dtype(kFloat)) : out_;
+  const auto partials = threads.slices > 1
+      ? at::empty({out.numel(), threads.slices}, out_contiguous.options().dtype(kFloat))
+      : out_contiguous;
   MPSStream* stream = getCurrentMPSStream();
   const std::string index_type =
       canUse32BitIndexMath(out, kLargestRowIndex) && canUse32BitIndexMath(self, kLargestRowIndex) ? "int" : "long";
@@ -105,7 +106,7 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
         getMPSProfiler().beginProfileKernel(PSO, kernel, {self});
         [computeEncoder setComputePipelineState:PSO];
         mtl_setArgs(computeEncoder,
-                    out_,
+                    out_contiguous,
                     partials,
                     self,
                     kept.sizes,
@@ -121,7 +122,7 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
           auto combinePSO = lib.getPipelineStateForFunc(kernel + "_combine_" + scalarToMetalTypeString(self));
           getMPSProfiler().beginProfileKernel(combinePSO, kernel + "_combine", {partials});
           [computeEncoder setComputePipelineState:combinePSO];
-          mtl_setArgs(computeEncoder, out_, partials, threads.slices);
+          mtl_setArgs(computeEncoder, out_contiguous, partials, threads.slices);
           [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
                          threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
           getMPSProfiler().endProfileKernel(combinePSO);
@@ -139,7 +140,7 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
         getMPSProfiler().beginProfileKernel(PSO, "largest", {self});
         [computeEncoder setComputePipelineState:PSO];
         mtl_setArgs(computeEncoder,
-                    out_,
+                    out_contiguous,
                     partials,
                     self,
                     kept.sizes,
@@ -156,7 +157,7 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
           auto combinePSO = lib.getPipelineStateForFunc("largest_combine_" + scalarToMetalTypeString(self));
           getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partials});
           [computeEncoder setComputePipelineState:combinePSO];
-          mtl_setArgs(computeEncoder, out_, partials, p_value, threads.slices);
+          mtl_setArgs(computeEncoder, out_contiguous, partials, p_value, threads.slices);
           [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
                          threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
           getMPSProfiler().endProfileKernel(combinePSO);
@@ -164,8 +165,8 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
       }
     });
   }
-  if (!out_.is_same(out)) {
-    out.copy_(out_);
+  if (!out_contiguous.is_same(out)) {
+    out.copy_(out_contiguous);
   }
 """,
     )

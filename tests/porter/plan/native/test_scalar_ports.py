@@ -86,7 +86,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Scalars.mm b/aten/src/ATen/native/mps/operations/Scalars.mm
 --- a/aten/src/ATen/native/mps/operations/Scalars.mm
 +++ b/aten/src/ATen/native/mps/operations/Scalars.mm
-@@ -1,23 +1,69 @@
+@@ -1,23 +1,71 @@
 +#include <ATen/core/DimVector.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
@@ -101,11 +101,13 @@ diff --git a/aten/src/ATen/native/mps/operations/Scalars.mm b/aten/src/ATen/nati
 +#include <ATen/native/mps/Scalars_metallib.h>
 +#endif
 +
++namespace {
 +// Some dimensions of a tensor, the innermost first; those that one stride goes over are one.
 +struct MergedDims {
 +  DimVector sizes{1};
 +  DimVector strides{0};
 +};
++} // namespace
 +
 +static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
 +  MergedDims dims;
@@ -270,7 +272,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Scalars.mm b/aten/src/ATen/nati
 -    if (!is_whole) {
 -      out.copy_(r);
 +
-+    const auto out_ = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
++    const auto out_contiguous = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
 +    MPSStream* stream = getCurrentMPSStream();
 +    const std::string index_type = canUse32BitIndexMath(out) ? "int" : "long";
 +    dispatch_sync_with_rethrow(stream->queue(), ^() {
@@ -281,15 +283,15 @@ diff --git a/aten/src/ATen/native/mps/operations/Scalars.mm b/aten/src/ATen/nati
 +        getMPSProfiler().beginProfileKernel(PSO, "numbered", {});
 +        [computeEncoder setComputePipelineState:PSO];
 +        mtl_setArgs(computeEncoder,
-+                    out_,
++                    out_contiguous,
 +                    getMPSScalar(start, toAccumulateType(out.scalar_type(), kMPS)),
 +                    getMPSScalar(step, toAccumulateType(out.scalar_type(), kMPS)));
 +        mtl_dispatch1DJob(computeEncoder, PSO, out.numel());
 +        getMPSProfiler().endProfileKernel(PSO);
 +      }
 +    });
-+    if (!out_.is_same(out)) {
-+      out.copy_(out_);
++    if (!out_contiguous.is_same(out)) {
++      out.copy_(out_contiguous);
      }
    });
    return out;
