@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -269,11 +270,17 @@ def missing_object(operators: Sequence[MissingOperator]) -> dict[str, Any]:
     return {"missing": [each.as_object() for each in operators]}
 
 
+def _say_what_lacks(operator: MissingOperator) -> str:
+    """Why porter cannot add an operator, without its name and family, which have columns of their own."""
+    name = re.escape(operator.name)
+    return re.sub(rf"\b{name} needs a kernel of [^:]*: ", "", str(operator.reason or ADDABLE))
+
+
 def missing_lines(operators: Sequence[MissingOperator]) -> Iterator[str]:
     """The table, then the number of operators by family."""
     cells = [
         _MISSING,
-        *((printable(e.name), e.family, printable(str(e.reason or ADDABLE))) for e in operators),
+        *((printable(e.name), e.family, printable(_say_what_lacks(e))) for e in operators),
     ]
     widths = [max(len(row[at]) for row in cells) for at in range(len(_MISSING) - 1)]
     for row in cells:
