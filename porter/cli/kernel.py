@@ -112,7 +112,8 @@ def check(
     with keeping_sources() as list_sources:
         results = list(check_script(file, output.report_step, device, arithmetic, large, hidden))
         sources = list_sources() if mutants else ()
-    report = try_mutants(file, sources, mutants, hidden or 0, device, output.report_step) if mutants else None
+    failing = [result.case for result in results if not result.ok]
+    report = try_mutants(file, sources, failing, mutants, hidden or 0, output.report_step) if mutants else None
     if output.json:
         output.object(check_object(file.name, results, report))
     else:

@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -95,8 +95,18 @@ def keeping_sources() -> Iterator[Callable[[], list[str]]]:
                 os.environ[VARIABLE] = before
 
 
-def try_mutants(path: Path, sources: Sequence[str], count: int, seed: int, device: str, steps: Steps) -> MutantReport:
-    """Tries `count` mutants of a script that compile, each in a process of its own. The device is up."""
+def try_mutants(
+    path: Path,
+    sources: Sequence[str],
+    failing: Collection[str],
+    count: int,
+    seed: int,
+    steps: Steps,
+) -> MutantReport:
+    """Tries `count` mutants of a script that compile, each in a process of its own. The device is up.
+
+    Cases that are `failing` without a mutant tell nothing of one.
+    """
     from porter.kernels.judging.mutants import Fate, MutantReport, list_mutants
 
     mutants = list_mutants(read_named(path, "PTR238"), sources, seed)
@@ -105,7 +115,7 @@ def try_mutants(path: Path, sources: Sequence[str], count: int, seed: int, devic
         if len(fates) == count:
             break
         steps(Step(f"{path.name}: mutant in {mutant}", len(fates), count))
-        fate, case = _try_in_child(path, mutant, seed, device)
+        fate, case = _try_in_child(path, mutant, seed, failing)
         if fate is not Fate.NO_KERNEL:
             fates.append((fate, mutant, case))
     counts = Counter(fate for fate, _, _ in fates)
@@ -116,13 +126,14 @@ def try_mutants(path: Path, sources: Sequence[str], count: int, seed: int, devic
     )
 
 
-def _try_in_child(path: Path, mutant: Mutant, seed: int, device: str) -> tuple[Fate, str]:
+def _try_in_child(path: Path, mutant: Mutant, seed: int, failing: Collection[str]) -> tuple[Fate, str]:
     """What became of a mutant; one that ends its process, or never ends, is caught."""
+    from porter.kernels.call import DEVICE
     from porter.kernels.judging.mutants import Fate, try_mutant
     from porter.verdict.suite.children import ask_child
 
     def try_it() -> list[str]:
-        fate, case = try_mutant(path, mutant, seed, device)
+        fate, case = try_mutant(path, mutant, seed, DEVICE, failing)
         return [fate.value, case]
 
     answer = ask_child(try_it, _MUTANT_SECONDS)

@@ -141,8 +141,9 @@ def _refill(tensor: Tensor, values: Tensor) -> None:
 def _is_same(one: Tensor, other: object) -> bool:
     if not isinstance(other, Tensor) or other.shape != one.shape:
         return False
-    bits = [tensor.cpu().contiguous().flatten().view(torch.uint8) for tensor in (one, other)]  # NaN is NaN
-    return torch.equal(*bits)
+    # NaN is the same as NaN. Memory of its own is dense even for one element, whose stride may be any.
+    dense = [torch.empty(tensor.numel(), dtype=tensor.dtype).copy_(tensor.flatten()) for tensor in (one, other)]
+    return torch.equal(*(tensor.view(torch.uint8) for tensor in dense))
 
 
 class Unchanged:

@@ -28,18 +28,20 @@ def check_hidden(script: Script, seed: int, device: str = DEVICE) -> Iterator[Ca
     A case that the inputs, the reference or the kernel refuse is left out, and it is an error if that is every one.
     """
     cases: list[Case] = []
+    passed: list[Case] = []
     for case in hidden_cases(script, seed, device):
         torch.compiler.reset()  # a model that is compiled has a limit of sizes
         result = try_swept(script, case, _find_difference)
         if result is not None:
             cases.append(case)
+            passed += [case] if result.ok else []
             yield replace(result, case=f"hidden {case} (seed {seed})", part=Part.HIDDEN)
     if not cases:
         error = PorterError("PTR227", "the script takes none of its hidden sizes", hint="Take any size of this rank.")
         yield CaseResult(f"hidden sizes (seed {seed})", error=str(error), part=Part.HIDDEN)
         return
     try:
-        breaches = dict.fromkeys(str(breach) for breach in check_conduct(script, cases[:_CONDUCT]))
+        breaches = dict.fromkeys(str(breach) for breach in check_conduct(script, passed[:_CONDUCT]))
     except (Exception, SystemExit) as error:  # the script is somebody else's
         breaches = {f"{type(error).__name__}: {error}": None}
     yield from (CaseResult("conduct", error=breach, part=Part.CONDUCT) for breach in breaches)

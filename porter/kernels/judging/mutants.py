@@ -61,21 +61,24 @@ def list_mutants(text: str, sources: Collection[str], seed: int) -> list[Mutant]
     return mutants
 
 
-def try_mutant(path: Path, mutant: Mutant, seed: int, device: str) -> tuple[Fate, str]:
-    """What became of a mutant of a script, and the case that fails first. `seed` makes the hidden cases."""
+def try_mutant(path: Path, mutant: Mutant, seed: int, device: str, failing: Collection[str] = ()) -> tuple[Fate, str]:
+    """What became of a mutant of a script, and the case that fails first. `seed` makes the hidden cases.
+
+    Cases that are `failing` without a mutant tell nothing of one.
+    """
     try:
         script = load_text(path, mutant.text)
-        first = _find_first(check(script, device))
+        first = _find_first(check(script, device), failing)
         if first is None:
-            hidden = _find_first(check_hidden(script, seed, device))
+            hidden = _find_first(check_hidden(script, seed, device), failing)
             return (Fate.SAME, "") if hidden is None else (Fate.MISSED, hidden.case)
     except PorterError as error:
         return (Fate.NO_KERNEL if error.code in _NO_KERNEL else Fate.CAUGHT), error.what
     return (Fate.NO_KERNEL if code_in(first.error) in _NO_KERNEL else Fate.CAUGHT), first.case
 
 
-def _find_first(results: Iterator[CaseResult]) -> CaseResult | None:
-    return next((result for result in results if not result.ok), None)
+def _find_first(results: Iterator[CaseResult], failing: Collection[str]) -> CaseResult | None:
+    return next((result for result in results if not result.ok and result.case not in failing), None)
 
 
 def _list_strings(text: str) -> Iterator[tuple[int, str]]:
