@@ -62,4 +62,4 @@ def _find_clang() -> str:
     return number[0] if number else "unknown"
 
 
-_FOUND_BY_CODE: Mapping[str, Callable[[], str]] = {"python": platform.python_version, "clang": _find_clang}
+_FOUND_BY_CODE: Mapping[str, Callable[[], str]] = {"Python": platform.python_version, "clang": _find_clang}

@@ -60,7 +60,7 @@ def test_without_a_compiler_or_a_package_these_are_missing(monkeypatch: pytest.M
         parts = doctor.examine()
     finally:
         compiler.find_clang.cache_clear()
-    assert [part.name for part in parts if part.version] == ["python"]
+    assert [part.name for part in parts if part.version] == ["Python"]
     assert not is_complete(parts)
 
 
