@@ -47,7 +47,7 @@ def start_as_mac(fork: "Path | None" = None) -> "Device":
     return device
 
 
-def _prepare_for_large(device: "Device", environ: "Mapping[str, str]") -> None:
+def prepare_for_large(device: "Device", environ: "Mapping[str, str]") -> None:
     """Makes large tensors addresses alone where `$PORTER_LARGE` says so. Raises PTR271."""
     if environ.get(LARGE, "") not in ("", "0"):
         from aten_overlay.device.large import start_large
@@ -70,7 +70,7 @@ def start_from_environment(environ: "Mapping[str, str]") -> "Device":
     fork = environ.get("PORTER_CHECKOUT")
     seed, journal = read_seed(environ), find_journal(environ)
     device = start_as_mac(Path(fork) if fork else None)
-    _prepare_for_large(device, environ)
+    prepare_for_large(device, environ)
     operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]
     if operators:
         from aten_overlay import hosts

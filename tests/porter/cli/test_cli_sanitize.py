@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aten_overlay import LARGE
 from aten_overlay.metal.sanitizer.checks import VARIABLE
 from porter.cli import main
 
@@ -25,3 +26,19 @@ def test_the_option_wins_over_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv(VARIABLE, "races")
     main(["kernel", "check", str(tmp_path / "no.py"), "--sanitize", "bounds"])
     assert os.environ[VARIABLE] == "bounds"
+
+
+@pytest.mark.parametrize(
+    ("words", "checks"),
+    [((), "bounds,overflow"), (("--sanitize", "races"), "races"), (("--sanitize", "none"), "none")],
+)
+def test_large_tensors_are_watched_unless_a_choice_is_made(
+    words: tuple[str, ...], checks: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in (LARGE, VARIABLE):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    for options in (("--large", *words), (*words, "--large")):
+        assert main(["run", *options, str(tmp_path / "no.py")]) != 0
+        assert (os.environ[LARGE], os.environ[VARIABLE]) == ("1", checks)
+        monkeypatch.delenv(VARIABLE)

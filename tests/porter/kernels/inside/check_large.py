@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import aten_overlay
 from aten_overlay.device import load
 from aten_overlay.device.large import fill_sparsely, sparse_memory
 from porter.core.errors import PorterError
@@ -116,6 +117,20 @@ def test_zeros_take_no_memory_and_are_zeros() -> None:
         tensor[:2].zero_()
         assert tensor[:4].tolist() == [0, 0, 5, 0]
         assert _resident() - before < 64 << 20
+
+
+def test_a_program_gets_large_tensors_where_its_environment_says_so() -> None:
+    device = load.started()
+    assert device is not None
+    aten_overlay.prepare_for_large(device, {"PORTER_LARGE": "0"})
+    with pytest.raises(RuntimeError):
+        torch.empty(1 << 40, dtype=torch.uint8, device="mps")
+    before = _resident()
+    aten_overlay.prepare_for_large(device, {"PORTER_LARGE": "1"})
+    try:
+        assert torch.zeros(1 << 40, dtype=torch.uint8, device="mps")[-1].item() == 0 and _resident() - before < 64 << 20
+    finally:
+        device.allocate_sparsely(0)
 
 
 def test_a_grid_has_as_many_threads_as_there_are_positions() -> None:
