@@ -34,7 +34,11 @@ def build_frameworks() -> Path:
     sources += [path for part in _PARTS for path in sorted((HERE / part).glob("*.mm"))]
     flags = (*LANGUAGE, *include_flags(), "-I", str(HERE), "-I", str(HERE.parent))
     link = (*toolchain.link_with(memory.build_library()), "-ldl", "-lstdc++")
-    return toolchain.build("porter_apple", sources, flags, [INCLUDE], link=link)
+    first = {
+        kind: ("-include-pch", str(toolchain.precompiled_header(HERE / "first.h", flags, kind, [INCLUDE])))
+        for kind in (OBJECTIVE_CPP, CPP)
+    }
+    return toolchain.build("porter_apple", sources, flags, [INCLUDE], link=link, more=first)
 
 
 def fork_include_flags(fork: Path) -> tuple[str, ...]:

@@ -101,4 +101,5 @@ def _precompile_library(flags: Sequence[str]) -> Path:
     key = cache.digest(
         "ptx header", *flags, str(header), compiler.library_digest(), compiler.version(compiler.find_clang())
     )
-    return compiler.build_cached(key, ".pch", [*flags, *compiler.TIMELESS, "-Xclang", "-emit-pch"], [str(header)])
+    more = (*compiler.TIMELESS, compiler.INSTANTIATED, "-Xclang", "-emit-pch")
+    return compiler.build_cached(key, ".pch", [*flags, *more], [str(header)])
