@@ -24,8 +24,8 @@ SIMPLE = MetalKernel(
     uint column = thread_position_in_grid.x, row = thread_position_in_grid.y;
     float sum = 0;
     for (uint k = 0; k < uint(inner); ++k)
-      sum += float(a[row * uint(inner) + k]) * float(b[k * uint(columns) + column]);
-    out[row * uint(columns) + column] = T(sum);
+      sum += float(a[ulong(row) * uint(inner) + k]) * float(b[ulong(k) * uint(columns) + column]);
+    out[ulong(row) * uint(columns) + column] = T(sum);
     """,
 )
 EXPERT = MetalKernel(
@@ -81,13 +81,13 @@ void multiply(thread simdgroup_float8x8 (&sums)[4][4], Left left, uint left_row,
     for (uint start = 0; start < whole; start += 16)
       #pragma unroll
       for (uint k = start; k < start + 16; k += 8)
-        multiply(sums, a + top * depth + k, depth, b + k * n + first, n);
+        multiply(sums, a + ulong(top) * depth + k, depth, b + ulong(k) * n + first, n);
     for (uint start = whole; start < depth; start += 8) {
       for (uint i = lane; i < 32 * 8; i += 32) {
         uint r = top + i / 8, c = start + i % 8;
-        left[i] = r < m && c < depth ? float(a[r * depth + c]) : 0.0f;
+        left[i] = r < m && c < depth ? float(a[ulong(r) * depth + c]) : 0.0f;
         r = start + i / 32, c = first + i % 32;
-        right[i] = r < depth && c < n ? float(b[r * n + c]) : 0.0f;
+        right[i] = r < depth && c < n ? float(b[ulong(r) * n + c]) : 0.0f;
       }
       simdgroup_barrier(mem_flags::mem_threadgroup);
       multiply(sums, left, 8, right, 32);
@@ -102,7 +102,7 @@ void multiply(thread simdgroup_float8x8 (&sums)[4][4], Left left, uint left_row,
     simdgroup_barrier(mem_flags::mem_threadgroup);
     for (uint i = lane; i < 32 * 32; i += 32) {
       uint r = top + i / 32, c = first + i % 32;
-      if (r >= row && r < m && c >= column && c < n) out[r * n + c] = T(memory[i]);
+      if (r >= row && r < m && c >= column && c < n) out[ulong(r) * n + c] = T(memory[i]);
     }
     """,
 )
