@@ -54,7 +54,7 @@ def test_each_step_runs_what_its_inputs_say(workspace: Path) -> None:
     ]
     assert review(workspace, "fine", 0) == 0
     assert (workspace / "calls").read_text().splitlines()[-2:] == [
-        "porter setup", "porter review abc123 --checkout fork --format markdown",
+        "porter setup --checkout fork", "porter review abc123 --checkout fork --format markdown",
     ]  # fmt: skip
 
 
