@@ -91,10 +91,11 @@ class Contraction(Form):
         return Launch(as_nodes(writer.write()), frozenset((*HEADERS, CEIL_DIV, _COMPLEX)))
 
 
-# `strides` are of batches, rows and columns: of the result, the operands, and what is added.
+# `strides` are of batches, rows and columns: of the result, the operands, and what is added. `scales` are of the
+# product and of what is added; `factors` are the same for whole numbers, which floats round.
 _ARGUMENTS = (
     f"device {KEY}* output", f"const device {KEY}* left", f"const device {KEY}* right", f"const device {KEY}* added",
-    "constant long* sizes", "constant long* strides", "constant float2* scales",
+    "constant long* sizes", "constant long* strides", "constant float2* scales", "constant long* factors",
     "uint3 group [[threadgroup_position_in_grid]]", "uint lane [[thread_index_in_simdgroup]]",
 )  # fmt: skip
 _BODY = f"""\
@@ -148,10 +149,10 @@ for (uint i = lane; i < 32 * 32; i += 32) {{
   if (y < row || y >= rows || x < column || x >= columns) {{
     continue;
   }}
-  total_t value = scale_sum(memory[i], scales[0]);
+  total_t value = scale_sum(memory[i], scales[0], factors[0]);
   if (is_added) {{
     const index_t at = index_t(group.z) * index_t(strides[9]) + y * index_t(strides[10]) + x * index_t(strides[11]);
-    value += scale_sum(static_cast<total_t>(added[at]), scales[1]);
+    value += scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1]);
   }}
   const index_t to = index_t(group.z) * index_t(strides[0]) + y * index_t(strides[1]) + x * index_t(strides[2]);
   output[to] = static_cast<{KEY}>(value);
@@ -171,6 +172,7 @@ _LOCALS = (
     "sizes",
     "strides",
     "scales",
+    "factors",
     "index_type",
 )
 
@@ -242,12 +244,13 @@ class _Writer:
         )  # fmt: skip
         yield f"const std::array<int64_t, 12> strides = {{{', '.join(steps)}}};"
         yield f"const std::array<c10::complex<float>, 2> scales = {{{', '.join(self._list_scales())}}};"
+        yield f"const std::array<int64_t, 2> factors = {{{', '.join(self._list_factors(product))}}};"
         yield from site.write_stream()
         read = (first, second, *((addend,) if addend else ()))
         yield f'const std::string index_type = {write_fits((product, *read), ())} ? "int" : "long";'
         # No memory is bound of operands without elements.
         operands = [f"inner > 0 ? {tensor} : {product}" for tensor in (first, second)]
-        passed = (product, *operands, addend or product, "sizes", "strides", "scales")
+        passed = (product, *operands, addend or product, "sizes", "strides", "scales", "factors")
         batches = f"{product}.size(0)" if batch else "1"
         groups = f"at::ceil_div<int64_t>(columns, {TILE}), at::ceil_div<int64_t>(rows, {TILE}), {batches}"
         dispatch = (
@@ -281,6 +284,12 @@ class _Writer:
         yield number.format(self.site.mark(form.alpha)) if form.alpha else "1.0f"
         beta = number.format(self.site.mark(form.beta)) if form.beta else "1.0f"
         yield f"is_added ? {beta} : 0.0f" if form.added else "0.0f"
+
+    def _list_factors(self, product: str) -> Iterator[str]:
+        """The same as whole numbers, which floats round, where elements are those."""
+        for name in (self.form.alpha, self.form.beta):
+            test = f"isIntegralType({product}.scalar_type(), false)"
+            yield f"{test} ? {self.site.mark(name)}.toLong() : 1" if name else "1"
 
 
 def _write_strides(tensor: str, has_batches: bool, is_transposed: bool = False) -> str:

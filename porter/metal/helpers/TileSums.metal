@@ -8,11 +8,15 @@ inline float2 add_product(float2 sum, float2 a, float2 b) {
 }
 
 template <typename T>
-inline T scale_sum(T sum, float2 scale) {
-  return sum * static_cast<T>(scale.x);
+inline T scale_sum(T sum, float2, long factor) {
+  return sum * static_cast<T>(factor);
 }
 
-inline float2 scale_sum(float2 sum, float2 scale) {
+inline float scale_sum(float sum, float2 scale, long) {
+  return sum * scale.x;
+}
+
+inline float2 scale_sum(float2 sum, float2 scale, long) {
   return float2(sum.x * scale.x - sum.y * scale.y, sum.x * scale.y + sum.y * scale.x);
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
+from typing import Any
 
 import torch
 
@@ -78,8 +79,15 @@ def contract(form: Contraction, tensors: Mapping[str, torch.Tensor], arguments: 
     second = second.mT if form.is_right_transposed and second.ndim > 1 else second
     computed = torch.matmul(first, second)
     computed = computed.sum(0) if form.operands is Operands.SUMMED else computed
-    computed = computed * arguments[form.alpha] if form.alpha else computed  # type: ignore[operator]
+    computed = computed * _read_factor(arguments[form.alpha], computed) if form.alpha else computed
     beta, added = arguments[form.beta] if form.beta else 1, tensors.get(form.added)
     if added is None or not beta:
         return computed
-    return computed + widen(added) * beta  # type: ignore[operator]
+    return computed + widen(added) * _read_factor(beta, computed)
+
+
+def _read_factor(number: Any, product: torch.Tensor) -> complex:
+    """A factor as ATen takes it: of whole numbers it has no fraction."""
+    is_whole = not (product.is_floating_point() or product.is_complex())
+    factor: complex = int(number) if is_whole and isinstance(number, float) else number
+    return factor

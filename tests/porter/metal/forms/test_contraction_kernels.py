@@ -28,7 +28,7 @@ FAULTS = {
     "the rest of the inner dimension left out": ("for (; k < end; k += 8)", "for (; k + 8 <= end; k += 8)"),
     "the last column left out": ("x >= columns)", "x + 1 >= columns)"),
     "one behind the other for batches": ("left + batch * index_t(strides[3])", "left + batch * rows * inner"),
-    "what is added taken once": ("scale_sum(static_cast<total_t>(added[at]), scales[1])", "static_cast<total_t>(added[at])"),
+    "what is added taken once": ("scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1])", "static_cast<total_t>(added[at])"),
     "sums in the type of elements": ("using total_t = c10::metal::opmath_t<T>;", "using total_t = T;"),
 }  # fmt: skip
 
@@ -64,6 +64,7 @@ def multiply(
         *(tensor if tensor.numel() else output for tensor in tensors),
         torch.tensor([rows, columns, inner, summed]), torch.tensor(strides),
         torch.view_as_real(torch.tensor(scales, dtype=torch.complex64)),
+        torch.tensor([int(complex(scale).real) for scale in scales]),
     ]  # fmt: skip
     groups = (-(-columns // TILE), -(-rows // TILE), batches // summed)
     library.run(f"tested_{dtype.metal}_int", arguments, (groups[0] * 32, *groups[1:]), (32, 1, 1))
@@ -108,6 +109,9 @@ def test_integers_wrap_as_on_the_cpu(rows: int, inner: int, columns: int, dtype:
     first = torch.randint(0, 255, (1, rows, inner)).to(of) * 1_000_003
     second = torch.randint(0, 255, (1, inner, columns)).to(of) * 7
     assert torch.equal(multiply(whole(), first, second), first @ second)
+    added, factors = torch.full((columns,), 3, dtype=of), (2**32 + 1, 2**33 + 3)
+    expected = factors[0] * (first @ second).long() + factors[1] * added.long()
+    assert torch.equal(multiply(whole(), first, second, added, factors), expected.to(of))
 
 
 def test_complex_numbers_and_what_is_added() -> None:

@@ -64,7 +64,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Multiplies.metal b/aten/src/ATen/n
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Multiplies.metal
-@@ -0,0 +1,259 @@
+@@ -0,0 +1,266 @@
 +#include <c10/metal/utils.h>
 +#include <metal_simdgroup_matrix>
 +#include <metal_stdlib>
@@ -81,11 +81,15 @@ new file mode 100644
 +}
 +
 +template <typename T>
-+inline T scale_sum(T sum, float2 scale) {
-+  return sum * static_cast<T>(scale.x);
++inline T scale_sum(T sum, float2, long factor) {
++  return sum * static_cast<T>(factor);
 +}
 +
-+inline float2 scale_sum(float2 sum, float2 scale) {
++inline float scale_sum(float sum, float2 scale, long) {
++  return sum * scale.x;
++}
++
++inline float2 scale_sum(float2 sum, float2 scale, long) {
 +  return float2(
 +      sum.x * scale.x - sum.y * scale.y, sum.x * scale.y + sum.y * scale.x);
 +}
@@ -217,6 +221,7 @@ new file mode 100644
 +    constant long* sizes,
 +    constant long* strides,
 +    constant float2* scales,
++    constant long* factors,
 +    uint3 group [[threadgroup_position_in_grid]],
 +    uint lane [[thread_index_in_simdgroup]]) {
 +  using total_t = c10::metal::opmath_t<T>;
@@ -285,11 +290,12 @@ new file mode 100644
 +    if (y < row || y >= rows || x < column || x >= columns) {
 +      continue;
 +    }
-+    total_t value = scale_sum(memory[i], scales[0]);
++    total_t value = scale_sum(memory[i], scales[0], factors[0]);
 +    if (is_added) {
 +      const index_t at = index_t(group.z) * index_t(strides[9]) +
 +          y * index_t(strides[10]) + x * index_t(strides[11]);
-+      value += scale_sum(static_cast<total_t>(added[at]), scales[1]);
++      value +=
++          scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1]);
 +    }
 +    const index_t to = index_t(group.z) * index_t(strides[0]) +
 +        y * index_t(strides[1]) + x * index_t(strides[2]);
@@ -307,6 +313,7 @@ new file mode 100644
 +      constant long* sizes,                                           \\
 +      constant long* strides,                                         \\
 +      constant float2* scales,                                        \\
++      constant long* factors,                                         \\
 +      uint3 group [[threadgroup_position_in_grid]],                   \\
 +      uint lane [[thread_index_in_simdgroup]])
 +
@@ -327,7 +334,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Multiplies.mm b/aten/src/ATen/native/mps/operations/Multiplies.mm
 --- a/aten/src/ATen/native/mps/operations/Multiplies.mm
 +++ b/aten/src/ATen/native/mps/operations/Multiplies.mm
-@@ -1,24 +1,76 @@
+@@ -1,24 +1,79 @@
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
@@ -392,6 +399,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Multiplies.mm b/aten/src/ATen/n
 +                                           addend.stride(-1)};
 +  const std::array<c10::complex<float>, 2> scales = {alpha.to<c10::complex<float>>(),
 +                                                     is_added ? beta.to<c10::complex<float>>() : 0.0f};
++  const std::array<int64_t, 2> factors = {isIntegralType(out.scalar_type(), false) ? alpha.toLong() : 1,
++                                          isIntegralType(out.scalar_type(), false) ? beta.toLong() : 1};
 +  MPSStream* stream = getCurrentMPSStream();
 +  const std::string index_type = canUse32BitIndexMath(out) && canUse32BitIndexMath(mat1) &&
 +          canUse32BitIndexMath(mat2) && canUse32BitIndexMath(addend)
@@ -404,7 +413,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Multiplies.mm b/aten/src/ATen/n
 +      // this function call is a no-op if MPS Profiler is not enabled
 +      getMPSProfiler().beginProfileKernel(PSO, "multiplied", {mat1, mat2, addend});
 +      [computeEncoder setComputePipelineState:PSO];
-+      mtl_setArgs(computeEncoder, out, inner > 0 ? mat1 : out, inner > 0 ? mat2 : out, addend, sizes, strides, scales);
++      mtl_setArgs(
++          computeEncoder, out, inner > 0 ? mat1 : out, inner > 0 ? mat2 : out, addend, sizes, strides, scales, factors);
 +      [computeEncoder
 +           dispatchThreadgroups:MTLSizeMake(at::ceil_div<int64_t>(columns, 32), at::ceil_div<int64_t>(rows, 32), 1)
 +          threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -91,3 +92,13 @@ def test_what_is_printed() -> None:
         "without self where beta is 0",
     ]
     assert next(FOUND["linear"].describe()) == "result[i, j] = sum over k of input[i, k] * weight[j, k] + bias[i, j]"
+
+
+def test_whole_numbers_are_multiplied_by_what_a_factor_has_of_them() -> None:
+    runs = [
+        run(aten.addmv.default, [*(torch.randint(-9, 9, shape) for shape in shapes), beta, alpha])
+        for (rows, inner, _), (beta, alpha) in product(SIZES, ((1.7, 2.9), (3, 0.4), (0.5, 6)))
+        for shapes in [[(rows,), (rows, inner), (inner,)]]
+    ]
+    form = find_contraction(runs)
+    assert form is not None and replace(form, dtypes=(FLOAT,)) == FOUND["addmv"]
