@@ -34,11 +34,15 @@ def list_ends(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str
 def shift_to_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """The sample with its input shifted so that its greatest element is the type's, then its least one.
 
-    Elements differ by as much as before: in a floating type of as many bits they would be equal.
+    Elements differ by as much as before: in a floating type of as many bits they would be equal. Those without a sign
+    are also about the middle of their type, from which on a sign makes them less than the others.
     """
     given, whole = sample.input.detach(), torch.iinfo(sample.input.dtype)
     yield "at the greatest integers", _replace_input(sample, given - given.max() + whole.max)
     yield "at the least integers", _replace_input(sample, given - given.min() + whole.min)
+    if not whole.min:
+        middle = whole.max // 2 - int(given.max() - given.min()) // 2
+        yield "about the middle", _replace_input(sample, given - given.min() + middle)
 
 
 def _list_not_finite(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:

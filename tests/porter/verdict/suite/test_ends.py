@@ -70,6 +70,12 @@ def test_zeros_of_either_sign_are_equal(op: Any, wrong: Any) -> None:
     assert op(zeros).shape != wrong(zeros).shape or not op(zeros).equal(wrong(zeros))
 
 
+def test_integers_without_a_sign_are_not_read_with_one() -> None:
+    varied = dict(shift_to_ends(SampleInput(torch.tensor([3, 7, 0, 5], dtype=torch.uint8))))
+    read = {label: (each.input.argmax(), each.input.view(torch.int8).argmax()) for label, each in varied.items()}
+    assert [label for label, (right, wrong) in read.items() if right != wrong] == ["about the middle"]
+
+
 def join_nan(x: torch.Tensor) -> torch.Tensor:
     """Runs of equal elements, of which NaN beside NaN is one."""
     runs: torch.Tensor = torch.unique_consecutive(x.nan_to_num(nan=-12.0))

@@ -1,0 +1,107 @@
+"""Calls of the rows under test with other numbers, other flags and without tensors that may be left out.
+
+`F.interpolate` gives height and width one scale, and no OpInfo differentiates a batch norm without a weight and outside
+of training: of the overload itself each argument is varied alone, and beside each flag.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo
+
+from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.opinfos import OpInfos, take_spread
+from porter.verdict.suite.overloads import Call, call_overload, record_calls
+from porter.verdict.suite.samples import count_results
+from porter.verdict.suite.variations.variation import Variation
+
+MORE = 1.25  # times a number
+MOST_CALLS, MOST = 6, 16  # that differ in flags or in which tensors they have, and what is tried of each
+MOST_ELEMENTS = 1 << 12
+_OPTIONAL = "Optional[Tensor]"
+_ORDER = "sorted"  # a flag without which results may be in any order
+
+
+def list_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """The calls that samples end in, forward and backward, with arguments varied, where the CPU computes that."""
+    slopes = op.supports_autograd and dtype.is_floating_point
+    samples = take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes))
+    unlike: dict[str, Call] = {}
+    for call in sorted(record_calls(op, samples, opinfos.context.bases), key=_count_elements, reverse=True):
+        if 0 < _count_elements(call) <= MOST_ELEMENTS:
+            unlike.setdefault(_describe(call), call)
+    for call in islice(unlike.values(), MOST_CALLS):
+        yield from keep_computed(stay_inside(call_overload), islice(vary_call(call), MOST))
+
+
+def _count_elements(call: Call) -> int:
+    first = call.args[0] if call.args else None
+    return first.numel() if isinstance(first, torch.Tensor) else 0
+
+
+def _count_results(call: Call) -> int:
+    return count_results(call_overload, call.make_sample())
+
+
+def vary_call(call: Call) -> Iterator[Varied]:
+    """Yields a call with each real number larger and each whole one the greatest index, if no size is made of it.
+
+    Then with each flag turned over, without each tensor that may be left out, with each index in 32 bits: alone, and
+    beside each flag.
+    """
+    passed = _list_arguments(call)
+    kinds = {argument.name: str(argument.real_type) for argument in call.overload._schema.arguments}
+    indices = {name: value for name, value in passed.items() if _is_index(value)}
+    greatest = max((int(index.max()) for index in indices.values()), default=None)
+    numbers: list[dict[str, Any]] = [
+        {name: value * MORE} for name, value in passed.items() if type(value) is float and value
+    ]
+    if greatest is not None:
+        whole = [{name: greatest} for name, value in passed.items() if type(value) is int and value != greatest]
+        size = _count_results(call)
+        numbers += [others for others in whole if 0 < size == _count_results(_replace(call, others))]
+    turned = [{name: not value} for name, value in passed.items() if isinstance(value, bool) and name != _ORDER]
+    tensors: list[dict[str, Any]] = [
+        {name: None} for name, value in passed.items() if value is not None and kinds[name] == _OPTIONAL
+    ]
+    tensors += [{name: index.to(torch.int32)} for name, index in indices.items()]
+    pairs = [flag | tensor for flag in turned for tensor in tensors]
+    for others in (*numbers, *tensors, *turned, *pairs):
+        changes = ", ".join(f"{name}={_tell(value)}" for name, value in others.items())
+        yield f"{call.name} with {changes}", _replace(call, others).make_sample()
+
+
+def _is_index(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype == torch.int64 and value.numel() > 0
+
+
+def _tell(value: Any) -> str:
+    return str(value.dtype if isinstance(value, torch.Tensor) else value)
+
+
+def _list_arguments(call: Call) -> Mapping[str, Any]:
+    names = [argument.name for argument in call.overload._schema.arguments]
+    return dict(zip(names, call.args, strict=False)) | call.kwargs
+
+
+def _replace(call: Call, others: Mapping[str, Any]) -> Call:
+    names = [argument.name for argument in call.overload._schema.arguments]
+    args = tuple(others.get(name, value) for name, value in zip(names, call.args, strict=False))
+    return replace(call, args=args, kwargs={name: others.get(name, value) for name, value in call.kwargs.items()})
+
+
+def _describe(call: Call) -> str:
+    """Flags, and which tensors and numbers there are."""
+    kept = {name: value if isinstance(value, bool) else type(value) for name, value in _list_arguments(call).items()}
+    return f"{call.name} {kept}"
+
+
+CALLS = Variation("calls", list_calls, calls_overloads=True)
