@@ -59,6 +59,8 @@ def cases_of(file: str) -> list[Case]:
 @pytest.fixture(scope="module")
 def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]:
     folder = tmp_path_factory.mktemp("emulated")
+    clang, hardware = compiler.find_clang(), f"{folder}/hardware.o"
+    subprocess.run([clang, *FLAGS, "-c", "-o", hardware, str(HERE / "hardware.cpp")], check=True)
 
     @lru_cache(maxsize=8)
     def library(file: str, *flags: str) -> ctypes.CDLL:
@@ -72,11 +74,8 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]
         source.write_text(f"{text}\n{calls}")
         made = source.with_suffix(".so")
         headers = ["-include", str(HERE / "builtins.h"), "-include", str(INCLUDE / "metal_stdlib")]
-        objects = [f"{made}.o", f"{folder}/hardware.o"]
-        clang = compiler.find_clang()
-        subprocess.run([clang, *FLAGS, *flags, *headers, "-c", "-o", objects[0], str(source)], check=True)
-        subprocess.run([clang, *FLAGS, "-c", "-o", objects[1], str(HERE / "hardware.cpp")], check=True)
-        subprocess.run([clang, "-shared", "-pthread", "-o", str(made), *objects], check=True)
+        subprocess.run([clang, *FLAGS, *flags, *headers, "-c", "-o", f"{made}.o", str(source)], check=True)
+        subprocess.run([clang, "-shared", "-pthread", "-o", str(made), f"{made}.o", hardware], check=True)
         return ctypes.CDLL(str(made))
 
     return library
