@@ -23,16 +23,16 @@ SIMPLE = MetalKernel(
     uint n = uint(columns);
     if (row >= uint(rows)) return;
     float sum = 0;
-    for (uint i = 0; i < n; ++i) sum += float(x[row * n + i]);
+    for (uint i = 0; i < n; ++i) sum += float(x[ulong(row) * n + i]);
     float mean = sum / float(n);
     float squares = 0;
     for (uint i = 0; i < n; ++i) {
-      float centered = float(x[row * n + i]) - mean;
+      float centered = float(x[ulong(row) * n + i]) - mean;
       squares += centered * centered;
     }
     float scale = rsqrt(squares / float(n) + eps);
     for (uint i = 0; i < n; ++i)
-      out[row * n + i] = T((float(x[row * n + i]) - mean) * scale * float(weight[i]) + float(bias[i]));
+      out[ulong(row) * n + i] = T((float(x[ulong(row) * n + i]) - mean) * scale * float(weight[i]) + float(bias[i]));
     """,
 )
 EXPERT = MetalKernel(

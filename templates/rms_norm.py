@@ -21,11 +21,11 @@ SIMPLE = MetalKernel(
     if (row >= uint(rows)) return;
     float squares = 0;
     for (uint i = 0; i < n; ++i) {
-      float v = float(x[row * n + i]);
+      float v = float(x[ulong(row) * n + i]);
       squares += v * v;
     }
     float scale = rsqrt(squares / float(n) + eps);
-    for (uint i = 0; i < n; ++i) out[row * n + i] = T(float(x[row * n + i]) * scale * float(weight[i]));
+    for (uint i = 0; i < n; ++i) out[ulong(row) * n + i] = T(float(x[ulong(row) * n + i]) * scale * float(weight[i]));
     """,
 )
 EXPERT = MetalKernel(

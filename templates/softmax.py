@@ -21,10 +21,10 @@ SIMPLE = MetalKernel(
     uint n = uint(columns);
     if (row >= uint(rows)) return;
     float top = -INFINITY;
-    for (uint i = 0; i < n; ++i) top = max(top, float(x[row * n + i]));
+    for (uint i = 0; i < n; ++i) top = max(top, float(x[ulong(row) * n + i]));
     float sum = 0;
-    for (uint i = 0; i < n; ++i) sum += exp(float(x[row * n + i]) - top);
-    for (uint i = 0; i < n; ++i) out[row * n + i] = T(exp(float(x[row * n + i]) - top) / sum);
+    for (uint i = 0; i < n; ++i) sum += exp(float(x[ulong(row) * n + i]) - top);
+    for (uint i = 0; i < n; ++i) out[ulong(row) * n + i] = T(exp(float(x[ulong(row) * n + i]) - top) / sum);
     """,
 )
 EXPERT = MetalKernel(

@@ -25,7 +25,8 @@ from porter.kernels.script import Case, Layout, Right, Script, Stage, Values, Wr
 WINDOW = 1 << 12  # threads: rows of a few threadgroups
 PADDING = 3  # rows between the ends, where the reference tells what it does
 _CODED = "PTR"
-_DECLINED = (*DECLINED, "PTR211")  # a grid of more threads than there are positions
+# Also a grid of more threads than there are positions, and a number that needs more than 32 bits.
+_DECLINED = (*DECLINED, "PTR211", "PTR215")
 _NOT_RUN = "it takes too long, or goes over all of a storage"
 
 
