@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,16 +24,18 @@ from torch.utils._pytree import tree_leaves
 
 from aten_overlay.device.frameworks import count_launches
 from porter.core.errors import PorterError
+from porter.core.files import read_regular
 from porter.kernels.operator import is_registered
 from porter.kernels.script import Case, Kind, Right, Script, Stage, Values, find_difference
 
 _CHECKED = ("porter.", "aten_overlay.")
+_TABLE = Path(__file__).with_name("moving.yaml")
 _TORCH = (torch, Tensor, torch.testing, torch.mps)
 
 
 @cache
 def _moving() -> frozenset[str]:
-    return frozenset(yaml.safe_load((files(__package__) / "moving.yaml").read_text()))
+    return frozenset(yaml.safe_load(read_regular(_TABLE)))
 
 
 class _Operators(TorchDispatchMode):
