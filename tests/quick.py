@@ -34,12 +34,12 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "porter/loops": ("test_constants.py", "test_host_values.py", "test_numbers.py", "test_optional.py"),
     "porter/metal": ("test_macros.py", "test_tidy.py", "test_graph_body.py"),
     "porter/metal/forms": ("test_forms.py",),
-    "porter/metal/native": ("test_a*.py", "test_elements.py", "test_host_values.py", "test_result_types.py"),
+    "porter/metal/codegen": ("test_a*.py", "test_elements.py", "test_host_values.py", "test_result_types.py"),
     "porter/mpsgraph": ("test_agreement.py", "test_conditions.py", "test_leaves.py", "test_operations.py"),
     "porter/plan": ("test_callers.py", "test_removal.py"),
-    "porter/plan/native": (
+    "porter/plan/recorded": (
         "test_body.py",
-        "test_choosing.py",
+        "test_case_choice.py",
         "test_empty_*.py",
         "test_kernel_names.py",
         "test_target.py",

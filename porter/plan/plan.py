@@ -8,8 +8,8 @@ from porter.aten.skip_lists import Change
 from porter.core.change_set import ChangeSet
 from porter.core.dtypes import Kind
 from porter.core.errors import Place
+from porter.metal.codegen.schedule import Schedule
 from porter.metal.functor import Origin
-from porter.metal.native.schedule import Schedule
 
 
 @dataclass(frozen=True)

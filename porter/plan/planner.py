@@ -29,7 +29,6 @@ from porter.metal.source import Source
 from porter.plan.callers import Gone, redirect_calls
 from porter.plan.dialect import require_library
 from porter.plan.draft import Draft
-from porter.plan.native.port import FROM_RECORDING, NativePort, ReadPrograms, WrittenKernel, no_programs
 from porter.plan.own_functions import define_what_bodies_use, include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
     EntryChange,
@@ -41,6 +40,7 @@ from porter.plan.plan import (
     RemovedSymbol,
     Unported,
 )
+from porter.plan.recorded.port import FROM_RECORDING, NativePort, ReadPrograms, WrittenKernel, no_programs
 from porter.plan.removal import Removal, delete_empty_files, find_removals
 from porter.plan.routes import Route, Routes, choose_routes
 from porter.plan.stub_kernels import PortDraft
@@ -148,7 +148,7 @@ def _port_blocked(
     own, others = routes.list_blocked(Route.RUNS, Route.LIBRARY), routes.list_blocked(Route.NONE)
     if not own or (programs is no_programs and not scaffold):
         return NativePort(draft, blocked=(*own, *others))
-    from porter.plan.native.blocked import port_blocked  # its imports take as long as most plans
+    from porter.plan.recorded.blocked import port_blocked  # its imports take as long as most plans
 
     port = port_blocked(draft, operator, own, programs, scaffold)
     return replace(port, blocked=(*port.blocked, *others))

@@ -19,8 +19,8 @@ from porter.metal.host import NewDialect
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import no_recording, read_spec
 from porter.plan.dialect import require_library
-from porter.plan.native.port import also_without_stub
-from porter.plan.native.target import check_runs_graph
+from porter.plan.recorded.port import also_without_stub
+from porter.plan.recorded.target import check_runs_graph
 from porter.plan.stub_kernels import PortDraft, ReadSpec, port_functions
 
 

@@ -19,13 +19,13 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.graph import ConcreteGraph, list_tensors
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.metal.codegen.canonicalize import prepare
+from porter.metal.codegen.kernel import KernelStyle, NativeKernel, write_kernel
+from porter.metal.codegen.moments import TYPE as MOMENTS
+from porter.metal.codegen.moments import find_moments
+from porter.metal.codegen.slice_launch import LEAST_ELEMENTS
+from porter.metal.codegen.slices import Partial
 from porter.metal.loop_spelling import VALUES_OF
-from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.native.moments import TYPE as MOMENTS
-from porter.metal.native.moments import find_moments
-from porter.metal.native.preparing import prepare
-from porter.metal.native.slice_launch import LEAST_ELEMENTS
-from porter.metal.native.slices import Partial
 
 LIMIT = 1.5  # what a port may move, by the least that it has to
 _MOMENTS_SIZE = 16

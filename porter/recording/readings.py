@@ -27,7 +27,7 @@ from porter.mpsgraph.agreement import compare_readings
 from porter.mpsgraph.graph import Call, Case, Graph, NotRecorded, Recording, decode_recordings, graph_lines, nodes
 from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.source_reader.read_graph import read_graph
-from porter.plan.native.files import read_style
+from porter.plan.recorded.files import read_style
 from porter.recording.cost import cost_lines, count_cost, list_together, slice_lines
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key

@@ -18,7 +18,7 @@ from porter.aten.operator import (
 )
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.plan.native.target import list_leads
+from porter.plan.recorded.target import list_leads
 from porter.plan.routes import Route
 from porter.report.coverage import LIBRARY, NATIVE, PORTED, Coverage, CoverageRow
 from porter.report.results import NO_VERDICT, NOT_PLANNED, PASS, OperatorResult, Results

@@ -16,9 +16,9 @@ from porter.core.progress import Progress, ignore
 from porter.cpu.kernels import read_cpu_kernel
 from porter.mpsgraph.graph import Graph, graph_lines
 from porter.plan.addition import plan_addition
-from porter.plan.native.port import FROM_RECORDING
 from porter.plan.plan import Plan, PlannedFunctor
 from porter.plan.planner import plan_operator
+from porter.plan.recorded.port import FROM_RECORDING
 from porter.plan.routes import Route, RowRoute, read_routes
 from porter.recording.readings import NEWEST, describe_recordings, read_source_graph
 from porter.report.status import Stage

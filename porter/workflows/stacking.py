@@ -17,9 +17,9 @@ from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph
 from porter.mpsgraph.graph import Graph
 from porter.plan.draft import Draft
-from porter.plan.native.port import ReadPrograms, no_programs
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
+from porter.plan.recorded.port import ReadPrograms, no_programs
 
 if TYPE_CHECKING:
     from porter.metal.forms import Computation

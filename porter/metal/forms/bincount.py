@@ -8,6 +8,10 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType
+from porter.metal.codegen.elements import KEY
+from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.host_values import write_given
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
@@ -35,10 +39,6 @@ from porter.metal.forms.sums import (
     write_sums,
     write_zeros,
 )
-from porter.metal.native.elements import KEY
-from porter.metal.native.host_code import Launch, as_nodes
-from porter.metal.native.host_values import write_given
-from porter.metal.native.kernel import KernelStyle
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.metal.codegen.elements import KEY
+from porter.metal.codegen.host_code import Encode, Launch, as_nodes, print_nodes, run_on_stream
+from porter.metal.codegen.host_values import write_fits, write_given
+from porter.metal.codegen.kernel import KernelStyle
+from porter.metal.codegen.schedule import SIMD_LANES
 from porter.metal.forms.form import CEIL_DIV, HEADERS, RESULT, Form, FormKernels, Site, list_elements, write_kernel
-from porter.metal.native.elements import KEY
-from porter.metal.native.host_code import Encode, Launch, as_nodes, print_nodes, run_on_stream
-from porter.metal.native.host_values import write_fits, write_given
-from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.schedule import SIMD_LANES
 
 _ADDENDS = 256  # products that are added up in a row
 TILE = 32  # rows and columns of the product that a simdgroup has

@@ -12,12 +12,12 @@ from typing import ClassVar, Protocol
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
-from porter.metal.native.elements import KEY, Elements, TypeParameter
-from porter.metal.native.host_code import Block, Encode, Launch, Line, print_nodes, run_on_stream
-from porter.metal.native.host_values import Names, write_fits
-from porter.metal.native.kept_code import KeptCode
-from porter.metal.native.kernel import KernelStyle, register
-from porter.metal.native.launch import INDEX_MATH, PROFILER
+from porter.metal.codegen.elements import KEY, Elements, TypeParameter
+from porter.metal.codegen.host_code import Block, Encode, Launch, Line, print_nodes, run_on_stream
+from porter.metal.codegen.host_values import Names, write_fits
+from porter.metal.codegen.kept_code import KeptCode
+from porter.metal.codegen.kernel import KernelStyle, register
+from porter.metal.codegen.launch import INDEX_MATH, PROFILER
 
 RESULT = "result0"
 CONTEXT, CEIL_DIV = "ATen/Context.h", "ATen/ceil_div.h"

@@ -14,6 +14,12 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.metal.codegen.checks import write_agreement
+from porter.metal.codegen.elements import KEY
+from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.host_values import NON_EMPTY, WRAP_DIM
+from porter.metal.codegen.kernel import KernelStyle
+from porter.metal.codegen.launch import DIMS, REDUCE_UTILS
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
@@ -41,12 +47,6 @@ from porter.metal.forms.sums import (
     write_sums,
     write_zeros,
 )
-from porter.metal.native.checks import write_agreement
-from porter.metal.native.elements import KEY
-from porter.metal.native.host_code import Launch, as_nodes
-from porter.metal.native.host_values import NON_EMPTY, WRAP_DIM
-from porter.metal.native.kernel import KernelStyle
-from porter.metal.native.launch import DIMS, REDUCE_UTILS
 
 # What host code passes of a tensor and a dimension, by what an argument is.
 _PASSED = {

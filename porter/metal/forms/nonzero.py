@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from porter.core.dtypes import DType
+from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CEIL_DIV,
     HEADERS,
@@ -28,8 +30,6 @@ from porter.metal.forms.form import (
     write_kernel,
     write_type,
 )
-from porter.metal.native.host_code import Launch, as_nodes
-from porter.metal.native.kernel import KernelStyle
 
 _HELPERS = """\
 // Whether there is an element of this index, and it is not zero

@@ -15,6 +15,10 @@ from typing import ClassVar
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.languages.brackets import split_at_commas
+from porter.metal.codegen.checks import write_agreement
+from porter.metal.codegen.elements import KEY
+from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
@@ -28,10 +32,6 @@ from porter.metal.forms.form import (
     name_tensor,
     write_one_kernel,
 )
-from porter.metal.native.checks import write_agreement
-from porter.metal.native.elements import KEY
-from porter.metal.native.host_code import Launch, as_nodes
-from porter.metal.native.kernel import KernelStyle
 
 _POSITIONS = "result1"
 _LISTS = ("kernel_size", "stride", "padding", "dilation")

@@ -15,6 +15,9 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.metal.codegen.elements import KEY
+from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     HEADERS,
     RESULT,
@@ -27,9 +30,6 @@ from porter.metal.forms.form import (
     name_tensor,
     write_one_kernel,
 )
-from porter.metal.native.elements import KEY
-from porter.metal.native.host_code import Launch, as_nodes
-from porter.metal.native.kernel import KernelStyle
 
 
 class Sampling(Enum):

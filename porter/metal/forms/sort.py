@@ -14,6 +14,9 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.metal.codegen.elements import KEY
+from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CEIL_DIV,
     GRID,
@@ -32,9 +35,6 @@ from porter.metal.forms.form import (
     write_kernel,
     write_type,
 )
-from porter.metal.native.elements import KEY
-from porter.metal.native.host_code import Launch, as_nodes
-from porter.metal.native.kernel import KernelStyle
 
 # What all kernels of orders in a file share.
 HELPERS = """\

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from porter.core.dtypes import DType, Kind
 from porter.languages.patterns import find_code
+from porter.metal.codegen.elements import KEY, Elements, TypeParameter
 from porter.metal.forms.form import RESULT, FormKernels, Site, list_elements
-from porter.metal.native.elements import KEY, Elements, TypeParameter
 
 OP_MATH = "ATen/OpMathType.h"
 SUM = f"sum_t<{KEY}>"

@@ -12,6 +12,10 @@ from typing import ClassVar
 
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.host_values import ACCUMULATE, WRAP_DIM, Names
+from porter.metal.codegen.kept_code import KeptCode
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CEIL_DIV,
     GRID,
@@ -33,10 +37,6 @@ from porter.metal.forms.form import (
     write_type,
 )
 from porter.metal.forms.sort import Kept, Sort
-from porter.metal.native.host_code import Launch, as_nodes
-from porter.metal.native.host_values import ACCUMULATE, WRAP_DIM, Names
-from porter.metal.native.kept_code import KeptCode
-from porter.metal.native.kernel import KernelStyle
 
 _DECLARED = (
     "slices", "slice_size", "type", "elements", "places", "marks", "group_size", "groups", "group_counts",

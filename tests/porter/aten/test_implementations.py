@@ -9,7 +9,7 @@ import pytest
 from porter.aten.implementations import Language, find_called_stubs, find_implementation, find_language
 from porter.core.checkout import Checkout
 from porter.core.layout import OPERATIONS
-from tests.porter.plan.native.fork import copy_fork
+from tests.porter.plan.recorded.fork import copy_fork
 
 HOST = """namespace at::native {
 static void middle_mps(const Tensor& self, const std::string& name) {

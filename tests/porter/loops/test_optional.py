@@ -23,7 +23,7 @@ from porter.loops.optional import (
 )
 from porter.loops.printing import program_lines
 from porter.loops.program import Temporary, instantiate
-from tests.porter.plan.native import fork, left_out
+from tests.porter.plan.recorded import fork, left_out
 
 
 def call(*names: str) -> Arguments:

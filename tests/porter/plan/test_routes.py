@@ -16,7 +16,7 @@ from porter.plan.planner import plan_operator
 from porter.plan.routes import Route, RowRoute, read_routes
 from porter.workflows.explain import explain
 from porter.workflows.stacking import OldCode, read_old_code
-from tests.porter.plan.native import fork as made_up
+from tests.porter.plan.recorded import fork as made_up
 
 INVERSE = "makeMatrices(^() { [graph inverseOfTensor:a name:nil]; })"
 

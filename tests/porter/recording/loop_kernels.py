@@ -22,9 +22,9 @@ from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest, Shape, fuse
 from porter.loops.graph import ConcreteGraph
+from porter.metal.codegen.kernel import join_simdgroup
 from porter.metal.loop_spelling import Spelling, runs_alone
 from porter.metal.loop_text import write_nest
-from porter.metal.native.kernel import join_simdgroup
 from porter.recording.concrete import evaluate_nodes, read_concrete_graph
 from porter.recording.evaluation import describe_difference
 

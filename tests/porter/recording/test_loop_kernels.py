@@ -9,9 +9,9 @@ import torch
 
 from aten_overlay.apple.mpsgraph.types import MPS
 from aten_overlay.toolchain import torch_root
+from porter.metal.codegen.kernel import join_simdgroup
 from porter.metal.loop_spelling import Spelling
 from porter.metal.loop_text import write_nest
-from porter.metal.native.kernel import join_simdgroup
 from porter.recording.evaluation import check_loop_form
 from tests.porter.recording.graphs import GraphBuilder
 from tests.porter.recording.loop_kernels import check_loop_kernels

@@ -2,10 +2,10 @@
 
 import pytest
 
-from porter.metal.native.kernel import KernelStyle
+from porter.metal.codegen.kernel import KernelStyle
 from porter.recording.cost import count_cost, list_together, slice_lines
-from tests.porter.metal.native.test_slices import WELFORD, variance
-from tests.porter.plan.native import fork
+from tests.porter.metal.codegen.test_slices import WELFORD, variance
+from tests.porter.plan.recorded import fork
 
 PLAIN = KernelStyle(True, False)
 

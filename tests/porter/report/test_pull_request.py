@@ -18,9 +18,9 @@ from porter.report.pull_request import group_pull_request, pull_request
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.behavior import Behavior, PathCount
 from porter.verdict.result import DTypeVerdict, Failure, Skip, Verdict
-from tests.porter.plan.native import fork
-from tests.porter.plan.native.test_index_map_ports import MIRRORED
-from tests.porter.plan.native.test_index_map_ports import plan as plan_map
+from tests.porter.plan.recorded import fork
+from tests.porter.plan.recorded.test_index_map_ports import MIRRORED
+from tests.porter.plan.recorded.test_index_map_ports import plan as plan_map
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")
 PLAN = plan_operator(FORK, "atan2")

@@ -22,7 +22,7 @@ from porter.workflows.coverage import find_coverage
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.results import collect, no_results, read_results, write_results
 from porter.workflows.status import operators, recordable
-from tests.porter.plan.native.fork import copy_fork
+from tests.porter.plan.recorded.fork import copy_fork
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 ROW = """\

@@ -181,7 +181,7 @@ def test_planning_into_a_pipe_imports_neither_torch_nor_rich(module: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "module", ["porter.recording.readings", "porter.plan.native.blocked", "aten_overlay.device.frameworks"]
+    "module", ["porter.recording.readings", "porter.plan.recorded.blocked", "aten_overlay.device.frameworks"]
 )
 def test_plans_from_recorded_runs_and_what_starts_the_device_import_no_torch(module: str) -> None:
     program = f"import sys, {module}; sys.exit('torch' in sys.modules)"

@@ -21,9 +21,9 @@ from porter.verdict.prove import find_target
 from porter.workflows.coverage import find_coverage, find_needed
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.results import collect, no_results
-from tests.porter.plan.native.fork import copy_fork
-from tests.porter.plan.native.test_leading_rows import HOST as LEADING
-from tests.porter.plan.native.test_leading_rows import ROWS as LEADING_ROWS
+from tests.porter.plan.recorded.fork import copy_fork
+from tests.porter.plan.recorded.test_leading_rows import HOST as LEADING
+from tests.porter.plan.recorded.test_leading_rows import ROWS as LEADING_ROWS
 
 ROWS = """
 - func: halved(Tensor self) -> Tensor

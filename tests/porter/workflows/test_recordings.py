@@ -13,7 +13,7 @@ from porter.verdict.messages import Answer, ErrorAnswer, RecordAnswer, RecordReq
 from porter.workflows import recordings as recordings_module
 from porter.workflows.recordings import Recordings, record_ahead
 from porter.workflows.stacking import StackedPlan, read_old_code, stack_plans
-from tests.porter.plan.native import fork as native_fork
+from tests.porter.plan.recorded import fork as native_fork
 
 JOBS = 3
 

@@ -19,7 +19,7 @@ from porter.report.status import OperatorStatus, State, count_lines, status_line
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.stacking import OldCode, read_old_code
 from porter.workflows.status import Filters, operators, portable, recordable, status
-from tests.porter.plan.native import fork as made_up
+from tests.porter.plan.recorded import fork as made_up
 
 INDEXING = "c10/metal/indexing.h"
 

@@ -28,7 +28,7 @@ from porter.workflows import setup, together
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
 from porter.workflows.stacking import OldCode, read_old_code, stack_plans, stack_without
 from porter.workflows.together import Proven, prove_together
-from tests.porter.plan.native import fork as native_fork
+from tests.porter.plan.recorded import fork as native_fork
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 OPS = ("ceil", "erf", "logaddexp", "atan2")

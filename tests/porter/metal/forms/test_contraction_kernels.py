@@ -14,9 +14,9 @@ from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core import dtypes
 from porter.core.dtypes import FLOAT, FLOAT2, HALF, INT, LONG, UCHAR, DType
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.contraction import TILE, Contraction, Operands
 from porter.metal.helpers import read_helper
-from porter.metal.native.kernel import KernelStyle
 
 HEADS = "#include <c10/metal/utils.h>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"
 TYPES = (FLOAT, HALF, INT, LONG, UCHAR, FLOAT2)

@@ -10,6 +10,7 @@ import pytest
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import Programs, UnexplainedCall
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms import FORMS, AnyForm, FormProgram, decode_computations, encode_computations
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
@@ -20,7 +21,6 @@ from porter.metal.forms.pooling import Pooled, Pooling
 from porter.metal.forms.resampling import Resampling, Sampling
 from porter.metal.forms.sort import Kept, Sort
 from porter.metal.forms.unique import Unique
-from porter.metal.native.kernel import KernelStyle
 from porter.recording.forms import FINDERS
 
 SAMPLES: tuple[AnyForm, ...] = (

@@ -13,11 +13,11 @@ from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, HALF2, INT, LONG, SHORT, DType, Kind
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.form import RESULT, Argument, FormKernels
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
 from porter.metal.helpers import read_helper
-from porter.metal.native.kernel import KernelStyle
 from tests.porter.metal.forms.launching import with_gaps
 
 HEADS = (

@@ -13,8 +13,8 @@ from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.nonzero import Nonzero
-from porter.metal.native.kernel import KernelStyle
 
 
 @cache

@@ -12,9 +12,9 @@ from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, FLOAT2, HALF
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import Argument
 from porter.metal.forms.resampling import Resampling, Sampling
-from porter.metal.native.kernel import KernelStyle
 from tests.porter.metal.forms.launching import with_gaps
 
 HEADS = "#include <c10/metal/utils.h>\nusing namespace metal;\n"

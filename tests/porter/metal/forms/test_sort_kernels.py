@@ -13,8 +13,8 @@ from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, INT, LONG
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.sort import HELPERS, Kept, Sort
-from porter.metal.native.kernel import KernelStyle
 
 MEDIAN = Sort("self", Kept.MEDIAN, "dim", dtypes=(FLOAT, INT, BOOL))
 TYPES = {torch.float32: "float", torch.int64: "long"}

@@ -14,8 +14,8 @@ from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, LONG
+from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.unique import Unique
-from porter.metal.native.kernel import KernelStyle
 from porter.recording.forms.order import compute_unique
 
 TYPES = {torch.float32: "float", torch.int64: "long", torch.bool: "bool"}

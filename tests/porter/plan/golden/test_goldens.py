@@ -19,7 +19,7 @@ from porter.metal.source import Source
 from porter.plan.addition import plan_addition
 from porter.plan.planner import plan_operator
 from tests.porter.plan.golden import forks
-from tests.porter.plan.native import left_out
+from tests.porter.plan.recorded import left_out
 
 Make = Callable[[Path], Checkout]
 

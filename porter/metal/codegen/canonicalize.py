@@ -1,0 +1,171 @@
+"""Programs as kernels are to have them: what only the graph needed goes, and reductions keep NaN as ATen's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, call, intern, walk
+from porter.loops.fusion import LoopNest, Shape
+from porter.loops.host_values import Binary, Constant, HostValue, Named, Operator, Scalar, list_scalars, substitute
+from porter.loops.optional import drop_unread
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
+from porter.metal.codegen.reduced import with_strides, with_uniform
+from porter.metal.codegen.scan import with_scans
+
+_KEEPS_NAN = {ReductionKind.MAX: ReductionKind.MAX_NAN, ReductionKind.MIN: ReductionKind.MIN_NAN}
+_INDICES = (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN)
+_LAST = 2**31  # results
+_MOST = 2**31  # no index is larger than what an index may be
+
+
+def prepare(programs: Programs) -> Programs:
+    """The programs as ports have them."""
+    cases = _share_defaults(tuple(map(drop_unread, programs.cases)))
+    simple = replace(programs, cases=tuple(_change(merge_nests(case), _simplify) for case in cases))
+    return with_uniform(with_scans(with_strides(simple)))
+
+
+def _share_defaults(cases: Sequence[SymbolicProgram]) -> tuple[SymbolicProgram, ...]:
+    """The cases, with the default of a scalar that calls of one leave out for all: host code reads it once."""
+    found = [each for case in cases for number in case.numbers for each in list_scalars(number.value)]
+    shared: dict[HostValue, HostValue] = {Scalar(each.name): each for each in found if each.default is not None}
+    return tuple(_change(case, partial(_change_number, shared)) for case in cases) if shared else tuple(cases)
+
+
+def _change_number(shared: Mapping[HostValue, HostValue], value: Expr) -> Expr:
+    if value.op is not Op.NUMBER or not isinstance(value.attribute, Named):
+        return value
+    number = replace(value.attribute, value=substitute(value.attribute.value, shared))
+    return intern(value.op, (), value.dtype, number)
+
+
+def _change(case: SymbolicProgram, change: Callable[[Expr], Expr]) -> SymbolicProgram:
+    """A program with its values changed, operands first."""
+
+    def rewrite(root: Expr) -> Expr:
+        made: dict[Expr, Expr] = {}
+        for each in walk(root):
+            made[each] = change(intern(each.op, [made[arg] for arg in each.args], each.dtype, each.attribute))
+        return made[root]
+
+    nests = []
+    for symbolic in case.nests:
+        ordered = sorted(symbolic.nest.stores, key=lambda store: _order(case.roles[store.buffer]))
+        stores = tuple(replace(store, value=rewrite(store.value)) for store in ordered)
+        nests.append(replace(symbolic, nest=replace(symbolic.nest, stores=stores)))
+    return replace(case, nests=tuple(nests))
+
+
+def _order(role: Role) -> int:
+    """Results in the order that the operator has them, after what is on the way to them; then arguments."""
+    return role.index if isinstance(role, ResultBuffer) else _LAST if isinstance(role, ArgumentBuffer) else -1
+
+
+def _simplify(value: Expr) -> Expr:
+    if value.op is Op.REDUCE and value.reduction.kind in _KEEPS_NAN:
+        kind = _KEEPS_NAN[value.reduction.kind]
+        return intern(value.op, value.args, value.dtype, Reduction(kind, value.reduction.loops))
+    if value.op is Op.CALL and value.attribute == "logarithm" and (more := _find_one_more(value.args[0])):
+        return intern(value.op, (more,), value.dtype, "log1p")
+    if value.op is Op.CALL and value.attribute == "select" and (condition := _find_condition(value.args[0])):
+        return intern(Op.SELECT, (condition, *value.args[1:]), value.dtype)
+    if value.op is Op.CAST and value.args[0].op is Op.INDEX_VALUE:  # also of indices that no int holds
+        return intern(Op.INDEX_VALUE, value.args[0].args, value.dtype)
+    return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else simplify_call(value)
+
+
+def _find_one_more(value: Expr) -> Expr | None:
+    """What a value is one more than, which rounds where it is small."""
+    if value.op is not Op.CALL or value.attribute != "addition":
+        return None
+    ones = [each.op is Op.NUMBER and each.attribute == 1 for each in value.args]
+    return value.args[ones.index(False)] if ones.count(True) == 1 else None
+
+
+def _find_condition(value: Expr) -> Expr | None:
+    """The condition on indices that a mask is one where it holds, and zero elsewhere."""
+    if value.op is not Op.SELECT:
+        return None
+    condition, *chosen = value.args
+    numbers = [each.attribute for each in chosen if each.op is Op.NUMBER]
+    return condition if numbers == [1, 0] else None
+
+
+def _is_needless_cast(value: Expr) -> bool:
+    """Whether a value is converted to the type that it is computed in."""
+    operand = value.args[0] if value.op is Op.CAST else None
+    return operand is not None and operand.dtype is not None and operand.dtype.opmath == value.dtype
+
+
+def _is_needless_clamp(value: Expr) -> bool:
+    """Whether a value is the clamp of an index to what an index may be."""
+    if value.op is not Op.CALL or value.attribute != "clamp":
+        return False
+    index, low, high = value.args
+    while index.op is Op.CAST:
+        index = index.args[0]
+    is_index = index.op is Op.INDEX_VALUE or (index.op is Op.REDUCE and index.reduction.kind in _INDICES)
+    first, last = low.attribute, high.attribute
+    return is_index and isinstance(first, int) and first == 0 and isinstance(last, int) and last >= _MOST
+
+
+def merge_nests(case: SymbolicProgram) -> SymbolicProgram:
+    """A case with one kernel for its reductions, if all have the same rows and none reads what another writes."""
+    nests = [symbolic.nest for symbolic in case.nests]
+    written = {store.buffer for nest in nests for store in nest.stores}
+    is_apart = not any(buffer in written for nest in nests for buffer in nest.reads())
+    if len(nests) < 2 or not is_apart or any(each.shape is not Shape.REDUCTION for each in nests):
+        return case
+    first = case.nests[0]
+    if any(each.rows != first.rows or each.nest.rows != first.nest.rows for each in case.nests):
+        return case
+    stores = tuple(store for nest in nests for store in nest.stores)
+    return replace(case, nests=(replace(first, nest=LoopNest(stores, first.nest.rows)),))
+
+
+def simplify_call(value: Expr) -> Expr:
+    """A value without operations that change nothing but its rounding."""
+    match value.op, value.attribute, value.args:
+        case Op.CALL, "multiplication", (left, right) if 1 in (_constant(left), _constant(right)):
+            return right if _constant(left) == 1 else left
+        case Op.CALL, "addition", (left, right) if _undoes(left, right):
+            return left.args[0]
+        case Op.CALL, "reciprocal", (operand,) if (made := _inverse(operand)) is not None:
+            return made
+        case Op.CALL, "reciprocalSquareRoot", (square,) if (root := _root(square)) is not None:
+            assert value.dtype is not None
+            if root.op is Op.CALL and root.attribute == "reciprocal":
+                return call("absolute", root.args, value.dtype)
+    return value
+
+
+def _constant(value: Expr) -> float | None:
+    is_number = value.op is Op.NUMBER and isinstance(value.attribute, (int, float))
+    return float(value.attribute) if is_number and not isinstance(value.attribute, bool) else None  # type: ignore[arg-type]
+
+
+def _undoes(left: Expr, right: Expr) -> bool:
+    """Whether what is added was subtracted before."""
+    is_subtraction = left.op is Op.CALL and left.attribute == "subtraction"
+    return is_subtraction and right.op is Op.NUMBER and left.args[1] is right
+
+
+def _inverse(operand: Expr) -> Expr | None:
+    """The reciprocal of a number that host code computes."""
+    number = operand.attribute
+    if operand.op is not Op.NUMBER or not isinstance(number, Named) or not number.example:
+        return None
+    value = Binary(Operator.DIVIDE, Constant(1), number.value)
+    return intern(Op.NUMBER, (), operand.dtype, Named(f"inverse_{number.name}", value, 1 / number.example))
+
+
+def _root(square: Expr) -> Expr | None:
+    """What a value is the square of."""
+    if square.op is not Op.CALL:
+        return None
+    if square.attribute == "square":
+        return square.args[0]
+    is_square = square.attribute == "multiplication" and square.args[0] is square.args[1]
+    return square.args[0] if is_square else None

@@ -1,0 +1,118 @@
+"""The host code of reductions whose threads are chosen by the sizes of rows, and of what combines slices of them.
+
+Source: ATen/AccumulateType.h (the types that sums have on MPS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from porter.core import dtypes
+from porter.metal.codegen.elements import COMBINED
+from porter.metal.codegen.host_code import Block, Encode, Line, declare
+from porter.metal.codegen.kernel import NativeKernel
+from porter.metal.codegen.moments import TYPE as MOMENTS
+from porter.metal.codegen.slices import name_buffers
+from porter.metal.helpers import read_helper
+
+LARGEST = "kLargestRowIndex"
+HEADERS = ("ATen/AccumulateType.h", "ATen/ceil_div.h")
+LEAST_ELEMENTS = 32
+_NARROW = ("float", "int", "bool", MOMENTS)  # types that a few simdgroups combine as well as all
+_PARTS = "4"  # numbers of which a float3 has the size
+
+
+def write_helper(threadgroup_reductions: bool) -> str:
+    """What host files need to choose the threads of rows, once; without functions of threadgroups, for simdgroups."""
+    text = read_helper("share_rows.mm").replace("LEAST", str(LEAST_ELEMENTS))
+    return text.replace("GROUP", "256" if threadgroup_reductions else "32")
+
+
+@dataclass(frozen=True)
+class SlicedRows:
+    """How host code names what one kernel is launched with; `types` are its parameters' tensors, by name."""
+
+    kernel: NativeKernel
+    prefix: str  # of variables, where a function launches several kernels
+    rows: str
+    length: str
+    adjacent: str  # the condition that neighboring rows are adjacent in memory; nothing if they never are
+    spare: str  # what is bound where there are no slices
+    types: Mapping[str, str]
+
+    @property
+    def group_size(self) -> str:
+        """The argument for the threads of a threadgroup; nothing for the usual ones.
+
+        Fewer than all simdgroups combine no 64-bit integers: their lanes read from each other.
+        """
+        kernel, whole = self.kernel, "/*group_size=*/1024"
+        if not kernel.uses_reductions or all(each.type in _NARROW for each in kernel.partials):
+            return ""
+        if any(each.found_in for each in kernel.partials):  # indices may have 64 bits
+            return whole
+        if not kernel.elements.has_long:
+            return ""
+        tensor = next(iter(self.types.values()))
+        is_integral = f"isIntegralType({tensor}.scalar_type(), /*includeBool=*/true)"
+        return f"{whole.replace('1024', is_integral)} ? 1024 : 256" if kernel.elements.has_floating else whole
+
+    @property
+    def threads(self) -> str:
+        return f"{self.prefix}threads"
+
+    @property
+    def partials(self) -> list[str]:
+        return [f"{self.prefix}{buffer}" for buffer in name_buffers(self.kernel.partials).values()]
+
+
+def write_threads(sliced: SlicedRows) -> Iterator[Line]:
+    """Variables for the threads of rows, and for what is stored of slices."""
+    group_size = sliced.group_size
+    adjacent = sliced.adjacent or ("false" if group_size else "")
+    arguments = [sliced.rows, sliced.length, f"/*are_adjacent=*/{adjacent}" if adjacent else "", group_size]
+    yield declare(sliced.threads, f"share_rows({', '.join(filter(None, arguments))})")
+    slices = f"{sliced.threads}.slices"
+    for name, partial in zip(sliced.partials, sliced.kernel.partials, strict=True):
+        options = f"{sliced.spare}.options().dtype({_find_type(partial.type, sliced.types)})"
+        sizes = [slices] if sliced.rows == "1" else [sliced.rows, slices]
+        sizes += [_PARTS] if partial.moments else []
+        yield declare(name, f"{slices} > 1 ? at::empty({{{', '.join(sizes)}}}, {options}) : {sliced.spare}")
+
+
+def _find_type(metal: str, types: Mapping[str, str]) -> str:
+    """The element type of a tensor that a kernel has as elements of a Metal type."""
+    if metal == MOMENTS:
+        return "kFloat"
+    known = next((each for each in dtypes.ALL if each.metal == metal), None)
+    if known:
+        return f"k{known.aten}"
+    spelled, _, parameter = metal.removesuffix(">").partition("<")
+    given = f"{types[parameter]}.scalar_type()"
+    accumulated = f"at::toAccumulateType({given}, kMPS)"
+    return f"{given} == kBool ? kInt : {accumulated}" if spelled == COMBINED else accumulated
+
+
+def write_dispatch(sliced: SlicedRows, pso: str) -> str:
+    return f"dispatch_rows(computeEncoder, {pso}, {sliced.rows}, {sliced.threads});"
+
+
+def write_combination(sliced: SlicedRows, written: Sequence[str], numbers: Sequence[str]) -> Block:
+    """The launch that combines slices, where there are several; `written` and `numbers` are other arguments."""
+    combination, slices = sliced.kernel.combination, f"{sliced.threads}.slices"
+    assert combination is not None
+    dispatch = (
+        Line(f"[computeEncoder dispatchThreadgroups:MTLSizeMake({sliced.rows}, 1, 1)"),
+        Line("threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];"),
+    )
+    encode = Encode(
+        sliced.kernel.name,
+        tuple(f"scalarToMetalTypeString({sliced.types[each.name]})" for each in combination.elements.parameters),
+        f"{sliced.prefix}combinePSO",
+        tuple(sliced.partials),
+        (*written, *sliced.partials, *numbers, slices),
+        dispatch,
+        combination.name.removeprefix(sliced.kernel.name),
+    )
+    return Block(f"if ({slices} > 1) {{", (encode,))

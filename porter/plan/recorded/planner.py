@@ -1,0 +1,321 @@
+"""Plans ports that keep the row's function for MPS: kernels of the recorded programs, launched where the graph ran."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+
+from porter.aten.lacking import LibraryCall
+from porter.aten.native_functions import NativeFunction
+from porter.aten.operator import Blocked, Operator, ServedFunction
+from porter.aten.opinfo import find_opinfos
+from porter.aten.skip_lists import ListKind, find_entries, read_lists
+from porter.core.checkout import Checkout
+from porter.core.dtypes import DType
+from porter.core.errors import PorterError
+from porter.core.formatting import format_block
+from porter.languages.patterns import find_code
+from porter.loops.optional import allow_unasked, name_flags
+from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.metal.codegen.canonicalize import prepare
+from porter.metal.codegen.cases import join_cases
+from porter.metal.codegen.elements import Complex
+from porter.metal.codegen.host_code import Launch
+from porter.metal.codegen.host_values import Names
+from porter.metal.codegen.kept_code import KeptCode
+from porter.metal.codegen.kernel import KernelStyle, NativeKernel, write_kernel
+from porter.metal.codegen.launch import write_launch
+from porter.metal.codegen.result_types import write_as_read, write_expanded
+from porter.metal.forms import Computation, FormProgram
+from porter.metal.forms.form import Form, FormKernels, Site
+from porter.plan.draft import Draft
+from porter.plan.recorded.case_choice import list_suffixes, write_cases
+from porter.plan.recorded.corrections import create_results, find_expanded, find_own_target, resize_outputs
+from porter.plan.recorded.files import (
+    edit_host_file,
+    edit_kernel_file,
+    find_kernel_file,
+    read_atomic_types,
+    read_style,
+)
+from porter.plan.recorded.helper_results import make_results, refuse_differing
+from porter.plan.recorded.host_function import replace_graph
+from porter.plan.recorded.port import NativePort, ReadPrograms, WrittenKernel, also_without_stub
+from porter.plan.recorded.returns import find_mask, list_counted, may_lack
+from porter.plan.recorded.stages import Launched, Row, edit_function, make_function, write_frame
+from porter.plan.recorded.target import Target, calls_one, find_target, list_leads
+from porter.plan.recorded.unsupported_inputs import check_case_ranks, refuse_searches, refuse_tables, refuse_unseen
+
+_REFUSED = ("TORCH_CHECK(!$$test,", "TORCH_CHECK_NOT_IMPLEMENTED(!$$test,", "TORCH_CHECK_TYPE(!$$test,")
+_RANK = re.compile(r"\d+d(?=_|$)")  # in the name of an operator
+_NAMESPACES = ("std", "metal", "c10")  # which no kernel can be called as
+
+
+def port_rows(
+    draft: Draft,
+    operator: Operator,
+    blocked: Sequence[Blocked],
+    programs: ReadPrograms,
+    scaffold: bool = False,
+    apart: bool = False,
+) -> NativePort:
+    """Ports rows that build graphs, each in its function, or in the helper that only they call unless it is `apart`.
+
+    Where another row's function runs the graph, that row is ported: its runs have all that the function is called with.
+    A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too.
+    """
+    port = NativePort(draft)
+    read = {each: _read_lead(draft.fork, each, programs) for each in blocked}
+    symbols = frozenset(
+        lead.entry.kernel.rsplit("::", 1)[-1] for each in blocked for lead in (each.served, read[each][0])
+    )
+    done: dict[tuple[str, str], str] = {}  # the functions that were ported, and their names
+    for each in sorted(blocked, key=lambda each: isinstance(read[each][1], PorterError)):
+        row, (lead, found) = each.served, read[each]
+        if _find_key(lead) in done or calls_one(port.draft.fork, row, done.values()):
+            port = replace(port, ported=(*port.ported, row))
+            continue
+        try:
+            resized = replace(port, draft=port.draft.apply(resize_outputs(port.draft.fork, lead.implementation)))
+            target = find_own_target(resized.draft.fork, lead, found, None if apart else symbols)
+            key = (target.file, target.function.signature)
+            if key not in done:
+                if isinstance(found, PorterError):
+                    raise found
+                port = _port_row(resized, operator, lead, target, found)
+                done[key] = target.function.name
+            port = replace(port, ported=(*port.ported, row))
+        except PorterError as error:
+            why = found if isinstance(found, PorterError) else error
+            port = replace(port, blocked=(*port.blocked, Blocked(row, why)))
+            if scaffold:
+                port = _add_frame(port, row, symbols, why)
+    late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
+    blocked = tuple(each for each in port.blocked if each.served not in late)
+    return replace(port, ported=(*port.ported, *late), blocked=blocked)
+
+
+def _find_key(row: ServedFunction) -> tuple[str, str] | None:
+    """What `done` has of a row's own function."""
+    found = row.implementation
+    return (found.file, found.function.signature) if found and found.function else None
+
+
+def _read_lead(
+    fork: Checkout, blocked: Blocked, programs: ReadPrograms
+) -> tuple[ServedFunction, Computation | PorterError]:
+    """The row that a row is ported with, and what is recorded of it: the nearest to the graph of which anything is."""
+    if isinstance(blocked.error, LibraryCall):
+        return blocked.served, blocked.error
+    first = None
+    for lead in list_leads(fork, blocked.served):
+        found = lead, _read_programs(programs, replace(blocked, served=lead))
+        if not isinstance(found[1], PorterError):
+            return found
+        first = first or found
+    assert first is not None
+    return first
+
+
+def _read_programs(programs: ReadPrograms, blocked: Blocked) -> Computation | PorterError:
+    """What is recorded of a row; where nothing is, why the row stays blocked."""
+    try:
+        return programs(blocked.served) or blocked.error
+    except PorterError as error:
+        return also_without_stub(error, blocked.error)
+
+
+def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], error: PorterError) -> NativePort:
+    """Adds the frame of a row, where it has a function for one."""
+    fork = port.draft.fork
+    try:
+        edits = tuple(write_frame(fork, row.function, find_target(fork, row, symbols), error))
+    except PorterError:
+        return port
+    return replace(port, draft=port.draft.apply(edits))
+
+
+def _port_row(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Computation
+) -> NativePort:
+    """Writes a row's kernels and its new body. Raises PTR359 to PTR361, and PTR370 to PTR377."""
+    if isinstance(programs, FormProgram):
+        return _port_form(port, operator, row, target, programs)
+    if programs.left:
+        raise programs.left[0]
+    if not programs.cases:
+        what = f"no call of {row.function.name} ran a graph"
+        raise PorterError("PTR375", what, row.function.place, "`porter explain PTR375` says more.")
+    refuse_tables(programs)
+    refuse_searches(programs)
+    refuse_unseen(programs, row.function)
+    fork = port.draft.fork
+    style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
+    names = _read_names(row.function, target)
+    if mask := find_mask(names):
+        unasked = [name for name, variable in names.variables.items() if may_lack(target.body, variable)]
+        programs = replace(programs, cases=tuple(allow_unasked(case, unasked, mask) for case in programs.cases))
+    programs = prepare(programs)
+    results = {name: variable.strip("_") for name, variable in names.variables.items()}
+    named = [name_flags(each, results) for each in programs.cases]
+    programs = replace(programs, cases=join_cases(named, style))
+    kernel_file = find_kernel_file(fork, target.file)
+    bases = _list_bases(row)
+    for base in bases:
+        cases, written = _write_kernels(fork, kernel_file, programs, base, names, style)
+        taken = any(kernel.name.startswith(base) for kernel in port.kernels)
+        if not taken or base == bases[-1] or set(written) <= set(port.kernels):
+            break
+    refuse_differing(target, set(names.variables.values()))
+    body = create_results(make_results(fork, target, programs, names), programs, names)
+    has_complex = style.complex_numbers is Complex.REFUSES or any(each.elements.has_complex for each in chain(*cases))
+    launch = partial(_write_launches, programs, cases, names.code)
+    stages = Row(fork, row.function, target, programs, names, list_counted(programs), launch, has_complex)
+    new = tuple(kernel for kernel in written if kernel not in port.kernels)
+    return _edit_files(port, stages, body, kernel_file, new, [kernel.source for kernel in new])
+
+
+def _edit_files(
+    port: NativePort, row: Row, body: str, kernel_file: str, kernels: Sequence[WrittenKernel], texts: Iterable[str]
+) -> NativePort:
+    """Gives a row's function its new body, and the files what that needs: headers, a library and texts of kernels."""
+    target = row.target
+    host = make_function(replace_graph(body, target.place, row.written, target.before), row)
+    draft = port.draft.apply([edit_function(row.fork, target, host)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
+    for text in texts:
+        draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text))
+    listed = tuple(dict.fromkeys((*port.kernels, *kernels)))
+    return replace(port, draft=draft, kernels=listed, notes=(*port.notes, *host.notes))
+
+
+def _write_launches(
+    programs: Programs, cases: Sequence[Sequence[NativeKernel]], old: KeptCode, names: Names
+) -> Launched:
+    """The launches of all cases, of which each is checked, in the place of the graph of the `old` code."""
+    names, read = write_as_read(old, names)
+    names, setup = write_expanded(programs, names)
+    has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
+    launches = [
+        write_launch(program, kernels, [nest.rows for nest in program.nests], names, has_long)
+        for program, kernels in zip(programs.cases, cases, strict=True)
+    ]
+    launches, limits = check_case_ranks(programs, names, launches)
+    headers = frozenset[str]().union(*(each.headers for each in launches))
+    return Launched(Launch(write_cases(programs, launches, names), headers), names, (*read, *setup), limits)
+
+
+def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:
+    """What a function does with complex numbers: by its own check, and by what the fork's tests give it."""
+    if any("omplex" in check["test"] for check in find_code(target.body, *_REFUSED)):
+        return Complex.REFUSES
+    tests = {call.key for call in find_opinfos(fork, operator.base)} | {operator.base}
+    listed = find_entries((each for each in read_lists(fork) if each.kind is ListKind.ALLOW), tests)
+    return Complex.TAKES if listed else Complex.UNKNOWN
+
+
+def _port_form(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, program: FormProgram
+) -> NativePort:
+    """Writes the kernels of a row that a form computes, and its new body. Raises PTR359, PTR370 and PTR371."""
+    fork, form = port.draft.fork, program.form
+    reading = target if form.READS_FED else replace(target, variables=target.arguments)
+    names = form.choose_names(_read_names(row.function, reading))
+    style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
+    kernel_file = find_kernel_file(fork, target.file)
+    types = form.list_types(lambda: read_atomic_types(fork), style.complex_numbers is Complex.REFUSES)
+    kernels, source = _write_form_kernels(port, kernel_file, row, form, types, style)
+    views = {} if form.READS_FED else find_expanded(target, names.variables)
+
+    def write(names: Names) -> Launched:
+        return Launched(form.write_launch(kernels, Site(names, views)), names)
+
+    stages = Row(fork, row.function, target, program, names, form.list_counted(), write, views=views)
+    entries = tuple(kernels.entries.items())
+    written = WrittenKernel(kernel_file, kernels.name, source, kernels.elements.instances, entries)
+    text = fork.read(kernel_file) if fork.exists(kernel_file) else ""
+    parts = (*(format_block(fork, kernel_file, helper) for helper in kernels.helpers), source)
+    added = "".join(part for part in parts if part not in text)
+    return _edit_files(port, stages, target.body, kernel_file, [written], [added] if added else [])
+
+
+def _write_form_kernels(
+    port: NativePort,
+    kernel_file: str,
+    row: ServedFunction,
+    form: Form,
+    types: Sequence[DType],
+    style: KernelStyle,
+) -> tuple[FormKernels, str]:
+    """The kernels of a form by the first name that no others have, or by that which the same have; with their text.
+
+    A file may have the same stages by the name of another operator. A name says how many dimensions there are only if
+    the kernels serve no others, or others have the name without.
+    """
+    fork, bases = port.draft.fork, _list_bases(row)
+    text = fork.read(kernel_file) if fork.exists(kernel_file) else ""
+    general = _RANK.sub("", bases[0]) if form.ANY_RANK else bases[0]
+    kernels = form.write_kernels(general, types, style)
+    suffixes = (*kernels.endings, *kernels.plain)
+    declared = {kernel["name"] for kernel in find_code(text, "kernel void $name(")}
+    others = (name for name in sorted(declared) if declared.issuperset(f"{name}{suffix}" for suffix in suffixes))
+    for name in dict.fromkeys((*(others if len(suffixes) > 1 or form.SHARED else ()), general, *bases)):
+        kernels = form.write_kernels(name, types, style)
+        source = format_block(fork, kernel_file, kernels.source)
+        is_free = name in bases or name not in declared
+        if source in text or (is_free and not any(kernel.name.startswith(name) for kernel in port.kernels)):
+            break
+    return kernels, source
+
+
+def _read_names(function: NativeFunction, target: Target) -> Names:
+    types = {each.name: each.type for each in function.arguments}
+    outs = [each.name for each in function.arguments if "!" in each.type and each.name != "self"]
+    given = frozenset(target.variables[each] for each in outs if each in target.variables and not function.structured)
+    return Names(
+        target.variables, types, target.optional, target.references, given, KeptCode(target.body, target.before)
+    )
+
+
+def _list_bases(row: ServedFunction) -> tuple[str, str]:
+    """The operator's name for kernels; with that of the overload, where another row has other kernels of this name."""
+    base = row.function.base.strip("_")
+    overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
+    longer = f"{base}_{overload.lower()}"
+    return longer if base in _NAMESPACES else base, longer
+
+
+def _write_kernels(
+    fork: Checkout, file: str, programs: Programs, base: str, names: Names, style: KernelStyle
+) -> tuple[list[tuple[NativeKernel, ...]], tuple[WrittenKernel, ...]]:
+    """The kernels of each case, and all of them as they are written to a file."""
+    suffixed = zip(programs.cases, list_suffixes(programs), strict=True)
+    cases = [_write_case(each, f"{base}{suffix}", names, style) for each, suffix in suffixed]
+    return cases, tuple(_format(fork, file, kernel) for kernels in cases for kernel in kernels)
+
+
+def _write_case(program: SymbolicProgram, base: str, names: Names, style: KernelStyle) -> tuple[NativeKernel, ...]:
+    results = sorted(role.index for role in program.roles.values() if isinstance(role, ResultBuffer))
+    outputs = {i: names.variable(f"result{i}") for i in results}
+    return tuple(
+        write_kernel(program, nest, _name_kernel(base, program, nest, outputs), outputs, style)
+        for nest in program.nests
+    )
+
+
+def _name_kernel(base: str, program: SymbolicProgram, nest: SymbolicNest, outputs: Mapping[int, str]) -> str:
+    """The operator's name; where several kernels compute it, with the results that this one does."""
+    if len(program.nests) == 1:
+        return base
+    roles = [program.roles[store.buffer] for store in nest.nest.stores]
+    results = [outputs[role.index] for role in roles if isinstance(role, ResultBuffer)]
+    return "_".join((base, *(results or [f"partial{program.nests.index(nest) or ''}"])))
+
+
+def _format(fork: Checkout, file: str, kernel: NativeKernel) -> WrittenKernel:
+    source = format_block(fork, file, kernel.source)
+    entries = tuple(kernel.entries.items())
+    return WrittenKernel(file, kernel.name, source, kernel.elements.instances, entries, kernel.schedule)

@@ -1,0 +1,74 @@
+"""How host code shares rows among threads, compiled and called."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import pytest
+
+from aten_overlay.toolchain import build, torch_flags
+from porter.metal.codegen.slice_launch import write_helper
+
+SIZES = (1, 2, 7, 31, 32, 33, 64, 1000, 1024, 1025, 65_535, 65_536, 100_003, 10**6, 10**8, 2**31 + 5)
+Share = Callable[[int, int, bool], tuple[int, int]]
+ENTRY = """
+extern "C" void share(int64_t rows, int64_t length, bool are_adjacent, int64_t* result) {
+  const auto threads = share_rows(rows, length, are_adjacent);
+  result[0] = threads.lanes;
+  result[1] = threads.slices;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def share(tmp_path_factory: pytest.TempPathFactory) -> Share:
+    """The helper of host files, without what dispatches."""
+    source = tmp_path_factory.mktemp("share") / "share.cpp"
+    choice = write_helper(threadgroup_reductions=True).partition("static void dispatch_rows")[0]
+    source.write_text(f"#include <ATen/ceil_div.h>\n#include <algorithm>\n#include <cstdint>\n{choice}{ENTRY}")
+    library = ctypes.CDLL(str(build("share", [source], ["-std=c++20", *torch_flags()])))
+
+    def call(rows: int, length: int, are_adjacent: bool) -> tuple[int, int]:
+        result = (ctypes.c_int64 * 2)()
+        library.share(ctypes.c_int64(rows), ctypes.c_int64(length), ctypes.c_bool(are_adjacent), result)
+        return result[0], result[1]
+
+    return call
+
+
+def list_rows() -> Iterator[tuple[int, int, bool]]:
+    yield from product(SIZES, (0, *SIZES), (False, True))
+
+
+def test_no_thread_has_more_than_256_elements(share: Share) -> None:
+    for each in list_rows():
+        lanes, slices = share(*each)
+        assert lanes in (1, 32, 256) and slices >= 1
+        assert lanes * slices * 256 >= each[1]
+
+
+def test_a_slice_has_32_elements_of_a_thread(share: Share) -> None:
+    for each in list_rows():
+        lanes, slices = share(*each)
+        assert slices == 1 or lanes * slices * 32 <= each[1]
+
+
+def test_indices_and_the_width_of_a_grid_fit_in_32_bits(share: Share) -> None:
+    for each in (each for each in list_rows() if each[1] <= 2**30):
+        lanes, slices = share(*each)
+        assert each[1] + lanes * slices < 2**31
+
+
+def test_the_size_of_a_row_chooses_its_threads(share: Share) -> None:
+    assert share(10**6, 20, False) == (1, 1)
+    assert share(10**4, 1000, False) == (32, 1)
+    assert share(1000, 50_000, False) == (256, 2)
+    assert share(1, 65_535, False) == (256, 7)
+    assert share(1, 65_536, False) == (256, 8)
+    assert share(1, 10**8, False) == (256, 2048)
+    assert share(2, 10**8, False) == (256, 1526)  # of 256 elements a thread
+    assert share(1000, 1000, True) == (1, 31)
+    assert share(10**6, 1000, True) == (1, 4)
+    assert share(32, 1000, True) == (32, 1)  # too few elements for a second launch
