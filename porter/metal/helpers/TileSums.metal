@@ -26,6 +26,7 @@ struct TileSums {
   T sums[32];
 
   TileSums() {
+    #pragma unroll
     for (uint i = 0; i < 32; i++) {
       sums[i] = T(0);
     }
@@ -34,8 +35,10 @@ struct TileSums {
   // Adds the product of 32 rows of 8 elements and 8 rows of 32 elements
   template <typename L, typename R, typename S>
   void add(L left, S left_row, S left_column, R right, S right_row, S right_column, uint lane) {
+    #pragma unroll
     for (uint k = 0; k < 8; k++) {
       const T factor = static_cast<T>(right[k * right_row + lane * right_column]);
+      #pragma unroll
       for (uint i = 0; i < 32; i++) {
         sums[i] = add_product(sums[i], static_cast<T>(left[i * left_row + k * left_column]), factor);
       }
@@ -44,6 +47,7 @@ struct TileSums {
 
   // Adds other sums, which start again
   void take(thread TileSums& other) {
+    #pragma unroll
     for (uint i = 0; i < 32; i++) {
       sums[i] += other.sums[i];
       other.sums[i] = T(0);
@@ -51,6 +55,7 @@ struct TileSums {
   }
 
   void store(threadgroup T* tile, uint lane) {
+    #pragma unroll
     for (uint i = 0; i < 32; i++) {
       tile[i * 32 + lane] = sums[i];
     }
@@ -74,6 +79,7 @@ struct TileSums<float> {
   simdgroup_float8x8 sums[4][4];
 
   TileSums() {
+    #pragma unroll
     for (uint i = 0; i < 16; i++) {
       sums[i / 4][i % 4] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
     }
@@ -82,16 +88,19 @@ struct TileSums<float> {
   template <typename L, typename R, typename S>
   void add(L left, S left_row, S left_column, R right, S right_row, S right_column, uint) {
     simdgroup_float8x8 rows[4], columns[4];
+    #pragma unroll
     for (uint i = 0; i < 4; i++) {
       load_block(rows[i], left + 8 * i * left_row, left_row, left_column);
       load_block(columns[i], right + 8 * i * right_column, right_row, right_column);
     }
+    #pragma unroll
     for (uint i = 0; i < 16; i++) {
       simdgroup_multiply_accumulate(sums[i / 4][i % 4], rows[i / 4], columns[i % 4], sums[i / 4][i % 4]);
     }
   }
 
   void take(thread TileSums& other) {
+    #pragma unroll
     for (uint i = 0; i < 16; i++) {
       sums[i / 4][i % 4].thread_elements() += other.sums[i / 4][i % 4].thread_elements();
       other.sums[i / 4][i % 4] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
@@ -99,6 +108,7 @@ struct TileSums<float> {
   }
 
   void store(threadgroup float* tile, uint) {
+    #pragma unroll
     for (uint i = 0; i < 16; i++) {
       simdgroup_store(sums[i / 4][i % 4], tile + i / 4 * 256 + i % 4 * 8, 32);
     }

@@ -64,7 +64,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Multiplies.metal b/aten/src/ATen/n
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Multiplies.metal
-@@ -0,0 +1,266 @@
+@@ -0,0 +1,276 @@
 +#include <c10/metal/utils.h>
 +#include <metal_simdgroup_matrix>
 +#include <metal_stdlib>
@@ -101,6 +101,7 @@ new file mode 100644
 +  T sums[32];
 +
 +  TileSums() {
++#pragma unroll
 +    for (uint i = 0; i < 32; i++) {
 +      sums[i] = T(0);
 +    }
@@ -116,9 +117,11 @@ new file mode 100644
 +      S right_row,
 +      S right_column,
 +      uint lane) {
++#pragma unroll
 +    for (uint k = 0; k < 8; k++) {
 +      const T factor =
 +          static_cast<T>(right[k * right_row + lane * right_column]);
++#pragma unroll
 +      for (uint i = 0; i < 32; i++) {
 +        sums[i] = add_product(
 +            sums[i],
@@ -130,6 +133,7 @@ new file mode 100644
 +
 +  // Adds other sums, which start again
 +  void take(thread TileSums& other) {
++#pragma unroll
 +    for (uint i = 0; i < 32; i++) {
 +      sums[i] += other.sums[i];
 +      other.sums[i] = T(0);
@@ -137,6 +141,7 @@ new file mode 100644
 +  }
 +
 +  void store(threadgroup T* tile, uint lane) {
++#pragma unroll
 +    for (uint i = 0; i < 32; i++) {
 +      tile[i * 32 + lane] = sums[i];
 +    }
@@ -170,6 +175,7 @@ new file mode 100644
 +  simdgroup_float8x8 sums[4][4];
 +
 +  TileSums() {
++#pragma unroll
 +    for (uint i = 0; i < 16; i++) {
 +      sums[i / 4][i % 4] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 +    }
@@ -185,11 +191,13 @@ new file mode 100644
 +      S right_column,
 +      uint) {
 +    simdgroup_float8x8 rows[4], columns[4];
++#pragma unroll
 +    for (uint i = 0; i < 4; i++) {
 +      load_block(rows[i], left + 8 * i * left_row, left_row, left_column);
 +      load_block(
 +          columns[i], right + 8 * i * right_column, right_row, right_column);
 +    }
++#pragma unroll
 +    for (uint i = 0; i < 16; i++) {
 +      simdgroup_multiply_accumulate(
 +          sums[i / 4][i % 4], rows[i / 4], columns[i % 4], sums[i / 4][i % 4]);
@@ -197,6 +205,7 @@ new file mode 100644
 +  }
 +
 +  void take(thread TileSums& other) {
++#pragma unroll
 +    for (uint i = 0; i < 16; i++) {
 +      sums[i / 4][i % 4].thread_elements() +=
 +          other.sums[i / 4][i % 4].thread_elements();
@@ -206,6 +215,7 @@ new file mode 100644
 +  }
 +
 +  void store(threadgroup float* tile, uint) {
++#pragma unroll
 +    for (uint i = 0; i < 16; i++) {
 +      simdgroup_store(sums[i / 4][i % 4], tile + i / 4 * 256 + i % 4 * 8, 32);
 +    }
