@@ -62,9 +62,7 @@ EXPERT = MetalKernel(
 def dequant_matvec(codes: Tensor, scales: Tensor, offsets: Tensor, x: Tensor) -> Tensor:
     """One simdgroup a row."""
     rows, columns = check_arguments(codes, scales, offsets, x)
-    # A slice of one row counts as dense, and may begin between two words.
-    is_aligned = codes.is_contiguous() and codes.storage_offset() % 4 == 0 == codes.stride(0) % 4
-    words = (codes if is_aligned else codes.clone(memory_format=torch.contiguous_format)).view(torch.int32)
+    words = codes.contiguous().view(torch.int32)
     inputs = {"codes": words, "scales": scales, "offsets": offsets, "x": x, "rows": rows, "columns": columns}
     outputs = EXPERT(
         inputs=inputs,
