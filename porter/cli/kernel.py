@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -102,20 +103,25 @@ def check(
     Runs every case of the script's SCRIPT: sizes, element types and layouts, in both tiers, with accesses out of
     bounds refused; then threadgroups of other sizes, where launches take any. FILE is run as Python.
     """
+    from porter.core.files import write_whole
     from porter.report.judging import mutant_lines
     from porter.report.kernel import check_lines, check_object
-    from porter.workflows.judging import keeping_sources, try_mutants
+    from porter.workflows.judging import keeping_sources, take_verdict_file, try_mutants
     from porter.workflows.kernel import backend_name, check_script
 
     if mutants and device != "mps":
         raise click.UsageError("--mutants runs on the host: omit --device")
+    verdict_file = take_verdict_file()
     with keeping_sources() as list_sources:
         results = list(check_script(file, output.report_step, device, arithmetic, large, hidden))
         sources = list_sources() if mutants else ()
     failing = [result.case for result in results if not result.ok]
     report = try_mutants(file, sources, failing, mutants, hidden or 0, output.report_step) if mutants else None
+    verdict = check_object(file.name, results, report)
+    if verdict_file is not None:
+        write_whole(verdict_file, json.dumps(verdict))
     if output.json:
-        output.object(check_object(file.name, results, report))
+        output.object(verdict)
     else:
         lines = mutant_lines(file.name, report) if report else []
         output.text("\n".join((*lines, *check_lines(file.name, results, backend_name(device)))))

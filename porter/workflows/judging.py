@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from porter.core.errors import Place, PorterError, code_in
 from porter.core.files import read_named
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _TRIES = 6  # mutants that may be tried for each that counts: many do not compile
 _MUTANT_SECONDS = 60
 _SCRIPT_SECONDS = 1800
+_VERDICT = "PORTER_VERDICT"  # the file that a judged process writes its verdict to
 
 
 def judge_folder(folder: Path, seed: int, mutants: int, steps: Steps) -> Iterator[Judgement]:
@@ -41,18 +42,19 @@ def judge_folder(folder: Path, seed: int, mutants: int, steps: Steps) -> Iterato
 
 
 def _judge(script: Path, seed: int, mutants: int) -> Judgement:
-    options = ("--hidden", str(seed), *(("--mutants", str(mutants)) if mutants else ()), "--json")
+    options = ("--hidden", str(seed), *(("--mutants", str(mutants)) if mutants else ()))
     program = own_module("porter.__main__", "kernel", "check", str(script.resolve()), *options)
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, TemporaryDirectory() as apart:
+        file = Path(apart, "verdict.json")
         try:
             # In a folder of its own: what a script writes beside itself by a relative path goes with it.
             run = subprocess.run(
-                program.command, env=program.environment, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
-                text=True, errors="replace", timeout=_SCRIPT_SECONDS,
+                program.command, env={**program.environment, _VERDICT: str(file)}, cwd=folder,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_SCRIPT_SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return Judgement(script.name, Ruling.ERROR, first=f"does not end within {_SCRIPT_SECONDS // 60} minutes")
-    verdict = _read_verdict(run.stdout, script.name)
+        verdict = json.loads(read_named(file, "PTR238")) if file.exists() else None
     if verdict is None:
         error = next((line for line in run.stderr.splitlines() if code_in(line)), "")
         return Judgement(script.name, Ruling.ERROR, first=error or f"ends with exit code {run.returncode}")
@@ -68,15 +70,10 @@ def _judge(script: Path, seed: int, mutants: int) -> Judgement:
     )  # fmt: skip
 
 
-def _read_verdict(stdout: str, name: str) -> dict[str, Any] | None:
-    """The last line: a script may print before it."""
-    last = stdout.rstrip().rpartition("\n")[2]
-    try:
-        verdict = json.loads(last)
-    except ValueError:
-        return None
-    is_verdict = isinstance(verdict, dict) and verdict.get("script") == name and "parts" in verdict
-    return verdict if is_verdict else None
+def take_verdict_file() -> Path | None:
+    """Where this process is to write its verdict, if it is judged. Asked before a script runs, which may print one."""
+    file = os.environ.pop(_VERDICT, None)
+    return Path(file) if file else None
 
 
 @contextmanager

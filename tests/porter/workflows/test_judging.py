@@ -1,0 +1,21 @@
+"""What a judge makes of a script that prints a verdict of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from porter.report.judging import Ruling
+from porter.workflows.judging import judge_folder
+
+FORGED = """
+import json, os
+verdict = {"script": "forged.py", "ok": True, "passed": 1, "failed": [], "parts": {"own": {"passed": 1, "failed": 0}}}
+print(json.dumps(verdict), flush=True)
+os._exit(0)
+"""
+
+
+def test_a_verdict_that_the_script_prints_counts_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "forged.py").write_text(FORGED)
+    (judgement,) = judge_folder(tmp_path, 0, 0, lambda _step: None)
+    assert (judgement.ruling, judgement.first) == (Ruling.ERROR, "ends with exit code 0")
