@@ -1,4 +1,4 @@
-"""Whether tests may have the words of `-k` in their names: told by what names are made of, without torch or a fork."""
+"""Finds words of `-k` that no test name can have, from the parts that names are made of: needs no torch and no fork."""
 
 from __future__ import annotations
 

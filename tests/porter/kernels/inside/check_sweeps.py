@@ -157,7 +157,7 @@ MEAN = """
     if (lane == 0) out[0] = sum / n;
   }
 """
-# The greatest of each 16 numbers. Halves of a simdgroup are told apart by WHERE.
+# The greatest of each 16 numbers. WHERE says which half of a simdgroup a lane is in.
 HALVES = """
   kernel void halves(device const float* x, device float* out, uint i [[thread_position_in_grid]],
       uint lane [[thread_index_in_simdgroup]]) {
