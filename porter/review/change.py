@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -102,6 +103,10 @@ class ChangedFile:
             starts.append(starts[-1] + len(line))
         return starts
 
+    def find_new(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        """The matches of a pattern in which a line is new or different."""
+        return (match for match in pattern.finditer(self.after) if self.touches(*match.span()))
+
     def line_at(self, offset: int) -> int:
         """The line of an offset into the text now."""
         return bisect_right(self._starts, offset)
@@ -200,6 +205,11 @@ class Change:
         return {
             path: self.after.read(path) for folder in folders for path in self.after.list(folder, ".mm", ".h", ".cpp")
         }
+
+    def host_file(self, path: str) -> ChangedFile:
+        """A host file of the backend that is there now, changed or not."""
+        text = self.host_texts[path]
+        return next((file for file in self.host if file.path == path), None) or ChangedFile(path, text, text)
 
 
 def is_reviewed(path: str) -> bool:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from porter.core.layout import INDEXING
-from porter.languages.lexer import Token, TokenKind
+from porter.languages.lexer import Token
 from porter.languages.source import Function, MacroUse, parse_source
 from porter.metal.lint_checks import Parameter, is_kernel, is_written, parameters
 from porter.metal.macros import MacroBook
 from porter.review.change import Change, ChangedFile
 
 _FUNCTOR = "_functor"
-_NAMED = re.compile(r'host_name\s*\(\s*"([^"]+)"')
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,15 @@ class Kernel:
     parameters: tuple[Parameter, ...]
     body: tuple[Token, ...]
 
+    def subscript(self, bracket: int) -> tuple[Token, ...]:
+        """The tokens between the bracket at a place of the body and the one that closes it."""
+        depth = 0
+        for end in range(bracket, len(self.body)):
+            depth += (self.body[end].text == "[") - (self.body[end].text == "]")
+            if depth == 0:
+                return self.body[bracket + 1 : end]
+        return self.body[bracket + 1 :]
+
     @property
     def name(self) -> str:
         return self.function.name
@@ -156,20 +164,7 @@ def find_changed_kernels(change: Change) -> Iterator[Kernel]:
                 yield kernel
 
 
+@lru_cache(maxsize=256)
 def list_words(text: str) -> frozenset[str]:
     """The identifiers of a kernel file, those within its strings, and those that its macros are made of."""
-    return _list_words(text)
-
-
-@lru_cache(maxsize=256)
-def _list_words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", text))
-
-
-def list_names(text: str) -> frozenset[str]:
-    """The names that kernels of a text are given outright: `[[host_name("...")]]`."""
-    return frozenset(_NAMED.findall(text))
-
-
-def is_number(token: Token) -> bool:
-    return token.kind is TokenKind.NUMBER

@@ -85,13 +85,14 @@ def _find_served_by(change: Change, names: Names) -> Iterator[tuple[NativeFuncti
             continue
         called = {entry.kernel.rsplit("::", 1)[-1]}
         if stubs and "CPU" in entry.keys:
-            called.update(_list_stubs(change.after, entry.kernel))
+            called.update(list_stubs(change.after, entry.kernel))
         kinds = set[Touch]().union(*(names[name] for name in called & names.keys()))
         if kinds:
             yield row, kinds
 
 
-def _list_stubs(checkout: Checkout, kernel: str) -> tuple[str, ...]:
+def list_stubs(checkout: Checkout, kernel: str) -> tuple[str, ...]:
+    """The stubs that a function calls; none where its code cannot be read."""
     try:
         return find_stub_names(checkout, kernel)
     except PorterError:
@@ -101,14 +102,13 @@ def _list_stubs(checkout: Checkout, kernel: str) -> tuple[str, ...]:
 def _find_changed_names(change: Change) -> dict[str, set[Touch]]:
     """Host functions and stubs whose code is another, or that launch kernels that are others."""
     kernels = _find_changed_kernels(change)
-    changed = {file.path: file for file in change.host}
+    changed = {file.path for file in change.host}
     names: dict[str, set[Touch]] = {}
     for path, text in change.host_texts.items():
-        file = changed.get(path)
         launches = any(f'"{name}' in text for name in kernels)
-        if file is None and not launches:
+        if path not in changed and not launches:
             continue
-        file = file or ChangedFile(path, text, text)
+        file = change.host_file(path)
         if file.is_readable:
             _spread(file, _find_roots(file, kernels if launches else set()), names)
     return names

@@ -48,6 +48,13 @@ class Rule:
     good: tuple[Case, ...] = ()
 
 
+def rule(
+    severity: Severity, summary: str, bad: tuple[Case, ...], good: tuple[Case, ...]
+) -> Callable[[Callable[[Change], Iterator[Remark]]], Rule]:
+    """Makes a rule of a check, named as the function is: `fast_math` is the rule `fast-math`."""
+    return lambda check: Rule(check.__name__.replace("_", "-"), severity, summary, check, bad, good)
+
+
 def run_rules(rules: Iterable[Rule], change: Change) -> tuple[Finding, ...]:
     """What rules find in a change, by place, each once. Raises what reading the change raises."""
     findings = {
@@ -59,6 +66,11 @@ def run_rules(rules: Iterable[Rule], change: Change) -> tuple[Finding, ...]:
         for remark in rule.check(change)
     }  # fmt: skip
     return tuple(sorted(findings, key=lambda finding: (finding.path, finding.line, finding.char, finding.rule)))
+
+
+def edit_case(*edits: tuple[str, str, str]) -> Case:
+    """A change that replaces parts of files: path, old text, new text."""
+    return Case(edits=edits)
 
 
 def metal_case(text: str, name: str = "Planted") -> Case:

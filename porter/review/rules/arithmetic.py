@@ -1,0 +1,290 @@
+"""How kernels compute: precision, rounding and NaN."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from porter.languages.lexer import Token, TokenKind
+from porter.languages.source import Function
+from porter.metal.lint_checks import find_qualifier, parameters
+from porter.review.change import Change, ChangedFile, Remark
+from porter.review.finding import Severity
+from porter.review.metal_facts import find_functors, list_instances
+from porter.review.rule import host_case, metal_case, rule
+
+
+@rule(
+    Severity.WARNING,
+    "A literal of a kernel has no `f`, and says double, which Metal lacks.",
+    bad=(metal_case("constant float e = 0.5;\n"), metal_case("float f(float x) { return x * 1e-5; }\n")),
+    good=(metal_case("constant float e = 0.5f;\nconstant half h = 1.0h;\nconstant int i = 0x1e5;\n"),),
+)
+def double_literal(change: Change) -> Iterator[Remark]:
+    """Kernels compute in float at most: a literal without a suffix says double."""
+    for file in change.metal:
+        for _, token in file.added_tokens():
+            text = token.text.lower()
+            decimal = token.kind is TokenKind.NUMBER and not text.startswith("0x") and not {".", "e"}.isdisjoint(text)
+            if decimal and text[-1] not in "fhl":
+                what = f"`{token.text}` is a double literal"
+                yield file.remark(token.start, what, f"Write `{token.text}f`.", token.text, f"{token.text}f")
+
+
+@rule(
+    Severity.WARNING,
+    "A kernel calls a function of `metal::fast`, which is less accurate than the CPU's.",
+    bad=(
+        metal_case("float f(float x) { return metal::fast::exp(x); }\n"),
+        metal_case("float f(float x) { return fast::log(x); }\n"),
+    ),
+    good=(metal_case("float f(float x) { return precise::exp(x); }\nfloat fast(float x) { return x; }\n"),),
+)
+def fast_math(change: Change) -> Iterator[Remark]:
+    """`metal::fast` trades accuracy for speed: reviewers refuse it where results are compared with the CPU's."""
+    for file in change.metal:
+        code = file.unit.code
+        for at, token in file.added_tokens():
+            if token.text == "fast" and at + 2 < len(code) and code[at + 1].text == "::":
+                name = code[at + 2].text
+                yield file.remark(token.start, f"`fast::{name}` is less accurate than the CPU's {name}",
+                                  f"Write `precise::{name}`.", "fast", "precise")  # fmt: skip
+
+
+_WIDENING = frozenset({"float", "float2", "opmath_t", "om_t", "static_cast", "OpMathType", "accum_t", "acc_t"})
+_INTEGRAL = frozenset({"is_scalar_integral_v", "is_integral_v", "is_integral"})
+_ARITHMETIC = frozenset("+-*/")
+_STEPS = 2
+_BLEND = """struct blend_functor {
+  template <typename T>
+  inline T operator()(const T a, const T b) {
+    return a + a * b;
+  }
+};
+REGISTER_BINARY_OP(blend, half, half);
+"""
+
+
+@rule(
+    Severity.ERROR,
+    "A functor that is registered for half computes in several steps without `opmath_t`.",
+    bad=(metal_case(_BLEND),),
+    good=(
+        metal_case(_BLEND.replace("a + a * b", "static_cast<T>(float(a) + float(a) * float(b))")),
+        metal_case(_BLEND.replace("a + a * b", "a * b")),
+        metal_case(_BLEND.replace("REGISTER_BINARY_OP", "REGISTER_OPMATH_BINARY_OP")),
+        metal_case(_BLEND.replace("half, half", "float, float")),
+    ),
+)
+def half_arithmetic(change: Change) -> Iterator[Remark]:
+    """Each step of arithmetic in half rounds: a functor of several computes in `opmath_t` (PyTorch 195585)."""
+    for file in change.metal:
+        halves = {
+            i.functor for i in list_instances(change, file.path) if i.input in ("half", "bfloat") and not i.opmath
+        }
+        for functor in find_functors(file):
+            if functor.name not in halves:
+                continue
+            for function in functor.calls:
+                token = _find_steps(file, function.start, function.body_start, function.body_end,
+                                    {p.name for p in parameters(file.unit, function) if p.name})  # fmt: skip
+                if token and file.touches(functor.start, functor.end):
+                    yield file.remark(
+                        token.start,
+                        f"`{functor.name}_functor` computes in half: each step rounds to 11 or 8 digits",
+                        "Compute in `opmath_t<T>` and cast the result, or register it with the OPMATH macro.",
+                    )
+
+
+def _find_steps(file: ChangedFile, start: int, body: int, end: int, operands: set[str]) -> Token | None:
+    """The second operator of arithmetic on parameters in a function that widens nothing."""
+    words = {token.text for token in file.unit.within(start, end)}
+    if words & (_WIDENING | _INTEGRAL):
+        return None
+    tokens = file.unit.within(body, end)
+    steps = [
+        token
+        for at, token in enumerate(tokens[1:-1], 1)
+        if token.text in _ARITHMETIC
+        and (tokens[at - 1].kind is not TokenKind.PUNCTUATION or tokens[at - 1].text in ")]")
+    ]
+    named = any(token.text in operands for token in tokens)
+    return steps[_STEPS - 1] if named and len(steps) >= _STEPS else None
+
+
+@rule(
+    Severity.ERROR,
+    "A kernel calls `tanh` without `precise::`, which is NaN for large numbers.",
+    bad=(
+        metal_case("float f(float x) { return tanh(x); }\n"),
+        metal_case("float f(float x) { return 0.5f * metal::tanh(x); }\n"),
+    ),
+    good=(metal_case("float f(float x) { return precise::tanh(x) + metal::precise::tanh(x); }\n"),),
+)
+def imprecise_tanh(change: Change) -> Iterator[Remark]:
+    """Without `precise::`, tanh of a large number is NaN on some GPUs (PyTorch 186278): its exponent overflows."""
+    for file in change.metal:
+        code = file.unit.code
+        for at, token in file.added_tokens():
+            called = token.text == "tanh" and at + 1 < len(code) and code[at + 1].text == "("
+            if called and find_qualifier(code, at) in ("metal::", "::metal::", ""):
+                if at and code[at - 1].text not in ("::", "(", "=", "return", "*", "+", "-", "/", ",", "?", ":"):
+                    continue  # a declaration
+                yield file.remark(
+                    token.start, "`tanh` without `precise::` is NaN for large numbers", "Write `precise::tanh`."
+                )
+
+
+_WIDE_INTEGERS = frozenset({"int", "long", "uint", "ulong"})
+_FLOATING = frozenset({"is_scalar_floating_point_v", "is_floating_point_v"})
+_MODULO = """struct modulo_functor {
+  template <typename T>
+  inline T operator()(const T a, const T b) {
+    return static_cast<T>(fmod(static_cast<float>(a), static_cast<float>(b)));
+  }
+};
+REGISTER_BINARY_OP(modulo, long, long);
+"""
+_TYPED_MODULO = """struct modulo_functor {
+  template <typename T>
+  inline enable_if_t<is_scalar_integral_v<T>, T> operator()(const T a, const T b) {
+    return a % b;
+  }
+  template <typename T>
+  inline enable_if_t<is_scalar_floating_point_v<T>, T> operator()(const T a, const T b) {
+    return static_cast<T>(fmod(static_cast<float>(a), static_cast<float>(b)));
+  }
+};
+REGISTER_BINARY_OP(modulo, long, long);
+"""
+
+
+@rule(
+    Severity.ERROR,
+    "A functor that is registered for 32-bit or 64-bit integers computes them in float.",
+    bad=(metal_case(_MODULO), metal_case(_TYPED_MODULO.replace("a % b", "T(fmod(float(a), float(b)))"))),
+    good=(metal_case(_TYPED_MODULO), metal_case(_MODULO.replace("long, long", "float, float"))),
+)
+def integer_through_float(change: Change) -> Iterator[Remark]:
+    """float has 24 digits: integers above 2^24 that go through it come out as others (PyTorch 154171, 190052)."""
+    for file in change.metal:
+        wide = {
+            i.functor for i in list_instances(change, file.path) if i.input in _WIDE_INTEGERS and i.output == i.input
+        }
+        for functor in find_functors(file):
+            if functor.name not in wide or not file.touches(functor.start, functor.end):
+                continue
+            takes_integers = [call for call in functor.calls if _takes(file, call, _INTEGRAL)]
+            general = [
+                call for call in functor.calls if not _takes(file, call, _FLOATING | _INTEGRAL | {"is_complex_v"})
+            ]
+            for call in takes_integers or general:
+                cast = _find_cast(file, call)
+                if cast is not None:
+                    what = f"`{functor.name}_functor` computes integers in float, which is wrong above 2^24"
+                    yield file.remark(cast, what, "Give integers an overload that computes in their own type.")
+
+
+def _takes(file: ChangedFile, call: Function, traits: frozenset[str] | set[str]) -> bool:
+    return any(token.text in traits for token in file.unit.within(call.start, call.body_start))
+
+
+def _find_cast(file: ChangedFile, call: Function) -> int | None:
+    """Where a function casts what it computes with to float: `float(x)`, `static_cast<float>(x)`."""
+    tokens = file.unit.within(call.body_start, call.body_end)
+    if any(token.text in ("is_integral_v", "is_scalar_integral_v", "constexpr") for token in tokens):
+        return None
+    for at, token in enumerate(tokens[:-1]):
+        after, before = tokens[at + 1].text, tokens[at - 1].text if at else ""
+        if token.text == "float" and (after == "(" or (before == "<" and after == ">")):
+            return token.start
+    return None
+
+
+# A table of formulas: their texts without spaces, what goes wrong, and what to write.
+_OPERAND = r"(?:(?:static_cast<\w+>|float|om_t|opmath_t<T>)\()?(\w+(?:\.\w+)?)\)?"
+_FORMULAS = (
+    (
+        re.compile(rf"\bsqrt\({_OPERAND}\*{_OPERAND}\+{_OPERAND}\*{_OPERAND}\)"),
+        ((1, 2), (3, 4)),
+        "the squares overflow and underflow where the result does not, and an infinity beside a NaN is lost",
+        "Scale by the larger operand, and look for infinities first.",
+    ),
+    (
+        re.compile(rf"\bfloor\({_OPERAND}/{_OPERAND}\)"),
+        (),
+        "the quotient rounds before floor does: a result off by one, and a sign of zero that is lost",
+        "Correct the quotient by the remainder, as c10::metal::floor_divide and the CPU do.",
+    ),
+    (
+        re.compile(rf"\blog\(1(?:\.0?f?)?\+{_OPERAND}\)"),
+        (),
+        "1 + x rounds a small x away",
+        "Write `c10::metal::log1p`.",
+    ),
+    (
+        re.compile(rf"\bexp\({_OPERAND}\)-1(?:\.0?f?)?\b"),
+        (),
+        "the difference cancels for a small x",
+        "Write `c10::metal::expm1`.",
+    ),
+)
+
+
+@rule(
+    Severity.WARNING,
+    "A formula of a kernel loses values: a naive hypot, floor of a quotient, log(1 + x) or exp(x) - 1.",
+    bad=(
+        metal_case("float f(float a, float b) { return precise::sqrt(a * a + b * b); }\n"),
+        metal_case("float f(float a, float b) { return floor(a / b); }\n"),
+        metal_case("float f(float x) { return precise::log(1.0f + x); }\n"),
+        metal_case("float f(float x) { return precise::exp(x) - 1; }\n"),
+    ),
+    good=(
+        metal_case("float f(float a, float b) { return precise::sqrt(a * b + b * b); }\n"),
+        metal_case("float f(float a, float b) { return floor(a) / b + precise::log(2.0f + a); }\n"),
+    ),
+)
+def naive_formula(change: Change) -> Iterator[Remark]:
+    """Formulas that are right on paper and lose values: a hypot that overflows, a floor of a quotient."""
+    for file in change.metal:
+        tokens = [token for _, token in file.added_tokens()]
+        joined, starts = "", dict[int, int]()
+        for token in tokens:
+            joined += " " if joined[-1:].isalnum() and token.text[0].isalnum() else ""
+            starts[len(joined)] = token.start
+            joined += token.text
+        for pattern, same, what, hint in _FORMULAS:
+            for match in pattern.finditer(joined):
+                if match.start() in starts and all(match[a] == match[b] for a, b in same):
+                    yield file.remark(starts[match.start()], f"`{match[0]}`: {what}", hint)
+
+
+_SHORTCUT = re.compile(
+    r"if\s*\(\s*(?P<name>alpha|value|weight|scale)(?:_value|_scalar|_val)?(?:\.\w+(?:<\w+>)?\(\))?\s*==\s*0(?:\.0?f?)?\s*\)"
+    r"\s*\{?[^{};]*(?:zero_|fill_|copy_|return|memset|clone)\b"
+)
+_ZERO_SHORTCUT = """void f(const Tensor& self, const Scalar& alpha, Tensor& out) {
+  if (alpha.toDouble() == 0.0) {
+    out.copy_(self);
+    return;
+  }
+}
+"""
+
+
+@rule(
+    Severity.WARNING,
+    "A shortcut for a factor of 0 drops NaN and infinities.",
+    bad=(host_case(_ZERO_SHORTCUT), host_case("void f() {\n  if (value == 0) return out.zero_();\n}\n")),
+    good=(
+        host_case(_ZERO_SHORTCUT.replace("== 0.0", "!= 0.0")),
+        host_case(_ZERO_SHORTCUT.replace("alpha.toDouble()", "self.numel()")),
+    ),
+)
+def zero_shortcut(change: Change) -> Iterator[Remark]:
+    """0 * NaN is NaN: a shortcut for alpha == 0 drops it, unless the CPU takes it too (196661, 196924)."""
+    for file in (*change.host, *change.metal):
+        for match in file.find_new(_SHORTCUT):
+            what = f"a shortcut for `{match['name']} == 0` drops the NaN of 0 * NaN and of 0 * infinity"
+            yield file.remark(match.start(), what, "Compute it, or say where the CPU takes the same shortcut.")

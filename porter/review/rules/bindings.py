@@ -1,0 +1,388 @@
+"""What host code binds to kernels: tensors, numbers, structs, and the threads that it launches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from porter.languages.lexer import TokenKind
+from porter.languages.source import Function, parse_source
+from porter.review.change import Change, ChangedFile, Remark
+from porter.review.finding import Severity
+from porter.review.host_facts import find_metal_functions, find_named_kernels, find_words_in, launches_kernel
+from porter.review.metal_facts import Kernel, find_kernels
+from porter.review.rule import host_case, rule
+
+# The bytes of what host code binds and kernels read, by the names that either side has for it.
+_SIZES: Mapping[str, int] = {
+    "bool": 1, "char": 1, "uchar": 1, "int8_t": 1, "uint8_t": 1, "short": 2, "ushort": 2, "int16_t": 2, "uint16_t": 2,
+    "half": 2, "bfloat": 2, "int": 4, "uint": 4, "int32_t": 4, "uint32_t": 4, "float": 4, "unsigned": 4,
+    "long": 8, "ulong": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8, "double": 8,
+}  # fmt: skip
+_SET = re.compile(r"\bmtl_setArgs(?P<first><\d+>)?\(\s*\w+\s*,(?P<arguments>[^;]*)\)\s*;")
+_BYTES = re.compile(r"\bmtl_setBytes\(\s*\w+\s*,\s*(?P<name>\w+)\s*,\s*(?P<index>\d+)\s*\)")
+_BINDING_HOST = """void planted(const Tensor& self, Tensor& out) {
+  int64_t rows = self.size(0);
+  auto state = lib.getPipelineStateForFunc("planted");
+  mtl_setArgs(encoder, self.contiguous(), out, rows);
+}
+"""
+_BOUND_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
+    constant int& rows [[buffer(2)]], uint index [[thread_position_in_grid]]) {
+  out[index] = x[index] * rows;
+}
+"""
+
+
+@rule(
+    Severity.ERROR,
+    "Host code binds a number of another size than the kernel reads.",
+    bad=(
+        host_case(_BINDING_HOST, _BOUND_KERNEL),
+        host_case(_BINDING_HOST.replace("int64_t rows = self.size(0)", "double rows = 1.0"), _BOUND_KERNEL),
+    ),
+    good=(
+        host_case(_BINDING_HOST, _BOUND_KERNEL.replace("constant int&", "constant long&")),
+        host_case(_BINDING_HOST.replace("int64_t rows", "int rows"), _BOUND_KERNEL),
+    ),
+)
+def argument_width(change: Change) -> Iterator[Remark]:
+    """What host code binds has the size of what the kernel reads: no int64_t for `constant int&` (155304)."""
+    kernels: dict[str, list[Kernel]] = {}
+    paths = {file.path for file in change.files}
+    for path, text in change.kernel_texts.items():
+        if path.endswith(".metal") and "kernel" in text:
+            for kernel in find_kernels(ChangedFile(path, "", text)):
+                kernels.setdefault(kernel.name, []).append(kernel)
+    for path, text in change.host_texts.items():
+        if "mtl_set" not in text:
+            continue
+        file = change.host_file(path)
+        if not file.is_readable:
+            continue
+        for function in file.source.functions():
+            names = {named.prefix.rstrip("_") for named in find_named_kernels(file, function.start, function.end)}
+            candidates = [k for name in names for k in kernels.get(name, ())]
+            relevant = path in paths or any(k.file.path in paths for k in candidates)
+            if len(names) == 1 and len(candidates) == 1 and relevant:
+                yield from _compare_bound(file, function, candidates[0])
+
+
+def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Iterator[Remark]:
+    for index, name, start in _list_bound(file.after, function):
+        declared = re.search(rf"\b(\w+)\s+{re.escape(name)}\s*(?:=|;|,|\)|\{{)", file.text_of(function))
+        size = _SIZES.get(declared[1], 0) if declared else 0
+        if not size or index >= len(kernel.buffers):
+            continue
+        parameter = kernel.buffers[index]
+        texts = [token.text for token in parameter.tokens]
+        kind = next((text for text in texts if text in _SIZES), "")
+        if parameter.space == "constant" and "&" in texts and kind and _SIZES[kind] != size:
+            assert declared is not None
+            what = f"`{name}` is {declared[1]}, and kernel `{kernel.name}` reads it as {kind}"
+            yield file.remark(start, what, "Give both sides a type of the same size.")
+
+
+def _list_bound(text: str, function: Function) -> Iterator[tuple[int, str, int]]:
+    """The index, the name and the place of each plain local that is bound."""
+    for match in _SET.finditer(text, function.body_start, function.body_end):
+        first = int(match["first"][1:-1]) if match["first"] else 0
+        arguments = _split(match["arguments"])
+        for index, argument in enumerate(arguments, first):
+            if argument.strip().isidentifier():
+                yield index, argument.strip(), match.start()
+    for match in _BYTES.finditer(text, function.body_start, function.body_end):
+        yield int(match["index"]), match["name"], match.start()
+
+
+def _split(text: str) -> list[str]:
+    depth, parts = 0, [""]
+    for letter in text:
+        depth += (letter in "([{<") - (letter in ")]}>")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+_HOST_STRUCT = """struct PlantedParams {
+  int32_t rows;
+  int64_t stride;
+};
+void f() {}
+"""
+_METAL_STRUCT = """struct PlantedParams {
+  int32_t rows;
+  int64_t stride;
+};
+"""
+
+
+@dataclass(frozen=True)
+class _Struct:
+    path: str
+    start: int
+    line: int
+    fields: tuple[tuple[str, str, str], ...]  # type, name, extent of an array
+
+    def layout(self) -> tuple[tuple[str, int, str], ...]:
+        """The name and the size in bytes of each field, and how many there are; 0 for a type that is not known."""
+        return tuple((name, _SIZES.get(kind, 0), extent) for kind, name, extent in self.fields)
+
+
+@rule(
+    Severity.ERROR,
+    "A struct of host code has other fields than the kernel file's of the same name.",
+    bad=(
+        host_case(_HOST_STRUCT, _METAL_STRUCT.replace("int64_t", "int32_t")),
+        host_case(
+            _HOST_STRUCT.replace("int32_t rows;\n  int64_t stride", "int64_t stride;\n  int32_t rows"), _METAL_STRUCT
+        ),
+        host_case(_HOST_STRUCT.replace("int32_t rows", "bool rows"), _METAL_STRUCT),
+    ),
+    good=(host_case(_HOST_STRUCT, _METAL_STRUCT.replace("int64_t", "long").replace("int32_t", "int")),),
+)
+def struct_layout(change: Change) -> Iterator[Remark]:
+    """A struct that host and kernel share has the same fields on both sides: sizes, order, alignment (196157)."""
+    metal = {path: text for path, text in change.kernel_texts.items() if "struct" in text}
+    paths = {file.path for file in change.files}
+    for host_path, host in change.host_texts.items():
+        if "struct" not in host:
+            continue
+        structs = _list_structs(host_path, host)
+        for path, text in metal.items():
+            if paths.isdisjoint((host_path, path)):
+                continue
+            shared = _list_structs(path, text)
+            for name in structs.keys() & shared.keys():
+                yield from _compare_structs(name, structs[name], shared[name])
+
+
+def _compare_structs(name: str, host: _Struct, metal: _Struct) -> Iterator[Remark]:
+    ours, theirs = host.layout(), metal.layout()
+    if any(size == 0 for _, size, _ in (*ours, *theirs)) or ours == theirs:
+        return
+    differing = next((a or b for a, b in zip(ours, theirs, strict=False) if a != b), None)
+    about = f"field `{differing[0]}`" if differing else "the number of fields"
+    what = f"`{name}` has another layout in {metal.path}:{metal.line}: {about} differs"
+    yield Remark(host.path, host.line, what, "Give both sides the same fields, or one header that both include.")
+
+
+def _list_structs(path: str, text: str) -> dict[str, _Struct]:
+    """The structs without functions, templates and bases, by name."""
+    source = parse_source(path, text)
+    structs: dict[str, _Struct] = {}
+    if not source.is_readable:
+        return structs
+    code = source.code
+    for at, token in enumerate(code[:-2]):
+        if token.text != "struct" or code[at + 2].text != "{" or (at and code[at - 1].text == ">"):
+            continue
+        body = code[at + 3 : source.partners[at + 2]]
+        if any(t.text in ("(", "{", "using") for t in body):
+            continue
+        fields = tuple(_read_fields([t.text for t in body]))
+        structs[code[at + 1].text] = _Struct(path, token.start, source.place(token.start).line, fields)
+    return structs
+
+
+def _read_fields(tokens: list[str]) -> Iterator[tuple[str, str, str]]:
+    """The fields of a struct: type, name, and what stands in the brackets of an array, or "" for one value."""
+    statement: list[str] = []
+    for text in tokens:
+        if text != ";":
+            statement.append(text)
+            continue
+        plain = [word for word in statement if word not in ("const", "unsigned", "alignas", "std", "::", "metal")]
+        if "=" in plain:
+            plain = plain[: plain.index("=")]
+        extent = ""
+        if "[" in plain:
+            extent = "".join(plain[plain.index("[") + 1 : -1])
+            plain = plain[: plain.index("[")]
+        if len(plain) >= 2:
+            yield plain[0], plain[-1], extent
+        statement = []
+
+
+_BINDING = re.compile(r"\bmtl_setArgs(?:<\w+>)?\(|\bmtl_setBuffer\(|\bsetBuffer:|\bbind_tensors\(")
+_LAYOUT = re.compile(
+    r"stride|contiguous|TensorIterator|iter\b|is_dense|suggest_memory_format|needsGather|needs_gather|empty_like|clone\("
+)
+_TENSOR = re.compile(r"\bTensor\s*&\s*(\w+)")
+_STRIDELESS = """void planted_mps(const Tensor& self, Tensor& out) {
+  auto state = lib.getPipelineStateForFunc("exp_dense_float_float");
+  mtl_setArgs(encoder, self, out);
+  mtl_dispatch1DJob(encoder, state, out.numel());
+}
+"""
+
+
+@rule(
+    Severity.WARNING,
+    "Host code binds tensors to a kernel, and neither passes strides nor makes the tensors contiguous.",
+    bad=(host_case(_STRIDELESS),),
+    good=(
+        host_case(
+            _STRIDELESS.replace("mtl_setArgs(encoder, self, out)", "mtl_setArgs(encoder, self, out, self.strides())")
+        ),
+        host_case(
+            _STRIDELESS.replace("mtl_setArgs(encoder, self, out)", "mtl_setArgs(encoder, self.contiguous(), out)")
+        ),
+    ),
+)
+def ignored_strides(change: Change) -> Iterator[Remark]:
+    """Host code that binds tensors to a kernel of its own passes their strides, or makes them contiguous (183065)."""
+    for file, function in find_metal_functions(change):
+        text = file.text_of(function)
+        tensors = _TENSOR.findall(function.params)
+        if "getPipelineStateForFunc" not in text or not tensors or _LAYOUT.search(text):
+            continue
+        if match := _BINDING.search(text):
+            what = f"`{function.name}` binds tensors and never looks at their strides"
+            hint = "Pass the strides, or call `contiguous()`; a view, a transposed tensor and `x[::2]` come too."
+            yield file.remark(function.start + match.start(), what, hint)
+
+
+_BOUND = re.compile(
+    r"setBuffer\s*:\s*(?:mps::)?getMTLBufferStorage\(\s*(?P<tensor>[\w.()]+?)\s*\)\s*offset\s*:\s*0\s+atIndex", re.S
+)
+_OFFSETLESS = """void f(const Tensor& self) {
+  [encoder setBuffer:getMTLBufferStorage(self) offset:0 atIndex:0];
+}
+"""
+
+
+@rule(
+    Severity.ERROR,
+    "Host code binds a tensor's buffer at offset 0, which drops its storage offset.",
+    bad=(host_case(_OFFSETLESS),),
+    good=(
+        host_case(_OFFSETLESS.replace("offset:0", "offset:self.storage_offset() * self.element_size()")),
+        host_case(
+            _OFFSETLESS.replace(
+                "[encoder setBuffer:getMTLBufferStorage(self) offset:0 atIndex:0]", "mtl_setBuffer(encoder, self, 0)"
+            )
+        ),
+    ),
+)
+def storage_offset(change: Change) -> Iterator[Remark]:
+    """A view starts somewhere in its buffer: a tensor that is bound at offset 0 reads another's elements (187229)."""
+    for file in change.host:
+        for match in file.find_new(_BOUND):
+            tensor = match["tensor"]
+            what = f"`{tensor}` is bound at offset 0: a view of it starts elsewhere"
+            hint = f"Write `mtl_setArgs`, or `offset:{tensor}.storage_offset() * {tensor}.element_size()`."
+            yield file.remark(match.start(), what, hint)
+
+
+_TYPE = r"(?:const\s+)?(?:u?int32_t|u?int|unsigned(?:\s+int)?)"
+_SIZE = r"[\w.\->()]*(?:\.|->)(?:numel|nbytes|storage_offset|stride)\("
+_NARROWED = (
+    re.compile(rf"\b{_TYPE}\s+\w+\s*=\s*{_SIZE}"),
+    re.compile(rf"\bstatic_cast<\s*{_TYPE}\s*>\(\s*{_SIZE}"),
+)
+_ASKING_WIDTH = (
+    "canUse32BitIndexMath", "can_use_32bit_indexing", "offsetsFitIn", "mtlDispatchByIndexWidth", "safe_downcast",
+    "numeric_limits", "INT_MAX", "UINT32_MAX",
+)  # fmt: skip
+_NARROWING = """void f(const Tensor& self) {
+  const uint32_t count = self.numel();
+  auto state = lib.getPipelineStateForFunc("exp_dense_float_float");
+}
+"""
+
+
+@rule(
+    Severity.WARNING,
+    "Host code cuts a number of elements, a stride or an offset to 32 bits and never asks whether it fits.",
+    bad=(
+        host_case(_NARROWING),
+        host_case(
+            _NARROWING.replace("const uint32_t count = self.numel()", "auto n = static_cast<int>(self.stride(0))")
+        ),
+    ),
+    good=(
+        host_case(_NARROWING.replace("uint32_t count", "int64_t count")),
+        host_case(_NARROWING.replace("  auto", "  TORCH_CHECK(offsetsFitIn<uint32_t>(self));\n  auto")),
+    ),
+)
+def narrowed_size(change: Change) -> Iterator[Remark]:
+    """A count of elements, a stride or an offset that host code cuts to 32 bits without asking whether it fits."""
+    for file in change.host:
+        for function in file.functions():
+            text = file.text_of(function)
+            if not launches_kernel(text) or any(word in text for word in _ASKING_WIDTH):
+                continue
+            for pattern in _NARROWED:
+                for match in pattern.finditer(file.after, function.body_start, function.body_end):
+                    if file.is_added(match.start()):
+                        what = f"`{' '.join(match[0].split())}...` cuts 64 bits to 32, and nothing asks if they fit"
+                        hint = "Keep 64 bits, or choose the kernel by `offsetsFitIn` or TORCH_CHECK that it fits."
+                        yield file.remark(match.start(), what, hint)
+
+
+_READING = re.compile(r"\bconst\s+(?:c10::|at::)?Scalar\s*&\s*(\w+)")
+_INTEGERS = frozenset({"int", "int32_t", "int64_t", "long", "uint32_t", "short"})
+_ASKING_TYPE = ("isIntegral", "isFloatingPoint", "isFloatingType", "isIntegralType", "kLong", "AT_DISPATCH")
+_TRUNCATING = """static void planted(const Tensor& self, const Scalar& exponent) {
+  const auto power = exponent.to<int>();
+}
+"""
+
+
+@rule(
+    Severity.WARNING,
+    "Host code reads a Scalar as an integer without asking whether it is one.",
+    bad=(host_case(_TRUNCATING), host_case(_TRUNCATING.replace("to<int>()", "toLong()"))),
+    good=(
+        host_case(_TRUNCATING.replace("to<int>", "to<float>")),
+        host_case(_TRUNCATING.replace("  const", "  if (exponent.isIntegral(false))\n    const")),
+    ),
+)
+def truncated_scalar(change: Change) -> Iterator[Remark]:
+    """A Scalar that may be fractional is not read as an integer (170077)."""
+    for file in change.host:
+        for function in file.functions():
+            scalars = set(_READING.findall(function.params))
+            text = file.text_of(function)
+            if not scalars or any(word in text for word in _ASKING_TYPE):
+                continue
+            tokens = find_words_in(file, function.body_start, function.body_end)
+            for at, token in enumerate(tokens[:-3]):
+                if token.kind is not TokenKind.IDENTIFIER or token.text not in scalars or tokens[at + 1].text != ".":
+                    continue
+                reads = tokens[at + 2].text
+                is_cut = reads in ("toInt", "toLong") or (reads == "to" and tokens[at + 4].text in _INTEGERS)
+                if is_cut and file.is_added(token.start):
+                    what = f"`{token.text}` is read as an integer: a fraction is cut off"
+                    yield file.remark(token.start, what, "Read it in the type that the kernel computes in.")
+
+
+_ROUNDED = re.compile(r"\(?\s*[\w.()\->]+\s*/\s*(?P<size>\w+)\s*\+\s*1\s*\)?\s*\*\s*(?P=size)\b")
+_FLOORED = re.compile(r"MTLSizeMake\(\s*[\w.()\->]*(?:numel|count|size|length|num_\w+|\bn)\w*(?:\(\))?\s*/\s*\w+\s*,")
+
+
+@rule(
+    Severity.WARNING,
+    "A number of threads or groups is rounded wrongly: one too many, or the last part of a group dropped.",
+    bad=(
+        host_case("void f() {\n  auto threads = (count / 32 + 1) * 32;\n}\n"),
+        host_case("void f() {\n  auto groups = MTLSizeMake(numel / 256, 1, 1);\n}\n"),
+    ),
+    good=(
+        host_case("void f() {\n  auto threads = at::ceil_div(count, 32) * 32;\n}\n"),
+        host_case("void f() {\n  auto groups = MTLSizeMake((numel + 255) / 256, 1, 1);\n}\n"),
+    ),
+)
+def group_rounding(change: Change) -> Iterator[Remark]:
+    """`(n / 32 + 1) * 32` is a group too many where 32 divides n, and rounds nothing where it is a maximum."""
+    for file in change.host:
+        for match in file.find_new(_ROUNDED):
+            what = f"`{match[0].strip()}` is a group too many where {match['size']} divides the number"
+            yield file.remark(match.start(), what, "Write `at::ceil_div`, times the size of a group.")
+        for match in file.find_new(_FLOORED):
+            what = f"`{match[0].rstrip(', ')}` drops the last part of a group"
+            yield file.remark(match.start(), what, "Write `at::ceil_div`, and guard the loads and stores.")
