@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.core.layout import KERNEL_LIBRARY
+from porter.core.layout import DEVICE, KERNEL_LIBRARY
 from porter.metal.macros import MacroFamily
 
 RESULT_TYPE = "natural_output_dtype"  # the parameter of binary kernels whose results have a type of their own
@@ -29,6 +29,8 @@ _REGISTER = re.compile(
 )
 _NAMESPACE_END = re.compile(r"^\} *// namespace", re.M)
 _STATIC = re.compile(r"^static void (\w+)\(", re.M)
+_PROFILER = f"{DEVICE}/MPSProfiler.h"
+_PROFILED_STREAM = re.compile(r"\bbeginProfileKernel\s*\([^;{}]*\bMPSStream\b")
 
 
 class NewDialect(PorterError):
@@ -39,6 +41,11 @@ def refuse_parameter(of: str, parameter: str, place: Place) -> NewDialect:
     """PTR095 for a parameter that a newer header of the fork has, and for which porter knows no argument."""
     hint = "Update porter, or pass it as the fork's own kernels do and port this operator by hand."
     return NewDialect("PTR095", f"this fork's {of} has a parameter {parameter} that porter does not know", place, hint)
+
+
+def profiles_streams(checkout: Checkout) -> bool:
+    """Whether the fork's profiler takes the stream of a kernel; without one it profiles the default stream."""
+    return checkout.exists(_PROFILER) and _PROFILED_STREAM.search(checkout.read(_PROFILER)) is not None
 
 
 @dataclass(frozen=True)

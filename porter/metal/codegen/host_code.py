@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ from porter.languages.identifiers import contains_identifier
 
 KERNEL = "kernel"  # the variable for the name of a kernel, where only that differs
 INDEX_TYPE = "index_type"  # that for the type of the indices of kernels
+_PROFILED = re.compile(r"(getMPSProfiler\(\)\.(?:begin|end)ProfileKernel\(.*)\);$", re.M)
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,13 @@ class Launch:
     """What launches kernels, and the headers that it needs beside OperationUtils.h.
 
     `start` is the statement that gives a result what it has where no kernel writes: nothing where kernels write all of
-    it, or the function has done so.
+    it, or the function has done so. With `profiles_stream`, the profiler is told the stream.
     """
 
     nodes: tuple[Node, ...] = ()
     headers: frozenset[str] = frozenset()
     start: str = ""
+    profiles_stream: bool = False
 
     def __post_init__(self) -> None:
         if self.start and Line(self.start) not in self.nodes:  # it is written where the function returns, too
@@ -98,7 +101,8 @@ class Launch:
 
     @property
     def text(self) -> str:
-        return "\n".join(print_nodes(self.nodes))
+        text = "\n".join(print_nodes(self.nodes))
+        return _PROFILED.sub(r"\1, stream);", text) if self.profiles_stream else text
 
     @property
     def computing(self) -> str:

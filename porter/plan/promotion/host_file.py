@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from porter.core.checkout import Checkout
 from porter.core.dtypes import SCALAR_TYPES
 from porter.core.layout import DEVICE, KERNELS, OPERATIONS
+from porter.metal.host import profiles_streams
 from porter.plan.promotion.cpp import Printer, quote
 from porter.plan.promotion.expressions import (
     Apply,
@@ -30,10 +31,11 @@ _BFLOAT_GUARD = re.compile(rb"^#if __METAL_VERSION__ >= 310\s*$", re.M)
 
 @dataclass(frozen=True)
 class Style:
-    """Whether kernels may be compiled at run time, calls are profiled, and bfloat needs a version of Metal."""
+    """Whether kernels may be compiled at run time, calls are profiled, on a stream, and bfloat is guarded."""
 
     jit: bool = True
     profiler: bool = True
+    profiles_stream: bool = False
     bfloat_guard: bool = False
 
 
@@ -44,6 +46,7 @@ def read_style(checkout: Checkout) -> Style:
     return Style(
         jit=any(b"#ifndef PYTORCH_JIT_COMPILE_SHADERS" in data for data in hosts),
         profiler=any(b"beginProfileKernel" in data for data in hosts) and checkout.exists(f"{DEVICE}/MPSProfiler.h"),
+        profiles_stream=profiles_streams(checkout),
         bfloat_guard=any(_BFLOAT_GUARD.search(data) for data in kernels),
     )
 
@@ -146,8 +149,9 @@ def _launch(promotion: Promotion, style: Style) -> Iterator[str]:
         yield f"  if ({empty}) {{\n    return;\n  }}\n"
     yield from (f"  {declaration}\n" for declaration, _ in bound if declaration)
     yield f"  const std::string kernel = {name};\n"
-    begin = f"\n{_NOTE}      getMPSProfiler().beginProfileKernel(pipeline, kernel, {{{', '.join(inputs)}}});\n\n"
-    end = "\n      getMPSProfiler().endProfileKernel(pipeline);\n"
+    on = ", stream" if style.profiles_stream else ""
+    begin = f"\n{_NOTE}      getMPSProfiler().beginProfileKernel(pipeline, kernel, {{{', '.join(inputs)}}}{on});\n\n"
+    end = f"\n      getMPSProfiler().endProfileKernel(pipeline{on});\n"
     yield (
         "\n  MPSStream* stream = getCurrentMPSStream();\n  dispatch_sync_with_rethrow(stream->queue(), ^() {\n"
         "    @autoreleasepool {\n      id<MTLComputeCommandEncoder> encoder = stream->commandEncoder();\n"

@@ -23,6 +23,7 @@ from porter.metal.codegen.host_values import Names
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.result_types import chooses_type
 from porter.metal.forms import Computation
+from porter.metal.host import profiles_streams
 from porter.plan.recorded.files import edit_kernel_file, find_kernel_file, sees_helpers
 from porter.plan.recorded.host_function import HostFunction, print_body, replace_graph
 from porter.plan.recorded.returns import fill_of_nothing, keep_unwritten, return_early, start_of_nothing
@@ -146,7 +147,8 @@ def _launch(host: HostFunction, row: Row) -> HostFunction:
     refuse_unseen_types(row.loops, row.function)
     checks, limits = check_ranks(row.programs, launched.names)
     setup = (*map(Line, launched.setup), *checks)
-    return replace(host, launch=launched.launch, setup=setup, notes=(*launched.notes, *limits))
+    launch = replace(launched.launch, profiles_stream=profiles_streams(row.fork))
+    return replace(host, launch=launch, setup=setup, notes=(*launched.notes, *limits))
 
 
 STAGES = (

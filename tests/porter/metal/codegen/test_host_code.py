@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from porter.core.checkout import Checkout
+from porter.core.layout import DEVICE
 from porter.metal.codegen.host_code import (
     Block,
     Branches,
@@ -14,6 +18,7 @@ from porter.metal.codegen.host_code import (
     declare,
     hoist,
 )
+from porter.metal.host import profiles_streams
 
 LAUNCH = Block("launch(^() {", (Line("run();"),), "});")
 COPY_A = Block("if (!a_.is_same(a)) {", (Line("a.copy_(a_);"),))
@@ -72,3 +77,21 @@ def test_of_several_kernels_each_keeps_its_name() -> None:
 def test_nothing_is_behind_an_else(tests: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="branches"):
         Branches(tests, ((), ()))
+
+
+def test_the_profiler_is_told_the_stream_where_it_takes_one() -> None:
+    launch = Launch((ENCODE,), profiles_stream=True)
+    profiled = [line for line in launch.text.splitlines() if "Profile" in line]
+    assert profiled == [
+        'getMPSProfiler().beginProfileKernel(PSO, "sums", {a_}, stream);',
+        "getMPSProfiler().endProfileKernel(PSO, stream);",
+    ]
+    assert ", stream)" not in Launch((ENCODE,)).text
+
+
+@pytest.mark.parametrize(("last", "takes"), [(", MPSStream* stream", True), ("", False)])
+def test_the_header_says_whether_the_profiler_takes_a_stream(tmp_path: Path, last: str, takes: bool) -> None:
+    header = tmp_path / DEVICE / "MPSProfiler.h"
+    header.parent.mkdir(parents=True)
+    header.write_text(f"uint64_t beginProfileKernel(\n    const void* handle,\n    const TensorList& tensors{last});\n")
+    assert profiles_streams(Checkout(tmp_path, "named")) is takes

@@ -120,7 +120,7 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
       auto PSO = lib.getPipelineStateForFunc("extremes_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
                                              std::to_string(count));
       // this function call is a no-op if MPS Profiler is not enabled
-      getMPSProfiler().beginProfileKernel(PSO, "extremes", {self});
+      getMPSProfiler().beginProfileKernel(PSO, "extremes", {self}, stream);
       [computeEncoder setComputePipelineState:PSO];
       mtl_setArgs(computeEncoder,
                   low_contiguous,
@@ -136,15 +136,16 @@ std::tuple<Tensor&, Tensor&> extremes_out_mps(const Tensor& self,
                   reduced_size,
                   threads.slices);
       dispatch_rows(computeEncoder, PSO, low.numel(), threads);
-      getMPSProfiler().endProfileKernel(PSO);
+      getMPSProfiler().endProfileKernel(PSO, stream);
       if (threads.slices > 1) {
         auto combinePSO = lib.getPipelineStateForFunc("extremes_combine_" + scalarToMetalTypeString(self));
-        getMPSProfiler().beginProfileKernel(combinePSO, "extremes_combine", {partial_smallest, partial_largest});
+        getMPSProfiler().beginProfileKernel(
+            combinePSO, "extremes_combine", {partial_smallest, partial_largest}, stream);
         [computeEncoder setComputePipelineState:combinePSO];
         mtl_setArgs(computeEncoder, low_contiguous, high_contiguous, partial_smallest, partial_largest, threads.slices);
         [computeEncoder dispatchThreadgroups:MTLSizeMake(low.numel(), 1, 1)
                        threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
-        getMPSProfiler().endProfileKernel(combinePSO);
+        getMPSProfiler().endProfileKernel(combinePSO, stream);
       }
     }
   });

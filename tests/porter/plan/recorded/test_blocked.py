@@ -51,11 +51,11 @@ static Tensor turned_returned_mps_impl(const Tensor& self, int64_t times, const 
       auto computeEncoder = stream->commandEncoder();
       auto PSO = lib.getPipelineStateForFunc(kernel_name + "_" + scalarToMetalTypeString(self) + "_" + index_type);
       // this function call is a no-op if MPS Profiler is not enabled
-      getMPSProfiler().beginProfileKernel(PSO, kernel_name, {self_contiguous});
+      getMPSProfiler().beginProfileKernel(PSO, kernel_name, {self_contiguous}, stream);
       [computeEncoder setComputePipelineState:PSO];
       mtl_setArgs(computeEncoder, output, self_contiguous, width, times);
       mtl_dispatch1DJob(computeEncoder, PSO, output.numel());
-      getMPSProfiler().endProfileKernel(PSO);
+      getMPSProfiler().endProfileKernel(PSO, stream);
     }
   });
 

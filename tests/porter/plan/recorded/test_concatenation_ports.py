@@ -156,11 +156,11 @@ diff --git a/aten/src/ATen/native/mps/operations/Joins.mm b/aten/src/ATen/native
 +        auto computeEncoder = stream->commandEncoder();
 +        auto PSO = lib.getPipelineStateForFunc("joined_" + scalarToMetalTypeString(part) + "_" + index_type);
 +        // this function call is a no-op if MPS Profiler is not enabled
-+        getMPSProfiler().beginProfileKernel(PSO, "joined", {source});
++        getMPSProfiler().beginProfileKernel(PSO, "joined", {source}, stream);
 +        [computeEncoder setComputePipelineState:PSO];
 +        mtl_setArgs(computeEncoder, part, source, source.sizes(), part.strides(), source.strides(), source.dim());
 +        mtl_dispatch1DJob(computeEncoder, PSO, source.numel());
-+        getMPSProfiler().endProfileKernel(PSO);
++        getMPSProfiler().endProfileKernel(PSO, stream);
 +      }
 +    });
 +  }

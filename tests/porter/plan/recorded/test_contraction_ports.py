@@ -421,14 +421,14 @@ diff --git a/aten/src/ATen/native/mps/operations/Multiplies.mm b/aten/src/ATen/n
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("multiplied_" + scalarToMetalTypeString(out) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "multiplied", {mat1, mat2, addend});
++      getMPSProfiler().beginProfileKernel(PSO, "multiplied", {mat1, mat2, addend}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(
 +          computeEncoder, out, inner > 0 ? mat1 : out, inner > 0 ? mat2 : out, addend, sizes, strides, scales, factors);
 +      [computeEncoder
 +           dispatchThreadgroups:MTLSizeMake(at::ceil_div<int64_t>(columns, 32), at::ceil_div<int64_t>(rows, 32), 1)
 +          threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +

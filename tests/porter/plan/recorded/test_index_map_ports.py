@@ -256,12 +256,12 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("mirrored_" + scalarToMetalTypeString(result) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "mirrored", {self});
++      getMPSProfiler().beginProfileKernel(PSO, "mirrored", {self}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(
 +          computeEncoder, result, self, result.sizes(), result.strides(), self.strides(), result.dim(), reversed);
 +      mtl_dispatch1DJob(computeEncoder, PSO, result.numel());
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +
@@ -395,7 +395,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +        auto PSO = lib.getPipelineStateForFunc("rows_backward_" + scalarToMetalTypeString(grad_weight) + "_" +
 +                                               scalarToMetalTypeString(indices) + "_" + index_type);
 +        // this function call is a no-op if MPS Profiler is not enabled
-+        getMPSProfiler().beginProfileKernel(PSO, "rows_backward", {grad_, indices});
++        getMPSProfiler().beginProfileKernel(PSO, "rows_backward", {grad_, indices}, stream);
 +        [computeEncoder setComputePipelineState:PSO];
 +        mtl_setArgs(computeEncoder,
 +                    sums,
@@ -409,7 +409,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +                    grad_.dim(),
 +                    indices.dim());
 +        mtl_dispatch1DJob(computeEncoder, PSO, grad_.numel());
-+        getMPSProfiler().endProfileKernel(PSO);
++        getMPSProfiler().endProfileKernel(PSO, stream);
 +      }
 +    });
 +  }
@@ -587,7 +587,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +        auto PSO = lib.getPipelineStateForFunc("added_at_" + scalarToMetalTypeString(out) + "_" +
 +                                               scalarToMetalTypeString(index) + "_" + index_type);
 +        // this function call is a no-op if MPS Profiler is not enabled
-+        getMPSProfiler().beginProfileKernel(PSO, "added_at", {src, index});
++        getMPSProfiler().beginProfileKernel(PSO, "added_at", {src, index}, stream);
 +        [computeEncoder setComputePipelineState:PSO];
 +        mtl_setArgs(computeEncoder,
 +                    sums,
@@ -602,7 +602,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +                    index.dim(),
 +                    dim);
 +        mtl_dispatch1DJob(computeEncoder, PSO, index.numel());
-+        getMPSProfiler().endProfileKernel(PSO);
++        getMPSProfiler().endProfileKernel(PSO, stream);
 +      }
 +    });
 +  }
@@ -722,7 +722,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +      auto PSO = lib.getPipelineStateForFunc("binned_" + scalarToMetalTypeString(output) + "_" +
 +                                             scalarToMetalTypeString(self) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "binned", {self});
++      getMPSProfiler().beginProfileKernel(PSO, "binned", {self}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder,
 +                  output,
@@ -734,7 +734,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
 +                  has_weights ? weights.stride(0) : 0,
 +                  has_weights);
 +      mtl_dispatch1DJob(computeEncoder, PSO, self.numel());
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +

@@ -103,11 +103,11 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("turned_" + scalarToMetalTypeString(self) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "turned", {self_contiguous});
++      getMPSProfiler().beginProfileKernel(PSO, "turned", {self_contiguous}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder, output, self_contiguous, width, times);
 +      mtl_dispatch1DJob(computeEncoder, PSO, output.numel());
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +
@@ -307,18 +307,18 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("mean_square_" + scalarToMetalTypeString(self) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "mean_square", {self_contiguous});
++      getMPSProfiler().beginProfileKernel(PSO, "mean_square", {self_contiguous}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder, out_contiguous, partials, self_contiguous, numel, threads.slices);
 +      dispatch_rows(computeEncoder, PSO, 1, threads);
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +      if (threads.slices > 1) {
 +        auto combinePSO = lib.getPipelineStateForFunc("mean_square_combine_" + scalarToMetalTypeString(self));
-+        getMPSProfiler().beginProfileKernel(combinePSO, "mean_square_combine", {partials});
++        getMPSProfiler().beginProfileKernel(combinePSO, "mean_square_combine", {partials}, stream);
 +        [computeEncoder setComputePipelineState:combinePSO];
 +        mtl_setArgs(computeEncoder, out_contiguous, partials, numel, threads.slices);
 +        [computeEncoder dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
-+        getMPSProfiler().endProfileKernel(combinePSO);
++        getMPSProfiler().endProfileKernel(combinePSO, stream);
 +      }
 +    }
 +  });
@@ -488,14 +488,14 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +      auto PSO = lib.getPipelineStateForFunc("shares_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
 +                                             std::to_string(count) + "_" + std::to_string(neighbors));
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "shares", {self_contiguous});
++      getMPSProfiler().beginProfileKernel(PSO, "shares", {self_contiguous}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder, output_contiguous, self_contiguous, width);
 +      const NSUInteger lanes =
 +          count == 1 ? [PSO maxTotalThreadsPerThreadgroup] : std::max<int64_t>(at::ceil_div(width, count * 32), 1) * 32;
 +      [computeEncoder dispatchThreads:MTLSizeMake(lanes, c10::numelements_to_dim(self.dim() - 1, self.sizes()), 1)
 +                threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 32 ? 1 : 256 / lanes, 1)];
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +  if (!output_contiguous.is_same(output)) {

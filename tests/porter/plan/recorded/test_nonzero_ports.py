@@ -233,12 +233,12 @@ diff --git a/aten/src/ATen/native/mps/operations/Finds.mm b/aten/src/ATen/native
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(countPSO, "found_count", {self});
++      getMPSProfiler().beginProfileKernel(countPSO, "found_count", {self}, stream);
 +      [computeEncoder setComputePipelineState:countPSO];
 +      mtl_setArgs(computeEncoder, counts, self, self.sizes(), self.strides(), self.dim(), self.numel());
 +      [computeEncoder dispatchThreadgroups:MTLSizeMake(groups, 1, 1)
 +                     threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
-+      getMPSProfiler().endProfileKernel(countPSO);
++      getMPSProfiler().endProfileKernel(countPSO, stream);
 +    }
 +  });
 +  const auto ends = counts.cumsum(0, kInt);
@@ -246,13 +246,13 @@ diff --git a/aten/src/ATen/native/mps/operations/Finds.mm b/aten/src/ATen/native
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "found", {self});
++      getMPSProfiler().beginProfileKernel(PSO, "found", {self}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(
 +          computeEncoder, out, ends, self, self.sizes(), self.strides(), self.dim(), self.numel(), out.strides());
 +      [computeEncoder dispatchThreadgroups:MTLSizeMake(groups, 1, 1)
 +                     threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +

@@ -130,7 +130,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("mean_windows_" + scalarToMetalTypeString(input) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "mean_windows", {input});
++      getMPSProfiler().beginProfileKernel(PSO, "mean_windows", {input}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder,
 +                  output,
@@ -146,7 +146,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
 +                  include,
 +                  divisor.value_or(0));
 +      mtl_dispatch1DJob(computeEncoder, PSO, output.numel());
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
  }
@@ -206,7 +206,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
 +      auto PSO =
 +          lib.getPipelineStateForFunc("top_windows_backward_" + scalarToMetalTypeString(input) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "top_windows_backward", {grad_output, input});
++      getMPSProfiler().beginProfileKernel(PSO, "top_windows_backward", {grad_output, input}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder,
 +                  grad_input,
@@ -223,7 +223,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Windows.mm b/aten/src/ATen/nati
 +                  std::array<int64_t, 2>{padding[0], padding.back()},
 +                  std::array<int64_t, 2>{dilation[0], dilation.back()});
 +      mtl_dispatch1DJob(computeEncoder, PSO, grad_output.numel());
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +

@@ -255,7 +255,7 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
       auto PSO = lib.getPipelineStateForFunc("largest_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
                                              std::to_string(count));
       // this function call is a no-op if MPS Profiler is not enabled
-      getMPSProfiler().beginProfileKernel(PSO, "largest", {self});
+      getMPSProfiler().beginProfileKernel(PSO, "largest", {self}, stream);
       [computeEncoder setComputePipelineState:PSO];
       mtl_setArgs(computeEncoder,
                   out_contiguous,
@@ -269,15 +269,15 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
                   reduced_size,
                   threads.slices);
       dispatch_rows(computeEncoder, PSO, out.numel(), threads);
-      getMPSProfiler().endProfileKernel(PSO);
+      getMPSProfiler().endProfileKernel(PSO, stream);
       if (threads.slices > 1) {
         auto combinePSO = lib.getPipelineStateForFunc("largest_combine_" + scalarToMetalTypeString(self));
-        getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partials});
+        getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partials}, stream);
         [computeEncoder setComputePipelineState:combinePSO];
         mtl_setArgs(computeEncoder, out_contiguous, partials, threads.slices);
         [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
                        threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
-        getMPSProfiler().endProfileKernel(combinePSO);
+        getMPSProfiler().endProfileKernel(combinePSO, stream);
       }
     }
   });

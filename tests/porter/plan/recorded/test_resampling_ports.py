@@ -226,7 +226,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Stretch.mm b/aten/src/ATen/nati
 +      auto PSO =
 +          lib.getPipelineStateForFunc("stretched_backward_" + scalarToMetalTypeString(grad_input) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "stretched_backward", {grad_output});
++      getMPSProfiler().beginProfileKernel(PSO, "stretched_backward", {grad_output}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder,
 +                  grad_input,
@@ -238,7 +238,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Stretch.mm b/aten/src/ATen/nati
 +                  ratios,
 +                  align_corners);
 +      mtl_dispatch1DJob(computeEncoder, PSO, grad_input.numel());
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +

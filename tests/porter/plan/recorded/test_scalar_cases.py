@@ -103,7 +103,7 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
         auto PSO = lib.getPipelineStateForFunc(kernel + "_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
                                                std::to_string(count));
         // this function call is a no-op if MPS Profiler is not enabled
-        getMPSProfiler().beginProfileKernel(PSO, kernel, {self});
+        getMPSProfiler().beginProfileKernel(PSO, kernel, {self}, stream);
         [computeEncoder setComputePipelineState:PSO];
         mtl_setArgs(computeEncoder,
                     out_contiguous,
@@ -117,15 +117,15 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
                     reduced_size,
                     threads.slices);
         dispatch_rows(computeEncoder, PSO, out.numel(), threads);
-        getMPSProfiler().endProfileKernel(PSO);
+        getMPSProfiler().endProfileKernel(PSO, stream);
         if (threads.slices > 1) {
           auto combinePSO = lib.getPipelineStateForFunc(kernel + "_combine_" + scalarToMetalTypeString(self));
-          getMPSProfiler().beginProfileKernel(combinePSO, kernel + "_combine", {partials});
+          getMPSProfiler().beginProfileKernel(combinePSO, kernel + "_combine", {partials}, stream);
           [computeEncoder setComputePipelineState:combinePSO];
           mtl_setArgs(computeEncoder, out_contiguous, partials, threads.slices);
           [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
                          threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
-          getMPSProfiler().endProfileKernel(combinePSO);
+          getMPSProfiler().endProfileKernel(combinePSO, stream);
         }
       }
     });
@@ -137,7 +137,7 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
         auto PSO = lib.getPipelineStateForFunc("largest_" + scalarToMetalTypeString(self) + "_" + index_type + "_" +
                                                std::to_string(count));
         // this function call is a no-op if MPS Profiler is not enabled
-        getMPSProfiler().beginProfileKernel(PSO, "largest", {self});
+        getMPSProfiler().beginProfileKernel(PSO, "largest", {self}, stream);
         [computeEncoder setComputePipelineState:PSO];
         mtl_setArgs(computeEncoder,
                     out_contiguous,
@@ -152,15 +152,15 @@ def test_launches_share_what_they_begin_and_end_with(tmp_path: Path) -> None:
                     p_value,
                     threads.slices);
         dispatch_rows(computeEncoder, PSO, out.numel(), threads);
-        getMPSProfiler().endProfileKernel(PSO);
+        getMPSProfiler().endProfileKernel(PSO, stream);
         if (threads.slices > 1) {
           auto combinePSO = lib.getPipelineStateForFunc("largest_combine_" + scalarToMetalTypeString(self));
-          getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partials});
+          getMPSProfiler().beginProfileKernel(combinePSO, "largest_combine", {partials}, stream);
           [computeEncoder setComputePipelineState:combinePSO];
           mtl_setArgs(computeEncoder, out_contiguous, partials, p_value, threads.slices);
           [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
                          threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
-          getMPSProfiler().endProfileKernel(combinePSO);
+          getMPSProfiler().endProfileKernel(combinePSO, stream);
         }
       }
     });

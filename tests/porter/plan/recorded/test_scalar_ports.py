@@ -154,7 +154,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Scalars.mm b/aten/src/ATen/nati
 +      auto computeEncoder = stream->commandEncoder();
 +      auto PSO = lib.getPipelineStateForFunc("set_" + scalarToMetalTypeString(self) + "_" + index_type);
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "set", {});
++      getMPSProfiler().beginProfileKernel(PSO, "set", {}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder,
 +                  self,
@@ -163,7 +163,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Scalars.mm b/aten/src/ATen/nati
 +                  static_cast<uint32_t>(dims.sizes.size()),
 +                  getMPSScalar(value, self.scalar_type()));
 +      mtl_dispatch1DJob(computeEncoder, PSO, self.numel());
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +
@@ -280,14 +280,14 @@ diff --git a/aten/src/ATen/native/mps/operations/Scalars.mm b/aten/src/ATen/nati
 +        auto computeEncoder = stream->commandEncoder();
 +        auto PSO = lib.getPipelineStateForFunc("numbered_" + scalarToMetalTypeString(out) + "_" + index_type);
 +        // this function call is a no-op if MPS Profiler is not enabled
-+        getMPSProfiler().beginProfileKernel(PSO, "numbered", {});
++        getMPSProfiler().beginProfileKernel(PSO, "numbered", {}, stream);
 +        [computeEncoder setComputePipelineState:PSO];
 +        mtl_setArgs(computeEncoder,
 +                    out_contiguous,
 +                    getMPSScalar(start, toAccumulateType(out.scalar_type(), kMPS)),
 +                    getMPSScalar(step, toAccumulateType(out.scalar_type(), kMPS)));
 +        mtl_dispatch1DJob(computeEncoder, PSO, out.numel());
-+        getMPSProfiler().endProfileKernel(PSO);
++        getMPSProfiler().endProfileKernel(PSO, stream);
 +      }
 +    });
 +    if (!out_contiguous.is_same(out)) {

@@ -311,7 +311,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Ranks.mm b/aten/src/ATen/native
 +      Tensor run_values = width < row_size ? kept_values.new_empty(input.sizes()) : kept_values;
 +      Tensor run_indices = width < row_size ? kept_indices.new_empty(input.sizes()) : kept_indices;
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(blocksPSO, "ranked", {input});
++      getMPSProfiler().beginProfileKernel(blocksPSO, "ranked", {input}, stream);
 +      [computeEncoder setComputePipelineState:blocksPSO];
 +      mtl_setArgs(computeEncoder,
 +                  run_values,
@@ -346,7 +346,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Ranks.mm b/aten/src/ATen/native
 +        run_values = merged_values;
 +        run_indices = merged_indices;
 +      }
-+      getMPSProfiler().endProfileKernel(blocksPSO);
++      getMPSProfiler().endProfileKernel(blocksPSO, stream);
 +    }
 +  });
 +
@@ -392,7 +392,7 @@ Tensor middle_mps(const Tensor& input) {
       Tensor run_values = kept_values.new_empty(input_.sizes());
       Tensor run_indices = kept_indices.new_empty(input_.sizes());
       // this function call is a no-op if MPS Profiler is not enabled
-      getMPSProfiler().beginProfileKernel(blocksPSO, "middle", {input_});
+      getMPSProfiler().beginProfileKernel(blocksPSO, "middle", {input_}, stream);
       [computeEncoder setComputePipelineState:blocksPSO];
       mtl_setArgs(computeEncoder,
                   run_values,
@@ -439,7 +439,7 @@ Tensor middle_mps(const Tensor& input) {
                   kept_indices.strides(),
                   input_.dim());
       mtl_dispatch1DJob(computeEncoder, medianPSO, input_.numel() / row_size);
-      getMPSProfiler().endProfileKernel(blocksPSO);
+      getMPSProfiler().endProfileKernel(blocksPSO, stream);
     }
   });
 

@@ -332,7 +332,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Runs.mm b/aten/src/ATen/native/
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
 +      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "runs", {input});
++      getMPSProfiler().beginProfileKernel(PSO, "runs", {input}, stream);
 +      [computeEncoder setComputePipelineState:marksPSO];
 +      mtl_setArgs(computeEncoder, marks, group_counts, input, slices, slice_size, group_size);
 +      mtl_dispatch1DJob(computeEncoder, marksPSO, input.numel());
@@ -346,7 +346,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Runs.mm b/aten/src/ATen/native/
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(computeEncoder, output, counts_, input, starts, last, slices, slice_size, counts);
 +      mtl_dispatch1DJob(computeEncoder, PSO, input.numel());
-+      getMPSProfiler().endProfileKernel(PSO);
++      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });
 +
