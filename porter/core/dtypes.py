@@ -117,6 +117,11 @@ _OPMATH = {HALF: FLOAT, BFLOAT: FLOAT, HALF2: FLOAT2}
 _CATEGORIES = (Kind.BOOL, Kind.INTEGRAL, Kind.FLOATING, Kind.COMPLEX)
 
 
+def name_torch(dtype: object) -> str:
+    """The name of an element type of torch: `float32`."""
+    return str(dtype).removeprefix("torch.")
+
+
 def of_kind(*kinds: Kind, basic: bool = False) -> tuple[ScalarType, ...]:
     """Returns ATen's types of these kinds; with `basic`, only those in "all types and complex"."""
     return tuple(each for each in SCALAR_TYPES if each.kind in kinds and (each.is_basic or not basic))

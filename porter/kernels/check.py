@@ -11,6 +11,7 @@ import torch
 
 from aten_overlay.device import load
 from aten_overlay.device.groups import SIZES, Groups, watching
+from porter.core.dtypes import name_torch
 from porter.core.errors import PorterError, code_in
 from porter.kernels.call import DEVICE, Value
 from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare, largest_of
@@ -46,7 +47,7 @@ def cases(inputs: Sequence[Value], dtypes: Collection[torch.dtype], fixed: Colle
     yield Case("as given", example, to_device)
     for dtype in dtypes:
         converted = _change_floating(example, lambda t, dtype=dtype: t.to(dtype))  # type: ignore[misc]
-        yield Case(str(dtype).removeprefix("torch."), converted, to_device)
+        yield Case(name_torch(dtype), converted, to_device)
     for name, place in _LAYOUTS:
         yield Case(name, example, place)
     if any(isinstance(v, torch.Tensor) and v.dim() > 2 for v in example):

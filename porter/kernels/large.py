@@ -20,7 +20,7 @@ from aten_overlay.device.windows import running_ends
 from porter.core.errors import PorterError
 from porter.kernels.check import DECLINED
 from porter.kernels.checking import CaseResult
-from porter.kernels.script import Case, Layout, Right, Script, Stage, Values, WrongStage, find_difference, moved, on_cpu
+from porter.kernels.script import Case, Layout, Right, Script, Stage, Values, WrongStage, find_difference, on_cpu
 
 WINDOW = 1 << 12  # threads: rows of a few threadgroups
 PADDING = 3  # rows between the ends, where the reference tells what it does
@@ -80,15 +80,11 @@ def _check_placed(script: Script, refusals: Refusals) -> Iterator[CaseResult]:
 
 
 def _compare_placed(script: Script, case: Case, move: Callable[[Any], Any]) -> WrongStage | None:
-    values = script.values(case)
-    for stage in script.stages:
-        right = Right.of(stage, values)
+    for stage, values, right in script.walk(case):
         placed = {name: move(value) if name in stage.takes else value for name, value in values.items()}
-        for tier, function in stage.tiers.items():
-            _, difference = script.judge(stage, function, case, placed, right)
-            if difference is not None:
-                return replace(difference, tier=tier)
-        values |= moved(right.expected, case.device)
+        difference = script.judge_tiers(stage, case, placed, right)
+        if difference is not None:
+            return difference
     return None
 
 
@@ -107,9 +103,7 @@ def _try(name: str, refusals: Refusals, run: Callable[[], WrongStage | None]) ->
 def _check_rows(script: Script, refusals: Refusals) -> Iterator[CaseResult]:
     """Every stage with more rows than a boundary has elements, where the reference computes each row alone."""
     case = _choose_case(script)
-    values = script.values(case)
-    for stage in script.stages:
-        right = Right.of(stage, values)
+    for stage, values, right in script.walk(case):
         count = _count_rows(stage, values, right)
         if not count:
             refusals.add(f"the rows of stage {stage.name} depend on each other, or results have others")
@@ -127,7 +121,6 @@ def _check_rows(script: Script, refusals: Refusals) -> Iterator[CaseResult]:
                 refusals.add(outcome["refused"])
             else:
                 yield CaseResult(name, error=outcome["error"])
-        values |= moved(right.expected, case.device)
 
 
 def _row_length(value: Any, count: int) -> int:

@@ -271,18 +271,29 @@ class Script:
         """The first difference of any stage, in either tier. Each stage gets what the reference of those before it
         gave, so that one wrong stage makes no other one wrong.
         """
+        for stage, values, right in self.walk(case):
+            difference = self.judge_tiers(stage, case, values, right)
+            if difference is None and stage.operators is not None:
+                _, difference = self.judge(stage, stage.operators, case, on_cpu(values), right)
+                difference = difference and replace(difference, tier="operators")
+            if difference is not None:
+                return difference
+        return None
+
+    def walk(self, case: Case, cancels: bool = False) -> Iterator[tuple[Stage, dict[str, Any], Right]]:
+        """Each stage with its values, which are what the references of those before it gave, and with what is right."""
         values = self.values(case)
         for stage in self.stages:
-            right = Right.of(stage, values)
-            for tier, function in stage.tiers.items():
-                _, difference = self.judge(stage, function, case, values, right)
-                if difference is not None:
-                    return replace(difference, tier=tier)
-            if stage.operators is not None:
-                _, difference = self.judge(stage, stage.operators, case, on_cpu(values), right)
-                if difference is not None:
-                    return replace(difference, tier="operators")
+            right = Right.of(stage, values, cancels)
+            yield stage, values, right
             values |= moved(right.expected, case.device)
+
+    def judge_tiers(self, stage: Stage, case: Case, values: Values, right: Right) -> WrongStage | None:
+        """The first difference of a stage's kernels, and the tier of it."""
+        for tier, function in stage.tiers.items():
+            _, difference = self.judge(stage, function, case, values, right)
+            if difference is not None:
+                return replace(difference, tier=tier)
         return None
 
     def judge(

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import torch
 
-from porter.core.dtypes import Kind
+from porter.core.dtypes import Kind, name_torch
 from porter.core.errors import PorterError
 from porter.kernels.call import (
     DEVICE,
@@ -50,7 +50,8 @@ def check_call(kernel: Kernel, call: Call) -> None:
         _check_type(kernel, f"output `{name}`", output.dtype)
         if kernel.atomic_outputs and not is_atomic(output.dtype):
             raise PorterError(
-                "PTR216", f"output `{name}` of kernel `{kernel.name}` is {_short(output.dtype)}, which has no atomic",
+                "PTR216",
+                f"output `{name}` of kernel `{kernel.name}` is {name_torch(output.dtype)}, which has no atomic",
                 hint="With atomic_outputs, outputs are float32, int32, uint32 or uint64.",
             )  # fmt: skip
         if call.init_value is not None:
@@ -297,7 +298,7 @@ def _check_type(kernel: Kernel, what: str, dtype: torch.dtype) -> None:
     if metal_type(dtype) is None:
         hint = "Convert it to float32." if dtype == torch.float64 else "Convert it to a type that Metal has."
         raise PorterError(
-            "PTR209", f"{what} of kernel `{kernel.name}` is {_short(dtype)}, which Metal does not have", hint=hint
+            "PTR209", f"{what} of kernel `{kernel.name}` is {name_torch(dtype)}, which Metal does not have", hint=hint
         )
 
 
@@ -317,13 +318,13 @@ def _check_init_value(kernel: Kernel, name: str, dtype: torch.dtype, value: Numb
     kind = describe(dtype).kind
     if isinstance(value, float) and kind in (Kind.INTEGRAL, Kind.BOOL):
         raise PorterError(
-            "PTR217", f"{what} of kernel `{kernel.name}` is {value}, but the output is {_short(dtype)}",
+            "PTR217", f"{what} of kernel `{kernel.name}` is {value}, but the output is {name_torch(dtype)}",
             hint="Give a whole number.",
         )  # fmt: skip
     low, high = _bounds(dtype, kind, value)
     if math.isfinite(value) and not low <= value <= high:
         raise PorterError(
-            "PTR217", f"{what} of kernel `{kernel.name}` is {value}, which {_short(dtype)} cannot hold",
+            "PTR217", f"{what} of kernel `{kernel.name}` is {value}, which {name_torch(dtype)} cannot hold",
             hint=f"Give a value from {low} to {high}.",
         )  # fmt: skip
 
@@ -339,9 +340,5 @@ def _check_range(kernel: Kernel, what: str, value: int, dtype: torch.dtype, hint
     low, high = limits(dtype) or (value, value)
     if not low <= value <= high:
         raise PorterError(
-            "PTR215", f"{what} of kernel `{kernel.name}` is {value}, which {_short(dtype)} cannot hold", hint=hint
+            "PTR215", f"{what} of kernel `{kernel.name}` is {value}, which {name_torch(dtype)} cannot hold", hint=hint
         )
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -22,7 +22,6 @@ from porter.cpu.kernels import (
 )
 from porter.languages.definitions import Definition, parse_definition
 from porter.metal.distributions import distributions, draws_numbers
-from porter.metal.families import find_family
 from porter.metal.kernel import KernelCase, KernelSpec
 from porter.metal.results import read_results
 from porter.metal.source import Source
@@ -122,14 +121,6 @@ def find_type_rule(checkout: Checkout, operator: Operator, migration: Migration,
         return TypeRule(read_promotion(call.builder, Definition(call.place.file, "", call.place)), place=call.place)
     rules = read_type_rules(checkout, operator.functional_name(migration.served.function), migration.target.kernel)
     return next((rule for rule in rules if rule.when == call.when), rules[0])
-
-
-def check_portable(checkout: Checkout, operator: Operator, migration: Migration) -> None:
-    """Raises PTR018, PTR075 or PTR076 if the port is certain to fail, without reading any kernel."""
-    for call in migration.stubs:
-        if not draws_numbers(call.stub):
-            find_type_rule(checkout, operator, migration, call)
-        find_family(migration.served.function, call)
 
 
 def _read_old_graph(

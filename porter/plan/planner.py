@@ -123,7 +123,9 @@ def plan_kernels(
             *map(_describe_kernel, native.kernels),
         ),
         registrations=tuple(_list_registrations(ported.kernels)),
-        stubs=tuple(dict.fromkeys(_describe_stub(k) for k in ported.kernels if k.stub.header)),
+        stubs=tuple(
+            dict.fromkeys(PlannedStub(k.stub.name, k.function, k.host_file) for k in ported.kernels if k.stub.header)
+        ),
         removed=(
             *(RemovedSymbol(each.file, each.symbol) for each in removed),
             *(RemovedSymbol(each.file, "the file, which has only includes") for each in emptied),
@@ -223,10 +225,6 @@ def _is_shared_with_rest(functions: NativeFunctions, migration: Migration, migra
 def _describe_kernel(kernel: WrittenKernel) -> PlannedFunctor:
     types = tuple(dict.fromkeys(instance[0].torch for instance in kernel.instances))
     return PlannedFunctor(kernel.file, kernel.name, kernel.source, (FROM_RECORDING,), kernel.schedule, types)
-
-
-def _describe_stub(kernel: Kernel) -> PlannedStub:
-    return PlannedStub(kernel.stub.name, kernel.function, kernel.host_file)
 
 
 def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.core import dtypes
-from porter.core.dtypes import DType, Kind
+from porter.core.dtypes import DType, Kind, name_torch
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Value
 from porter.verdict.backends import host
@@ -145,14 +145,14 @@ class OpCall:
 
 def find_dtype(dtype: torch.dtype) -> DType | None:
     """Metal's element type for one of torch; None if it has none."""
-    return dtypes.BY_TORCH.get(str(dtype).removeprefix("torch."))
+    return dtypes.BY_TORCH.get(name_torch(dtype))
 
 
 def read_dtype(tensor: torch.Tensor) -> DType:
     """The element type of a tensor. Raises PTR345 for one that Metal has not."""
     dtype = find_dtype(tensor.dtype)
     if dtype is None:
-        name = str(tensor.dtype).removeprefix("torch.")
+        name = name_torch(tensor.dtype)
         raise PorterError(
             "PTR345", f"elements of type {name} have no loop form", hint="`porter explain PTR345` says more."
         )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from porter.core.dtypes import DType, Kind
+from porter.core.dtypes import DType, Kind, name_torch
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Scalar, Value, size
 from porter.mpsgraph.operations import by_selector
@@ -211,7 +211,7 @@ def _name_type(part: str, value: Any) -> Any:
     if part not in _TYPES or value not in TORCH:
         return value
     dtype = find_dtype(TORCH[value])
-    return dtype.metal if dtype else str(TORCH[value]).removeprefix("torch.")
+    return dtype.metal if dtype else name_torch(TORCH[value])
 
 
 def _to_value(value: Any) -> Value:
@@ -238,7 +238,7 @@ def _is_ref(value: Any) -> bool:
 def _dtype(dtype: torch.dtype) -> DType:
     metal = find_dtype(dtype)
     if metal is None:
-        raise _unsupported(f"elements of type {str(dtype).removeprefix('torch.')}")
+        raise _unsupported(f"elements of type {name_torch(dtype)}")
     return metal
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from porter.plan.helpers import HelperPlan
-from porter.plan.plan import Plan, PlannedFunctor, RejectedCandidate
+from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.promotion.planner import PromotionPlan
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def plan_object(
     """A plan as a JSON object. `functor` is the first of `functors`; `verdict` is null until verified, with `doubt`
     where no verdict that is remembered passed it either.
     """
-    functors = [_functor(each) for each in plan.functors]
+    functors = [{"file": f.file, "name": f.name, "source": f.source, "origin": f.origin} for f in plan.functors]
     return {
         "op": plan.op,
         "entries": [{"name": e.name, "before": e.before, "after": e.after} for e in plan.entries],
@@ -83,7 +83,3 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
 def _failure(failure: Failure) -> dict[str, Any]:
     shown = {name: value for name, value in asdict(failure).items() if name != "findings"}
     return {**shown, "after": "failed"}
-
-
-def _functor(functor: PlannedFunctor) -> dict[str, str]:
-    return {"file": functor.file, "name": functor.name, "source": functor.source, "origin": functor.origin}

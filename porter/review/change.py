@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -13,8 +13,8 @@ from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.skip_lists import SkipList, read_lists
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import C10, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, TEST_LISTS
-from porter.languages.lexer import Token, TokenKind
+from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, TEST_LISTS
+from porter.languages.lexer import Token
 from porter.languages.source import Function, Source, parse_source
 from porter.metal.lint_checks import Unit, metal_code
 
@@ -210,17 +210,6 @@ class Change:
         """A host file of the backend that is there now, changed or not."""
         text = self.host_texts[path]
         return next((file for file in self.host if file.path == path), None) or ChangedFile(path, text, text)
-
-
-def is_reviewed(path: str) -> bool:
-    """Whether a review reads a file: C++, Metal and Python of ATen, c10 and the tests, and native_functions.yaml."""
-    return path == NATIVE_FUNCTIONS or path.startswith((f"{C10}/", "aten/", "test/", "torch/"))
-
-
-def find_words(text: str, names: Collection[str]) -> Iterator[Token]:
-    """The identifiers of a source that have one of these names."""
-    tokens = parse_source("", text).code
-    return (token for token in tokens if token.kind is TokenKind.IDENTIFIER and token.text in names)
 
 
 def _read(checkout: Checkout, path: str) -> str:

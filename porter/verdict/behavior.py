@@ -115,53 +115,49 @@ def find_worse(old: Sequence[SampleResult], new: Sequence[SampleResult]) -> tupl
     return tuple(each for each in new if each.status == Status.DIFFERS and (each.dtype, each.sample) in agreed)
 
 
-def _unknown(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
-    found = [each for pair in pairs for each in pair if each.status == Status.UNKNOWN]
-    if found:
-        yield f"not compared{_describe_share(found, pairs)} ({found[0].message})"
+Pairs = Sequence[tuple[SampleResult, SampleResult]]  # of one dtype, on the old path and on the new one
 
 
-def _gains(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
-    """What the port adds for one dtype."""
+def _unknown(pairs: Pairs) -> Iterator[str]:
+    unknown = [each for pair in pairs for each in pair if each.status == Status.UNKNOWN]
+    return _say("not compared", unknown, pairs, " ({message})")
+
+
+def _gains(pairs: Pairs) -> Iterator[str]:
+    """What the port adds."""
     gained = [a for a, b in pairs if a.status == Status.REFUSED and b.status != Status.REFUSED]
-    if gained:
-        yield f"now supported{_describe_share(gained, pairs)} (before: {gained[0].message})"
+    return _say("now supported", gained, pairs, " (before: {message})")
 
 
-def _changes(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
-    """The changes in values for one dtype."""
+def _changes(pairs: Pairs) -> Iterator[str]:
+    """The changes in values."""
     for of_nan, what in _DIFFERENCES:
-        found = [a for a, b in pairs if (a.status, a.nan, b.status) == (Status.DIFFERS, of_nan, Status.AGREES)]
-        if found:
-            yield f"{what}{_describe_share(found, pairs)} and now do: {found[0].message}"
+        better = [a for a, b in pairs if (a.status, a.nan, b.status) == (Status.DIFFERS, of_nan, Status.AGREES)]
+        yield from _say(what, better, pairs, " and now do: {message}")
     worse = [b for a, b in pairs if a.status == Status.AGREES and b.status == Status.DIFFERS]
-    if worse:
-        yield f"values matched the CPU's and no longer do{_describe_share(worse, pairs)}: {worse[0].message}"
+    yield from _say("values matched the CPU's and no longer do", worse, pairs, ": {message}")
     yield from _precision(pairs)
 
 
-def _losses(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
-    """What the port takes away for one dtype."""
+def _losses(pairs: Pairs) -> Iterator[str]:
+    """What the port takes away."""
     lost = [b for a, b in pairs if b.status == Status.REFUSED and a.status != Status.REFUSED]
-    if lost:
-        yield f"no longer supported{_describe_share(lost, pairs)} ({lost[0].message})"
+    return _say("no longer supported", lost, pairs, " ({message})")
 
 
-def _losses_beyond(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
-    """What the port takes away for one dtype where the CPU raises an error."""
+def _losses_beyond(pairs: Pairs) -> Iterator[str]:
+    """What the port takes away where the CPU raises an error."""
     lost = [b for a, b in pairs if (a.status, b.status) == (Status.COMPUTED_ALONE, Status.REFUSED_TOO)]
-    if lost:
-        yield f"no longer supported{_describe_share(lost, pairs)}, nor is it on the CPU"
+    return _say("no longer supported", lost, pairs, ", nor is it on the CPU")
 
 
-def _gains_beyond(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
-    """What the port adds for one dtype where the CPU raises an error."""
+def _gains_beyond(pairs: Pairs) -> Iterator[str]:
+    """What the port adds where the CPU raises an error."""
     gained = [a for a, b in pairs if (a.status, b.status) == (Status.REFUSED_TOO, Status.COMPUTED_ALONE)]
-    if gained:
-        yield f"now supported{_describe_share(gained, pairs)}, unlike on the CPU"
+    return _say("now supported", gained, pairs, ", unlike on the CPU")
 
 
-def _precision(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
+def _precision(pairs: Pairs) -> Iterator[str]:
     measured = [(a.ulp, b.ulp) for a, b in pairs if a.ulp is not None and b.ulp is not None]
     if measured:
         before, now = (max(side) for side in zip(*measured, strict=True))
@@ -169,5 +165,8 @@ def _precision(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[s
             yield f"max error {before:.1f} ULP before, {now:.1f} now"
 
 
-def _describe_share(found: Sequence[SampleResult], pairs: Sequence[object]) -> str:
-    return "" if len(found) == len(pairs) else f" in {len(found)} of {len(pairs)} samples"
+def _say(what: str, samples: Sequence[SampleResult], pairs: Pairs, end: str) -> Iterator[str]:
+    """A line about some samples, with the share that they are of all and the message of the first; none about none."""
+    if samples:
+        share = "" if len(samples) == len(pairs) else f" in {len(samples)} of {len(pairs)} samples"
+        yield f"{what}{share}{end.format(message=samples[0].message)}"

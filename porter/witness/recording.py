@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from porter.core.dtypes import name_torch
 from porter.witness.replay import FORMAT, Record, pack
 
 MOST_BYTES = 1 << 17  # of a launch's memory
@@ -54,7 +55,7 @@ class Recording:
         seen, likeness = self._seen.setdefault((library, name), set()), _describe(arguments, options)
         wanted = likeness not in seen and len(seen) < MOST_LAUNCHES
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
-        dtype = _name(tensors[0].dtype) if tensors else ""
+        dtype = name_torch(tensors[0].dtype) if tensors else ""
         if not wanted or not self._can_hold(name, dtype, arguments, tensors):
             kernel(*arguments, **options)
             return
@@ -73,9 +74,9 @@ class Recording:
         casts = options.get("arg_casts") or {}
         self.records.append({
             "record": "launch", "subject": self.subject, "library": library, "kernel": name,
-            "dtype": _name(written[0]) if written else dtype, "lacks": self._find_lack(library, name, source),
+            "dtype": name_torch(written[0]) if written else dtype, "lacks": self._find_lack(library, name, source),
             "memory": [
-                {"dtype": _name(storage.dtype), "before": old, "after": new if new != old else None}
+                {"dtype": name_torch(storage.dtype), "before": old, "after": new if new != old else None}
                 for storage, old, new in zip(whole, before, after, strict=True)
             ],
             "arguments": [_write(value, memory) for value in arguments],
@@ -145,7 +146,7 @@ def _write(value: Any, memory: Mapping[int, int]) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return {
-        "memory": memory[value.untyped_storage().data_ptr()], "dtype": _name(value.dtype),
+        "memory": memory[value.untyped_storage().data_ptr()], "dtype": name_torch(value.dtype),
         "shape": list(value.shape), "stride": list(value.stride()), "offset": value.storage_offset(),
     }  # fmt: skip
 
@@ -160,7 +161,3 @@ def _listed(sizes: Any) -> list[int] | None:
     if sizes is None:
         return None
     return [sizes] if isinstance(sizes, int) else [int(size) for size in sizes]
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from porter.aten.names import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
@@ -18,12 +17,12 @@ from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.new_operator.elementwise import ExpressionWish
 from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
-from porter.plan.plan import Plan
 from porter.verdict.result import Proof
 from porter.workflows.migrate import (
     NotPlanned,
     PortedOperator,
     Wrote,
+    prove_candidates,
     refuse_unproven,
     require_all_tests,
     take_decision,
@@ -79,7 +78,7 @@ def add(
             yield helpers
         draft = helped
         added = (
-            _prove(draft, plan, request.proof, report)
+            prove_candidates(draft, plan, request.proof, no_recording, plan_addition, report)
             if request.proof
             else take_decision(draft.fork, plan, plan_addition, no_recording)
         )
@@ -123,18 +122,3 @@ def add_new(
         yield request_proof(proof, found.plan.op, progress)
     if request.write:
         yield Wrote(write(checkout, found.plan.changes, request.force, (found.plan.op,)))
-
-
-def _prove(draft: Draft, plan: Plan, proof: Proof, progress: Progress) -> PortedOperator:
-    """The best candidates of a plan by their verdicts, or why there is no verdict."""
-    from porter.verdict.prove import prove
-    from porter.workflows.candidates import choose_candidates
-
-    def verdict(candidate: Plan, asked: Proof) -> Verdict:
-        return prove(draft, candidate, parse_base_name(plan.op), asked, progress)
-
-    try:
-        best = choose_candidates(draft.fork, plan, verdict, planner=plan_addition, proof=proof)
-    except PorterError as error:
-        return PortedOperator(plan, no_verdict=error)
-    return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from porter import __version__
 from porter.core.checkout import Checkout
+from porter.core.dtypes import name_torch
 from porter.core.errors import Place, PorterError
 from porter.core.files import read_regular
 from porter.core.progress import Step, Steps, ignore
@@ -89,7 +90,7 @@ def write_bundle(
             "PTR196", f"no launch of {', '.join(subjects)} could be recorded: {_tell_left_out(recorded)[0][0]}",
             hint="Name a kernel script, or an operator whose verdict `--backend kernels` gives.",
         )  # fmt: skip
-    bounds = {str(dtype).removeprefix("torch."): bound for dtype, bound in TOLERANCES.items()}
+    bounds = {name_torch(dtype): bound for dtype, bound in TOLERANCES.items()}
     lines = recorded.lines({"porter": __version__, "torch": metadata.version("torch"), "bounds": bounds})
     create_file(files[LAUNCHES], "".join(f"{line}\n" for line in lines))
     create_file(files[SCRIPT], read_regular(_ROOM / "replay.py").decode())

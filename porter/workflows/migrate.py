@@ -161,7 +161,7 @@ def migrate(
         if request.write and not request.force:
             _refuse_uncommitted(checkout, draft.follow(plan.changes).changes.files)
         ported = (
-            _prove(draft, plan, request.proof, recorded, planner, report_progress)
+            prove_candidates(draft, plan, request.proof, recorded, planner, report_progress)
             if request.proof
             else take_decision(draft.fork, plan, planner, recorded)
         )
@@ -281,14 +281,10 @@ def _migrate_together(
         yield replace(wrote, left_out=tuple(step.op for step in steps if step.op in failed))
 
 
-def _prove(
-    draft: Draft,
-    plan: Plan,
-    proof: Proof,
-    recorded: RecordedGraph,
-    planner: Planner,
-    progress: Progress,
+def prove_candidates(
+    draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, planner: Planner, progress: Progress
 ) -> PortedOperator:
+    """The best candidates of a plan by their verdicts, or why there is no verdict."""
     from porter.verdict.prove import prove
     from porter.workflows.candidates import choose_candidates
 

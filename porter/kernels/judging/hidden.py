@@ -13,7 +13,7 @@ from porter.core.errors import PorterError
 from porter.kernels.call import DEVICE
 from porter.kernels.checking import CaseResult, Part, try_swept
 from porter.kernels.judging.conduct import check_conduct
-from porter.kernels.script import Case, Right, Script, WrongStage, moved
+from porter.kernels.script import Case, Script, WrongStage
 
 COUNT = 16
 _CONDUCT = 4  # hidden cases on which conduct is watched
@@ -53,15 +53,10 @@ def _find_difference(script: Script, case: Case) -> WrongStage | None:
     """The first difference of a kernel. The author knows how far sums of the script's own sizes are off, and here
     results that are sums of larger terms may be off by as much as those.
     """
-    values = script.values(case)
-    for stage in script.stages:
-        right = Right.of(stage, values, cancels=True)
-        for tier, function in stage.tiers.items():
-            _, difference = script.judge(stage, function, case, values, right)
-            if difference is not None:
-                return replace(difference, tier=tier)
-        values |= moved(right.expected, case.device)
-    return None
+    judged = (
+        script.judge_tiers(stage, case, values, right) for stage, values, right in script.walk(case, cancels=True)
+    )
+    return next((difference for difference in judged if difference is not None), None)
 
 
 def hidden_cases(script: Script, seed: int, device: str) -> Iterator[Case]:

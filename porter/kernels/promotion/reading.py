@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import torch
 
+from porter.core.dtypes import name_torch
 from porter.core.errors import Place, PorterError
 from porter.kernels.call import Call, metal_type
 from porter.kernels.kernel import AddressSpace, Kernel, Operand, TemplateArgument
@@ -308,16 +309,12 @@ def _trace_types(subject: Subject, parameters: Sequence[Argument]) -> tuple[list
             each.name: value.dtype if isinstance(value, torch.Tensor) else each.type
             for each, value in zip(parameters, given, strict=True)
         }
-        found = {name: _torch_name(kind) for name, kind in arguments.items() if isinstance(kind, torch.dtype)}
+        found = {name: name_torch(kind) for name, kind in arguments.items() if isinstance(kind, torch.dtype)}
         if found in dtypes:
             continue
         traces.append(trace(subject.function, arguments, subject.file))
         dtypes.append(found)
     return traces, {name: tuple(each[name] for each in dtypes) for name in dtypes[0]}
-
-
-def _torch_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _merge(traced: Traced, place: Place) -> Program:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from porter.core.dtypes import name_torch
 from porter.core.errors import Place, PorterError
 from porter.kernels.call import intercepting
 from porter.kernels.kernel import Kernel
@@ -169,7 +170,8 @@ class _Output:
     def to(self, dtype: torch.dtype) -> _Output:
         if dtype != self.dtype:
             raise current().refuse(
-                "PTR244", f"the script converts a result of the kernel from {_name(self.dtype)} to {_name(dtype)}",
+                "PTR244",
+                f"the script converts a result of the kernel from {name_torch(self.dtype)} to {name_torch(dtype)}",
                 "Let the kernel write the type that the stage gives.",
             )  # fmt: skip
         return self
@@ -297,12 +299,12 @@ class _Run:
                 "Call it as a MetalKernel, with output_dtypes.",
             )  # fmt: skip
         outputs = tuple(
-            OutputTensor(express_sizes(shape), _name(dtype))
+            OutputTensor(express_sizes(shape), name_torch(dtype))
             for shape, dtype in zip(call["output_shapes"], call["output_dtypes"], strict=True)
         )
         self.launch = Launch(
-            arguments=tuple(_operand(value) for value in values),
-            argument_dtypes=tuple(_name(v.dtype) if isinstance(v, SymbolicTensor) else "" for v in values),
+            arguments=tuple(v.expression if isinstance(v, SymbolicTensor) else express(v) for v in values),
+            argument_dtypes=tuple(name_torch(v.dtype) if isinstance(v, SymbolicTensor) else "" for v in values),
             kernel_outputs=outputs,
             outputs=(),
             returned=(),
@@ -328,16 +330,12 @@ class _Run:
             raise PorterError(
                 "PTR244", "the stage returns an output of its kernel twice", self.launch.place, "Return it once."
             )
-        outputs = tuple(OutputTensor(each.sizes, _name(each.dtype)) for each in results)
+        outputs = tuple(OutputTensor(each.sizes, name_torch(each.dtype)) for each in results)
         return replace(self.launch, outputs=outputs, returned=returned)
 
 
 def _symbol(name: str, kind: torch.dtype | str) -> Any:
     return SymbolicTensor(Input(name), kind) if isinstance(kind, torch.dtype) else Number(Argument(name, kind))
-
-
-def _operand(value: Any) -> Any:
-    return value.expression if isinstance(value, SymbolicTensor) else express(value)
 
 
 def _three(sizes: Sequence[Any]) -> tuple[Expression, ...]:
@@ -347,13 +345,9 @@ def _three(sizes: Sequence[Any]) -> tuple[Expression, ...]:
 
 def _template(name: str, value: Any) -> TemplateValue:
     if isinstance(value, torch.dtype):
-        return TemplateValue("typename", name, _name(value))
+        return TemplateValue("typename", name, name_torch(value))
     expression = express(value)
     return TemplateValue("bool" if type_of(expression) == "bool" else "int", name, expression)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _names(file: str) -> dict[str, Node]:

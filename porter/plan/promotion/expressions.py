@@ -293,8 +293,3 @@ def parts(node: Node) -> tuple[Node, ...]:
 
 _PARTS = frozenset(("tensor", "arguments", "left", "right", "condition", "yes", "no", "sizes"))
 _NODES = (Constant, Argument, OfTensor, Size, Apply, SameSizes, Select, Input, Method, Sizes, Listed, Named)
-
-
-def contains(node: Node, part: Node) -> bool:
-    """Whether `part` is `node` or stands in it."""
-    return node == part or any(contains(each, part) for each in parts(node))

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from porter.core.dtypes import name_torch
 from porter.verdict.result import Beside
 from porter.verdict.suite.compare import HALVES, ulp
 
@@ -65,7 +66,7 @@ class Comparisons:
         return tuple(self.rows[key] for key in sorted(self.rows, key=lambda key: (key[0], str(key[1]))))
 
     def _row(self, other: str, dtype: torch.dtype) -> Beside:
-        return self.rows.get((other, dtype)) or Beside(other, str(dtype).removeprefix("torch."))
+        return self.rows.get((other, dtype)) or Beside(other, name_torch(dtype))
 
 
 def has_same_bits(found: torch.Tensor, wanted: torch.Tensor) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from porter.core.dtypes import ALL, BY_TORCH
+from porter.core.dtypes import ALL, BY_TORCH, name_torch
 from porter.core.files import read_regular
 from porter.core.layout import ATEN_ROOT
 from porter.verdict.errors import NoVerdict
@@ -229,7 +229,7 @@ def _default(schema: Any, name: str) -> Any:
 
 
 def _metal(dtype: torch.dtype) -> str:
-    name = str(dtype).removeprefix("torch.")
+    name = name_torch(dtype)
     if name not in BY_TORCH:
         raise NoVerdict("PTR172", f"Metal has no type for {name}")
     return BY_TORCH[name].metal

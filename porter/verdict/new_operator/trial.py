@@ -17,6 +17,7 @@ from torch.testing._internal.common_utils import TestCase
 
 from porter.core import cache
 from porter.core.change_set import ChangeSet
+from porter.core.dtypes import name_torch
 from porter.core.errors import PorterError
 from porter.core.layout import CPU_KERNELS, DERIVATIVES
 from porter.core.progress import Progress
@@ -81,7 +82,7 @@ class Trial:
             self.failures.append(Failure(BUILD, f"{error.code} {error.what}", place=str(error.place or "")))
         else:
             for name, dtype, test in tests:
-                self._run(name, str(dtype).removeprefix("torch."), test)
+                self._run(name, name_torch(dtype), test)
         counts = self.counts.values()
         verdict = Verdict(
             op=self.name,
