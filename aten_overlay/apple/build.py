@@ -16,11 +16,11 @@ _PARTS = ("runtime", "foundation", "metal_api", "mpsgraph")
 # clang's objfw ABI: a message is a plain call of what objc_msg_lookup() answers, and classes are direct symbols.
 LANGUAGE = ("-std=c++20", "-fblocks", "-fobjc-runtime=objfw-1.0", "-fexceptions")
 
-_OPTIMIZED = ("-O1", "-fPIC", "-fvisibility=default")
+# To optimize host code takes more than half of the time that a file takes, and most files run for one verdict alone. A
+# launch takes 5% longer.
+_UNOPTIMIZED = ("-O0", "-fPIC", "-fvisibility=default")
 OBJECTIVE_CPP, CPP = "objective-c++", "c++"
-# What host code reads first, and how it is compiled else. Most C++ is what torchgen writes: every function of it is a
-# call, and to optimize it takes a third of the time.
-_FIRST = {OBJECTIVE_CPP: ("host.h", ()), CPP: ("registration.h", ("-O0",))}
+_FIRST = {OBJECTIVE_CPP: "host.h", CPP: "registration.h"}  # what host code reads first
 # As the wheel was built, without asserts: the stubs of DispatchStub.h have a slot for each of these CPU levels.
 _DEFINES = (
     "-DNDEBUG", "-DUSE_MPS", "-DFMT_HEADER_ONLY=1", "-DFMT_USE_CONSTEVAL=0", "-DHAVE_AVX2_CPU_DEFINITION",
@@ -53,17 +53,15 @@ def fork_include_flags(fork: Path) -> tuple[str, ...]:
 def general_flags() -> tuple[str, ...]:
     """Flags for any fork's host code: the frameworks' headers, then the wheel's."""
     torch = (flag for flag in toolchain.torch_flags() if not flag.startswith("-std="))
-    return (*LANGUAGE, *_OPTIMIZED, *include_flags(), *torch, "-idirafter", str(OLDER), *_DEFINES, "-w")
+    return (*LANGUAGE, *_UNOPTIMIZED, *include_flags(), *torch, "-idirafter", str(OLDER), *_DEFINES, "-w")
 
 
 def precompile_headers(kinds: Sequence[str] = (OBJECTIVE_CPP, CPP)) -> dict[str, tuple[str, ...]]:
     """What follows `general_flags`, by language: at the end the header that host code reads first, precompiled."""
 
     def precompile(kind: str) -> tuple[str, ...]:
-        header, more = _FIRST[kind]
-        flags = (*general_flags(), *more)
-        path = toolchain.precompiled_header(HERE / header, flags, kind, [INCLUDE, OLDER])
-        return (*more, "-include-pch", str(path))
+        path = toolchain.precompiled_header(HERE / _FIRST[kind], general_flags(), kind, [INCLUDE, OLDER])
+        return ("-include-pch", str(path))
 
     with ThreadPoolExecutor() as pool:
         return dict(zip(kinds, pool.map(precompile, kinds), strict=True))
