@@ -55,6 +55,8 @@ PRELOADED = (
     "aten_overlay.metal.build",
     "porter.verdict.suite.proof",
     "porter.verdict.suite.sample_results",
+    "porter.verdict.suite.slope_layouts",
+    "porter.verdict.suite.variations",
 )
 Earlier = Mapping[str, str | None]  # as of a VerifyRequest
 _DISPATCHES = re.compile(r"^[ \w,]*\bMPS\b[ \w,]*:", re.M)
