@@ -13,6 +13,7 @@ from expecttest import assert_expected_inline
 from porter.cli import main
 from porter.plan.promotion.promotion import ScriptWish
 from porter.workflows import promote
+from tests.device_pool import DevicePool
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SCRIPT = """\
@@ -32,6 +33,16 @@ SCRIPT = Script(
     sizes=((9,),), benchmark=((9,),), dtypes=(torch.float32,), layouts=(Layout.DENSE,),
 )
 """
+
+
+@pytest.fixture
+def kernel(device_pool: DevicePool) -> Run:
+    """Runs `porter kernel` with arguments: torch and the device take four seconds to start, which one test waits for."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return device_pool.run("-m", "porter", "kernel", *arguments)
+
+    return run
 
 
 @pytest.fixture
@@ -110,8 +121,8 @@ def test_a_renamed_template_passes_its_checks(python: Run, tmp_path: Path) -> No
     assert (done.returncode, done.stdout) == (0, "PASS first.py: 16 passed, 0 failed (host)\n"), done.stderr
 
 
-def test_a_check_tells_the_stage_and_the_element(python: Run, script: Callable[[int], str]) -> None:
-    done = python("-m", "porter", "kernel", "check", script(2))
+def test_a_check_tells_the_stage_and_the_element(kernel: Run, script: Callable[[int], str]) -> None:
+    done = kernel("check", script(2))
     assert done.returncode == 1
     assert_expected_inline(
         done.stdout,
@@ -125,12 +136,12 @@ and 2 more
 FAIL ones.py: 0 passed, 7 failed (host)
 """,
     )
-    told = json.loads(python("-m", "porter", "kernel", "check", script(2), "--json").stdout)
+    told = json.loads(kernel("check", script(2), "--json").stdout)
     assert (told["ok"], told["passed"], told["failed"][0]["stage"]) == (False, 0, "again")
 
 
-def test_a_trace_goes_up_to_the_first_wrong_stage(python: Run, script: Callable[[int], str]) -> None:
-    done = python("-m", "porter", "kernel", "trace", script(2), "--shuffle", "3")
+def test_a_trace_goes_up_to_the_first_wrong_stage(kernel: Run, script: Callable[[int], str]) -> None:
+    done = kernel("trace", script(2), "--shuffle", "3")
     assert done.returncode == 1
     assert_expected_inline(
         done.stdout,
@@ -146,13 +157,13 @@ def test_a_trace_goes_up_to_the_first_wrong_stage(python: Run, script: Callable[
             uint i = thread_position_in_grid.x; out[i] = x[i] + 1;
 """,
     )
-    last = json.loads(python("-m", "porter", "kernel", "trace", script(2), "--json").stdout.splitlines()[-1])
+    last = json.loads(kernel("trace", script(2), "--json").stdout.splitlines()[-1])
     assert (last["ok"], last["writer"]["thread"], last["writer"]["line"]) == (False, [0, 0, 0], 1)
 
 
-def test_what_is_right_is_traced_and_timed(python: Run, script: Callable[[int], str]) -> None:
-    assert python("-m", "porter", "kernel", "trace", script(1)).returncode == 0
-    done = python("-m", "porter", "kernel", "bench", script(1), "--json")
+def test_what_is_right_is_traced_and_timed(kernel: Run, script: Callable[[int], str]) -> None:
+    assert kernel("trace", script(1)).returncode == 0
+    done = kernel("bench", script(1), "--json")
     told = json.loads(done.stdout)
     assert (told["template"], told["case"], told["kind"], told["target"]) == (
         "ones", "9-float32-dense", "elementwise", 1.2,
@@ -171,31 +182,31 @@ def test_what_is_right_is_traced_and_timed(python: Run, script: Callable[[int], 
     ],
     ids=["missing", "empty", "raises", "syntax"],
 )
-def test_what_is_no_script_is_refused_with_a_code(text: str | None, told: str, python: Run, tmp_path: Path) -> None:
+def test_what_is_no_script_is_refused_with_a_code(text: str | None, told: str, kernel: Run, tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     if text is not None:
         path.write_text(text)
-    done = python("-m", "porter", "kernel", "check", str(path))
+    done = kernel("check", str(path))
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr and f"porter: {path}:" in done.stderr
 
 
-def test_a_kernel_goes_to_mlx_and_comes_back(python: Run, script: Callable[[int], str], tmp_path: Path) -> None:
+def test_a_kernel_goes_to_mlx_and_comes_back(kernel: Run, script: Callable[[int], str], tmp_path: Path) -> None:
     there, back = tmp_path / "there", tmp_path / "back"
-    done = python("-m", "porter", "kernel", "export", script(1), "--to", "mlx", "--out", str(there))
+    done = kernel("export", script(1), "--to", "mlx", "--out", str(there))
     assert done.returncode == 0, done.stderr
     (written,) = map(Path, done.stdout.split())
     assert written.parent == there and "metal_kernel" in written.read_text()
-    done = python("-m", "porter", "kernel", "import", "--from", "mlx", str(written), "--out", str(back), "--json")
+    done = kernel("import", "--from", "mlx", str(written), "--out", str(back), "--json")
     (path,) = json.loads(done.stdout)["files"]
     assert "out[i] = x[i] + 1;" in Path(path).read_text()
-    again = python("-m", "porter", "kernel", "import", "--from", "mlx", str(written), "--out", str(back))
+    again = kernel("import", "--from", "mlx", str(written), "--out", str(back))
     assert again.returncode == 2 and "PTR236 the file exists already" in again.stderr
 
 
-def test_a_kernel_whose_source_depends_on_types_takes_them_from_the_script(python: Run, tmp_path: Path) -> None:
+def test_a_kernel_whose_source_depends_on_types_takes_them_from_the_script(kernel: Run, tmp_path: Path) -> None:
     arguments = ("--kernel", "axpy", "--to", "kernel-builder", "--out", str(tmp_path))
-    done = python("-m", "porter", "kernel", "export", "templates/quickstart.py", *arguments)
+    done = kernel("export", "templates/quickstart.py", *arguments)
     assert done.returncode == 0, done.stderr
     assert any(path.name == "build.toml" for path in map(Path, done.stdout.split()))
 
@@ -215,13 +226,13 @@ def test_a_kernel_whose_source_depends_on_types_takes_them_from_the_script(pytho
         ),
     ],
 )
-def test_a_form_or_a_file_that_is_none_is_told(arguments: tuple[str, ...], told: str, python: Run) -> None:
-    done = python("-m", "porter", "kernel", *arguments)
+def test_a_form_or_a_file_that_is_none_is_told(arguments: tuple[str, ...], told: str, kernel: Run) -> None:
+    done = kernel(*arguments)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith(told), done.stderr
 
 
-def test_one_of_several_kernels_has_to_be_named(python: Run, tmp_path: Path) -> None:
-    done = python("-m", "porter", "kernel", "export", "templates/quickstart.py", "--to", "mlx", "--out", str(tmp_path))
+def test_one_of_several_kernels_has_to_be_named(kernel: Run, tmp_path: Path) -> None:
+    done = kernel("export", "templates/quickstart.py", "--to", "mlx", "--out", str(tmp_path))
     assert done.returncode == 2
     assert_expected_inline(
         done.stderr,
