@@ -14,7 +14,7 @@ from porter.verdict.suite.torch_tools import find_test
 
 # A process of its own, because the tools of a process stay replaced.
 SAMPLES = """
-import sys, traceback
+import traceback
 import torch
 from torch.testing._internal.common_utils import TestCase
 from torch.testing._internal.common_methods_invocations import op_db
@@ -28,13 +28,15 @@ class TestSamples(TestCase):
         for sample in op.sample_inputs("cpu", torch.float32, set_seed=True):
             seen.append(float(sample.input.sum() + sample.args[0].sum() + torch.rand(())))
 
-if sys.argv[1] == "quick":
-    torch_tools.make_quick()
 format_stack = traceback.format_stack
 stacks = []
 traceback.format_stack = lambda *given: stacks.append(1) or format_stack(*given)
-TestSamples("test_drawn").debug()
-print(bool(stacks), seen)
+for make_tools in (lambda: None, torch_tools.make_quick):
+    make_tools()
+    TestSamples("test_drawn").debug()
+    print(bool(stacks), seen)
+    stacks.clear()
+    seen.clear()
 """
 
 
@@ -79,12 +81,8 @@ def test_outside_of_tests_there_is_none() -> None:
 
 
 def test_samples_are_drawn_from_the_same_seeds_without_a_stack() -> None:
-    (own_stacks, _, own), (quick_stacks, _, quick) = (draw_samples(tools).partition(" ") for tools in ("own", "quick"))
+    done = subprocess.run([sys.executable, "-c", SAMPLES], capture_output=True, text=True, check=True)
+    (own_stacks, _, own), (quick_stacks, _, quick) = (line.partition(" ") for line in done.stdout.splitlines())
     assert (own_stacks, quick_stacks) == ("True", "False")
     assert own == quick
     assert len(own) > 100
-
-
-def draw_samples(tools: str) -> str:
-    command = [sys.executable, "-c", SAMPLES, tools]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
