@@ -119,7 +119,7 @@ _EXTRAS = dict.fromkeys(("torch", "numpy", "expecttest", "pytest"), "verify") | 
 @click.pass_context
 def app(ctx: click.Context, checkout: Path | None, json: bool, no_color: bool) -> None:
     """Port PyTorch operators from MPSGraph to native Metal, and verify each port."""
-    ctx.obj = Settings(checkout, json, no_color)
+    ctx.obj = Settings(checkout, json, no_color, words=ctx.obj)
 
 
 for _commands in GROUPS.values():
@@ -132,7 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors=ANY_ENCODING)  # a diff keeps the bytes of the fork
     try:
-        return int(app.main(arguments, prog_name=NAME, complete_var=COMPLETION, standalone_mode=False) or DONE)
+        words = tuple(sys.argv[1:]) if arguments is None else None
+        code = app.main(arguments, prog_name=NAME, complete_var=COMPLETION, standalone_mode=False, obj=words)
+        return int(code or DONE)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
     except click.ClickException as error:

@@ -71,6 +71,7 @@ def list_templates(output: Output) -> int:
     ("porter kernel check rms_norm.py --arithmetic all", "also as Apple's compiler may compute"),
     ("porter kernel check rms_norm.py --large", "also on tensors whose offsets pass 2^31 and 2^32"),
     ("porter kernel check rms_norm.py --json", "as JSON"),
+    on_device=True,
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @sanitize
@@ -162,6 +163,7 @@ def judge(output: Output, folder: Path, seed: int, mutants: int) -> int:
     ("porter kernel bench softmax.py", "one script"),
     ("porter kernel bench --all", "every template, in one run"),
     ("porter kernel bench softmax.py --device cuda", "on an NVIDIA GPU"),
+    on_device=True,
 )
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--all", "every", is_flag=True, help="Time every template.")
@@ -193,6 +195,7 @@ def bench(output: Output, file: Path | None, every: bool, device: str) -> int:
     ("porter kernel trace sort.py", "where a pipeline first goes wrong"),
     ("porter kernel trace sort.py --shuffle 7", "in another order of lanes and threadgroups"),
     ("porter kernel trace softmax.py --watch nan", "up to the first NaN or infinity"),
+    on_device=True,
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(

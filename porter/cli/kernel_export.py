@@ -41,6 +41,7 @@ def read_values(given: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ..
     "promote",
     ("porter kernel promote softmax.py --op softmax_rows", "show the operator and verify it"),
     ("porter kernel promote silu.py --op fast_silu --write", "write it to the checkout"),
+    on_device=True,
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--op", required=True, metavar="NAME", help="The name of the new operator.")
@@ -128,6 +129,7 @@ _OUT = click.option(
     ("porter kernel export softmax.py --kernel softmax --to mlx", "for MLX's metal_kernel"),
     ("porter kernel export silu.py --to aten --op fast_silu --out silu", "an operator of PyTorch, as files"),
     ("porter kernel export add.py --to kernel-builder --out add", "a project for Hugging Face's kernel-builder"),
+    on_device=True,
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
@@ -175,6 +177,7 @@ def export(
 @command(
     "import",
     ("porter kernel import --from mlx exp.py --out kernels", "a MetalKernel script from an MLX one"),
+    on_device=True,
 )
 @click.option("--from", "form", required=True, metavar="FORM", help="mlx or coreai.")
 @click.argument("file", type=click.Path(path_type=Path))

@@ -81,10 +81,13 @@ def write_options(ctx: click.Context, formatter: click.HelpFormatter) -> None:
                 formatter.write_dl(lines)
 
 
-def command(name: str, *examples: tuple[str, str], runs_program: bool = False) -> Callable[[Run], Command]:
+def command(
+    name: str, *examples: tuple[str, str], runs_program: bool = False, on_device: bool = False
+) -> Callable[[Run], Command]:
     """Makes a command from a function of an Output and the command's own options. Its docstring is the help.
 
     One that runs a program hands it all words from its name on, and its `--json` takes a file: stdout is the program's.
+    One that is run on the mps device runs where the device is up, if this process is there for it alone.
     """
 
     def make(run: Run) -> Command:
@@ -92,6 +95,13 @@ def command(name: str, *examples: tuple[str, str], runs_program: bool = False) -
         def with_output(checkout: Path | None, no_color: bool, json: bool = False, **own: Any) -> int:
             before = click.get_current_context().obj or Settings()
             output = Output(before.merge(Settings(checkout, json, no_color)))
+            if on_device and before.words is not None and own.get("device", "mps") == "mps":
+                from porter.server.command import run_elsewhere
+
+                code = run_elsewhere("porter.__main__", before.words, output.report_progress)
+                output.finish()
+                if code is not None:
+                    return code
             try:
                 cache_size.keep_bounded()
                 return run(output, **own)

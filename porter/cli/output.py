@@ -26,11 +26,15 @@ DONE, INCOMPLETE, NOT_PLANNED = 0, 1, 2
 
 @dataclass(frozen=True)
 class Settings:
-    """The global options, given before or after the command."""
+    """The global options, given before or after the command.
+
+    `words` are all of the command line, where this process was started for it.
+    """
 
     checkout: Path | None = None
     json: bool = False
     no_color: bool = False
+    words: tuple[str, ...] | None = None
 
     def merge(self, other: Settings) -> Settings:
         """Combines both; `other` takes precedence."""

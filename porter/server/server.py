@@ -1,5 +1,7 @@
 """The verdict server, whose `main` takes SOCKET FINGERPRINT BACKEND, or `--once` for a request on stdin.
 
+Commands have one too: see `porter.server.command`.
+
 It imports torch, the OpInfos and the device, then forks a worker for every request, so that nothing a request loads
 outlives it. It exits after ten idle minutes, or when torch or porter's own files have changed since it imported them.
 """
@@ -24,7 +26,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS
 from porter.core.progress import Progress, ignore
-from porter.server import worker
+from porter.server import command, worker
 from porter.server.ending import adopt_orphans, end_descendants, end_with_parent
 from porter.server.process import Act, End, Process, act_here, wait
 from porter.server.worker import RunOptions, find_lint
@@ -188,7 +190,10 @@ def main() -> int:
         _answer_once()
         return 0
     path, fingerprint, backend = arguments
-    serve(Path(path), fingerprint, partial(worker.preload, backend))
+    if backend == client.COMMANDS:
+        serve(Path(path), fingerprint, command.preload, command.handle)
+    else:
+        serve(Path(path), fingerprint, partial(worker.preload, backend))
     return 0
 
 
@@ -211,7 +216,12 @@ def _answer_once() -> None:
             end_descendants()
 
 
-def serve(path: Path, fingerprint: str, preload: Callable[[], None] = lambda: None) -> None:
+Handle = Callable[[socket.socket], None]
+
+
+def serve(
+    path: Path, fingerprint: str, preload: Callable[[], None] = lambda: None, handle: Handle | None = None
+) -> None:
     """Answers on the socket until idle or outdated; at once done where another server has it."""
     claim = _claim(path)
     if claim is None:
@@ -221,14 +231,14 @@ def serve(path: Path, fingerprint: str, preload: Callable[[], None] = lambda: No
         preload()
         listener = _listen(path)
         try:
-            _answer_all(listener, claim, fingerprint)
+            _answer_all(listener, claim, fingerprint, handle or _handle_request)
         finally:
             path.unlink(missing_ok=True)
     finally:
         os.close(claim)
 
 
-def _answer_all(listener: socket.socket, claim: int, fingerprint: str) -> None:
+def _answer_all(listener: socket.socket, claim: int, fingerprint: str, handle: Handle) -> None:
     last = time.monotonic()
     while time.monotonic() - last < IDLE_SECONDS:
         ready, _, _ = select.select([listener], [], [], LOOK_SECONDS)
@@ -237,7 +247,7 @@ def _answer_all(listener: socket.socket, claim: int, fingerprint: str) -> None:
                 pass
         if ready:
             link, _ = listener.accept()
-            _handle(link, listener, claim)
+            _handle(link, listener, claim, handle)
             last = time.monotonic()
         elif client.fingerprint(fingerprint.partition("-")[0]) != fingerprint:
             return
@@ -391,7 +401,7 @@ def _preparation_ended(end: End) -> Answer:
     return ErrorAnswer("PTR170", f"the {end.step} failed: {end.how}")
 
 
-def _handle(link: socket.socket, listener: socket.socket, claim: int) -> None:
+def _handle(link: socket.socket, listener: socket.socket, claim: int, handle: Handle | None = None) -> None:
     """Answers one connection in a child process, so that requests are isolated and run in parallel."""
     child = os.fork()
     if child:
@@ -399,15 +409,22 @@ def _handle(link: socket.socket, listener: socket.socket, claim: int) -> None:
         return
     listener.close()
     os.close(claim)
+    try:
+        with link:
+            (handle or _handle_request)(link)
+    finally:
+        os._exit(0)
+
+
+def _handle_request(link: socket.socket) -> None:
     adopt_orphans()
     try:
-        with contextlib.suppress(OSError), link, link.makefile("rb") as lines:
+        with contextlib.suppress(OSError), link.makefile("rb") as lines:
             line = lines.readline()
             if line:
                 link.sendall(encode_line(_answer_line(line, link)))
     finally:
         end_descendants()
-        os._exit(0)
 
 
 def _answer_line(line: bytes, link: socket.socket) -> Answer:

@@ -51,6 +51,7 @@ from porter.verdict.result import Verdict
 
 START_SECONDS = 600.0  # the very first start builds the device
 NO_SERVER = "PORTER_NO_SERVER"
+COMMANDS = "commands"  # in a backend's place, the server that runs commands
 SERVER = "porter.server.server"
 LONGEST_FOLDER = 66  # bytes; with a socket's name within the 103 that every system takes
 _WATCHED = ("porter", "aten_overlay")
@@ -117,8 +118,19 @@ def connect(backend: str, progress: Progress = ignore) -> socket.socket:
 
 
 def fingerprint(backend: str) -> str:
-    """The backend and a digest of everything its server reads: what it imports, and environment variables."""
-    return f"{backend}-{digest(digest_imported(), repr(limits.select(limits.PLACES)))[:24]}"
+    """The backend and a digest of everything its server reads: what it imports, and environment variables.
+
+    COMMANDS stand for a backend: their server is this process's in all that nothing changes after a start.
+    """
+    start = _describe_start() if backend == COMMANDS else ()
+    return f"{backend}-{digest(digest_imported(), repr(limits.select(limits.PLACES)), *map(repr, start))[:24]}"
+
+
+def _describe_start() -> Iterator[object]:
+    """What a child cannot take over from whoever asks: it is settled when a process starts."""
+    yield limits.select(limits.READ_BY_LIBRARIES, own_module(SERVER).environment)
+    yield (os.getpriority(os.PRIO_PROCESS, 0), os.getgid(), sorted(os.getgroups()))
+    yield [path.readlink() for path in sorted(Path("/proc/self/ns").iterdir())]
 
 
 def digest_imported() -> str:

@@ -20,6 +20,7 @@ from porter.core.files import read_named
 from porter.core.progress import Step, Steps
 from porter.core.python import own_module
 from porter.report.judging import Judgement, Ruling
+from porter.verdict.client import NO_SERVER
 
 if TYPE_CHECKING:
     from porter.kernels.judging.mutants import Fate, Mutant, MutantReport
@@ -49,7 +50,7 @@ def _judge(script: Path, seed: int, mutants: int) -> Judgement:
         try:
             # In a folder of its own: what a script writes beside itself by a relative path goes with it.
             run = subprocess.run(
-                program.command, env={**program.environment, _VERDICT: str(file)}, cwd=folder,
+                program.command, env={**program.environment, _VERDICT: str(file), NO_SERVER: "1"}, cwd=folder,
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_SCRIPT_SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
