@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,11 +49,15 @@ _METAL = (".metal", ".metallib")
 
 @dataclass(frozen=True)
 class FoundKernel:
-    """A kernel of a script, and a call that the `SCRIPT` makes of it by `use`, if it makes any."""
+    """A kernel of a script, and a call that the `SCRIPT` makes of it by `use`, if it makes any.
+
+    `others` are calls of other element types.
+    """
 
     kernel: AnyKernel
     call: Call | None = None
     use: StageUse | None = None
+    others: tuple[Call, ...] = ()
 
 
 def load(path: Path) -> Script:
@@ -87,7 +91,11 @@ def load_kernels(path: Path) -> dict[str, FoundKernel]:
     script = values.get(NAME)
     with running_script(path):
         calls = _collect_calls(script, kernels, str(path)) if isinstance(script, Script) else {}
-    return {name: FoundKernel(kernel, *calls.get(name, ())) for name, kernel in kernels.items()}
+    return {name: _with_calls(kernel, calls.get(name, ())) for name, kernel in kernels.items()}
+
+
+def _with_calls(kernel: AnyKernel, calls: Sequence[tuple[Call, StageUse]]) -> FoundKernel:
+    return FoundKernel(kernel, *calls[0], tuple(call for call, _ in calls[1:])) if calls else FoundKernel(kernel)
 
 
 def find_kernel(path: Path, kernels: Mapping[str, FoundKernel], name: str | None) -> FoundKernel:
@@ -118,14 +126,24 @@ def running_script(path: Path) -> Iterator[None]:
         raise PorterError("PTR288", f"the script stops: {_told(error)}", place) from error
 
 
-def _collect_calls(script: Script, kernels: Collection[str], file: str) -> dict[str, tuple[Call, StageUse]]:
-    """A call of each kernel, in both tiers: the last one in the last case of a script that makes any."""
-    calls: dict[str, tuple[Call, StageUse]] = {}
+def _collect_calls(script: Script, kernels: Collection[str], file: str) -> dict[str, list[tuple[Call, StageUse]]]:
+    """Calls of each kernel, in both tiers, one for each element type: the last ones in the last case that makes any."""
+    calls: dict[str, list[tuple[Call, StageUse]]] = {}
+    seen: set[torch.dtype] = set()
     for case in reversed(list(script.cases())):
-        calls = {**dict(_calls_of_case(script, case, file)), **calls}
-        if calls.keys() >= set(kernels):
-            break
+        if calls.keys() >= set(kernels) and case.dtype in seen:
+            continue
+        last = dict(_calls_of_case(script, case, file))
+        for name, (call, use) in last.items():
+            known = calls.setdefault(name, [])
+            if all(_types(call) != _types(other) for other, _ in known):
+                known.append((call, use))
+        seen.add(case.dtype)
     return calls
+
+
+def _types(call: Call) -> tuple[object, ...]:
+    return tuple(value.dtype if isinstance(value, torch.Tensor) else type(value) for value in call.inputs)
 
 
 def _calls_of_case(script: Script, case: Case, file: str) -> Iterator[tuple[str, tuple[Call, StageUse]]]:

@@ -302,7 +302,7 @@ def export_kernel(path: Path, form: str, name: str | None, folder: Path, without
 
     find_form(form, [ATEN])
     found = find_kernel(path, load_kernels(path), name)
-    return _write(export(found.kernel, form, None, found.call, without_vjp, found.use), folder)
+    return _write(export(found.kernel, form, None, found.call, without_vjp, found.use, found.others), folder)
 
 
 def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:

@@ -72,7 +72,7 @@ const char* verb(const pm_site& site) { return site.kind & PM_STORES ? (site.kin
 
 [[noreturn]] void report_unwritten(State& s, const Range& range, uintptr_t address, const pm_site& site) {
   fail(s, PM_UNINITIALIZED, "PTR262: kernel `", site, pm_index(), "reads %s, which %s", memory_name(s, &range, site, address).text,
-       range.space == kDevice ? "nothing wrote since it was allocated" : "no thread of its threadgroup wrote");
+       range.space == kDevice ? "nothing wrote since it was allocated" : "no thread of its threadgroup had written: is a barrier missing?");
 }
 
 // A start that an atomic access of another thread may come before.

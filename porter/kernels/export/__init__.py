@@ -38,9 +38,10 @@ def export(
     call: Call | None = None,
     without_vjp: bool = False,
     use: StageUse | None = None,
+    others: Sequence[Call] = (),
 ) -> Files:
     """The files of `kernel` in `form`, by path; `inputs` are like those of a call; or `call` is one, which a script
-    makes by `use`.
+    makes by `use`, and `others` are calls of other element types, for a form that holds several.
 
     Raises PTR228 without inputs that the form needs, PTR231 for a kernel that the form cannot hold, PTR232 for an
     unknown form, PTR256 for a vjp that would be lost, unless `without_vjp`, PTR284 for what is no kernel.
@@ -51,7 +52,9 @@ def export(
     if not without_vjp:
         check_gradient(kernel)
     source = source_of(kernel, inputs)
-    return find_form(form).write(source if call is None else replace(source, example=call, use=use))
+    return find_form(form).write(
+        source if call is None else replace(source, example=call, use=use, others=tuple(others))
+    )
 
 
 def read_back(text: str, form: str) -> AnyKernel:

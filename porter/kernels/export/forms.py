@@ -25,13 +25,14 @@ Files: TypeAlias = Mapping[str, str]
 class Source:
     """What is exported: the kernel, what it computes, and a call of the types that it is for, if one is given.
 
-    `use` is how a script made the call.
+    `use` is how a script made the call, and `others` are calls that it makes with other element types.
     """
 
     kernel: Kernel
     reference: Reference | None
     example: Call | None
     use: StageUse | None = None
+    others: tuple[Call, ...] = ()
 
     @property
     def call(self) -> Call:

@@ -135,7 +135,7 @@ def test_three_numbers_in_twelve_bytes() -> None:
         (
             "no_start",
             "PTR262",
-            "reads threadgroup variable `sums` at byte 16, which no thread of its threadgroup wrote",
+            "reads threadgroup variable `sums` at byte 16, which no thread of its threadgroup had written: is a barrier missing?",
         ),
     ],
 )

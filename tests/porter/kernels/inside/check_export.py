@@ -16,6 +16,7 @@ from porter.kernels import MetalKernel, MetalParameter, TorchMetalKernel, differ
 from porter.kernels.export import export, forms, read_back, register
 from porter.kernels.export.forms import Form
 from porter.kernels.operator import operator
+from porter.kernels.script import Script
 
 
 def scale_reference(x: torch.Tensor, by: float) -> torch.Tensor:
@@ -154,6 +155,30 @@ def test_a_script_of_porter(kernel: Any) -> None:
     scope: dict[str, Any] = {}
     exec(compile(text, "script", "exec"), scope)
     assert scope["kernel"].kernel == kernel.kernel
+    assert isinstance(scope["SCRIPT"], Script)
+
+
+def test_an_imported_script_says_what_to_fill_in() -> None:
+    """Its call is right for a kernel of one thread per element, of one type; only its reference is missing."""
+    scope: dict[str, Any] = {}
+    (text,) = export(SILU, "mlx").values()
+    (script,) = export(read_back(text, "mlx"), "porter").values()
+    exec(compile(script, "script", "exec"), scope)
+    (stage,) = scope["SCRIPT"].stages
+    assert same(stage.run(X), SILU.run(X))
+    with pytest.raises(NotImplementedError, match="say in silu_reference what the kernel computes"):
+        stage.reference(X)
+
+
+def test_compile_shader_holds_every_type_that_a_script_calls() -> None:
+    calls = [SILU.call_for([X.to(dtype)]) for dtype in (torch.float32, torch.float16)]
+    ranks = SILU.call_for([X[0]])
+    written = module(export(SILU, "compile_shader", None, calls[0], others=[*calls[1:], ranks]), "silu")
+    assert len(written["KERNELS"]) == 2
+    for dtype in (torch.float32, torch.float16):
+        x = X.to(dtype)
+        got = written["silu"](x, threads=[24, 1, 1], group_size=[24, 1, 1], out_shape=x.shape)
+        assert got.dtype == dtype and same(got, SILU.run(x))
 
 
 def test_a_definition_of_a_file_of_core_ai_is_taken_along_with_what_it_calls() -> None:
