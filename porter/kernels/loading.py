@@ -135,9 +135,9 @@ def _collect_calls(script: Script, kernels: Collection[str], file: str) -> dict[
             continue
         last = dict(_calls_of_case(script, case, file))
         for name, (call, use) in last.items():
-            known = calls.setdefault(name, [])
-            if all(_types(call) != _types(other) for other, _ in known):
-                known.append((call, use))
+            calls_of_kernel = calls.setdefault(name, [])
+            if all(_types(call) != _types(other) for other, _ in calls_of_kernel):
+                calls_of_kernel.append((call, use))
         seen.add(case.dtype)
     return calls
 

@@ -103,24 +103,24 @@ def _exchange(link: socket.socket, module: str, arguments: Sequence[str]) -> int
         link.sendall(codec.encode(_describe_process(module, arguments), CommandRequest).encode() + b"\n")
     except OSError:  # the server has ended, or a stream of this process is closed
         return None
-    told = bytearray()
+    line = bytearray()
     try:
-        _read_line(link, told)
+        _read_line(link, line)
     except KeyboardInterrupt:
         link.shutdown(socket.SHUT_WR)  # the child is interrupted, and ends as it sees fit
-        _read_line(link, told)
-    if told.endswith(b"\n"):
-        return int(told.removeprefix(_STARTED))
-    if told:
+        _read_line(link, line)
+    if line.endswith(b"\n"):
+        return int(line.removeprefix(_STARTED))
+    if line:
         raise PorterError("PTR170", "the process that runs the command has ended without an answer")
     return None
 
 
-def _read_line(link: socket.socket, told: bytearray) -> None:
+def _read_line(link: socket.socket, line: bytearray) -> None:
     """Adds what comes on a link until the end of a line."""
     with suppress(ConnectionError):
-        while not told.endswith(b"\n") and (more := link.recv(64)):
-            told += more
+        while not line.endswith(b"\n") and (more := link.recv(64)):
+            line += more
 
 
 def _describe_process(module: str, arguments: Sequence[str]) -> CommandRequest:

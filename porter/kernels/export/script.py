@@ -25,7 +25,7 @@ def write(source: Source) -> Files:
     made = _core(kernel, defined) if kernel.tensors else _plain(kernel, defined)
     names = "MetalParameter, TorchMetalKernel" if kernel.tensors else "MetalKernel"
     run = kernel.name if kernel.name != "kernel" else "run"
-    given = "".join(f"{quoted(name)}, " for name in kernel.inputs)
+    takes = "".join(f"{quoted(name)}, " for name in kernel.inputs)
     expected = defined if source.reference else f"{run}_reference"
     text = f'''"""Kernel `{kernel.name}`. Run with `python -m aten_overlay`, or on a Mac."""
 
@@ -45,7 +45,7 @@ def {run}({", ".join(kernel.inputs)}):
 SCRIPT = Script(
     summary="a kernel from elsewhere",
     kind=Kind.ELEMENTWISE,
-    stages=(Stage({quoted(kernel.name)}, {run}, {expected}, ({given.rstrip()})),),
+    stages=(Stage({quoted(kernel.name)}, {run}, {expected}, ({takes.rstrip()})),),
     inputs=lambda case: {{{", ".join(f"{quoted(name)}: case.normal(*case.size)" for name in kernel.inputs)}}},
     sizes=((1,), (257,), (3, 5)),
     benchmark=((1 << 22,),),
@@ -88,9 +88,9 @@ def _run(kernel: Kernel) -> str:
     )
     if kernel.tensors:
         shapes = ", ".join(shape for _ in kernel.outputs)
-        given = "".join(f"{name}, " for name in kernel.inputs)
+        inputs = "".join(f"{name}, " for name in kernel.inputs)
         threads = f"threads_per_grid={grid}, threads_per_thread_group=(256, 1, 1)"
-        return f"    return kernel({given}{threads}, result_shapes=[{shapes}])\n"
+        return f"    return kernel({inputs}{threads}, result_shapes=[{shapes}])\n"
     types = dict.fromkeys(_PLACEHOLDER.findall(kernel.body))
     shapes, dtypes = (", ".join(f"{quoted(name)}: {value}" for name in kernel.outputs) for value in (shape, dtype))
     results = ", ".join(f"outputs[{quoted(name)}]" for name in kernel.outputs)

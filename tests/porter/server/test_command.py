@@ -58,10 +58,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def run(
     server: Path, *arguments: str, folder: Path = ROOT, stdin: int = subprocess.DEVNULL, **environment: str
 ) -> subprocess.Popen[str]:
-    own = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.Popen(
         [sys.executable, "-P", "-c", CLIENT, str(server), *arguments],
-        cwd=folder, env=own, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=folder, env=variables, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 

@@ -14,9 +14,9 @@ def main() -> int:
     ending, *_ = arguments = sys.argv[1:]
     umask = os.umask(0)
     limit = resource.getrlimit(resource.RLIMIT_CORE)[0]
-    told = (arguments, os.getcwd(), dict(os.environ), umask, limit, sys.stdin.read(), sys.path)  # noqa: PTH109
+    report = (arguments, os.getcwd(), dict(os.environ), umask, limit, sys.stdin.read(), sys.path)  # noqa: PTH109
     try:
-        print(json.dumps(told), flush=True)
+        print(json.dumps(report), flush=True)
         time.sleep(600 if ending == "waits" else 0)
     except KeyboardInterrupt:
         return 130
