@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +78,7 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
         seconds=round(seconds, 3),
         dtypes=rows,
         failures=tuple(failures),
-        notes=tuple(f"{o.test}: {o.reason}" for o in outcomes if o.status == "xpassed"),
+        notes=(*(f"{o.test}: {o.reason}" for o in outcomes if o.status == "xpassed"), *_count_remarks(outcomes)),
         skips=_count_skips(outcomes),
         fork_findings=tuple(dict.fromkeys(finding for o in outcomes for finding in o.fork_findings)),
     )
@@ -241,6 +241,12 @@ def _count_skips(outcomes: Iterable[Any]) -> tuple[Skip, ...]:
         if o.status in ("skipped", "xfailed")
     )
     return tuple(Skip(reason, tests) for reason, tests in reasons.most_common())
+
+
+def _count_remarks(outcomes: Iterable[Any]) -> Iterator[str]:
+    """What holds for samples of tests, and for how many."""
+    for remark, samples in Counter(remark for o in outcomes for remark in o.remarks).items():
+        yield f"{remark}: {samples} sample{'s' * (samples > 1)}"
 
 
 def _count_dtype(dtype: str, outcomes: Sequence[Any]) -> DTypeVerdict:

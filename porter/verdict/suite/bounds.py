@@ -34,6 +34,8 @@ def excess(
     mine, theirs = ulp_with_denormals(mps, want), ulp_with_denormals(cpu, want)
     allowed = _bound(theirs, want, FLOOR_OF_HALVES if mps.dtype in compare.HALVES else FLOOR)
     over = (mine > allowed) & (mps != cpu)
+    if mps.is_complex():  # which overflow on the way in more than one way
+        over &= ~(mine.isinf() & theirs.isinf())
     if flushes and mps.is_complex():  # a part that is flushed inside may be the whole result's
         return ""
     if flushes or mps.is_complex():
@@ -57,16 +59,21 @@ def is_as_near(
     """Returns true if the CPU itself misses the tolerance and every element of the device is near enough.
 
     Near enough is what matches the CPU, is within the CPU's own error bound, or overflows where double precision does.
+    Of complex numbers the bound is the CPU's errors beyond the tolerance alone, and holds for zeros and denormals too.
 
     `known` are the CPU's results and those in double precision: first for the same operands, then for others beside
     them, which tell how far off the CPU may be.
     """
     cpu, want = (torch.cat([each.flatten() for each in several]) for several in zip(*known, strict=True))
-    if bool(compare.is_close(cpu, want.to(cpu.dtype), atol, rtol).all()):
+    far = ~compare.is_close(cpu, want.to(cpu.dtype), atol, rtol)
+    if not bool(far.any()):
         return False
     got = torch.cat([mps.flatten(), cpu[mps.numel() :]])
     left = ~compare.is_close(got, cpu, atol, rtol)
     judged = (want.abs() <= torch.finfo(mps.dtype).max) | (got == want.to(got.dtype))
+    if mps.is_complex():
+        errors = torch.where(far, ulp_with_denormals(cpu, want), 0.0)
+        return bool((judged & (ulp_with_denormals(got, want) <= _bound(errors, want, floor=0.0)))[left].all())
     return bool(judged[left].all()) and not excess(torch.where(left, got, cpu), cpu, want, [], flushes)
 
 
@@ -85,7 +92,10 @@ def ulp_with_denormals(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
 
 
 def _bound(theirs: torch.Tensor, want: torch.Tensor, floor: float) -> torch.Tensor:
-    """What each result may be off by: `TIMES` the CPU's largest error among results of its magnitude, or `floor`."""
+    """What each result may be off by: `TIMES` the CPU's largest finite error among results of its magnitude, or
+    `floor`.
+    """
+    theirs = torch.where(theirs.isinf(), 0.0, theirs)
     bins = (_exponent(want.abs().nan_to_num(nan=1.0)) + _BINS // 2).clamp(1, _BINS - 2).long()
     most = torch.zeros(_BINS, dtype=torch.float64).scatter_reduce_(0, bins.flatten(), theirs.flatten(), "amax")
     around = torch.stack([most.roll(step) for step in (-1, 0, 1)]).amax(0)

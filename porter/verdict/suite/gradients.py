@@ -20,7 +20,7 @@ from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.bounds import TIMES
 from porter.verdict.suite.consistency import Consistency, count_computed_elements, to_cpu
 from porter.verdict.suite.kept_outcomes import on_cpu
-from porter.verdict.suite.opinfos import watching
+from porter.verdict.suite.opinfos import Called, watching
 from porter.verdict.suite.refusals import is_raised_by_torch
 
 # Of the largest gradient: rounding in 16 bits is off by less, and what is wrong by more.
@@ -87,15 +87,16 @@ class Gradients(Consistency):
     ) -> tuple[torch.Tensor | None, ...] | None:
         """Gradients of the inputs. None, and a finding about the fork, where these are none of the operators under test
         and the stand-in for Apple cannot run the fork's code: max_pool2d_backward's graph has other sizes than PyTorch.
-        Or where that code feeds a graph what has no elements, as linear_backward does.
+        Or where that code feeds a graph what has no elements in the sample either, as linear_backward does: an empty
+        tensor between may be the port's.
         """
-        before = counters.read_kernels()
+        before, context = counters.read_kernels(), self.opinfos.context
         try:
-            with execution.device_context():
+            with execution.device_context(), Called() as called:
                 return torch.autograd.grad(outputs, inputs, seeds, allow_unused=True)
         except Exception as error:
-            is_ported = self.opinfos.context.count_ported(counters.read_kernels() - before)
-            is_unfed = _FED_NOTHING in str(error)
+            is_ported = called.last in context.bases or context.count_ported(counters.read_kernels() - before) > 0
+            is_unfed = _FED_NOTHING in str(error) and not all(each.numel() for each in (*outputs, *inputs))
             if is_ported or not (is_unfed or refusal_in(str(error)) is Refusal.NOT_MODELED):
                 raise
             what = f"the gradient of {op.name}, which is not under test, does not run: {error}"

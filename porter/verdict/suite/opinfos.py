@@ -139,7 +139,7 @@ class OpInfos:
 
     def _calls_tested(self, op: OpInfo, sample: SampleInput, slopes: bool) -> bool:
         """Whether the CPU calls an operator under test for a sample, or for its gradients."""
-        with _Called() as called, suppress(Exception):
+        with Called() as called, suppress(Exception):
             results = op(sample.input, *sample.args, **sample.kwargs)
             if slopes:
                 leaves = pytree.tree_leaves(results)
@@ -155,15 +155,17 @@ class OpInfos:
         return list(found.values())[:KINDS]
 
 
-class _Called(TorchDispatchMode):
-    """The ATen base names of the operators that are called."""
+class Called(TorchDispatchMode):
+    """The ATen base names of the operators that are called, and of the last one."""
 
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
+        self.last = ""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names.add(base_name(func._schema.name))
+        self.last = base_name(func._schema.name)
+        self.names.add(self.last)
         return func(*args, **(kwargs or {}))
 
 

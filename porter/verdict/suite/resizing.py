@@ -20,7 +20,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import samples
+from porter.verdict.suite import results, samples
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 
@@ -137,7 +137,7 @@ def lengthen_dimensions(
         shortened = sample if not cut else _shorten(op, sample, cut)
         way = None if shortened is None else find_way(op, shortened, list(sizes))
         if shortened is not None and way is not None:
-            if way.count_elements(shortened, sizes) > max(MOST_RESULTS, 3 * most):
+            if not _is_small(way.count_elements(shortened, sizes), max(MOST_RESULTS, 3 * most)):
                 return None
             resized = way.resize(shortened, sizes)
             # Before the CPU computes 19 GB of an outer product; a normalization has as many statistics as rows.
@@ -163,10 +163,17 @@ def resize_along(
     if way is None:
         return
     # A matrix that is square is long in both dimensions.
-    small = (size for size in sizes if way.count_elements(shortened, {dim: size}) <= MOST_RESULTS)
+    small = (size for size in sizes if _is_small(way.count_elements(shortened, {dim: size}), MOST_RESULTS))
     resized = ((size, way.resize(shortened, {dim: size})) for size in small)
     varied = [(str(size), replace_input(each, shuffle_values(each.input))) for size, each in resized]
     yield from ((int(label), each) for label, each in keep_computed(stay_inside(op), varied))
+
+
+def _is_small(count: int, most: int) -> bool:
+    """Whether a sample with a tensor of so many elements is run; that another is left out is remarked."""
+    if count > most:
+        results.leave_out(f"a tensor would have more than {most:,} elements")
+    return count <= most
 
 
 def shuffle_values(tensor: torch.Tensor) -> torch.Tensor:

@@ -33,7 +33,7 @@ class Outcome:
     `dtype` is a torch name (`""` for tests without one), `calls` the calls of kernels under test, `max_ulp` and
     `cpu_ulp` the largest errors against float64, where measured, of the kernel and of ATen's CPU kernel. `findings` are
     all that a test found wrong that failed, expected or not; `fork_findings` are faults of what the port does not
-    touch.
+    touch; `remarks` hold for a sample each.
     """
 
     test: str
@@ -47,6 +47,7 @@ class Outcome:
     worst: str = ""
     findings: tuple[Finding, ...] = ()
     fork_findings: tuple[ForkFinding, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def run(
@@ -212,6 +213,7 @@ class _Result(unittest.TestResult):
                 worst=record.worst,
                 findings=_findings(record, reason) if status in ("failed", "xfailed") else (),
                 fork_findings=tuple(record.fork_findings),
+                remarks=tuple(results.take_remarks(name)),
             )
         )
 

@@ -40,6 +40,12 @@ def test_skips_are_counted_by_the_first_line_of_their_reasons() -> None:
     assert found.skips == (Skip("no kernel", 2), Skip("listed as an expected failure", 1))
 
 
+def test_what_holds_for_samples_is_noted_with_their_number() -> None:
+    remarked = [replace(each, remarks=("left out",) * at) for at, each in enumerate(OUTCOMES)]
+    assert judge.judge("atan2", remarked, 1.0).notes[1:] == ("left out: 10 samples",)
+    assert judge.judge("atan2", remarked[1:2], 1.0).notes == ("left out: 1 sample",)
+
+
 def test_no_test_proves_nothing() -> None:
     found = judge.judge("atan2", [], 0.0)
     assert not found.ok

@@ -106,3 +106,35 @@ def test_a_result_out_of_range_is_as_near_where_double_precision_rounds_to_it() 
     cpu, want = torch.tensor([math.nan, 1.0]), torch.tensor([math.inf, 1.0], dtype=torch.float64)
     assert bounds.is_as_near(torch.tensor([math.inf, 1.0]), [(cpu, want)])
     assert not bounds.is_as_near(torch.tensor([-math.inf, 1.0]), [(cpu, want)])
+
+
+def test_a_complex_result_is_as_near_only_at_sizes_where_the_cpu_misses_the_tolerance() -> None:
+    want = torch.complex(RIGHT, RIGHT)
+    cpu = want.to(torch.complex64)
+    cpu[-1] *= 1.01
+    mine = cpu.clone()
+    mine[-1] = want[-1] * 1.02
+    assert bounds.is_as_near(mine, [(cpu, want)])
+    for wrong in (complex(want[0]) * (1 + 4e-6), 0j, complex(0.0, float(RIGHT[0]))):
+        other = mine.clone()
+        other[0] = torch.tensor(wrong)
+        assert not bounds.is_as_near(other, [(cpu, want)], atol=0, rtol=1e-6)
+
+
+def test_no_complex_zero_nor_what_flushes_is_left_unjudged() -> None:
+    want = torch.complex(RIGHT, RIGHT)
+    cpu = want.to(torch.complex64)
+    cpu[-1] *= 1.01
+    mine = cpu.clone()
+    mine[-5] = 0
+    assert not bounds.is_as_near(mine, [(cpu, want)])
+    assert not bounds.is_as_near(mine * 3, [(cpu, want)], flushes=True)
+
+
+def test_an_overflow_on_the_cpu_excuses_no_other_result_of_its_magnitude() -> None:
+    cpu = RIGHT.float()
+    cpu[-1] = torch.inf
+    mine = RIGHT.float()
+    assert bounds.excess(mine, cpu, RIGHT, [X]) == ""
+    mine[-2] *= 1.5
+    assert "off by" in bounds.excess(mine, cpu, RIGHT, [X])

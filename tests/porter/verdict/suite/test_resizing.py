@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing._internal.opinfo.core import SampleInput
 
+from porter.verdict.suite import results
 from porter.verdict.suite.resizing import (
     Tie,
     Way,
@@ -117,3 +118,5 @@ def test_other_dimensions_are_short_where_sizes_are_varied() -> None:
 def test_a_square_matrix_is_not_resized_to_more_elements_than_memory_has() -> None:
     sample = SampleInput(torch.rand(5, 3), args=(torch.rand(5, 5), torch.rand(5, 3)))
     assert [size for size, _ in resize_along(find_op("addmm"), sample, 0, (33, 32_769), 5)] == [33]
+    remark = "left out, as a tensor would have more than 2,097,152 elements"
+    assert list(results.take_remarks("test_resized")) == [remark] and not list(results.take_remarks("test_resized"))

@@ -22,7 +22,9 @@ class Suite(Gradients):
 
     opinfos: Any = SimpleNamespace(
         tolerances=lambda *_: {"rtol": 1e-3, "atol": 1e-3},
-        context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: 0, has_before=False),
+        context=SimpleNamespace(
+            bases=(), through=(), through_backward=(), count_ported=lambda _: 0, has_before=False, flushes=False
+        ),
     )
     elements = answers = 0
 
@@ -63,7 +65,7 @@ def test_where_the_fork_as_it_was_can_be_asked_upstream_s_own_test_has_to_match_
     suite = Suite("test_output_match_two")  # type: ignore[no-untyped-call]
     suite.opinfos = SimpleNamespace(
         tolerances=Suite.opinfos.tolerances,
-        context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: 0, has_before=True),
+        context=SimpleNamespace(bases=(), through=(), through_backward=(), count_ported=lambda _: 0, has_before=True),
     )
     sample = SampleInput(torch.ones(2, 3, dtype=torch.float16))
     with suite.noting():
@@ -73,10 +75,30 @@ def test_where_the_fork_as_it_was_can_be_asked_upstream_s_own_test_has_to_match_
     found.clear()
 
 
+@pytest.mark.parametrize(("cpu", "mps", "is_wrong"), [(0.25, 0.25, False), (0.25, 0.5, False), (0.0, 0.25, True)])
+def test_a_complex_result_as_far_off_as_the_cpu_s_is_remarked(cpu: float, mps: float, is_wrong: bool) -> None:
+    def off(x: torch.Tensor) -> torch.Tensor:
+        error = (mps if x.device.type == "mps" else cpu) if x.dtype == torch.complex64 else 0.0
+        return x * 3 + error
+
+    suite: Any = Suite("test_results")  # type: ignore[no-untyped-call]
+    op: Any = type("Op", (), {"__call__": lambda _, x: off(x), "name": "off"})()
+    sample = SampleInput(torch.ones(2, 3, dtype=torch.complex64))
+    with suite.noting():
+        suite.match(op, torch.complex64, sample, "mps", same=suite.same_or_as_near)
+    record = results.get_record("test_results")
+    assert len(record.findings) == is_wrong
+    assert ["off in complex64" in each for each in record.remarks] == [True] * (cpu != mps and not is_wrong)
+    record.findings.clear()
+    record.remarks.clear()
+
+
 @pytest.mark.parametrize(("error", "calls"), [(AssertionError, 3), (Accepted, 0)])
 def test_no_kernel_is_wrong_where_host_code_accepts_a_call(error: type[AssertionError], calls: int) -> None:
     suite = Suite("test_results")  # type: ignore[no-untyped-call]
-    suite.opinfos = SimpleNamespace(context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: 3))
+    suite.opinfos = SimpleNamespace(
+        context=SimpleNamespace(bases=(), through=(), through_backward=(), count_ported=lambda _: 3)
+    )
     with suite.noting():
         raise error("accepted")
     found = results.get_record("test_results").findings
@@ -164,7 +186,9 @@ def test_an_old_gradient_that_does_not_run_is_a_finding_about_the_fork_unless_ke
     class Counting(Suite):
         opinfos: Any = SimpleNamespace(
             tolerances=Suite.opinfos.tolerances,
-            context=SimpleNamespace(through=(), through_backward=(), count_ported=lambda _: calls, has_before=False),
+            context=SimpleNamespace(
+                bases=(), through=(), through_backward=(), count_ported=lambda _: calls, has_before=False
+            ),
         )
 
     suite = Counting("test_results")  # type: ignore[no-untyped-call]
@@ -202,18 +226,22 @@ class Unfed(torch.autograd.Function):
         return slopes[0] * 2
 
 
-@pytest.mark.parametrize(("error", "ported", "is_of_fork"), [
-    ("INTERNAL ASSERT FAILED: Placeholder tensor is empty!", 0, True),
-    ("INTERNAL ASSERT FAILED: Placeholder tensor is empty!", 1, False),
-    ("INTERNAL ASSERT FAILED", 0, False),
+EMPTY = "INTERNAL ASSERT FAILED: Placeholder tensor is empty!"
+
+
+@pytest.mark.parametrize(("error", "shape", "ported", "is_of_fork"), [
+    (EMPTY, (0, 2), 0, True),
+    (EMPTY, (0, 2), 1, False),
+    (EMPTY, (2,), 0, False),
+    ("INTERNAL ASSERT FAILED", (0, 2), 0, False),
 ])  # fmt: skip
 def test_a_gradient_that_is_not_under_test_and_feeds_a_graph_nothing_is_a_fault_of_the_fork(
-    monkeypatch: pytest.MonkeyPatch, error: str, ported: int, is_of_fork: bool
+    monkeypatch: pytest.MonkeyPatch, error: str, shape: tuple[int, ...], ported: int, is_of_fork: bool
 ) -> None:
     monkeypatch.setattr(Unfed, "error", error)
     monkeypatch.setattr(Suite.opinfos.context, "count_ported", lambda _: ported)
     suite = Suite("test_results")  # type: ignore[no-untyped-call]
-    x = torch.ones(2, device="mps", requires_grad=True)
+    x = torch.ones(shape, device="mps", requires_grad=True)
     y, op = Unfed.apply(x), SimpleNamespace(name="unfed")  # type: ignore[no-untyped-call]
     findings = results.get_record("test_results").fork_findings
     if is_of_fork:
@@ -226,3 +254,24 @@ def test_a_gradient_that_is_not_under_test_and_feeds_a_graph_nothing_is_a_fault_
         with pytest.raises(RuntimeError, match="INTERNAL ASSERT"):
             suite.differentiate_on_device(op, [y], [x], [y.detach()])  # type: ignore[arg-type]
         assert not findings
+
+
+@pytest.mark.parametrize(("bases", "is_of_fork"), [((), True), (("mm",), False)])
+def test_an_operator_under_test_that_ends_before_its_kernel_is_no_finding_about_the_fork(
+    monkeypatch: pytest.MonkeyPatch, bases: tuple[str, ...], is_of_fork: bool
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise RuntimeError("PTR134 the graph is not fed")
+
+    monkeypatch.setattr(Suite.opinfos.context, "bases", bases)
+    suite = Suite("test_results")  # type: ignore[no-untyped-call]
+    x = torch.ones(2, 2, device="mps", requires_grad=True)
+    y, op = x @ x.detach(), SimpleNamespace(name="product")
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("mm", refuse, "MPS")
+        if is_of_fork:
+            assert suite.differentiate_on_device(op, [y], [x], [y.detach()]) is None  # type: ignore[arg-type]
+        else:
+            with pytest.raises(RuntimeError, match="PTR134"):
+                suite.differentiate_on_device(op, [y], [x], [y.detach()])  # type: ignore[arg-type]
+    results.get_record("test_results").fork_findings.clear()
