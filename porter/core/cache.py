@@ -48,6 +48,12 @@ def key(kind: str, name: str, *parts: str | bytes) -> Path:
     return root() / kind / (f"{name}-{made_from}.json" if name else f"{made_from}.json")
 
 
+def has_other(path: Path) -> bool:
+    """Whether a value of the kind and the name of this file is kept that was computed from other parts."""
+    name = path.stem.rpartition("-")[0]
+    return any(other.stem.rpartition("-")[0] == name for other in path.parent.glob(f"{name}-*.json") if other != path)
+
+
 def get(path: Path) -> str | None:
     """Returns the cached text and marks it as used, or None if there is none or it is damaged."""
     try:

@@ -66,7 +66,11 @@ def _get_text(
     if text is not None or not run:
         return text
     request = make_request(checkout, base, macos, of_programs)
-    return keep_recording(checkout, request, client.request_recording(request, progress))
+    try:
+        return keep_recording(checkout, request, client.request_recording(request, progress))
+    except PorterError as error:
+        keep_failure(checkout, request, error)
+        raise
 
 
 def make_request(checkout: Checkout, base: str, macos: str = NEWEST, of_programs: bool = False) -> RecordRequest:
@@ -79,6 +83,16 @@ def keep_recording(checkout: Checkout, request: RecordRequest, text: str) -> str
     """Caches the answer to a request, and returns it."""
     cache.put(_find_file(checkout, request.target.base, request.macos, request.of_programs), text)
     return text
+
+
+def keep_failure(checkout: Checkout, request: RecordRequest, error: PorterError) -> None:
+    """Caches why a request had no answer, for what may not ask again."""
+    file = _find_file(checkout, request.target.base, request.macos, request.of_programs)
+    cache.put(_find_failure(file), f"{error.code} {error.what.partition(chr(10))[0].rstrip(':')}")
+
+
+def _find_failure(file: Path) -> Path:
+    return file.with_name(f"failed-{file.name}")
 
 
 def _find_file(checkout: Checkout, base: str, macos: str, of_programs: bool) -> Path:
@@ -289,16 +303,23 @@ def get_row_programs(
     """
     found = get_programs(checkout, row.function.base, run=run, progress=progress)
     if found is None:
-        raise PorterError(
-            "PTR395",
-            f"no runs of {row.function.base} are kept",
-            hint="Without --no-verify, or --no-record of explain, its old code runs and is recorded.",
-        )
+        raise _lack_runs(checkout, row.function.base)
     functions = NativeFunctions.read(checkout).by_name
     serving = [each for each in found if serves(checkout, each.name, row)]
     serving.sort(key=lambda each: not each.calls)  # those of which calls are known first
     own = [each for each in serving if row.function.name in (each.name, functions[each.name].delegate)]
     return next(iter(own or serving), None)
+
+
+def _lack_runs(checkout: Checkout, base: str) -> PorterError:
+    """PTR395, with why: the last recording failed, or what is kept is of another state, or there was none."""
+    file = _find_file(checkout, base, NEWEST, of_programs=True)
+    failure = cache.get(_find_failure(file))
+    why = f": its recording failed with {failure}" if failure else ""
+    if not failure and cache.has_other(file):
+        why = " of this state: the checkout, porter or its Python environment has changed since it was recorded"
+    hint = "Without --no-verify, or --no-record of explain, its old code runs and is recorded."
+    return PorterError("PTR395", f"no runs of {base} are kept{why}", hint=hint)
 
 
 def serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:

@@ -17,6 +17,7 @@ from porter.recording.readings import (
     get_recorded_graph,
     get_recordings,
     get_row_programs,
+    keep_failure,
     keep_recording,
     make_request,
 )
@@ -53,7 +54,8 @@ class Recordings:
         for at, answer in ask_many(requests, jobs, report):
             done += 1
             if isinstance(answer, ErrorAnswer):
-                self._failed[wanted[at]] = error_of_answer(answer)
+                self._failed[wanted[at]] = error = error_of_answer(answer)
+                keep_failure(self._checkout, requests[at], error)
             else:
                 assert isinstance(answer, RecordAnswer)
                 keep_recording(self._checkout, requests[at], answer.text)

@@ -7,10 +7,14 @@ import pytest
 
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator
+from porter.core import cache
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
+from porter.recording import readings
 from porter.recording.readings import get_row_programs, serves
+from porter.verdict import client
+from porter.verdict.evidence import key
 
 
 def test_programs_that_are_not_kept_take_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -20,6 +24,27 @@ def test_programs_that_are_not_kept_take_a_run(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(PorterError, match="no runs of atan2 are kept") as raised:
         get_row_programs(checkout, row, run=False)
     assert raised.value.code == "PTR395" and "--no-verify" in raised.value.hint
+
+
+def test_why_no_programs_are_kept_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
+    checkout = Checkout(EMBEDDED_FORK, "embedded")
+    row = Operator.read(checkout, "atan2").served[0]
+    request = readings.make_request(checkout, "atan2", of_programs=True)
+    cache.put(key("of another state", "programs", "atan2", readings.NEWEST), "[]")
+    with pytest.raises(PorterError, match="atan2 are kept of this state: the checkout"):
+        get_row_programs(checkout, row, run=False)
+
+    def fail(*_: object) -> str:
+        raise PorterError("PTR137", "atan2 launches kernels:\nmany")
+
+    monkeypatch.setattr(client, "request_recording", fail)
+    with pytest.raises(PorterError, match="launches kernels"):
+        get_row_programs(checkout, row, run=True)
+    with pytest.raises(PorterError, match="its recording failed with PTR137 atan2 launches kernels\n"):
+        get_row_programs(checkout, row, run=False)
+    readings.keep_recording(checkout, request, "[]")
+    assert get_row_programs(checkout, row, run=False) is None
 
 
 ROWS = """
