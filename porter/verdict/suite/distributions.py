@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,8 @@ import torch
 # How many standard deviations a right kernel stays below, over all that one run compares.
 _DEVIATIONS = 6.5
 _LARGEST, _SMALLEST = 100, 3
+_QUARTER, _NEAR_ONE = 0.25, 1 - 2.0**-12
+_BEYOND = 32
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def find_cases(base: str) -> Iterator[Case]:
 
 def _choose_values(taken: list[Any]) -> Iterator[list[Any]]:
     kinds = [str(each.type) for each in taken]
-    floats = iter((0.25, 1.75) if kinds.count("float") > 1 else (0.25,))
+    floats = iter((_QUARTER, 1.75) if kinds.count("float") > 1 else (_QUARTER,))
     whole = iter((_SMALLEST, _LARGEST) if len(kinds) > 1 else (_LARGEST,))
     chosen = {"Tensor": lambda: torch.Tensor, "float": lambda: next(floats), "int": lambda: next(whole)}
     yield [chosen[kind.removeprefix("Optional[").removesuffix("]")]() for kind in kinds]
@@ -81,6 +83,22 @@ def find_difference(ours: torch.Tensor, theirs: torch.Tensor) -> str:
         found, expected = float(mine.mean()), float(yours.mean())
         if abs(found - expected) > allowed:
             return f"the {moment} are {found:.6g} and {expected:.6g}, more than {allowed:.2g} apart"
+    return ""
+
+
+def make_extreme(case: Case) -> Case:
+    """The case with its one number so near 1 that 16 bits have none between, of which few numbers drawn tell."""
+    return replace(case, arguments=(_NEAR_ONE,)) if case.arguments == (_QUARTER,) else case
+
+
+def find_excess(ours: torch.Tensor, theirs: torch.Tensor) -> str:
+    """Describes how many numbers of one sample are beyond all of another of its size, if that is no chance, or both
+    ways; or returns "". Of two samples of one distribution, so many are one in four billion times.
+    """
+    for one, other, whose in ((ours, theirs, "of the CPU"), (theirs, ours, "drawn here")):
+        for beyond, end in ((one > other.max(), "above"), (one < other.min(), "below")):
+            if int(beyond.sum()) > _BEYOND:
+                return f"{int(beyond.sum())} of {one.numel()} numbers, as {one[beyond][0]}, are {end} all {whose}"
     return ""
 
 

@@ -53,6 +53,13 @@ class Elementwise(Gradients):
                     if why:
                         self.fail(f"{told}{why}")
 
+    def rounded_once(self, op: OpInfo, sample: SampleInput, device: str) -> None:
+        """Fails for a call whose results in 16 bits err more than the CPU's and than one rounding."""
+        every = (self.mps(op, sample, device), self.cpu(op, sample), self.cpu(op, sample.transform(compare.widen)))
+        for mine, theirs, exact in zip(*map(pytree.tree_leaves, every), strict=True):
+            if why := compare.measure_accuracy(to_cpu(mine), theirs, exact, operands(sample)).beyond:
+                self.fail(f"as recorded: {why}")
+
     def same_truncated(
         self,
         op: OpInfo,

@@ -62,6 +62,37 @@ def vary_strings(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
                     yield f"with {place}={other!r}", replace_argument(sample, place, other)
 
 
+def vary_tensors(sample: SampleInput) -> Iterator[Varied]:
+    """Yields the sample with numbers for all tensors of the input's type beside it, and for each alone, in turn.
+
+    They are rows of their own, as clamp of two numbers is, whose first may be the larger one. Of whole ones some have
+    more digits than a float. The CPU may refuse them.
+    """
+    if not isinstance(sample.input, torch.Tensor):
+        return
+    dtype = sample.input.dtype
+    arguments = [*enumerate(sample.args), *sample.kwargs.items()]
+    places = [place for place, value in arguments if isinstance(value, torch.Tensor) and value.dtype == dtype]
+    for chosen in dict.fromkeys((tuple(places), *((place,) for place in places))) if places else ():
+        values = _list_plain(dtype)
+        for turn in range(len(values)):
+            numbers = {place: values[(turn + at) % len(values)] for at, place in enumerate(chosen)}
+            varied = sample
+            for place, number in numbers.items():
+                varied = replace_argument(varied, place, number)
+            yield "with " + ", ".join(f"{place}={number}" for place, number in numbers.items()), varied
+
+
+def _list_plain(dtype: torch.dtype) -> tuple[Any, ...]:
+    """Numbers of a type that differ, in no order; of bools, none."""
+    if dtype.is_complex:
+        return (0.5 + 1.25j, -0.75j)
+    if dtype.is_floating_point:
+        return (-0.75, 2.5)
+    most = 0 if dtype is torch.bool else torch.iinfo(dtype).max
+    return tuple(number for number in (2, 100, 2**24 + 1, 2**53 + 1) if number <= most)
+
+
 def list_omitted(op: OpInfo, sample: SampleInput) -> list[Argument]:
     """The numbers, strings and flags that a sample omits, of the signature that takes what it gives.
 

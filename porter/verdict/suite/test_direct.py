@@ -16,7 +16,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import samples
+from porter.verdict.suite import compare, samples
 from porter.verdict.suite.arguments import keep_survived
 from porter.verdict.suite.bounds import TIMES
 from porter.verdict.suite.consistency import Refused, instantiate
@@ -60,6 +60,9 @@ class TestDirect(Elementwise):
                 edged = ((label, self.put_edges(call, dtype)) for label, call in vary_call(op, sample))
                 # A whole number divided by a number of 0, such as smooth_l1_loss_backward's beta, ends a process.
                 whole = not dtype.is_floating_point and not dtype.is_complex
+                if dtype in compare.HALVES:
+                    with self.asking(), suppress(Refused):
+                        self.rounded_once(op, sample, device)
                 for label, edge in keep_survived(partial(_call_both, op), edged) if whole else edged:
                     with self.asking(), suppress(Refused):
                         self.edges(op, dtype, edge, device, f"{label}: ", TIMES)

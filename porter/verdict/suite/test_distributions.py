@@ -20,7 +20,14 @@ from porter.core.dtypes import TESTED
 from porter.verdict.suite import counters, execution, results
 from porter.verdict.suite.consistency import Accepted, Consistency, describe_unreached, instantiate
 from porter.verdict.suite.context import get_context
-from porter.verdict.suite.distributions import Case, find_cases, find_difference, find_repetition
+from porter.verdict.suite.distributions import (
+    Case,
+    find_cases,
+    find_difference,
+    find_excess,
+    find_repetition,
+    make_extreme,
+)
 from porter.verdict.suite.opinfos import dtype_name, opinfos
 
 OPINFOS = opinfos(get_context())
@@ -28,7 +35,7 @@ CASES = [case for base in OPINFOS.context.bases for case in find_cases(base)] if
 DTYPES = [each for each in OPINFOS.dtypes if OPINFOS.plans(each) and not each.is_complex]
 EVERY = [getattr(torch, each.torch) for each in TESTED]
 BEYOND = [each for each in EVERY if DTYPES and not OPINFOS.plans(each) and not each.is_complex]
-COUNT = 20000
+COUNT, MANY = 20000, 1 << 18
 over_cases = parametrize("case", CASES, name_fn=lambda case: case.label)
 
 
@@ -75,6 +82,20 @@ class TestDistributions(Consistency):
             return
         with self.count_fills(dtype), self.asking():
             if why := find_difference(self.draw(case, dtype, torch.Generator(device).manual_seed(1)), theirs):
+                self.fail(why)
+
+    @over_cases
+    @dtypes(*DTYPES)
+    def test_extremes(self, device: str, dtype: torch.dtype, case: Case) -> None:
+        """No more than by chance are beyond all that the CPU draws: a number in [0, 1) is not rounded to 1."""
+        if self.draw_on_cpu(case, dtype, device) is None:
+            return
+        extreme = make_extreme(case)
+        with self.count_fills(dtype), self.asking():
+            ours, theirs = (
+                self.draw(extreme, dtype, torch.Generator(where).manual_seed(5), MANY) for where in (device, "cpu")
+            )
+            if why := find_excess(ours.double(), theirs.double()):
                 self.fail(why)
 
     @over_cases

@@ -1,6 +1,7 @@
 """Arguments that samples omit, and strings at each value, of operators that are not elementwise and of those that are.
 
-Elementwise ones get edge values: what `nan=` and `posinf=` are for, no random element shows.
+Elementwise ones get edge values: what `nan=` and `posinf=` are for, no random element shows. They get numbers in place
+of tensors, too: OpInfo's samples of clamp have none.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -10,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from torch.testing._internal.opinfo.core import OpInfo
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, keep_computed
-from porter.verdict.suite.omitted import vary_omitted, vary_strings
+from porter.verdict.suite.omitted import vary_omitted, vary_strings, vary_tensors
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.samples import copy_sample, with_edge_values
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
@@ -35,6 +36,14 @@ def list_elementwise(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
     for sample in opinfos.pick_kinds(op, dtype)[:_SAMPLES]:
         for label, each in (*vary_omitted(op, sample), *vary_strings(op, sample)):
             yield label, with_edge_values(each, dtype, context.literals, context.most)
+        numbered = ((label, each) for label, each in vary_tensors(sample) if _is_at_most(each, context.most))
+        for label, each in keep_computed(op, numbered):
+            yield label, with_edge_values(each, dtype, context.literals, context.most)
+
+
+def _is_at_most(sample: SampleInput, most: float) -> bool:
+    numbers = (value for value in (*sample.args, *sample.kwargs.values()) if isinstance(value, (int, float)))
+    return all(abs(number) <= most for number in numbers)
 
 
 STRUCTURED = Variation("omitted_arguments", list_structured)

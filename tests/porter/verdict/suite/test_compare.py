@@ -1,3 +1,4 @@
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +69,19 @@ def test_complex_overflow_of_the_cpu_is_not_demanded() -> None:
     assert compare.find_disagreement(torch.tensor([complex(inf, inf)]), cpu, half, []) != ""
     beyond = torch.tensor([complex(1e300, 0)], dtype=torch.complex128)
     assert compare.find_disagreement(torch.tensor([complex(nan, 0)]), torch.tensor([complex(inf, 0)]), beyond, []) != ""
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64])
+def test_an_infinity_is_no_largest_number_though_double_precision_has_a_larger_one(dtype: torch.dtype) -> None:
+    x = torch.tensor([torch.inf, -torch.inf, 1.0], dtype=dtype)
+    cpu, exact = torch.nan_to_num(x), torch.nan_to_num(compare.widen(x))
+    assert compare.find_disagreement(cpu, cpu, exact, [x]) == ""
+    assert compare.find_disagreement(x, cpu, exact, [x]).startswith("2 of 3 differ")
+
+
+def test_what_rounds_to_an_infinity_may_be_one() -> None:
+    cpu, mps = torch.tensor([65504.0]).half(), torch.tensor([torch.inf]).half()
+    assert compare.find_disagreement(mps, cpu, torch.tensor([65600.0], dtype=torch.float64), []) == ""
 
 
 def test_integers_must_be_equal() -> None:

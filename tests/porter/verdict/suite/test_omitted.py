@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.omitted import MOST, list_omitted, vary_omitted, vary_strings
+from porter.verdict.suite.omitted import MOST, list_omitted, vary_omitted, vary_strings, vary_tensors
 from porter.verdict.suite.strings import list_strings
+from porter.verdict.suite.variations.omitted_arguments import ELEMENTWISE
+from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given
 
 X = torch.ones(2, 3)
 
@@ -51,3 +57,49 @@ def test_strings_are_those_of_the_schema_and_of_the_documentation() -> None:
 def test_a_string_has_every_other_value() -> None:
     sample = SampleInput(X, kwargs={"approximate": "tanh"})
     assert "with approximate='none'" in [label for label, _ in vary_strings(_find("nn.functional.gelu"), sample)]
+
+
+def lower_bound_wins(x: torch.Tensor, low: Any = None, high: Any = None) -> torch.Tensor:
+    """Bounds in the other order, where both are numbers."""
+    if isinstance(low, torch.Tensor) or isinstance(high, torch.Tensor):
+        return torch.clamp(x, low, high)
+    return x.clamp(max=high).clamp(min=low)
+
+
+def compares_in_float(x: torch.Tensor, low: Any = None, high: Any = None) -> torch.Tensor:
+    """Whole numbers that are compared with others as floats."""
+    if isinstance(low, torch.Tensor) or low is None:
+        return torch.clamp(x, low, high)
+    return torch.where(x.float() < float(low), torch.full_like(x, low), x).clamp(max=high)
+
+
+def adds_to_numbers_in_float(x: torch.Tensor, other: Any) -> torch.Tensor:
+    """The larger one of a tensor and of a number that has passed a float."""
+    return torch.fmod(x, other if isinstance(other, torch.Tensor) else int(torch.tensor(other).float()))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "dtype"),
+    [
+        ("clamp", lower_bound_wins, torch.float32),
+        ("clamp", lower_bound_wins, torch.uint8),
+        ("clamp", compares_in_float, torch.int64),
+        ("fmod", adds_to_numbers_in_float, torch.int32),
+    ],
+)
+def test_a_fault_of_numbers_in_place_of_tensors_is_seen(
+    name: str, wrong: Callable[..., torch.Tensor], dtype: torch.dtype
+) -> None:
+    op = find_op(name)
+    assert not is_shown_as_given(op, wrong, dtype)
+    assert is_shown(ELEMENTWISE, op, wrong, dtype)
+    assert not is_shown(ELEMENTWISE, op, op.op, dtype)
+
+
+def test_numbers_take_the_place_of_tensors_of_the_input_s_type_alone() -> None:
+    sample = SampleInput(X, args=(X, X > 0), kwargs={"weight": X})
+    assert [label for label, _ in vary_tensors(sample)] == [
+        "with 0=-0.75, weight=2.5", "with 0=2.5, weight=-0.75", "with 0=-0.75", "with 0=2.5", "with weight=-0.75",
+        "with weight=2.5",
+    ]  # fmt: skip
+    assert list(vary_tensors(SampleInput(X > 0, args=(X > 0,)))) == []

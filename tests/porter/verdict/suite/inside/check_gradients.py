@@ -12,6 +12,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 import aten_overlay
 from porter.verdict.suite import counters, results
 from porter.verdict.suite.consistency import Accepted
+from porter.verdict.suite.elementwise import Elementwise
 from porter.verdict.suite.gradients import Gradients, make_seeds
 
 device = aten_overlay.start()
@@ -91,6 +92,24 @@ def test_a_complex_result_as_far_off_as_the_cpu_s_is_remarked(cpu: float, mps: f
     assert ["off in complex64" in each for each in record.remarks] == [True] * (cpu != mps and not is_wrong)
     record.findings.clear()
     record.remarks.clear()
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_a_gradient_in_16_bit_arithmetic_is_told_from_one_that_is_rounded(is_wrong: bool) -> None:
+    def slope(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        is_narrow = is_wrong and grad.device.type == "mps"
+        wide = [each if is_narrow or each.dtype == torch.float64 else each.float() for each in (grad, x)]
+        return (wide[0] * (1 - wide[1] * wide[1]) * wide[1]).to(grad.dtype)
+
+    class Elements(Elementwise, Suite): ...
+
+    suite = Elements("test_results")  # type: ignore[no-untyped-call]
+    x, grad = (torch.rand(64, generator=torch.Generator().manual_seed(seed)).half() for seed in (1, 2))
+    with suite.noting():
+        suite.rounded_once(slope, SampleInput(grad, args=(x,)), "mps")  # type: ignore[arg-type]
+    findings = results.get_record("test_results").findings
+    assert ["opmath" in each.what for each in findings] == [True] * is_wrong
+    findings.clear()
 
 
 @pytest.mark.parametrize(("error", "calls"), [(AssertionError, 3), (Accepted, 0)])
