@@ -34,11 +34,9 @@ def list_elementwise(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
     """Those of a sample of each kind, with edge values."""
     context = opinfos.context
     for sample in opinfos.pick_kinds(op, dtype)[:_SAMPLES]:
-        for label, each in (*vary_omitted(op, sample), *vary_strings(op, sample)):
-            yield label, with_edge_values(each, dtype, context.literals, context.most)
-        numbered = ((label, each) for label, each in vary_tensors(sample) if _is_at_most(each, context.most))
-        for label, each in keep_computed(op, numbered):
-            yield label, with_edge_values(each, dtype, context.literals, context.most)
+        numbered = keep_computed(op, (v for v in vary_tensors(sample) if _is_at_most(v[1], context.most)))
+        for label, varied in (*vary_omitted(op, sample), *vary_strings(op, sample), *numbered):
+            yield label, with_edge_values(varied, dtype, context.literals, context.most)
 
 
 def _is_at_most(sample: SampleInput, most: float) -> bool:
