@@ -54,6 +54,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ranks.SLOPES_BY_RANKS,
     omitted_arguments.STRUCTURED,
     omitted_arguments.ELEMENTWISE,
+    omitted_arguments.NUMBERED,
     refused_arguments.REFUSED,
     refused_arguments.REFUSED_NUMBERS,
     refused_arguments.REFUSED_CALLS,

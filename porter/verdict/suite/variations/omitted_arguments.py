@@ -1,7 +1,6 @@
 """Arguments that samples omit, and strings at each value, of operators that are not elementwise and of those that are.
 
-Elementwise ones get edge values: what `nan=` and `posinf=` are for, no random element shows. They get numbers in place
-of tensors, too: OpInfo's samples of clamp have none.
+Elementwise ones get edge values: what `nan=` and `posinf=` are for, no random element shows.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -34,8 +33,16 @@ def list_elementwise(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
     """Those of a sample of each kind, with edge values."""
     context = opinfos.context
     for sample in opinfos.pick_kinds(op, dtype)[:_SAMPLES]:
-        numbered = keep_computed(op, (v for v in vary_tensors(sample) if _is_at_most(v[1], context.most)))
-        for label, varied in (*vary_omitted(op, sample), *vary_strings(op, sample), *numbered):
+        for label, varied in (*vary_omitted(op, sample), *vary_strings(op, sample)):
+            yield label, with_edge_values(varied, dtype, context.literals, context.most)
+
+
+def list_numbered(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """A sample of each kind with numbers in place of tensors, and edge values: OpInfo's samples of clamp have none."""
+    context = opinfos.context
+    for sample in opinfos.pick_kinds(op, dtype)[:_SAMPLES]:
+        numbered = (labeled for labeled in vary_tensors(sample) if _is_at_most(labeled[1], context.most))
+        for label, varied in keep_computed(op, numbered):
             yield label, with_edge_values(varied, dtype, context.literals, context.most)
 
 
@@ -47,4 +54,11 @@ def _is_at_most(sample: SampleInput, most: float) -> bool:
 STRUCTURED = Variation("omitted_arguments", list_structured)
 ELEMENTWISE = Variation(
     "omitted_numbers", list_elementwise, operators=Operators.POINTWISE, expectation=Expectation.ELEMENTS
+)
+NUMBERED = Variation(
+    "numbers_for_tensors",
+    list_numbered,
+    operators=Operators.POINTWISE,
+    expectation=Expectation.ELEMENTS,
+    dtypes=(torch.float32, torch.int64, torch.uint8),
 )

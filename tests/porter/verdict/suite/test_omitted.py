@@ -12,7 +12,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.omitted import MOST, list_omitted, vary_omitted, vary_strings, vary_tensors
 from porter.verdict.suite.strings import list_strings
-from porter.verdict.suite.variations.omitted_arguments import ELEMENTWISE
+from porter.verdict.suite.variations.omitted_arguments import NUMBERED
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given
 
 X = torch.ones(2, 3)
@@ -84,16 +84,17 @@ def adds_to_numbers_in_float(x: torch.Tensor, other: Any) -> torch.Tensor:
         ("clamp", lower_bound_wins, torch.float32),
         ("clamp", lower_bound_wins, torch.uint8),
         ("clamp", compares_in_float, torch.int64),
-        ("fmod", adds_to_numbers_in_float, torch.int32),
+        ("fmod", adds_to_numbers_in_float, torch.int64),
     ],
 )
 def test_a_fault_of_numbers_in_place_of_tensors_is_seen(
     name: str, wrong: Callable[..., torch.Tensor], dtype: torch.dtype
 ) -> None:
     op = find_op(name)
+    assert NUMBERED.dtypes and dtype in NUMBERED.dtypes
     assert not is_shown_as_given(op, wrong, dtype)
-    assert is_shown(ELEMENTWISE, op, wrong, dtype)
-    assert not is_shown(ELEMENTWISE, op, op.op, dtype)
+    assert is_shown(NUMBERED, op, wrong, dtype)
+    assert not is_shown(NUMBERED, op, op.op, dtype)
 
 
 def test_numbers_take_the_place_of_tensors_of_the_input_s_type_alone() -> None:
