@@ -28,6 +28,7 @@ import torch
 from aten_overlay.cuda.compile import compile_kernels
 from aten_overlay.cuda.library import CudaLibrary, compile_shader
 from aten_overlay.metal.build import Options
+from aten_overlay.metal.cuda.target import CudaOptions
 
 INDICES, BYTES = "indices", "bytes"
 DTYPES = {
@@ -102,10 +103,10 @@ def list_kernels(calls: Sequence[Call]) -> dict[str, list[str]]:
 class Race:
     """The libraries of a folder, and the speed of a copy in bytes a millisecond."""
 
-    def __init__(self, folder: Path, calls: Sequence[Call]) -> None:
+    def __init__(self, folder: Path, calls: Sequence[Call], cuda: CudaOptions) -> None:
         options = Options(include=(folder / "inc",))
         self.libraries: dict[str, CudaLibrary] = {
-            file: compile_shader((folder / file).read_text(), names, options)
+            file: compile_shader((folder / file).read_text(), names, options, cuda)
             for file, names in list_kernels(calls).items()
         }
         one, other = (torch.empty(1 << 29, dtype=torch.uint8, device="cuda") for _ in range(2))
@@ -238,20 +239,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument(
+        "--tensor-cores", action="store_true", help="products of 16-bit simdgroup matrices by tensor cores"
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--table", type=Path, help="print the table of a run that --out kept")
     chosen = parser.parse_args()
     if chosen.table:
         print("\n".join(write_table([Row(**row) for row in json.loads(chosen.table.read_text())["rows"]])))
         return 0
-    calls = read_calls(chosen.folder)
+    calls, cuda = read_calls(chosen.folder), CudaOptions(tensor_cores=chosen.tensor_cores)
     if chosen.compile:
         for file, names in list_kernels(calls).items():
             options = Options(include=(chosen.folder / "inc",))
-            module = compile_kernels((chosen.folder / file).read_text(), names, options)
+            module = compile_kernels((chosen.folder / file).read_text(), names, options, cuda)
             print(f"{file}: {len(module.entries)} kernels", flush=True)
         return 0
-    race, rows, failed = Race(chosen.folder, calls), [], 0
+    race, rows, failed = Race(chosen.folder, calls, cuda), [], 0
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {race.copy / 1e6:.0f} GB/s", flush=True)
     for call in calls:
         try:

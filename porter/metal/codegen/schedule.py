@@ -27,6 +27,7 @@ class Family(Enum):
     KEPT_ROWS = "rows in registers"
     SLICES = "slices of rows"
     STRIDED_SLICES = "slices of rows, by strides"
+    TILES = "a threadgroup a tile"
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ _MEANINGS = {
 _OTHER = {
     Family.STRIDED_SLICES: "{} neighbors a turn, in rows that are dense and aligned",
     Family.KEPT_ROWS: "up to {} elements of a row a thread, which are read once",
+    Family.TILES: "{} rows and columns of a product a threadgroup",
 }
 
 

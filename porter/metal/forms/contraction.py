@@ -1,8 +1,8 @@
 """Results that are matrix products, of any strides, times a number, with another tensor times a number added.
 
-A simdgroup has a tile of the product. It reads operands from device memory where these have neighbors along a row or a
-column; the rest of the inner dimension, operands of other strides and small matrices pass through threadgroup memory,
-with zeros where they end. Sums are of the type that elements accumulate in: float for half and bfloat.
+A threadgroup has a tile of the product, a large one where there are many. Operands of any strides pass through
+threadgroup memory, with zeros where they end, and the next elements are read while products are added. Sums are of the
+type that elements accumulate in: float for half and bfloat.
 Source: aten/src/ATen/native/LinearAlgebra.cpp (what a `beta` of 0 leaves out), Metal Shading Language Specification,
 section 6.7 (SIMD-group matrices).
 """
@@ -15,16 +15,19 @@ from enum import Enum
 from typing import ClassVar
 
 from porter.core import dtypes
-from porter.core.dtypes import DType, Kind
+from porter.core.dtypes import BFLOAT, DType, Kind
 from porter.metal.codegen.elements import KEY
 from porter.metal.codegen.host_code import Encode, Launch, as_nodes, print_nodes, run_on_stream
 from porter.metal.codegen.host_values import write_fits, write_given
 from porter.metal.codegen.kernel import KernelStyle
-from porter.metal.codegen.schedule import SIMD_LANES
+from porter.metal.codegen.schedule import COUNT, SIMD_LANES, Family, Schedule
 from porter.metal.forms.form import CEIL_DIV, HEADERS, RESULT, Form, FormKernels, Site, list_elements, write_kernel
 
 _ADDENDS = 256  # products that are added up in a row
-TILE = 32  # rows and columns of the product that a simdgroup has
+_DEPTH = 16  # elements of the inner dimension that are in threadgroup memory
+TILE, _LARGE_TILE = 32, 64  # rows and columns of the product that a threadgroup has
+_THREADS = 4 * SIMD_LANES
+_MANY = 128  # large tiles that keep a GPU busy
 _COMPLEX = "c10/util/complex.h"
 _SAME_TYPE = "Expected all tensors of a product to have the same dtype"
 
@@ -83,8 +86,15 @@ class Contraction(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(RESULT, instances)
-        source = write_kernel(name, elements, _ARGUMENTS, _BODY.splitlines(), style)
-        return FormKernels(name, source, elements)
+        source = write_kernel(name, elements, _ARGUMENTS, _BODY.splitlines(), style, Schedule(Family.TILES, (TILE,)))
+        # Sums of other types would leave a large tile no registers.
+        floating = [dtype for dtype in instances if dtype.kind is Kind.FLOATING]
+        for dtype in sorted(floating, key=lambda dtype: dtype == BFLOAT):
+            line = f"REGISTER_{name.upper()}_({dtype.metal}, int, {_LARGE_TILE});\n"
+            source += (
+                f"#if __METAL_VERSION__ >= 310\n{line}#endif\n" if style.guards_bfloat and dtype == BFLOAT else line
+            )
+        return FormKernels(name, source, elements, numbers=1)
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels, site)
@@ -96,66 +106,68 @@ class Contraction(Form):
 _ARGUMENTS = (
     f"device {KEY}* output", f"const device {KEY}* left", f"const device {KEY}* right", f"const device {KEY}* added",
     "constant long* sizes", "constant long* strides", "constant float2* scales", "constant long* factors",
-    "uint3 group [[threadgroup_position_in_grid]]", "uint lane [[thread_index_in_simdgroup]]",
+    "uint3 group [[threadgroup_position_in_grid]]", "uint thread_index [[thread_index_in_threadgroup]]",
+    "uint simdgroup [[simdgroup_index_in_threadgroup]]", "uint lane [[thread_index_in_simdgroup]]",
 )  # fmt: skip
 _BODY = f"""\
 using total_t = c10::metal::opmath_t<{KEY}>;
-// 32 rows and 8 columns, then 8 rows and 32 columns; in the end the whole tile
-threadgroup total_t memory[32 * 32];
-threadgroup total_t* left_rows = memory;
-threadgroup total_t* right_rows = memory + 32 * 8;
+// Each of four simdgroups has a quarter of a tile of {COUNT} rows and columns
+constexpr uint SIDE = {COUNT} / 2, GAP = 16 / sizeof({KEY}), LEFT_STRIDE = {_DEPTH} + GAP, RIGHT_STRIDE = {COUNT} + GAP;
+threadgroup {KEY} left_tile[{COUNT} * LEFT_STRIDE], right_tile[{_DEPTH} * RIGHT_STRIDE];
+threadgroup total_t strips[4][8 * SIDE];
 const index_t rows = sizes[0], columns = sizes[1], inner = sizes[2];
 const index_t left_row = strides[4], left_column = strides[5];
 const index_t right_row = strides[7], right_column = strides[8];
-const index_t row = index_t(group.y) * 32, column = index_t(group.x) * 32;
-// The last tiles begin earlier, so that they end where the matrices do
-const bool fits = rows >= 32 && columns >= 32;
-const index_t top = fits ? min(row, rows - 32) : row;
-const index_t first = fits ? min(column, columns - 32) : column;
-const bool has_neighbors = (left_row == 1 || left_column == 1) && (right_row == 1 || right_column == 1);
-const bool is_whole = fits && has_neighbors;
-TileSums<total_t> totals, sums;
+const index_t row = index_t(group.y) * {COUNT}, column = index_t(group.x) * {COUNT};
+const uint side_row = simdgroup / 2 * SIDE, side_column = simdgroup % 2 * SIDE;
+TileSums<total_t, {KEY}, SIDE> totals, sums;
+TileElements<{KEY}, {COUNT}> next_left, next_right;
 for (index_t batch = group.z; batch < index_t(group.z) + index_t(sizes[3]); batch++) {{
-  const device {KEY}* l = left + batch * index_t(strides[3]) + top * left_row;
-  const device {KEY}* r = right + batch * index_t(strides[6]) + first * right_column;
-  for (index_t start = 0; start < inner; start += {_ADDENDS}) {{
+  const device {KEY}* l = left + batch * index_t(strides[3]) + row * left_row;
+  const device {KEY}* r = right + batch * index_t(strides[6]) + column * right_column;
+  next_left.load(l, left_row, left_column, rows - row, inner, thread_index);
+  next_right.load(r, right_column, right_row, columns - column, inner, thread_index);
+  for (index_t k = 0; k < inner; k += {_DEPTH}) {{
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    next_left.store(left_tile, LEFT_STRIDE, 1, thread_index, left_row == 1);
+    next_right.store(right_tile, 1, RIGHT_STRIDE, thread_index, right_column == 1);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    // What comes next is on its way while products are added
+    if (inner - k > {_DEPTH}) {{
+      const index_t next = k + {_DEPTH};
+      next_left.load(l + next * left_column, left_row, left_column, rows - row, inner - next, thread_index);
+      next_right.load(r + next * right_row, right_column, right_row, columns - column, inner - next, thread_index);
+    }}
+    for (uint i = 0; i < {_DEPTH}; i += 8) {{
+      const threadgroup {KEY}* side = left_tile + side_row * LEFT_STRIDE + i;
+      sums.template add<LEFT_STRIDE, RIGHT_STRIDE>(side, right_tile + i * RIGHT_STRIDE + side_column, lane);
+    }}
     // Few products are added up in a row, so that those of long rows are as exact
-    const index_t end = min(inner, start + {_ADDENDS});
-    index_t k = start;
-    for (; k + 8 <= end && is_whole; k += 8) {{
-      sums.add(l + k * left_column, left_row, left_column, r + k * right_row, right_row, right_column, lane);
+    if ((k + {_DEPTH}) % {_ADDENDS} == 0) {{
+      totals.take(sums);
     }}
-    for (; k < end; k += 8) {{
-      for (uint i = lane; i < 32 * 8; i += 32) {{
-        const index_t from = k + i % 8, to = k + i / 32;
-        const bool has_left = top + i / 8 < rows && from < inner;
-        left_rows[i] = has_left ? static_cast<total_t>(l[i / 8 * left_row + from * left_column]) : total_t(0);
-        const bool has_right = to < inner && first + i % 32 < columns;
-        right_rows[i] = has_right ? static_cast<total_t>(r[to * right_row + i % 32 * right_column]) : total_t(0);
-      }}
-      simdgroup_barrier(mem_flags::mem_threadgroup);
-      sums.add(left_rows, 8u, 1u, right_rows, 32u, 1u, lane);
-      simdgroup_barrier(mem_flags::mem_threadgroup);
-    }}
-    totals.take(sums);
   }}
+  totals.take(sums);
 }}
-// A tile writes what lies inside the product and belongs to no other tile
-totals.store(memory, lane);
-simdgroup_barrier(mem_flags::mem_threadgroup);
 const bool is_added = scales[1].x != 0 || scales[1].y != 0;
-for (uint i = lane; i < 32 * 32; i += 32) {{
-  const index_t y = top + i / 32, x = first + i % 32;
-  if (y < row || y >= rows || x < column || x >= columns) {{
-    continue;
+#pragma unroll
+for (uint strip = 0; strip < SIDE; strip += 8) {{
+  totals.store(strips[simdgroup], strip, lane);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint i = lane; i < 8 * SIDE; i += 32) {{
+    const index_t y = row + side_row + strip + i / SIDE, x = column + side_column + i % SIDE;
+    if (y >= rows || x >= columns) {{
+      continue;
+    }}
+    total_t value = scale_sum(strips[simdgroup][i], scales[0], factors[0]);
+    if (is_added) {{
+      const index_t at = index_t(group.z) * index_t(strides[9]) + y * index_t(strides[10]) + x * index_t(strides[11]);
+      value += scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1]);
+    }}
+    const index_t to = index_t(group.z) * index_t(strides[0]) + y * index_t(strides[1]) + x * index_t(strides[2]);
+    output[to] = static_cast<{KEY}>(value);
   }}
-  total_t value = scale_sum(memory[i], scales[0], factors[0]);
-  if (is_added) {{
-    const index_t at = index_t(group.z) * index_t(strides[9]) + y * index_t(strides[10]) + x * index_t(strides[11]);
-    value += scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1]);
-  }}
-  const index_t to = index_t(group.z) * index_t(strides[0]) + y * index_t(strides[1]) + x * index_t(strides[2]);
-  output[to] = static_cast<{KEY}>(value);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
 }}
 """
 
@@ -174,6 +186,7 @@ _LOCALS = (
     "scales",
     "factors",
     "index_type",
+    "tile",
 )
 
 
@@ -252,12 +265,15 @@ class _Writer:
         operands = [f"inner > 0 ? {tensor} : {product}" for tensor in (first, second)]
         passed = (product, *operands, addend or product, "sizes", "strides", "scales", "factors")
         batches = f"{product}.size(0)" if batch else "1"
-        groups = f"at::ceil_div<int64_t>(columns, {TILE}), at::ceil_div<int64_t>(rows, {TILE}), {batches}"
+        has_large = f'isFloatingType({product}.scalar_type()) && index_type == "int"'
+        fits = f"std::min(rows, columns) >= {_LARGE_TILE} && {product}.numel() >= {_MANY * _LARGE_TILE**2}"
+        yield f"const int64_t tile = {has_large} && {fits} ? {_LARGE_TILE} : {TILE};"
+        groups = f"at::ceil_div(columns, tile), at::ceil_div(rows, tile), {batches}"
         dispatch = (
             f"[computeEncoder dispatchThreadgroups:MTLSizeMake({groups})",
-            f"threadsPerThreadgroup:MTLSizeMake({SIMD_LANES}, 1, 1)];",
+            f"threadsPerThreadgroup:MTLSizeMake({_THREADS}, 1, 1)];",
         )
-        types = (f"scalarToMetalTypeString({product})", "index_type")
+        types = (f"scalarToMetalTypeString({product})", "index_type", "std::to_string(tile)")
         kernel = Encode(self.kernels.name, types, "PSO", read, passed, as_nodes(dispatch), is_first=True)
         yield from print_nodes((run_on_stream((kernel,)),))
 

@@ -18,6 +18,7 @@ from porter.metal.codegen.host_values import Names, write_fits
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.kernel import KernelStyle, register
 from porter.metal.codegen.launch import INDEX_MATH, PROFILER
+from porter.metal.codegen.schedule import PLAIN, Schedule
 
 RESULT = "result0"
 CONTEXT, CEIL_DIV = "ATen/Context.h", "ATen/ceil_div.h"
@@ -66,7 +67,8 @@ class Argument:
 class FormKernels:
     """The kernels of a form in one text, with the `helpers` that a file has once; one that is alone has `arguments`.
 
-    What is behind the name in those of several kernels, is in `endings`; `plain` ones have no types to choose.
+    What is behind the name in those of several kernels, is in `endings`; `plain` ones have no types to choose. Behind
+    its types, a name has that many `numbers`.
     """
 
     name: str
@@ -76,11 +78,12 @@ class FormKernels:
     helpers: tuple[str, ...] = ()
     endings: tuple[str, ...] = ("",)
     plain: tuple[str, ...] = ()
+    numbers: int = 0
 
     @property
     def entries(self) -> dict[str, int]:
         """The names that host code appends types to, and how many."""
-        typed = {f"{self.name}{ending}": len(self.elements.parameters) + 1 for ending in self.endings}
+        typed = {f"{self.name}{ending}": len(self.elements.parameters) + 1 + self.numbers for ending in self.endings}
         return typed | {f"{self.name}{ending}": 0 for ending in self.plain}
 
 
@@ -185,13 +188,19 @@ def list_elements(tensor: str, instances: Sequence[DType]) -> Elements:
 
 
 def write_kernel(
-    name: str, elements: Elements, arguments: Sequence[str], lines: Iterable[str], style: KernelStyle
+    name: str,
+    elements: Elements,
+    arguments: Sequence[str],
+    lines: Iterable[str],
+    style: KernelStyle,
+    schedule: Schedule = PLAIN,
 ) -> str:
     """The text of a kernel that computes indices in a type of its own, and what instantiates it."""
     types = ", ".join(f"typename {each.name}" for each in elements.parameters)
-    head = f"template <{types}, typename index_t>\nkernel void {name}({', '.join(arguments)}) {{\n"
+    counts = "".join(f", uint {parameter}" for parameter in schedule.parameters)
+    head = f"template <{types}, typename index_t{counts}>\nkernel void {name}({', '.join(arguments)}) {{\n"
     body = "".join(f"  {line}\n" for line in lines)
-    return f"{head}{body}}}\n\n{register(name, elements, arguments, style)}"
+    return f"{head}{body}}}\n\n{register(name, elements, arguments, style, schedule=schedule)}"
 
 
 def write_one_kernel(

@@ -1,6 +1,7 @@
 """Operands with more elements along each dimension than a tile has, in other layouts: matrices, images, batches.
 
-A kernel of tiles reads small operands one way, all of whose elements a tile has, and large ones another way.
+A kernel of tiles reads small operands one way, all of whose elements a tile has, and large ones another way. Where a
+result has many tiles, they may be larger.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import islice
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -26,11 +28,20 @@ from porter.verdict.suite.variations.variation import Expectation, Variation
 
 SIZES = (43, 37, 41, 35, 45)  # no multiples of what a tile may have, and none as long as another
 SAMPLES = 3
-MOST_ELEMENTS = 1 << 18  # of a tensor
+MOST_ELEMENTS = 600_000  # of a tensor
+FEW, MANY = 19, (739, 81)  # the size of one dimension, and of the others: a matrix has over 2^19 elements, or a batch
 
 
 def list_past_tiles(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Samples of several operands with two dimensions or more, enlarged, and these in each layout."""
+    """Samples of several operands with two dimensions or more, enlarged, and these in each layout.
+
+    Of floating types, those too whose results have many tiles.
+    """
+    many = (
+        labeled for sample in choose_samples(opinfos, op, dtype, SAMPLES) for labeled in list_many_tiles(sample, dtype)
+    )
+    if dtype.is_floating_point:
+        yield from islice(keep_computed(stay_inside(op), many), SAMPLES)
     for sample in choose_samples(opinfos, op, dtype, SAMPLES):
         enlarged = enlarge(sample, dtype)
         if enlarged is not None and any(True for _ in keep_computed(stay_inside(op), [("", enlarged)])):
@@ -53,15 +64,35 @@ def enlarge(sample: SampleInput, dtype: torch.dtype) -> SampleInput | None:
 
     Operands have all elements of this type, and no two neighbors of theirs are equal.
     """
-    tensors = [leaf for leaf in pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if _is_tensor(leaf)]
-    numbers = sorted({size for tensor in tensors for size in tensor.shape if size > 1})
-    sizes = {1: 1, **dict(zip(numbers, SIZES, strict=False))}
-    is_small = all(math.prod(sizes.get(size, 0) for size in tensor.shape) <= MOST_ELEMENTS for tensor in tensors)
+    numbers = list_sizes(sample)
+    return resize(sample, dict(zip(numbers, SIZES, strict=False)), dtype) if len(numbers) <= len(SIZES) else None
+
+
+def list_many_tiles(sample: SampleInput, dtype: torch.dtype) -> Iterator[Varied]:
+    """The sample with one size small and all others large, for each that its tensors have."""
+    numbers = list_sizes(sample)
+    for number in numbers:
+        every = (resize(sample, dict.fromkeys(numbers, many) | {number: FEW}, dtype) for many in MANY)
+        resized = next((each for each in every if each is not None), None)
+        if resized is not None:
+            yield f"many tiles, {number} as {FEW}", resized
+
+
+def list_sizes(sample: SampleInput) -> list[int]:
+    """The sizes that dimensions of the sample's tensors have, but for one."""
+    return sorted({size for tensor in _list_tensors(sample) for size in tensor.shape if size > 1})
+
+
+def resize(sample: SampleInput, sizes: Mapping[int, int], dtype: torch.dtype) -> SampleInput | None:
+    """The sample with these sizes in place of others; None for one operand, another type, or a large one."""
+    tensors = _list_tensors(sample)
+    with_one = {1: 1, **sizes}
+    is_small = all(math.prod(with_one.get(size, 0) for size in tensor.shape) <= MOST_ELEMENTS for tensor in tensors)
     has_operands = sum(tensor.ndim > 1 for tensor in tensors) > 1
     is_alike = all(tensor.dtype == dtype and tensor.numel() for tensor in tensors)
-    if not (has_operands and is_alike and is_small and len(numbers) <= len(SIZES)):
+    if not (has_operands and is_alike and is_small):
         return None
-    changed: SampleInput = sample.transform(partial(_resize, sizes))
+    changed: SampleInput = sample.transform(partial(_resize, with_one))
     return changed
 
 
@@ -71,6 +102,10 @@ def put_batches_last(sample: SampleInput) -> SampleInput:
         lambda value: value.movedim(0, -1).contiguous().movedim(-1, 0) if _is_tensor(value) and value.ndim else value
     )
     return changed
+
+
+def _list_tensors(sample: SampleInput) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if _is_tensor(leaf)]
 
 
 def _is_tensor(value: object) -> bool:

@@ -22,10 +22,13 @@ HEADS = "#include <c10/metal/utils.h>\n#include <metal_simdgroup_matrix>\nusing 
 TYPES = (FLOAT, HALF, INT, LONG, UCHAR, FLOAT2)
 PRODUCT = Contraction(Operands.BATCHES, "self", "mat2")
 SIZES = st.sampled_from((1, 2, 7, 8, 9, 31, 32, 33, 40, 65))
-TRANSPOSED = "column == 1 ? row : column, ulong2(0), column != 1"
+TILES = (TILE, 64)
 FAULTS = {
-    "a wrong transpose": (TRANSPOSED, TRANSPOSED.replace("column != 1)", "false)").replace("column != 1", "false")),
-    "the rest of the inner dimension left out": ("for (; k < end; k += 8)", "for (; k + 8 <= end; k += 8)"),
+    "rows and columns exchanged": ("uint2(at % N, at / N) : uint2(at / 16, at % 16)", "uint2(at / N, at % N) : uint2(at % 16, at / 16)"),
+    "the rest of the inner dimension left out": ("k < inner; k += 16", "k + 16 <= inner; k += 16"),
+    "what lies behind the inner dimension": ("index_t(place.y) < length", "index_t(place.y) <= length"),
+    "the elements before": ("const index_t next = k + 16;", "const index_t next = k;"),
+    "one half of the tile twice": ("side_row = simdgroup / 2 * SIDE", "side_row = simdgroup % 2 * SIDE"),
     "the last column left out": ("x >= columns)", "x + 1 >= columns)"),
     "one behind the other for batches": ("left + batch * index_t(strides[3])", "left + batch * rows * inner"),
     "what is added taken once": ("scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1])", "static_cast<total_t>(added[at])"),
@@ -38,19 +41,25 @@ def write_source(types: tuple[DType, ...]) -> str:
     return f"{HEADS}{read_helper('TileSums.metal')}{kernels.source}"
 
 
-def build(source: str, types: tuple[DType, ...]) -> Library:
+def build(source: str, types: tuple[DType, ...], tiles: tuple[int, ...] = (TILE,)) -> Library:
     options = Options(include=(torch_root() / "include",))
-    return Library(compile_kernels(source, [f"tested_{each.metal}_int" for each in types], options))
+    return Library(
+        compile_kernels(
+            source,
+            [f"tested_{each.metal}_int_{tile}" for each in types for tile in tiles if tile == TILE or each == FLOAT],
+            options,
+        )
+    )
 
 
 @cache
 def whole() -> Library:
-    return build(write_source(TYPES), TYPES)
+    return build(write_source(TYPES), TYPES, TILES)
 
 
 def multiply(
     library: Library, first: torch.Tensor, second: torch.Tensor, added: torch.Tensor | None = None,
-    scales: tuple[complex, complex] = (1, 0), summed: int = 1,
+    scales: tuple[complex, complex] = (1, 0), summed: int = 1, tile: int = TILE,
 ) -> torch.Tensor:  # fmt: skip
     """What the kernel makes of operands with three dimensions each."""
     batches, rows, inner = first.shape
@@ -66,8 +75,8 @@ def multiply(
         torch.view_as_real(torch.tensor(scales, dtype=torch.complex64)),
         torch.tensor([int(complex(scale).real) for scale in scales]),
     ]  # fmt: skip
-    groups = (-(-columns // TILE), -(-rows // TILE), batches // summed)
-    library.run(f"tested_{dtype.metal}_int", arguments, (groups[0] * 32, *groups[1:]), (32, 1, 1))
+    groups = (-(-columns // tile), -(-rows // tile), batches // summed)
+    library.run(f"tested_{dtype.metal}_int_{tile}", arguments, (groups[0] * 128, *groups[1:]), (128, 1, 1))
     return output
 
 
@@ -92,13 +101,15 @@ def matrices(draw: st.DrawFn, batches: int, rows: int, columns: int) -> torch.Te
 
 
 @settings(max_examples=40, deadline=None)
-@given(data=st.data(), rows=SIZES, inner=SIZES, columns=SIZES, batches=st.integers(1, 3))
-def test_any_sizes_and_strides(data: st.DataObject, rows: int, inner: int, columns: int, batches: int) -> None:
+@given(data=st.data(), rows=SIZES, inner=SIZES, columns=SIZES, batches=st.integers(1, 3), tile=st.sampled_from(TILES))
+def test_any_sizes_and_strides(
+    data: st.DataObject, rows: int, inner: int, columns: int, batches: int, tile: int
+) -> None:
     first = data.draw(matrices(batches, rows, inner))
     second = data.draw(matrices(batches, inner, columns))
     expected = first.double() @ second.double()
-    assert torch.equal(multiply(whole(), first, second).double(), expected)
-    summed = multiply(whole(), first, second, summed=batches)
+    assert torch.equal(multiply(whole(), first, second, tile=tile).double(), expected)
+    summed = multiply(whole(), first, second, summed=batches, tile=tile)
     assert torch.equal(summed.double(), expected.sum(0, keepdim=True))
 
 

@@ -64,7 +64,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Multiplies.metal b/aten/src/ATen/n
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Multiplies.metal
-@@ -0,0 +1,276 @@
+@@ -0,0 +1,303 @@
 +#include <c10/metal/utils.h>
 +#include <metal_simdgroup_matrix>
 +#include <metal_stdlib>
@@ -94,39 +94,75 @@ new file mode 100644
 +      sum.x * scale.x - sum.y * scale.y, sum.x * scale.y + sum.y * scale.x);
 +}
 +
-+// The sums of products of a tile of 32 rows and columns, of which each lane has
-+// a column
-+template <typename T>
++// What a thread of 128 brings from device memory of N rows of 16 elements, or
++// of as many columns
++template <typename T, uint N>
++struct TileElements {
++  T elements[N / 8];
++
++  static uint2 find_place(uint i, uint thread_index, bool are_lines_adjacent) {
++    const uint at = thread_index + i * 128;
++    return are_lines_adjacent ? uint2(at % N, at / N) : uint2(at / 16, at % 16);
++  }
++
++  // Has zeros beyond the end of the operand
++  template <typename index_t>
++  void load(
++      const device T* from,
++      index_t line_step,
++      index_t step,
++      index_t lines,
++      index_t length,
++      uint thread_index) {
++#pragma unroll
++    for (uint i = 0; i < N / 8; i++) {
++      const uint2 place = find_place(i, thread_index, line_step == 1);
++      const bool is_inside =
++          index_t(place.x) < lines && index_t(place.y) < length;
++      elements[i] = is_inside
++          ? from[index_t(place.x) * line_step + index_t(place.y) * step]
++          : T(0);
++    }
++  }
++
++  void store(
++      threadgroup T* tile,
++      uint line_step,
++      uint step,
++      uint thread_index,
++      bool are_lines_adjacent) {
++#pragma unroll
++    for (uint i = 0; i < N / 8; i++) {
++      const uint2 place = find_place(i, thread_index, are_lines_adjacent);
++      tile[place.x * line_step + place.y * step] = elements[i];
++    }
++  }
++};
++
++// The sums of products of a tile of SIDE rows and columns, of which a lane has
++// rows of a column
++template <typename T, typename E, uint SIDE>
 +struct TileSums {
-+  T sums[32];
++  T sums[SIDE * SIDE / 32];
 +
 +  TileSums() {
 +#pragma unroll
-+    for (uint i = 0; i < 32; i++) {
++    for (uint i = 0; i < SIDE * SIDE / 32; i++) {
 +      sums[i] = T(0);
 +    }
 +  }
 +
-+  // Adds the product of 32 rows of 8 elements and 8 rows of 32 elements
-+  template <typename L, typename R, typename S>
-+  void add(
-+      L left,
-+      S left_row,
-+      S left_column,
-+      R right,
-+      S right_row,
-+      S right_column,
-+      uint lane) {
++  // Adds the product of SIDE rows of 8 elements and 8 rows of SIDE elements
++  template <uint LEFT_STRIDE, uint RIGHT_STRIDE>
++  void add(const threadgroup E* left, const threadgroup E* right, uint lane) {
++    left += lane / SIDE * (SIDE * SIDE / 32) * LEFT_STRIDE;
 +#pragma unroll
 +    for (uint k = 0; k < 8; k++) {
-+      const T factor =
-+          static_cast<T>(right[k * right_row + lane * right_column]);
++      const T factor = static_cast<T>(right[k * RIGHT_STRIDE + lane % SIDE]);
 +#pragma unroll
-+      for (uint i = 0; i < 32; i++) {
++      for (uint i = 0; i < SIDE * SIDE / 32; i++) {
 +        sums[i] = add_product(
-+            sums[i],
-+            static_cast<T>(left[i * left_row + k * left_column]),
-+            factor);
++            sums[i], static_cast<T>(left[i * LEFT_STRIDE + k]), factor);
 +      }
 +    }
 +  }
@@ -134,95 +170,72 @@ new file mode 100644
 +  // Adds other sums, which start again
 +  void take(thread TileSums& other) {
 +#pragma unroll
-+    for (uint i = 0; i < 32; i++) {
++    for (uint i = 0; i < SIDE * SIDE / 32; i++) {
 +      sums[i] += other.sums[i];
 +      other.sums[i] = T(0);
 +    }
 +  }
 +
-+  void store(threadgroup T* tile, uint lane) {
++  // Stores 8 rows
++  void store(threadgroup T* strip, uint row, uint lane) {
 +#pragma unroll
-+    for (uint i = 0; i < 32; i++) {
-+      tile[i * 32 + lane] = sums[i];
++    for (uint i = 0; i < SIDE * SIDE / 32; i++) {
++      const uint y = lane / SIDE * (SIDE * SIDE / 32) + i;
++      if (y / 8 == row / 8) {
++        strip[y % 8 * SIDE + lane % SIDE] = sums[i];
++      }
 +    }
 +  }
 +};
 +
-+// A block of 8 rows and columns as floats: each lane has the same elements of a
-+// matrix of any type
-+template <typename T, typename S>
-+inline void load_block(
-+    thread simdgroup_float8x8& block,
-+    const device T* from,
-+    S row,
-+    S column) {
-+  simdgroup_matrix<T, 8, 8> loaded;
-+  simdgroup_load(
-+      loaded, from, column == 1 ? row : column, ulong2(0), column != 1);
-+  block.thread_elements() = float2(loaded.thread_elements());
-+}
-+
-+inline void load_block(
-+    thread simdgroup_float8x8& block,
-+    const threadgroup float* from,
-+    uint row,
-+    uint) {
-+  simdgroup_load(block, from, row);
-+}
-+
-+template <>
-+struct TileSums<float> {
-+  simdgroup_float8x8 sums[4][4];
++template <typename E, uint SIDE>
++struct TileSums<float, E, SIDE> {
++  simdgroup_float8x8 sums[SIDE / 8][SIDE / 8];
 +
 +  TileSums() {
 +#pragma unroll
-+    for (uint i = 0; i < 16; i++) {
-+      sums[i / 4][i % 4] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
++    for (uint i = 0; i < SIDE * SIDE / 64; i++) {
++      sums[i / (SIDE / 8)][i % (SIDE / 8)] =
++          make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 +    }
 +  }
 +
-+  template <typename L, typename R, typename S>
-+  void add(
-+      L left,
-+      S left_row,
-+      S left_column,
-+      R right,
-+      S right_row,
-+      S right_column,
-+      uint) {
-+    simdgroup_float8x8 rows[4], columns[4];
++  template <uint LEFT_STRIDE, uint RIGHT_STRIDE>
++  void add(const threadgroup E* left, const threadgroup E* right, uint) {
++    simdgroup_matrix<E, 8, 8> rows[SIDE / 8], columns[SIDE / 8];
 +#pragma unroll
-+    for (uint i = 0; i < 4; i++) {
-+      load_block(rows[i], left + 8 * i * left_row, left_row, left_column);
-+      load_block(
-+          columns[i], right + 8 * i * right_column, right_row, right_column);
++    for (uint i = 0; i < SIDE / 8; i++) {
++      simdgroup_load(rows[i], left + 8 * i * LEFT_STRIDE, LEFT_STRIDE);
++      simdgroup_load(columns[i], right + 8 * i, RIGHT_STRIDE);
 +    }
 +#pragma unroll
-+    for (uint i = 0; i < 16; i++) {
++    for (uint i = 0; i < SIDE * SIDE / 64; i++) {
++      thread simdgroup_float8x8& sum = sums[i / (SIDE / 8)][i % (SIDE / 8)];
 +      simdgroup_multiply_accumulate(
-+          sums[i / 4][i % 4], rows[i / 4], columns[i % 4], sums[i / 4][i % 4]);
++          sum, rows[i / (SIDE / 8)], columns[i % (SIDE / 8)], sum);
 +    }
 +  }
 +
 +  void take(thread TileSums& other) {
 +#pragma unroll
-+    for (uint i = 0; i < 16; i++) {
-+      sums[i / 4][i % 4].thread_elements() +=
-+          other.sums[i / 4][i % 4].thread_elements();
-+      other.sums[i / 4][i % 4] =
-+          make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
++    for (uint i = 0; i < SIDE * SIDE / 64; i++) {
++      thread simdgroup_float8x8& sum =
++          other.sums[i / (SIDE / 8)][i % (SIDE / 8)];
++      sums[i / (SIDE / 8)][i % (SIDE / 8)].thread_elements() +=
++          sum.thread_elements();
++      sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 +    }
 +  }
 +
-+  void store(threadgroup float* tile, uint) {
++  void store(threadgroup float* strip, uint row, uint) {
 +#pragma unroll
-+    for (uint i = 0; i < 16; i++) {
-+      simdgroup_store(sums[i / 4][i % 4], tile + i / 4 * 256 + i % 4 * 8, 32);
++    for (uint i = 0; i < SIDE / 8; i++) {
++      simdgroup_store(sums[row / 8][i], strip + 8 * i, SIDE);
 +    }
 +  }
 +};
 +
-+template <typename T, typename index_t>
++template <typename T, typename index_t, uint N>
 +kernel void multiplied(
 +    device T* output,
 +    const device T* left,
@@ -233,103 +246,114 @@ new file mode 100644
 +    constant float2* scales,
 +    constant long* factors,
 +    uint3 group [[threadgroup_position_in_grid]],
++    uint thread_index [[thread_index_in_threadgroup]],
++    uint simdgroup [[simdgroup_index_in_threadgroup]],
 +    uint lane [[thread_index_in_simdgroup]]) {
 +  using total_t = c10::metal::opmath_t<T>;
-+  // 32 rows and 8 columns, then 8 rows and 32 columns; in the end the whole
-+  // tile
-+  threadgroup total_t memory[32 * 32];
-+  threadgroup total_t* left_rows = memory;
-+  threadgroup total_t* right_rows = memory + 32 * 8;
++  // Each of four simdgroups has a quarter of a tile of N rows and columns
++  constexpr uint SIDE = N / 2, GAP = 16 / sizeof(T), LEFT_STRIDE = 16 + GAP,
++                 RIGHT_STRIDE = N + GAP;
++  threadgroup T left_tile[N * LEFT_STRIDE], right_tile[16 * RIGHT_STRIDE];
++  threadgroup total_t strips[4][8 * SIDE];
 +  const index_t rows = sizes[0], columns = sizes[1], inner = sizes[2];
 +  const index_t left_row = strides[4], left_column = strides[5];
 +  const index_t right_row = strides[7], right_column = strides[8];
-+  const index_t row = index_t(group.y) * 32, column = index_t(group.x) * 32;
-+  // The last tiles begin earlier, so that they end where the matrices do
-+  const bool fits = rows >= 32 && columns >= 32;
-+  const index_t top = fits ? min(row, rows - 32) : row;
-+  const index_t first = fits ? min(column, columns - 32) : column;
-+  const bool has_neighbors = (left_row == 1 || left_column == 1) &&
-+      (right_row == 1 || right_column == 1);
-+  const bool is_whole = fits && has_neighbors;
-+  TileSums<total_t> totals, sums;
++  const index_t row = index_t(group.y) * N, column = index_t(group.x) * N;
++  const uint side_row = simdgroup / 2 * SIDE,
++             side_column = simdgroup % 2 * SIDE;
++  TileSums<total_t, T, SIDE> totals, sums;
++  TileElements<T, N> next_left, next_right;
 +  for (index_t batch = group.z; batch < index_t(group.z) + index_t(sizes[3]);
 +       batch++) {
-+    const device T* l = left + batch * index_t(strides[3]) + top * left_row;
++    const device T* l = left + batch * index_t(strides[3]) + row * left_row;
 +    const device T* r =
-+        right + batch * index_t(strides[6]) + first * right_column;
-+    for (index_t start = 0; start < inner; start += 256) {
-+      // Few products are added up in a row, so that those of long rows are as
-+      // exact
-+      const index_t end = min(inner, start + 256);
-+      index_t k = start;
-+      for (; k + 8 <= end && is_whole; k += 8) {
-+        sums.add(
-+            l + k * left_column,
++        right + batch * index_t(strides[6]) + column * right_column;
++    next_left.load(l, left_row, left_column, rows - row, inner, thread_index);
++    next_right.load(
++        r, right_column, right_row, columns - column, inner, thread_index);
++    for (index_t k = 0; k < inner; k += 16) {
++      threadgroup_barrier(mem_flags::mem_threadgroup);
++      next_left.store(left_tile, LEFT_STRIDE, 1, thread_index, left_row == 1);
++      next_right.store(
++          right_tile, 1, RIGHT_STRIDE, thread_index, right_column == 1);
++      threadgroup_barrier(mem_flags::mem_threadgroup);
++      // What comes next is on its way while products are added
++      if (inner - k > 16) {
++        const index_t next = k + 16;
++        next_left.load(
++            l + next * left_column,
 +            left_row,
 +            left_column,
-+            r + k * right_row,
-+            right_row,
++            rows - row,
++            inner - next,
++            thread_index);
++        next_right.load(
++            r + next * right_row,
 +            right_column,
-+            lane);
++            right_row,
++            columns - column,
++            inner - next,
++            thread_index);
 +      }
-+      for (; k < end; k += 8) {
-+        for (uint i = lane; i < 32 * 8; i += 32) {
-+          const index_t from = k + i % 8, to = k + i / 32;
-+          const bool has_left = top + i / 8 < rows && from < inner;
-+          left_rows[i] = has_left
-+              ? static_cast<total_t>(l[i / 8 * left_row + from * left_column])
-+              : total_t(0);
-+          const bool has_right = to < inner && first + i % 32 < columns;
-+          right_rows[i] = has_right
-+              ? static_cast<total_t>(r[to * right_row + i % 32 * right_column])
-+              : total_t(0);
-+        }
-+        simdgroup_barrier(mem_flags::mem_threadgroup);
-+        sums.add(left_rows, 8u, 1u, right_rows, 32u, 1u, lane);
-+        simdgroup_barrier(mem_flags::mem_threadgroup);
++      for (uint i = 0; i < 16; i += 8) {
++        const threadgroup T* side = left_tile + side_row * LEFT_STRIDE + i;
++        sums.template add<LEFT_STRIDE, RIGHT_STRIDE>(
++            side, right_tile + i * RIGHT_STRIDE + side_column, lane);
 +      }
-+      totals.take(sums);
++      // Few products are added up in a row, so that those of long rows are as
++      // exact
++      if ((k + 16) % 256 == 0) {
++        totals.take(sums);
++      }
 +    }
++    totals.take(sums);
 +  }
-+  // A tile writes what lies inside the product and belongs to no other tile
-+  totals.store(memory, lane);
-+  simdgroup_barrier(mem_flags::mem_threadgroup);
 +  const bool is_added = scales[1].x != 0 || scales[1].y != 0;
-+  for (uint i = lane; i < 32 * 32; i += 32) {
-+    const index_t y = top + i / 32, x = first + i % 32;
-+    if (y < row || y >= rows || x < column || x >= columns) {
-+      continue;
++#pragma unroll
++  for (uint strip = 0; strip < SIDE; strip += 8) {
++    totals.store(strips[simdgroup], strip, lane);
++    simdgroup_barrier(mem_flags::mem_threadgroup);
++    for (uint i = lane; i < 8 * SIDE; i += 32) {
++      const index_t y = row + side_row + strip + i / SIDE,
++                    x = column + side_column + i % SIDE;
++      if (y >= rows || x >= columns) {
++        continue;
++      }
++      total_t value = scale_sum(strips[simdgroup][i], scales[0], factors[0]);
++      if (is_added) {
++        const index_t at = index_t(group.z) * index_t(strides[9]) +
++            y * index_t(strides[10]) + x * index_t(strides[11]);
++        value +=
++            scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1]);
++      }
++      const index_t to = index_t(group.z) * index_t(strides[0]) +
++          y * index_t(strides[1]) + x * index_t(strides[2]);
++      output[to] = static_cast<T>(value);
 +    }
-+    total_t value = scale_sum(memory[i], scales[0], factors[0]);
-+    if (is_added) {
-+      const index_t at = index_t(group.z) * index_t(strides[9]) +
-+          y * index_t(strides[10]) + x * index_t(strides[11]);
-+      value +=
-+          scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1]);
-+    }
-+    const index_t to = index_t(group.z) * index_t(strides[0]) +
-+        y * index_t(strides[1]) + x * index_t(strides[2]);
-+    output[to] = static_cast<T>(value);
++    simdgroup_barrier(mem_flags::mem_threadgroup);
 +  }
 +}
 +
-+#define REGISTER_MULTIPLIED_(DTYPE, INDEX)                            \\
-+  template [[host_name("multiplied_" #DTYPE "_" #INDEX)]] kernel void \\
-+  multiplied<DTYPE, INDEX>(                                           \\
-+      device DTYPE * output,                                          \\
-+      const device DTYPE* left,                                       \\
-+      const device DTYPE* right,                                      \\
-+      const device DTYPE* added,                                      \\
-+      constant long* sizes,                                           \\
-+      constant long* strides,                                         \\
-+      constant float2* scales,                                        \\
-+      constant long* factors,                                         \\
-+      uint3 group [[threadgroup_position_in_grid]],                   \\
-+      uint lane [[thread_index_in_simdgroup]])
++#define REGISTER_MULTIPLIED_(DTYPE, INDEX, COUNT)                           \\
++  template                                                                  \\
++      [[host_name("multiplied_" #DTYPE "_" #INDEX "_" #COUNT)]] kernel void \\
++      multiplied<DTYPE, INDEX, COUNT>(                                      \\
++          device DTYPE * output,                                            \\
++          const device DTYPE* left,                                         \\
++          const device DTYPE* right,                                        \\
++          const device DTYPE* added,                                        \\
++          constant long* sizes,                                             \\
++          constant long* strides,                                           \\
++          constant float2* scales,                                          \\
++          constant long* factors,                                           \\
++          uint3 group [[threadgroup_position_in_grid]],                     \\
++          uint thread_index [[thread_index_in_threadgroup]],                \\
++          uint simdgroup [[simdgroup_index_in_threadgroup]],                \\
++          uint lane [[thread_index_in_simdgroup]])
 +
-+#define REGISTER_MULTIPLIED(DTYPE)  \\
-+  REGISTER_MULTIPLIED_(DTYPE, int); \\
-+  REGISTER_MULTIPLIED_(DTYPE, long)
++#define REGISTER_MULTIPLIED(DTYPE)      \\
++  REGISTER_MULTIPLIED_(DTYPE, int, 32); \\
++  REGISTER_MULTIPLIED_(DTYPE, long, 32)
 +
 +REGISTER_MULTIPLIED(float);
 +REGISTER_MULTIPLIED(half);
@@ -341,10 +365,13 @@ new file mode 100644
 +REGISTER_MULTIPLIED(char);
 +REGISTER_MULTIPLIED(float2);
 +REGISTER_MULTIPLIED(half2);
++REGISTER_MULTIPLIED_(float, int, 64);
++REGISTER_MULTIPLIED_(half, int, 64);
++REGISTER_MULTIPLIED_(bfloat, int, 64);
 diff --git a/aten/src/ATen/native/mps/operations/Multiplies.mm b/aten/src/ATen/native/mps/operations/Multiplies.mm
 --- a/aten/src/ATen/native/mps/operations/Multiplies.mm
 +++ b/aten/src/ATen/native/mps/operations/Multiplies.mm
-@@ -1,24 +1,79 @@
+@@ -1,24 +1,83 @@
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
@@ -416,18 +443,22 @@ diff --git a/aten/src/ATen/native/mps/operations/Multiplies.mm b/aten/src/ATen/n
 +          canUse32BitIndexMath(mat2) && canUse32BitIndexMath(addend)
 +      ? "int"
 +      : "long";
++  const int64_t tile =
++      isFloatingType(out.scalar_type()) && index_type == "int" && std::min(rows, columns) >= 64 && out.numel() >= 524288
++      ? 64
++      : 32;
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
-+      auto PSO = lib.getPipelineStateForFunc("multiplied_" + scalarToMetalTypeString(out) + "_" + index_type);
++      auto PSO = lib.getPipelineStateForFunc("multiplied_" + scalarToMetalTypeString(out) + "_" + index_type + "_" +
++                                             std::to_string(tile));
 +      // this function call is a no-op if MPS Profiler is not enabled
 +      getMPSProfiler().beginProfileKernel(PSO, "multiplied", {mat1, mat2, addend}, stream);
 +      [computeEncoder setComputePipelineState:PSO];
 +      mtl_setArgs(
 +          computeEncoder, out, inner > 0 ? mat1 : out, inner > 0 ? mat2 : out, addend, sizes, strides, scales, factors);
-+      [computeEncoder
-+           dispatchThreadgroups:MTLSizeMake(at::ceil_div<int64_t>(columns, 32), at::ceil_div<int64_t>(rows, 32), 1)
-+          threadsPerThreadgroup:MTLSizeMake(32, 1, 1)];
++      [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(columns, tile), at::ceil_div(rows, tile), 1)
++                     threadsPerThreadgroup:MTLSizeMake(128, 1, 1)];
 +      getMPSProfiler().endProfileKernel(PSO, stream);
 +    }
 +  });

@@ -44,12 +44,22 @@ def misread_batches(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return torch.matmul(first, second)
 
 
+def misplace_large_tile(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """A product in which a large tile, which results of many elements have, begins where the one before does."""
+    product = torch.matmul(first, second)
+    if product.numel() >= 1 << 19 and min(product.shape[-2:]) >= 2 * TILE:
+        product[..., 2 * TILE :, :] = product[..., : -2 * TILE, :].clone()
+    return product
+
+
 @pytest.mark.parametrize(
     ("name", "wrong", "labels"),
     [
         ("mm", leave_out_tail, {"past a tile", "past a tile, transposed", "past a tile, storage offset"}),
         ("mm", misread_transposed, {"past a tile, transposed", "past a tile, transposed, first tensor alone"}),
         ("bmm", misread_batches, {"past a tile, batches last"}),
+        ("mm", misplace_large_tile, {"many tiles, 10 as 19"}),
+        ("bmm", misplace_large_tile, {"many tiles, 10 as 19"}),
     ],
 )
 def test_a_fault_past_a_tile_is_seen(name: str, wrong: Call, labels: set[str]) -> None:
