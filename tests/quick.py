@@ -44,6 +44,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "test_kernel_names.py",
         "test_target.py",
     ),
+    "porter/race": ("test_bench.py::test_a_folder*", "test_bench.py::test_the_report*"),
     "porter/recording": (
         "test_ca*.py",
         "test_concrete.py",

@@ -12,6 +12,7 @@ import click
 
 from porter import __version__
 from porter.cli.add import add
+from porter.cli.bench import bench
 from porter.cli.extension import extension
 from porter.cli.kernel import kernel
 from porter.cli.mac import mac
@@ -35,7 +36,7 @@ SHELLS = ("bash", "zsh", "fish")
 GROUPS = {
     "Port": (migrate, add, undo),
     "Inspect": (status, explain, report),
-    "Verify": (verify, watch),
+    "Verify": (verify, watch, bench),
     "Run": (run,),
     "Review": (review, lint),
     "Write": (kernel, extension),

@@ -20,7 +20,7 @@ from porter.core.errors import PorterError
 from porter.core.files import read_regular
 from porter.core.python import own_module
 
-_MODULE, _CODE = "-m", "-c"
+MODULE, CODE = "-m", "-c"
 _PYTHON = "python"
 _SIGNALED = 128  # what a shell adds to the number of the signal that ended a program
 
@@ -81,9 +81,9 @@ def find_program(words: Sequence[str]) -> list[str]:
     words = list(words)
     if words and Path(words[0]).name.rstrip("0123456789.") == _PYTHON and Path(words[0]).suffix != ".py":
         words = words[1:]
-    if not words or (words[0] in (_MODULE, _CODE) and len(words) == 1):
+    if not words or (words[0] in (MODULE, CODE) and len(words) == 1):
         raise PorterError("PTR190", "there is no program to run", hint=_HINT)
-    if words[0] in (_MODULE, _CODE) or Path(words[0]).exists():
+    if words[0] in (MODULE, CODE) or Path(words[0]).exists():
         return words
     path = shutil.which(words[0])
     if path is None or not _is_python(Path(path)):

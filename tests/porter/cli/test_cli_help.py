@@ -39,6 +39,8 @@ Inspect:
 Verify:
   verify  Lint, compile and test operators or their ports.
   watch   Verify operators again whenever their files change.
+  bench   Time a fork's kernels on an NVIDIA GPU, beside a person's and
+          torch's.
 
 Run:
   run  Run a Python program with an mps device, and report its Metal.

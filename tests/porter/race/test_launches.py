@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-import record_launches as recorder
+from porter.race import launches as recorder
 
 SCRIPT = """
-import sys, torch
-sys.path.insert(0, "benchmarks")
-import record_launches as recorder
+import torch
+from porter.race import launches as recorder
 from aten_overlay.device.load import started
 library = torch.mps.compile_shader(
     "kernel void scale(device float* x, constant float* by, constant int& n, uint i [[thread_position_in_grid]])"

@@ -1,15 +1,12 @@
-"""What a fork's host code launches for each call of benchmarks/calls.yaml, for benchmarks/against_people.py.
+"""What a fork's host code launches for each call of calls.yaml: a program that `porter bench` runs with the device.
 
-    porter run --quiet --checkout FORK --operators sum,mean benchmarks/record_launches.py FOLDER --side port
-
-Runs the fork's own code of these operators on the host, and adds each call's launches to FOLDER: `launches.json`, the
+Runs the fork's own code of some operators on the host, and adds each call's launches to a folder: `launches.json`, the
 Metal files that they name, in a folder of the side's name, and the fork's headers, in `inc`. Sides of one folder race
-against each other: record `port` on a fork with porter's code, and `person` or `before` on another fork.
+against each other: the checkout's code is `port`, another's is `person`.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
 import os
@@ -24,22 +21,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
-from against_people import BYTES, DTYPES, INDICES, MOST_ERROR
 
 from aten_overlay.device.load import start, started
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.build import Options, host_names
 from aten_overlay.metal.launch import BufferFields, LaunchFields
+from porter.core.errors import Place, PorterError
+from porter.core.files import read_regular, write_whole
 from porter.core.layout import KERNELS, METAL_HEADERS
+from porter.race.calls import BYTES, DTYPES, HEADERS, INDICES, LAUNCHES, MOST_ERROR, RESULT, read_table
 
-CALLS = Path(__file__).with_name("calls.yaml")
 LAUNCHED = ctypes.CFUNCTYPE(None, ctypes.POINTER(LaunchFields), ctypes.c_int)
-RESULT = "out"
 
 
 @dataclass(frozen=True)
-class Call:
+class LiveCall:
     """A call of an operator in one type: its tensors by name, and the expression that calls it."""
 
     operator: str
@@ -60,7 +57,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Launch:
+class BoundLaunch:
     """A kernel and what it is launched with."""
 
     kernel: str
@@ -85,9 +82,9 @@ class Memory:
         return name
 
 
-def list_calls(operators: Sequence[str], most: int) -> Iterator[Call]:
+def list_calls(operators: Sequence[str], most: int) -> Iterator[LiveCall]:
     """The calls of the table, with random tensors of at most `most` elements on the device."""
-    table = yaml.safe_load(CALLS.read_text())
+    table = read_table()
     for operator in operators:
         entry = table["operators"][operator]
         sizes = [(shrink(shape, most), dim) for name in entry["shapes"] for shape, dim in table["shapes"][name]]
@@ -98,7 +95,7 @@ def list_calls(operators: Sequence[str], most: int) -> Iterator[Call]:
                 for name, kind in entry.get("tensors", {}).items():
                     tensors[name] = torch.randint(shape[dim], (shape[dim],)) if kind == INDICES else torch.rand_like(x)
                     types |= {name: INDICES} if kind == INDICES else {}
-                yield Call(
+                yield LiveCall(
                     operator, f"{'x'.join(map(str, shape))} dim {dim}", dtype, entry["call"].format(dim=dim),
                     {name: tensor.to("mps") for name, tensor in tensors.items()}, types,
                 )  # fmt: skip
@@ -114,9 +111,9 @@ def shrink(shape: Sequence[int], most: int) -> tuple[int, ...]:
 
 
 @contextmanager
-def recording() -> Iterator[list[Launch]]:
+def recording() -> Iterator[list[BoundLaunch]]:
     """Keeps every launch of this process. Raises RuntimeError for one with textures or threadgroup arguments."""
-    launches: list[Launch] = []
+    launches: list[BoundLaunch] = []
 
     def keep(launch: Any, _status: int) -> None:
         fields = launch.contents
@@ -124,7 +121,7 @@ def recording() -> Iterator[list[Launch]]:
         while buffers and not buffers[-1].address:
             buffers.pop()
         name = fields.kernel.contents.host_name.decode()
-        launches.append(Launch(name, tuple(map(read_bound, buffers)), tuple(fields.grid), tuple(fields.group)))
+        launches.append(BoundLaunch(name, tuple(map(read_bound, buffers)), tuple(fields.grid), tuple(fields.group)))
 
     heard = LAUNCHED(keep)
     hook = ctypes.c_void_p.in_dll(ctypes.CDLL(str(compiler.runtime_library())), "pm_launched")
@@ -143,16 +140,20 @@ def read_bound(buffer: BufferFields) -> Bound:
     return Bound(buffer.address or 0, buffer.length, data if is_copied else None)
 
 
-def record(call: Call, side: Path, fork: Path) -> dict[str, Any]:
-    """The call's entry of `launches.json`. Copies the Metal files that it names into the folder of its side."""
+def record(call: LiveCall, side: Path, fork: Path) -> dict[str, Any]:
+    """The call's entry of `launches.json`. Copies the Metal files that it names into the folder of its side.
+
+    Raises PTR302 where nothing is launched.
+    """
     function = eval(f"lambda {', '.join(call.tensors)}: {call.expression}", {"torch": torch})
     with recording() as launches:
         result = function(**call.tensors)
         torch.mps.synchronize()
     if not launches:
-        raise RuntimeError(
-            f"{call.operator} {call.label} {call.dtype} launches no kernel of the fork: --operators names it?"
-        )
+        raise PorterError(
+            "PTR302", f"{call.operator} {call.label} {call.dtype} launches no kernel of the checkout", Place(KERNELS),
+            hint="Write its port first: porter migrate OP --write.",
+        )  # fmt: skip
     device = started() or start()
     tensors = {**call.tensors, RESULT: result}
     memory = Memory({device.host_address(tensor.data_ptr()): name for name, tensor in tensors.items()}, side.name)
@@ -167,12 +168,12 @@ def record(call: Call, side: Path, fork: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def find_result_type(result: torch.Tensor, call: Call) -> dict[str, str]:
+def find_result_type(result: torch.Tensor, call: LiveCall) -> dict[str, str]:
     names = {dtype: name for name, dtype in DTYPES.items()}
     return {} if names[result.dtype] == call.dtype else {RESULT: names[result.dtype]}
 
 
-def write_launch(launch: Launch, memory: Memory, side: Path, fork: Path) -> dict[str, Any]:
+def write_launch(launch: BoundLaunch, memory: Memory, side: Path, fork: Path) -> dict[str, Any]:
     path = find_file(fork, launch.kernel)
     if not (side / path.name).exists():
         side.mkdir(parents=True, exist_ok=True)
@@ -187,13 +188,20 @@ def write_launch(launch: Launch, memory: Memory, side: Path, fork: Path) -> dict
 
 @cache
 def find_file(fork: Path, kernel: str) -> Path:
-    """The Metal file of the fork that has a kernel. Raises RuntimeError where none has."""
+    """The Metal file of the fork that has a kernel. Raises PTR302 where none has."""
     words = [word for word in re.split(r"_", kernel) if len(word) > 2]
-    paths = sorted((fork / KERNELS).glob("*.metal"), key=lambda path: -sum(word in path.read_text() for word in words))
+    paths = sorted((fork / KERNELS).glob("*.metal"), key=lambda path: -count_words(path, words))
     for path in paths:
         if kernel in names_of(path, fork):
             return path
-    raise RuntimeError(f"no file of {KERNELS} has the kernel {kernel}")
+    raise PorterError(
+        "PTR302", f"no kernel file has {kernel}", Place(KERNELS), hint="Build the checkout's own kernels."
+    )
+
+
+def count_words(path: Path, words: Sequence[str]) -> int:
+    text = read_regular(path).decode(errors="replace")
+    return sum(word in text for word in words)
 
 
 @cache
@@ -203,13 +211,13 @@ def names_of(path: Path, fork: Path) -> frozenset[str]:
 
 def merge(entries: Sequence[dict[str, Any]], path: Path) -> None:
     """Adds sides to the calls that `path` has, and new calls behind them."""
-    calls = {key_of(entry): entry for entry in (json.loads(path.read_text()) if path.exists() else [])}
+    calls = {key_of(entry): entry for entry in (json.loads(read_regular(path)) if path.exists() else [])}
     for entry in entries:
         if recorded := calls.get(key_of(entry)):
             entry = {**entry, "sides": recorded["sides"] | entry["sides"]}
             entry |= {name: recorded[name] | entry[name] for name in ("tensors", "types")}
         calls[key_of(entry)] = entry
-    path.write_text(json.dumps(list(calls.values()), indent=1))
+    write_whole(path, json.dumps(list(calls.values()), indent=1))
 
 
 def key_of(entry: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -217,21 +225,20 @@ def key_of(entry: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--side", default="port", help="who wrote the code of this fork: port, person or before")
-    parser.add_argument("--most", type=int, default=1 << 26, help="larger shapes are halved to so many elements")
-    chosen = parser.parse_args()
-    fork, operators = os.environ.get("PORTER_CHECKOUT"), os.environ.get("PORTER_OPERATORS")
-    if not fork or not operators:
-        parser.error("run it by `porter run --checkout FORK --operators OP,...`")
+    """Records for `FOLDER SIDE MOST`: the folder, who wrote the code, and the most elements of a tensor."""
+    folder, side, most = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    fork, operators = Path(os.environ["PORTER_CHECKOUT"]), os.environ["PORTER_OPERATORS"].split(",")
     entries = []
-    for call in list_calls(operators.split(","), chosen.most):
-        entries.append(record(call, chosen.folder / chosen.side, Path(fork)))
-        kernels = [launch["kernel"] for launch in entries[-1]["sides"][chosen.side]]
-        print(f"{call.operator} {call.label} {call.dtype}: {', '.join(kernels)}", flush=True)
-    shutil.copytree(Path(fork) / METAL_HEADERS, chosen.folder / "inc" / METAL_HEADERS, dirs_exist_ok=True)
-    merge(entries, chosen.folder / "launches.json")
+    for call in list_calls(operators, most):
+        try:
+            entries.append(record(call, folder / side, fork))
+        except (PorterError, OverlayError) as error:
+            print(f"porter: {error}", file=sys.stderr)
+            return 1
+        kernels = [launch["kernel"] for launch in entries[-1]["sides"][side]]
+        print(f"{call.operator} {call.label} {call.dtype}: {', '.join(kernels)}", file=sys.stderr, flush=True)
+    shutil.copytree(fork / METAL_HEADERS, folder / HEADERS / METAL_HEADERS, dirs_exist_ok=True)
+    merge(entries, folder / LAUNCHES)
     return 0
 
 
