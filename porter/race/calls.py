@@ -93,8 +93,8 @@ class Timings:
             if {PORT, other} <= row.times.keys():
                 ratios.setdefault(row.operator, []).append(row.times[other] / row.times[PORT])
         return {
-            operator: (math.exp(statistics.fmean(map(math.log, each))), min(each), len(each))
-            for operator, each in ratios.items()
+            operator: (math.exp(statistics.fmean(map(math.log, values))), min(values), len(values))
+            for operator, values in ratios.items()
         }
 
 

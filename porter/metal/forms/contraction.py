@@ -120,7 +120,7 @@ const index_t left_row = strides[4], left_column = strides[5];
 const index_t right_row = strides[7], right_column = strides[8];
 const index_t row = index_t(group.y) * {COUNT}, column = index_t(group.x) * {COUNT};
 const uint side_row = simdgroup / 2 * SIDE, side_column = simdgroup % 2 * SIDE;
-TileSums<total_t, {KEY}, SIDE> totals, sums;
+ProductTile<total_t, {KEY}, SIDE> totals, sums;
 TileElements<{KEY}, {COUNT}> next_left, next_right;
 for (index_t batch = group.z; batch < index_t(group.z) + index_t(sizes[3]); batch++) {{
   const device {KEY}* l = left + batch * index_t(strides[3]) + row * left_row;

@@ -20,58 +20,27 @@ inline float2 scale_sum(float2 sum, float2 scale, long) {
   return float2(sum.x * scale.x - sum.y * scale.y, sum.x * scale.y + sum.y * scale.x);
 }
 
-// What a thread of 128 brings from device memory of N rows of 16 elements, or of as many columns
-template <typename T, uint N>
-struct TileElements {
-  T elements[N / 8];
-
-  static uint2 find_place(uint i, uint thread_index, bool are_lines_adjacent) {
-    const uint at = thread_index + i * 128;
-    return are_lines_adjacent ? uint2(at % N, at / N) : uint2(at / 16, at % 16);
-  }
-
-  // Has zeros beyond the end of the operand
-  template <typename index_t>
-  void load(const device T* from, index_t line_step, index_t step, index_t lines, index_t length, uint thread_index) {
-    #pragma unroll
-    for (uint i = 0; i < N / 8; i++) {
-      const uint2 place = find_place(i, thread_index, line_step == 1);
-      const bool is_inside = index_t(place.x) < lines && index_t(place.y) < length;
-      elements[i] = is_inside ? from[index_t(place.x) * line_step + index_t(place.y) * step] : T(0);
-    }
-  }
-
-  void store(threadgroup T* tile, uint line_step, uint step, uint thread_index, bool are_lines_adjacent) {
-    #pragma unroll
-    for (uint i = 0; i < N / 8; i++) {
-      const uint2 place = find_place(i, thread_index, are_lines_adjacent);
-      tile[place.x * line_step + place.y * step] = elements[i];
-    }
-  }
-};
-
-// The sums of products of a tile of SIDE rows and columns, of which a lane has rows of a column
-template <typename T, typename E, uint SIDE>
+// The sums of products of a tile of 32 rows and columns, of which each lane has a column
+template <typename T>
 struct TileSums {
-  T sums[SIDE * SIDE / 32];
+  T sums[32];
 
   TileSums() {
     #pragma unroll
-    for (uint i = 0; i < SIDE * SIDE / 32; i++) {
+    for (uint i = 0; i < 32; i++) {
       sums[i] = T(0);
     }
   }
 
-  // Adds the product of SIDE rows of 8 elements and 8 rows of SIDE elements
-  template <uint LEFT_STRIDE, uint RIGHT_STRIDE>
-  void add(const threadgroup E* left, const threadgroup E* right, uint lane) {
-    left += lane / SIDE * (SIDE * SIDE / 32) * LEFT_STRIDE;
+  // Adds the product of 32 rows of 8 elements and 8 rows of 32 elements
+  template <typename L, typename R, typename S>
+  void add(L left, S left_row, S left_column, R right, S right_row, S right_column, uint lane) {
     #pragma unroll
     for (uint k = 0; k < 8; k++) {
-      const T factor = static_cast<T>(right[k * RIGHT_STRIDE + lane % SIDE]);
+      const T factor = static_cast<T>(right[k * right_row + lane * right_column]);
       #pragma unroll
-      for (uint i = 0; i < SIDE * SIDE / 32; i++) {
-        sums[i] = add_product(sums[i], static_cast<T>(left[i * LEFT_STRIDE + k]), factor);
+      for (uint i = 0; i < 32; i++) {
+        sums[i] = add_product(sums[i], static_cast<T>(left[i * left_row + k * left_column]), factor);
       }
     }
   }
@@ -79,63 +48,69 @@ struct TileSums {
   // Adds other sums, which start again
   void take(thread TileSums& other) {
     #pragma unroll
-    for (uint i = 0; i < SIDE * SIDE / 32; i++) {
+    for (uint i = 0; i < 32; i++) {
       sums[i] += other.sums[i];
       other.sums[i] = T(0);
     }
   }
 
-  // Stores 8 rows
-  void store(threadgroup T* strip, uint row, uint lane) {
+  void store(threadgroup T* tile, uint lane) {
     #pragma unroll
-    for (uint i = 0; i < SIDE * SIDE / 32; i++) {
-      const uint y = lane / SIDE * (SIDE * SIDE / 32) + i;
-      if (y / 8 == row / 8) {
-        strip[y % 8 * SIDE + lane % SIDE] = sums[i];
-      }
+    for (uint i = 0; i < 32; i++) {
+      tile[i * 32 + lane] = sums[i];
     }
   }
 };
 
-template <typename E, uint SIDE>
-struct TileSums<float, E, SIDE> {
-  simdgroup_float8x8 sums[SIDE / 8][SIDE / 8];
+// A block of 8 rows and columns as floats: each lane has the same elements of a matrix of any type
+template <typename T, typename S>
+inline void load_block(thread simdgroup_float8x8& block, const device T* from, S row, S column) {
+  simdgroup_matrix<T, 8, 8> loaded;
+  simdgroup_load(loaded, from, column == 1 ? row : column, ulong2(0), column != 1);
+  block.thread_elements() = float2(loaded.thread_elements());
+}
+
+inline void load_block(thread simdgroup_float8x8& block, const threadgroup float* from, uint row, uint) {
+  simdgroup_load(block, from, row);
+}
+
+template <>
+struct TileSums<float> {
+  simdgroup_float8x8 sums[4][4];
 
   TileSums() {
     #pragma unroll
-    for (uint i = 0; i < SIDE * SIDE / 64; i++) {
-      sums[i / (SIDE / 8)][i % (SIDE / 8)] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    for (uint i = 0; i < 16; i++) {
+      sums[i / 4][i % 4] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
     }
   }
 
-  template <uint LEFT_STRIDE, uint RIGHT_STRIDE>
-  void add(const threadgroup E* left, const threadgroup E* right, uint) {
-    simdgroup_matrix<E, 8, 8> rows[SIDE / 8], columns[SIDE / 8];
+  template <typename L, typename R, typename S>
+  void add(L left, S left_row, S left_column, R right, S right_row, S right_column, uint) {
+    simdgroup_float8x8 rows[4], columns[4];
     #pragma unroll
-    for (uint i = 0; i < SIDE / 8; i++) {
-      simdgroup_load(rows[i], left + 8 * i * LEFT_STRIDE, LEFT_STRIDE);
-      simdgroup_load(columns[i], right + 8 * i, RIGHT_STRIDE);
+    for (uint i = 0; i < 4; i++) {
+      load_block(rows[i], left + 8 * i * left_row, left_row, left_column);
+      load_block(columns[i], right + 8 * i * right_column, right_row, right_column);
     }
     #pragma unroll
-    for (uint i = 0; i < SIDE * SIDE / 64; i++) {
-      thread simdgroup_float8x8& sum = sums[i / (SIDE / 8)][i % (SIDE / 8)];
-      simdgroup_multiply_accumulate(sum, rows[i / (SIDE / 8)], columns[i % (SIDE / 8)], sum);
+    for (uint i = 0; i < 16; i++) {
+      simdgroup_multiply_accumulate(sums[i / 4][i % 4], rows[i / 4], columns[i % 4], sums[i / 4][i % 4]);
     }
   }
 
   void take(thread TileSums& other) {
     #pragma unroll
-    for (uint i = 0; i < SIDE * SIDE / 64; i++) {
-      thread simdgroup_float8x8& sum = other.sums[i / (SIDE / 8)][i % (SIDE / 8)];
-      sums[i / (SIDE / 8)][i % (SIDE / 8)].thread_elements() += sum.thread_elements();
-      sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    for (uint i = 0; i < 16; i++) {
+      sums[i / 4][i % 4].thread_elements() += other.sums[i / 4][i % 4].thread_elements();
+      other.sums[i / 4][i % 4] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
     }
   }
 
-  void store(threadgroup float* strip, uint row, uint) {
+  void store(threadgroup float* tile, uint) {
     #pragma unroll
-    for (uint i = 0; i < SIDE / 8; i++) {
-      simdgroup_store(sums[row / 8][i], strip + 8 * i, SIDE);
+    for (uint i = 0; i < 16; i++) {
+      simdgroup_store(sums[i / 4][i % 4], tile + i / 4 * 256 + i % 4 * 8, 32);
     }
   }
 };

@@ -52,7 +52,17 @@ _DECLARED_IN = (
     ((_METAL,), f"{METAL_HEADERS}/utils.h"),
 )
 # Those of kernels.
-_HELPERS = ("strided_offset", "neighbors", "acc_t", "sum_t", "combined_t", "least_value", "greatest_value", "TileSums")
+_HELPERS = (
+    "strided_offset",
+    "neighbors",
+    "acc_t",
+    "sum_t",
+    "combined_t",
+    "least_value",
+    "greatest_value",
+    "ProductTile",
+    "TileSums",
+)
 
 
 def read_style(checkout: Checkout) -> KernelStyle:

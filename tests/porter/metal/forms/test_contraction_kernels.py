@@ -38,7 +38,7 @@ FAULTS = {
 
 def write_source(types: tuple[DType, ...]) -> str:
     kernels = PRODUCT.write_kernels("tested", types, KernelStyle(True, False))
-    return f"{HEADS}{read_helper('TileSums.metal')}{kernels.source}"
+    return f"{HEADS}{read_helper('ProductTile.metal')}{kernels.source}"
 
 
 def build(source: str, types: tuple[DType, ...], tiles: tuple[int, ...] = (TILE,)) -> Library:

@@ -142,10 +142,10 @@ new file mode 100644
 +// The sums of products of a tile of SIDE rows and columns, of which a lane has
 +// rows of a column
 +template <typename T, typename E, uint SIDE>
-+struct TileSums {
++struct ProductTile {
 +  T sums[SIDE * SIDE / 32];
 +
-+  TileSums() {
++  ProductTile() {
 +#pragma unroll
 +    for (uint i = 0; i < SIDE * SIDE / 32; i++) {
 +      sums[i] = T(0);
@@ -168,7 +168,7 @@ new file mode 100644
 +  }
 +
 +  // Adds other sums, which start again
-+  void take(thread TileSums& other) {
++  void take(thread ProductTile& other) {
 +#pragma unroll
 +    for (uint i = 0; i < SIDE * SIDE / 32; i++) {
 +      sums[i] += other.sums[i];
@@ -189,10 +189,10 @@ new file mode 100644
 +};
 +
 +template <typename E, uint SIDE>
-+struct TileSums<float, E, SIDE> {
++struct ProductTile<float, E, SIDE> {
 +  simdgroup_float8x8 sums[SIDE / 8][SIDE / 8];
 +
-+  TileSums() {
++  ProductTile() {
 +#pragma unroll
 +    for (uint i = 0; i < SIDE * SIDE / 64; i++) {
 +      sums[i / (SIDE / 8)][i % (SIDE / 8)] =
@@ -216,7 +216,7 @@ new file mode 100644
 +    }
 +  }
 +
-+  void take(thread TileSums& other) {
++  void take(thread ProductTile& other) {
 +#pragma unroll
 +    for (uint i = 0; i < SIDE * SIDE / 64; i++) {
 +      thread simdgroup_float8x8& sum =
@@ -261,7 +261,7 @@ new file mode 100644
 +  const index_t row = index_t(group.y) * N, column = index_t(group.x) * N;
 +  const uint side_row = simdgroup / 2 * SIDE,
 +             side_column = simdgroup % 2 * SIDE;
-+  TileSums<total_t, T, SIDE> totals, sums;
++  ProductTile<total_t, T, SIDE> totals, sums;
 +  TileElements<T, N> next_left, next_right;
 +  for (index_t batch = group.z; batch < index_t(group.z) + index_t(sizes[3]);
 +       batch++) {
