@@ -243,18 +243,20 @@ def _decide_dtypes(mark: Mark, ported: Collection[str]) -> MarkDecision:
     dtypes = mark.call.dtypes
     if dtypes is None:
         return MarkDecision(mark, Change.KEPT, (), "dtypes= is not written as groups of dtypes")
-    missing = sorted(dtypes - NOT_ON_MPS - set(ported))
-    if missing:
-        return MarkDecision(mark, Change.KEPT, (), f"{', '.join(missing)}: not part of the port")
-    return MarkDecision(mark, Change.REMOVED, (), "dtypes= holds on MPS too")
+    return _remove_if_ported(mark, dtypes, ported, "dtypes= holds on MPS too")
 
 
 def _decide_whole(mark: Mark, ported: Collection[str]) -> MarkDecision:
     """Removes a mark for all dtypes if every tested dtype is now native."""
-    missing = sorted((mark.call.dtypes or frozenset()) - NOT_ON_MPS - set(ported))
+    reason = "every dtype of the operator is native now"
+    return _remove_if_ported(mark, mark.call.dtypes or frozenset(), ported, reason)
+
+
+def _remove_if_ported(mark: Mark, dtypes: frozenset[str], ported: Collection[str], reason: str) -> MarkDecision:
+    missing = sorted(dtypes - NOT_ON_MPS - set(ported))
     if missing:
         return MarkDecision(mark, Change.KEPT, (), f"{', '.join(missing)}: not part of the port")
-    return MarkDecision(mark, Change.REMOVED, (), "every dtype of the operator is native now")
+    return MarkDecision(mark, Change.REMOVED, (), reason)
 
 
 def _call_edits(group: Sequence[MarkDecision]) -> tuple[Edit, ...]:

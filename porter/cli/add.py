@@ -105,7 +105,6 @@ def _add(output: Output, request: Request) -> int:
 
 
 def _add_new(output: Output, request: NewRequest) -> int:
-    from porter.cli.kernel_export import show_verdict
     from porter.plan.new_operator.planner import NewOperatorPlan
     from porter.verdict.result import Verdict
     from porter.workflows.add import add_new as run
@@ -117,7 +116,7 @@ def _add_new(output: Output, request: NewRequest) -> int:
             case NewOperatorPlan():
                 show_port(output, PortedOperator(found.plan), alone=not request.verify)
             case Verdict():
-                show_verdict(output, found)
+                output.verdict(found)
                 code = code if found.ok else INCOMPLETE
             case Wrote(files):
                 output.note(f"wrote {len(files)} files; `porter undo` reverts them")

@@ -13,7 +13,6 @@ from porter.cli.output import DONE, INCOMPLETE, Output
 
 if TYPE_CHECKING:
     from porter.plan.promotion.planner import PromotionPlan
-    from porter.verdict.result import Verdict
 
 
 _NUMBERS = re.compile(r"[0-9]{1,9}(?:,[0-9]{1,9})*,?")
@@ -88,7 +87,7 @@ def promote(
             case PromotionPlan():
                 _show(output, found, no_verify)
             case Verdict():
-                show_verdict(output, found)
+                output.verdict(found)
                 code = code if found.ok else INCOMPLETE
             case Wrote(files):
                 output.note(f"wrote {len(files)} files; `porter undo` reverts them")
@@ -97,25 +96,13 @@ def promote(
 
 def _show(output: Output, plan: PromotionPlan, alone: bool) -> None:
     from porter.report.as_json import promotion_object
-    from porter.report.terminal import promotion_summary, style_diff
+    from porter.report.terminal import promotion_summary
 
     if output.json:
         output.object(promotion_object(plan))
         return
-    diff = plan.changes.diff()
-    output.diff(diff, lambda: style_diff(diff))
+    output.diff(plan.changes.diff())
     (output.note if alone else output.text)(promotion_summary(plan))
-
-
-def show_verdict(output: Output, verdict: Verdict) -> None:
-    """Prints a verdict that follows a plan."""
-    from porter.report.as_json import verdict_object
-    from porter.report.verdict import style_verdict, table
-
-    if output.json:
-        output.object(verdict_object(verdict))
-    else:
-        output.text(table(verdict), lambda: style_verdict(verdict))
 
 
 ATEN = "aten"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -262,24 +263,56 @@ def _choose_arithmetic(_ctx: click.Context, param: click.Parameter, name: str) -
     return name
 
 
-def _choose_family(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
-    """Hands the family to what compiles kernels, in this process and in those that it starts."""
-    import os
+def _setting(choose: Callable[[Any], tuple[str, str]]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Makes a callback that sets a variable of the environment, for this process and those that it starts.
 
+    `choose` gives the variable and its text; an option that is left out sets none.
+    """
+
+    def hand_over(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:
+        if value is not None and value is not False:
+            from porter.verdict.errors import raising_porter_errors
+
+            with raising_porter_errors():
+                variable, text = choose(value)
+            os.environ[variable] = text
+        return value
+
+    return hand_over
+
+
+@_setting
+def _choose_family(text: str) -> tuple[str, str]:
     from aten_overlay.metal.family import VARIABLE, parse
-    from porter.verdict.errors import raising_porter_errors
 
-    if text is not None:
-        with raising_porter_errors():
-            parse(text)
-        os.environ[VARIABLE] = text
-    return text
+    parse(text)
+    return VARIABLE, text
+
+
+@_setting
+def _choose_checks(text: str) -> tuple[str, str]:
+    from aten_overlay.metal.sanitizer.checks import VARIABLE, parse
+
+    parse(text)
+    return VARIABLE, text
+
+
+@_setting
+def _choose_seed(seed: int) -> tuple[str, str]:
+    from aten_overlay.cuda.seed import VARIABLE
+
+    return VARIABLE, str(seed)
+
+
+@_setting
+def _allow_bytes(_allowed: bool) -> tuple[str, str]:
+    from aten_overlay.metal.sanitizer.checks import ALLOW_BYTES
+
+    return ALLOW_BYTES, "1"
 
 
 def _choose_language(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
     """Hands the version of Metal to what compiles kernels, in this process and in those that it starts."""
-    import os
-
     from aten_overlay.metal.language import VARIABLE, choose
     from porter.verdict.errors import raising_porter_errors
 
@@ -291,46 +324,10 @@ def _choose_language(ctx: click.Context, param: click.Parameter, text: str | Non
     return text
 
 
-def _choose_seed(_ctx: click.Context, _param: click.Parameter, seed: int | None) -> int | None:
-    """Hands the seed to what runs kernels, in this process and in those that it starts."""
-    import os
-
-    from aten_overlay.cuda.seed import VARIABLE
-
-    if seed is not None:
-        os.environ[VARIABLE] = str(seed)
-    return seed
-
-
 def _complete_family(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     from aten_overlay.metal.family import FAMILIES
 
     return [each.name for each in FAMILIES if each.name.startswith(incomplete)]
-
-
-def _choose_checks(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
-    """Hands the checks to what runs kernels, in this process and in those that it starts."""
-    import os
-
-    from aten_overlay.metal.sanitizer.checks import VARIABLE, parse
-    from porter.verdict.errors import raising_porter_errors
-
-    if text is not None:
-        with raising_porter_errors():
-            parse(text)
-        os.environ[VARIABLE] = text
-    return text
-
-
-def _allow_bytes(_ctx: click.Context, _param: click.Parameter, allowed: bool) -> bool:
-    """Hands the choice to what compiles kernels, in this process and in those that it starts."""
-    import os
-
-    from aten_overlay.metal.sanitizer.checks import ALLOW_BYTES
-
-    if allowed:
-        os.environ[ALLOW_BYTES] = "1"
-    return allowed
 
 
 def _complete_checks(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -374,8 +371,6 @@ sanitize = click.option(
 
 def _choose_large(_ctx: click.Context, _param: click.Parameter, asked: bool) -> bool:
     """Hands the choice to the program that is run, with the checks that tell where none are chosen."""
-    import os
-
     from aten_overlay import LARGE
     from aten_overlay.metal.sanitizer.checks import VARIABLE
 
@@ -427,8 +422,6 @@ def complete_missing(ctx: click.Context, _param: click.Parameter, incomplete: st
 
 
 def _list_operators(ctx: click.Context, served: bool) -> list[str]:
-    import os
-
     from porter.aten.declarations import MPS_KEY
     from porter.aten.native_functions import NativeFunctions
     from porter.core.checkout import find_checkout

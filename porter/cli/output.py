@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from porter.core.checkout import Checkout
     from porter.core.errors import PorterError
+    from porter.verdict.result import Verdict
 
     Render = Callable[[], RenderableType]
 
@@ -96,9 +97,21 @@ class Output:
         """Prints a result: styled on a terminal, plain elsewhere."""
         self._print(sys.stdout, plain, render)
 
-    def diff(self, plain: str, render: Render) -> None:
+    def diff(self, plain: str) -> None:
         """Prints a diff without wrapping its lines."""
-        self._print(sys.stdout, plain, render, end="", wrap=False)
+        from porter.report.terminal import style_diff
+
+        self._print(sys.stdout, plain, lambda: style_diff(plain), end="", wrap=False)
+
+    def verdict(self, verdict: Verdict) -> None:
+        """Prints a verdict as JSON or as a table."""
+        from porter.report.as_json import verdict_object
+        from porter.report.verdict import style_verdict, table
+
+        if self.json:
+            self.object(verdict_object(verdict))
+        else:
+            self.text(table(verdict), lambda: style_verdict(verdict))
 
     def note(self, plain: str, render: Render | None = None) -> None:
         """Prints a message to stderr."""

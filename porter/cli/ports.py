@@ -18,7 +18,7 @@ def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: 
     """Prints a port: its diff and summary, or the text of a pull request, then its verdict. `alone` has no verdict."""
     from porter.report import pull_request as markdown
     from porter.report.as_json import plan_object, verdict_object
-    from porter.report.terminal import style_diff, style_summary, summary
+    from porter.report.terminal import style_summary, summary
 
     plan, verdict, rejected = found.plan, found.verdict, found.rejected
     if output.json:
@@ -26,17 +26,14 @@ def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: 
     elif pull_request:
         output.text(markdown.pull_request(plan, verdict, rejected))
     else:
-        diff = doubt_line(found) + plan.changes.diff()
-        output.diff(diff, lambda: style_diff(diff))
+        output.diff(doubt_line(found) + plan.changes.diff())
         print_summary = output.note if alone else output.text
         lost = verdict.old_path.lost if verdict and verdict.old_path else ()
         print_summary(summary(plan, rejected, lost), lambda: style_summary(plan, rejected, lost))
         if found.doubt:
             output.note(f"{plan.op}: {found.doubt}: `porter migrate {plan.op}` verifies it")
         if verdict:
-            from porter.report.verdict import style_verdict, table
-
-            output.text(table(verdict), lambda: style_verdict(verdict))
+            output.verdict(verdict)
     if found.no_verdict:
         output.error(found.no_verdict, "no verdict")
     if found.broken:
@@ -56,13 +53,11 @@ def doubt_line(found: PortedOperator) -> str:
 def show_helpers(output: Output, found: HelperPlan, alone: bool) -> None:
     """Prints functions that are added to MetalShaderLibrary: their diff and a summary. `alone` has no verdict."""
     from porter.report.as_json import helpers_object
-    from porter.report.terminal import style_diff
 
     if output.json:
         output.object(helpers_object(found))
         return
-    diff = found.changes.diff()
-    output.diff(diff, lambda: style_diff(diff))
+    output.diff(found.changes.diff())
     print_summary = output.note if alone else output.text
     print_summary(f"helpers of {found.op}\n  added    {', '.join(found.names)} ({', '.join(found.changes.files)})")
 

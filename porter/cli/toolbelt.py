@@ -28,7 +28,6 @@ def install(output: Output, tools: tuple[str, ...], write: bool, force: bool) ->
     written without --write, and what is there already stays.
     """
     from porter.plan.toolbelt import plan_toolbelt
-    from porter.report.terminal import style_diff
     from porter.workflows.toolbelt import write_toolbelt
 
     checkout = output.open_checkout(write)
@@ -39,7 +38,7 @@ def install(output: Output, tools: tuple[str, ...], write: bool, force: bool) ->
         left_out = {tool: f"{error.code} {error.what}" for tool, error in planned.left_out}
         output.object({"diff": diff, "left_out": left_out, "written": list(written)})
         return DONE
-    output.diff(diff, lambda: style_diff(diff))
+    output.diff(diff)
     for tool, error in planned.left_out:
         output.note(f"{tool} is left out: {error.what}")
     if not diff:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,8 +140,7 @@ def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof
 
     Raises what `verify_operators` raises.
     """
-    from porter.report.as_json import verdict_object
-    from porter.report.verdict import style_verdict, summary, table
+    from porter.report.verdict import summary
     from porter.workflows.verify import NotVerified, verify_operators
 
     code, judged, lines = DONE, False, list[str]()
@@ -152,10 +150,7 @@ def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof
             lines.append(f"{found.op}: no verdict: {found.error.code} {found.error.what}")
             code = INCOMPLETE
             continue
-        if output.json:
-            output.object(verdict_object(found))
-        else:
-            output.text(table(found), partial(style_verdict, found))
+        output.verdict(found)
         lines.append(summary(found))
         code, judged = code if found.ok else INCOMPLETE, True
     show_lines(output, lines)

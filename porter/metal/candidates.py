@@ -26,7 +26,7 @@ from porter.metal.lambda_body import find_lambda, promote_body, rounds_halves, t
 from porter.metal.params import PARAMETER
 from porter.metal.source import Source
 from porter.metal.tidy import share_bodies, specialize_helpers, tidy_body
-from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, UnknownValue
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar, nodes
 from porter.mpsgraph.operations import Operation, by_op, find_headers, find_written_form, helpers, operations
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")
@@ -312,40 +312,27 @@ def _find_unbranched(spec: FunctorSpec, dtype: DType) -> Expr | None:
 
 
 def _is_elementwise(expr: Expr, spec: FunctorSpec) -> bool:
-    match expr:
+    return all(_is_known(node, spec) for node in nodes(expr))
+
+
+def _is_known(node: Expr, spec: FunctorSpec) -> bool:
+    match node:
         case Input(name=name):
             return name in spec.inputs
         case Scalar(name=name):
             return name in (*spec.scalars, *spec.inputs)
-        case Cast(arg=arg):
-            return _is_elementwise(arg, spec)
-        case Call(op=op, args=args):
-            return op in by_op() and all(_is_elementwise(arg, spec) for arg in args)
-        case _:
-            return isinstance(expr, Constant)
+        case Call(op=op):
+            return op in by_op()
+    return isinstance(node, (Cast, Constant))
 
 
 def _misses_width(expr: Expr, dtype: DType) -> bool:
     """Whether an integer result is computed in floating point, and so may lose digits."""
-    if dtype.kind is Kind.FLOATING:
-        return False
-    match expr:
-        case Cast(arg=arg, dtype=to):
-            return to.kind is Kind.FLOATING or _misses_width(arg, dtype)
-        case Call(op=op, args=args):
-            return (dtype.kind is not Kind.COMPLEX and by_op()[op].is_real) or any(
-                _misses_width(arg, dtype) for arg in args
-            )
-        case Constant() | Input() | Scalar() | Literal() | UnknownValue():
-            return False
+    casts = (node.dtype.kind is Kind.FLOATING for node in nodes(expr) if isinstance(node, Cast))
+    calls = (by_op()[node.op].is_real for node in nodes(expr) if isinstance(node, Call))
+    return dtype.kind is not Kind.FLOATING and (any(casts) or (dtype.kind is not Kind.COMPLEX and any(calls)))
 
 
 def _takes_parts(expr: Expr) -> bool:
     """Whether the expression takes a real or imaginary part, which a real number does not have in MSL."""
-    match expr:
-        case Cast(arg=arg):
-            return _takes_parts(arg)
-        case Call(op=op, args=args):
-            return by_op()[op].takes_part or any(map(_takes_parts, args))
-        case Constant() | Input() | Scalar() | Literal() | UnknownValue():
-            return False
+    return any(by_op()[node.op].takes_part for node in nodes(expr) if isinstance(node, Call))

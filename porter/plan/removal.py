@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -84,17 +84,28 @@ def find_orphans(checkout: Checkout, file: str, before: str) -> Iterator[Removal
     used = _find_referenced(parse_source(file, before), {})
     is_row = partial(contains_identifier, checkout.read(NATIVE_FUNCTIONS))
     removed: dict[tuple[int, int], str] = {}
-    while True:
-        known = {**removed}
-        for each in _find_definitions(source):
-            span = (each.start, each.end)
-            if span in known or each.name not in used or _is_referenced(source, each, removed):
-                continue
-            if not (each.shared and (_is_used_elsewhere(checkout, file, each.name) or is_row(each.name))):
-                removed[span] = each.name
-        if removed == known:
-            break
+
+    def is_kept(definition: _Definition) -> bool:
+        return definition.shared and (_is_used_elsewhere(checkout, file, definition.name) or is_row(definition.name))
+
+    _remove_unused(source, used, removed, is_kept)
     yield from _without_empty_namespaces(source.text, _cut_all(source, removed, {}))
+
+
+def _remove_unused(
+    source: Source, used: Collection[str], removed: dict[tuple[int, int], str], is_kept: Callable[[_Definition], bool]
+) -> None:
+    """Adds to `removed` the definitions that were used and that nothing which stays uses, until there are no more."""
+    while True:
+        before = {**removed}
+        for definition in _find_definitions(source):
+            span = (definition.start, definition.end)
+            if span in before or definition.name not in used or _is_referenced(source, definition, removed):
+                continue
+            if not is_kept(definition):
+                removed[span] = definition.name
+        if removed == before:
+            return
 
 
 def _without_empty_namespaces(text: str, removals: Iterable[Removal]) -> Iterator[Removal]:
@@ -119,18 +130,14 @@ def _find_in_file(
     bodies = {(each.function.body_start, each.function.body_end): each for each in rewrites}
     removed |= {span: f"the body of {each.function.name}" for span, each in bodies.items()}
     needed_before = _find_referenced(source, {})
-    while True:
-        known = {**removed}
-        for each in _find_definitions(source):
-            span = (each.start, each.end)
-            if span in known or each.name not in needed_before or _is_referenced(source, each, removed):
-                continue
-            if any(contains_identifier(r.body, each.name) or r.function.start == each.start for r in rewrites):
-                continue
-            if not (each.shared and _is_used_elsewhere(checkout, file, each.name)):
-                removed[span] = each.name
-        if removed == known:
-            break
+
+    def is_kept(definition: _Definition) -> bool:
+        name, start = definition.name, definition.start
+        if any(contains_identifier(r.body, name) or r.function.start == start for r in rewrites):
+            return True
+        return definition.shared and _is_used_elsewhere(checkout, file, name)
+
+    _remove_unused(source, needed_before, removed, is_kept)
     yield from _cut_all(source, removed, bodies)
     for include in source.includes():
         match = _NATIVE_HEADER.fullmatch(include.path)

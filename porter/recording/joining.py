@@ -108,6 +108,16 @@ class Case:
     values: Values
     calls: list[Observed]
 
+    def take(self, group: Sequence[Observed], program: SymbolicProgram) -> None:
+        """Adds calls, which a program computes too that takes the place of the case's."""
+        calls = (*self.program.calls, *(observed.program.arguments for observed in group))
+        self.program, self.calls = replace(program, calls=calls), [*self.calls, *group]
+
+    def writes_as(self, call: CallProgram) -> bool:
+        """Whether its kernels write what those of a call do: the same arguments and results."""
+        nests = [each.nest for each in self.program.nests]
+        return _list_written(nests, self.program.roles) == _list_written(call.nests, call.roles)
+
 
 def join(cases: Sequence[Case], group: list[Observed]) -> bool:
     """Adds calls to the first case whose program computes them, also at another element type."""
@@ -119,16 +129,9 @@ def join(cases: Sequence[Case], group: list[Observed]) -> bool:
             or first.structure == case.calls[0].program.structure
             or all(copies(store) for each in case.program.nests for store in each.nest.stores)  # of any type
         )
-        writes = [each.nest for each in case.program.nests], case.program.roles
-        if (
-            has_type
-            and _list_written(*writes) == _list_written(first.nests, first.roles)
-            and find_difference(case.program, group, _JOINED) is None
-        ):
+        if has_type and case.writes_as(first) and find_difference(case.program, group, _JOINED) is None:
             dtypes = tuple(dict.fromkeys((*case.program.dtypes, first.dtype)))
-            calls = (*case.program.calls, *(each.program.arguments for each in group))
-            case.program = replace(case.program, dtypes=dtypes, calls=calls)
-            case.calls = [*case.calls, *group]
+            case.take(group, replace(case.program, dtypes=dtypes))
             return True
     return False
 
@@ -137,14 +140,14 @@ def join_parts(cases: Sequence[Case], group: list[Observed]) -> bool:
     """Adds calls to the cases of their own flags, perhaps with other expressions for numbers; all of them or none."""
     if not cases:
         return False
-    before = [(case.program, case.values, case.calls) for case in cases]
+    before = [replace(case) for case in cases]
     known = [[each.program.facts for each in case.calls] for case in cases]
     facts = [each.program.facts for each in group]
     for part in split_by_flags(facts, known):
         calls, ordered = [group[i] for i in part], [cases[i] for i in order_cases(facts[part[0]], known)]
         if not any(join([case], calls) or join_changed([case], calls) for case in ordered):
-            for case, (program, values, own) in zip(cases, before, strict=True):
-                case.program, case.values, case.calls = program, values, own
+            for case, kept in zip(cases, before, strict=True):
+                case.program, case.values, case.calls = kept.program, kept.values, kept.calls
             return False
     return True
 
@@ -154,18 +157,13 @@ def join_changed(cases: Sequence[Case], group: list[Observed]) -> bool:
     first = group[0].program
     for case in cases:
         own = [each.program for each in case.calls if each.program.structure == case.calls[0].program.structure]
-        if first.dtype not in case.program.dtypes:
-            continue
-        writes = [each.nest for each in case.program.nests], case.program.roles
-        if _list_written(*writes) != _list_written(first.nests, first.roles):
+        if first.dtype not in case.program.dtypes or not case.writes_as(first):
             continue
         others = [each.program.arguments for each in group]
         for program, values in list_alternatives(case.program, case.values, own, others):
             if find_difference(program, group, _JOINED) is None and find_difference(program, case.calls) is None:
-                calls = (*case.program.calls, *others)
-                case.program = replace(program, dtypes=case.program.dtypes, calls=calls)
+                case.take(group, replace(program, dtypes=case.program.dtypes))
                 case.values = values
-                case.calls = [*case.calls, *group]
                 return True
     return False
 
@@ -178,8 +176,7 @@ def leave_out(cases: Sequence[Case], group: list[Observed]) -> bool:
             call = first.arguments
             made = compute_left_out(case.program, call, lambda each: find_difference(each, group) is not None)
             if made is not None:
-                case.program = replace(made, calls=(*made.calls, *(each.program.arguments for each in group)))
-                case.calls = [*case.calls, *group]
+                case.take(group, made)
                 return True
     return False
 

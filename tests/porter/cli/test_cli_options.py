@@ -347,7 +347,7 @@ def test_a_file_with_uncommitted_changes_is_found_before_the_verdict(
     def fail(*_: object) -> None:
         raise AssertionError("a verdict was asked for")
 
-    monkeypatch.setattr("porter.workflows.migrate._prove", fail)
+    monkeypatch.setattr("porter.workflows.migrate.prove_candidates", fail)
     for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
         subprocess.run(["git", "-C", str(fork), *command], check=True)
     kernels = fork / "aten/src/ATen/native/mps/kernels/BinaryKernel.metal"

@@ -85,7 +85,7 @@ def test_a_diff_is_exact_for_a_program_and_escaped_on_a_terminal(term: str, monk
     for terminal in (False, True):
         stream = Stream(terminal)
         monkeypatch.setattr(sys, "stdout", stream)
-        Output(Settings(no_color=True)).diff(EVIL, lambda: Text(EVIL))
+        Output(Settings(no_color=True)).diff(EVIL)
         assert (stream.getvalue() == EVIL) is not terminal
         assert ("\x1b" in stream.getvalue()) is not terminal
 
