@@ -82,17 +82,22 @@ std::tuple<Tensor, Tensor, Tensor> backward(const torch::jit::Stack& arguments) 
 
 }  // namespace
 
-bool run_own_convolution(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+const char* own_convolution(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const bool back = op.schema().name() == "aten::convolution_backward_overrideable";
   if (!back && op.schema().name() != "aten::convolution_overrideable") {
+    return nullptr;
+  }
+  const bool transposed = torch::jit::last(stack, op.schema().arguments().size())[6].toBool();
+  return back ? (transposed ? "aten::mps_convolution_transpose_backward" : "aten::mps_convolution_backward")
+              : (transposed ? "aten::_mps_convolution_transpose" : "aten::_mps_convolution");
+}
+
+bool run_own_convolution(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const char* own = own_convolution(op, *stack);
+  if (own == nullptr || !registered(own)) {
     return false;
   }
-  const bool transposed = torch::jit::last(*stack, op.schema().arguments().size())[6].toBool();
-  const char* own = back ? (transposed ? "aten::mps_convolution_transpose_backward" : "aten::mps_convolution_backward")
-                         : (transposed ? "aten::_mps_convolution_transpose" : "aten::_mps_convolution");
-  if (!registered(own)) {
-    return false;
-  }
+  const bool back = op.schema().name() == "aten::convolution_backward_overrideable";
   const torch::jit::Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
   if (back) {
     auto [input, weight, bias] = backward(arguments);

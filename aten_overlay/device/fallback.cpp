@@ -199,6 +199,9 @@ void run_twin(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (run_own_convolution(op, stack)) {
     return;
   }
+  if (const char* own = own_convolution(op, *stack)) {
+    count(c10::Dispatcher::singleton().findSchemaOrThrow(own, ""));  // which a fork's code would run
+  }
   const auto twin = twin_of(op);
   auto arguments = rearranged(op.schema(), twin.schema(), *stack);
   torch::jit::drop(*stack, op.schema().arguments().size());

@@ -20,6 +20,7 @@ from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import no_recording, read_spec
 from porter.plan.dialect import require_library
 from porter.plan.recorded.port import also_without_stub
+from porter.plan.recorded.result_functions import makes_results
 from porter.plan.recorded.target import check_runs_graph
 from porter.plan.stub_kernels import PortDraft, ReadSpec, port_functions
 
@@ -133,6 +134,8 @@ def _find_refusal(checkout: Checkout, row: RowRoute) -> PorterError | None:
     try:
         check_runs_graph(checkout, row.served)
     except PorterError as error:
+        if makes_results(checkout, row.served):
+            return None
         return row.error if row.has_stub else also_without_stub(error, row.error)
     return None
 

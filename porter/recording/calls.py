@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ _REAL = (0.0, 1.0, 0.37, 0.59, 1.7, -0.8)
 _WHOLE = (0, 1, 2, 3, 5)
 _COMPLEX = (0.37 + 0.59j, 1.7 - 0.8j, -0.8 + 0.37j)
 _OPTIONAL = ("Optional[number]", "Optional[float]")
+_DEVICE_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.MPS)
 _SKIPPED = ("Device", "Layout", "MemoryFormat", "Generator", "Dimname")
 
 
@@ -160,18 +162,33 @@ def read_dtype(tensor: torch.Tensor) -> DType:
 
 
 class _Capture(TorchDispatchMode):
-    """Records every call of an operator."""
+    """Records every call of an operator; of one that only a device has, also what kernels of others call."""
 
-    def __init__(self, bases: frozenset[str]) -> None:
+    def __init__(self, base: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: list[OpCall] = []
-        self._bases = bases
+        self._bases = frozenset({base, f"{base}_"})
+        self._is_within = _is_of_device(base)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func.namespace == "aten" and func._schema.name.removeprefix("aten::") in self._bases:
             self.found.append(_bind_arguments(func, args, kwargs))
+        is_here = any(isinstance(each, torch.Tensor) and each.device.type == "mps" for each in args)
+        if self._is_within and is_here and not func.is_view:  # the kernel of detach calls it again
+            with self:
+                return func.redispatch(_DEVICE_KEYS, *args, **kwargs)
         return func(*args, **kwargs)
+
+
+@lru_cache
+def _is_of_device(base: str) -> bool:
+    """Whether the CPU has no kernel of an operator, not even one that is composed of others."""
+    packet = getattr(torch.ops.aten, base, None)
+    overloads = [getattr(packet, name) for name in packet.overloads()] if packet else []
+    names = [each.name() for each in overloads if not each._schema.is_mutable]  # not those that copy to an output
+    has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+    return bool(names) and not any(has_kernel(name, "CPU") for name in names)
 
 
 def capture_calls(op: Any, base: str, dtype: DType) -> Iterator[OpCall]:
@@ -199,7 +216,7 @@ def capture_sample_calls(op: Any, base: str, sample: Any, differentiable: bool) 
 
 def capture_calls_in_place(op: Any, base: str, sample: Any, differentiable: bool) -> list[OpCall]:
     """The calls of a base name that a sample makes where it is, forward and backward."""
-    with counting_sample(), _Capture(frozenset({base, f"{base}_"})) as capture:
+    with counting_sample(), _Capture(base) as capture:
         _run_op(op, sample, differentiable)
     return list(capture.found)
 

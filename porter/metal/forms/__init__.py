@@ -5,8 +5,8 @@ A form is a file here with its value, kernels and launch, and a function in `por
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import get_args
 
 from porter.core import codec
@@ -16,6 +16,7 @@ from porter.loops.storage import StoredPrograms, load_programs, store_programs
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Contraction
+from porter.metal.forms.convolution import Convolution
 from porter.metal.forms.form import Form
 from porter.metal.forms.index_map import IndexMap
 from porter.metal.forms.nonzero import Nonzero
@@ -25,7 +26,9 @@ from porter.metal.forms.sort import Sort
 from porter.metal.forms.unique import Unique
 
 # The union is what stored programs are decoded by.
-AnyForm = IndexMap | Bincount | Concatenation | Resampling | Pooling | Sort | Nonzero | Unique | Contraction
+AnyForm = (
+    IndexMap | Bincount | Concatenation | Resampling | Pooling | Sort | Nonzero | Unique | Contraction | Convolution
+)
 FORMS: tuple[type[Form], ...] = get_args(AnyForm)
 
 
@@ -44,6 +47,10 @@ class FormProgram:
         values = [getattr(self.form, field.name) for field in fields(self.form)]
         listed = (name for value in values for name in (value if isinstance(value, tuple) else (value,)))
         return frozenset(name for name in listed if isinstance(name, str))
+
+    def list_parts(self) -> Iterator[FormProgram]:
+        """The program of each result, which is the first one there."""
+        return (replace(self, form=each) for each in self.form.list_parts())
 
 
 Computation = Programs | FormProgram

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
@@ -138,6 +138,8 @@ class Form(Protocol):
     SHARED: ClassVar[bool] = False  # whether other rows of a file have the same kernels
     ALL_CALLS: ClassVar[bool] = False  # whether it computes calls too that the function leaves to helpers of its file
 
+    BY_RESULT: ClassVar[bool] = False  # whether functions make a result each, and are ported for all that call them
+
     def describe(self) -> Iterator[str]:
         """Yields what is computed, as `porter explain` prints it."""
         ...
@@ -157,6 +159,10 @@ class Form(Protocol):
     def choose_names(self, names: Names) -> Names:
         """The names that a launch uses, of those that a function has."""
         return names
+
+    def list_parts(self) -> Iterable[Self]:
+        """The form of each result, which is the first one there."""
+        return (self,)
 
     def list_counted(self) -> tuple[str, ...]:
         """The tensors besides the result without whose elements there is nothing to compute."""

@@ -87,7 +87,7 @@ def _replace_chosen(body: str, chosen: Assignment, results: set[str]) -> str:
     for result in values & results:
         copies = [statement for statement, _ in _list_copies(body, result, chosen.name)]
         if len(values) == 2 and len(copies) == 1 and all(_is_like(each, result) for each in values - {result}):
-            return rename(_remove(body, (chosen.statement, *copies)), {chosen.name: result})
+            return rename(remove_statements(body, (chosen.statement, *copies)), {chosen.name: result})
     return body
 
 
@@ -104,7 +104,7 @@ def _replace_needed(body: str, declared: Assignment, only: Assignment) -> str:
     copies = [statement for statement, test in _list_copies(body, result, memory) if test in tests]
     if name.removeprefix("mps::") != "needsGather" or not copies or not _is_like(only.value, result):
         return body
-    body = _remove(body, (declared.statement, needed, *copies))
+    body = remove_statements(body, (declared.statement, needed, *copies))
     for test in tests:
         body = body.replace(f"{test} ? {memory} : {result}", result)
     return body
@@ -121,7 +121,7 @@ def with_direct_results(target: Target) -> Target:
     for placed in find_code(target.body, _PLACED):
         if placed["result"] in target.variables.values():
             copies = _list_copies(body, placed["result"], placed["memory"])
-            body = _remove(body, [statement for statement, test in copies if test == placed["when"]])
+            body = remove_statements(body, [statement for statement, test in copies if test == placed["when"]])
     return replace(target, body=body)
 
 
@@ -134,7 +134,8 @@ def _list_copies(body: str, result: str, memory: str) -> Iterator[tuple[Statemen
                 yield branch, body[slice(*branch.head)].strip()
 
 
-def _remove(body: str, statements: Iterable[Statement]) -> str:
+def remove_statements(body: str, statements: Iterable[Statement]) -> str:
+    """A body without some of its statements."""
     for statement in sorted(statements, key=lambda each: -each.start):
         body = body[: statement.start].rstrip(" ") + body[statement.end :].removeprefix("\n")
     return body

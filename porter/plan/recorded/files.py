@@ -62,6 +62,7 @@ _HELPERS = (
     "greatest_value",
     "ProductTile",
     "TileSums",
+    "find_element",
 )
 
 
@@ -120,6 +121,7 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     for used, declared, written in (
         ("merge_dims(", "MergedDims merge_dims(", read_helper("merge_dims.mm")),
         ("count_neighbors(", "int64_t count_neighbors(", read_helper("count_neighbors.mm")),
+        ("run_convolution(", "void run_convolution(", read_helper("run_convolution.mm")),
         ("share_rows(", "RowThreads share_rows(", write_helper(read_style(checkout).threadgroup_reductions)),
     ):
         at = text.find(written) if declared in text else -1

@@ -44,6 +44,7 @@ from porter.plan.recorded.files import (
 from porter.plan.recorded.helper_results import make_results, refuse_differing
 from porter.plan.recorded.host_function import replace_graph
 from porter.plan.recorded.port import NativePort, ReadPrograms, WrittenKernel, also_without_stub
+from porter.plan.recorded.result_functions import find_result_target
 from porter.plan.recorded.returns import find_mask, list_counted, may_lack
 from porter.plan.recorded.stages import Launched, Row, edit_function, make_function, write_frame
 from porter.plan.recorded.target import Target, calls_one, find_target, list_leads
@@ -80,6 +81,10 @@ def port_rows(
             continue
         try:
             resized = replace(port, draft=port.draft.apply(resize_outputs(port.draft.fork, lead.implementation)))
+            if isinstance(found, FormProgram) and found.form.BY_RESULT:
+                port = _port_results(resized, operator, lead, found)
+                port = replace(port, ported=(*port.ported, row))
+                continue
             target = find_own_target(resized.draft.fork, lead, found, None if apart else symbols)
             key = (target.file, target.function.signature)
             if key not in done:
@@ -176,6 +181,14 @@ def _port_row(
     stages = Row(fork, row.function, target, programs, names, list_counted(programs), launch, has_complex)
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
     return _edit_files(port, stages, body, kernel_file, new, [kernel.source for kernel in new])
+
+
+def _port_results(port: NativePort, operator: Operator, row: ServedFunction, program: FormProgram) -> NativePort:
+    """Writes kernels of a row to the functions that make its results. Raises PTR043 and PTR368 too."""
+    for place, part in enumerate(program.list_parts()):
+        target = find_result_target(port.draft.fork, row, place)
+        port = _port_form(port, operator, row, target, part)
+    return port
 
 
 def _edit_files(

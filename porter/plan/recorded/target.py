@@ -74,7 +74,7 @@ def find_target(
     """
     implementation = served.implementation
     if implementation is None or implementation.function is None:
-        raise _refuse(served, "its code is made by a macro")
+        raise refuse(served, "its code is made by a macro")
     source = parse_source(implementation.file, checkout.read(implementation.file))
     chain = _list_chain(checkout, served)
     at = len(chain) - 1
@@ -179,7 +179,7 @@ def _list_chain(checkout: Checkout, served: ServedFunction) -> list[_Link]:
     """The functions from a row's own to the one that runs the graph. Raises PTR368."""
     implementation = served.implementation
     if implementation is None or implementation.function is None:
-        raise _refuse(served, "its code is made by a macro")
+        raise refuse(served, "its code is made by a macro")
     source = parse_source(implementation.file, checkout.read(implementation.file))
     return list(_follow(source, implementation, served))
 
@@ -213,7 +213,7 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
         *others, site = found[1]
         yield _Link(function, site, tuple(others))
         function = found[0]
-    raise _refuse(served, "no function of its file runs its graph")
+    raise refuse(served, "no function of its file runs its graph")
 
 
 def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) -> bool:
@@ -353,7 +353,8 @@ def read_body(source: Source, function: Function) -> str:
     return source.text[function.body_start + 1 : function.body_end - 1]
 
 
-def _refuse(served: ServedFunction, why: str) -> PorterError:
+def refuse(served: ServedFunction, why: str) -> PorterError:
+    """PTR368: why a row has no function to port."""
     place = served.implementation.place if served.implementation else served.function.place
     what = f"{served.function.name} has no function to port: {why}"
     return PorterError("PTR368", what, place, "`porter explain PTR368` says more.")

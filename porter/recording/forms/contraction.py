@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from porter.metal.forms.contraction import Contraction, Operands
-from porter.recording.calls import OpCall, read_dtype
-from porter.recording.forms.agreement import TOLERANCES, Results, find_only, read_types, tell_form, widen
+from porter.recording.calls import OpCall
+from porter.recording.forms.agreement import Results, find_only, is_near_in_scale, read_types, tell_form, widen
 from porter.recording.runs import RecordedRun
 
 _SCALARS = 2  # the factors of what is added, and of the product
@@ -64,12 +64,7 @@ def _computes(form: Contraction, run: RecordedRun, results: Results) -> bool:
         computed = contract(form, run.given, run.call.arguments)
     except (RuntimeError, IndexError):  # sizes that do not go with each other
         return False
-    wide = widen(result)
-    if computed.shape != wide.shape:
-        return False
-    bound = TOLERANCES.get(read_dtype(result), 1e-5) if result.is_floating_point() or result.is_complex() else 0.0
-    scale = max(1.0, wide.abs().nan_to_num().max().item()) if wide.numel() else 1.0
-    return torch.allclose(computed.to(wide.dtype), wide, rtol=bound, atol=bound * scale, equal_nan=True)
+    return is_near_in_scale(computed, result)
 
 
 def contract(form: Contraction, tensors: Mapping[str, torch.Tensor], arguments: Mapping[str, object]) -> torch.Tensor:

@@ -36,3 +36,16 @@ def test_types_after_the_first_begin_with_a_call_of_each_sample() -> None:
     first, second, third = islice(made, 3)
     assert (first.dtype, second.dtype, third.dtype) == (torch.float16, torch.float16, torch.float32)
     assert first.ndim > 1 == second.ndim
+
+
+def test_what_a_kernel_calls_is_seen_of_an_operator_that_only_a_device_has() -> None:
+    def convolve(input: torch.Tensor, weight: torch.Tensor, *_: object) -> torch.Tensor:
+        return input.new_zeros(input.shape[0], weight.shape[0], *input.shape[2:])
+
+    op = OpInfo("convolves", op=torch.conv2d, dtypes=_dispatch_dtypes((torch.float32,)), sample_inputs_func=_rolls)
+    sample = SampleInput(torch.ones(1, 2, 3, 4, device="mps"), args=(torch.ones(5, 2, 1, 1, device="mps"),))
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("_mps_convolution", convolve, "MPS")
+        [call] = calls.capture_calls_in_place(op, "_mps_convolution", sample, False)
+    assert call.name == "_mps_convolution" and call.arguments["stride"] == [1, 1]
+    assert calls.capture_calls_in_place(op, "zeros", sample, False) == []

@@ -1,0 +1,106 @@
+enum class Convolved { Input, Weight, Output };
+
+// Computes the output of a convolution, or the gradient of its input or weight, as a product of two matrices for each
+// group: of factors, and of the elements that a source has for each window and tap.
+static void run_convolution(const std::string& kernel,
+                            Convolved computed,
+                            const Tensor& input_,
+                            const Tensor& weight_,
+                            const Tensor& output_,
+                            const std::optional<Tensor>& bias,
+                            IntArrayRef padding,
+                            IntArrayRef stride,
+                            IntArrayRef dilation,
+                            int64_t groups) {
+  using namespace mps;
+  const auto widen = [](Tensor tensor) {
+    while (tensor.dim() < 5) {
+      tensor = tensor.unsqueeze(2);
+    }
+    return tensor;
+  };
+  const auto input = widen(input_), weight = widen(weight_), output = widen(output_);
+  const bool is_input = computed == Convolved::Input, is_weight = computed == Convolved::Weight;
+  const Tensor& result = is_input ? input : is_weight ? weight : output;
+  const Tensor& factors = is_weight ? output : weight;
+  const Tensor& source = is_input ? output : input;
+  const auto list_sizes = [](int64_t first, const Tensor& tensor) {
+    return std::array<int64_t, 4>{first, tensor.size(2), tensor.size(3), tensor.size(4)};
+  };
+  const auto windows = list_sizes(input.size(0), is_input ? input : output);
+  const auto taps = list_sizes(is_input ? weight.size(0) / groups : weight.size(1), weight);
+  const auto& columns = is_weight ? taps : windows;
+  const auto& inner = is_weight ? windows : taps;
+  const int64_t rows = is_input ? weight.size(1) : weight.size(0) / groups;
+  const int64_t width = c10::multiply_integers(columns), length = c10::multiply_integers(inner);
+  // Few tiles share their sums with others, which a second kernel adds up
+  const bool is_direct = rows < 4;
+  const auto tiles_across = at::ceil_div<int64_t>(width, 32), tiles_down = at::ceil_div<int64_t>(rows, 32);
+  const auto tiles = groups * tiles_across * tiles_down;
+  const int64_t slices = is_direct ? 1 : std::clamp<int64_t>(length / 2048, 1, at::ceil_div<int64_t>(256, tiles));
+  const bool is_sliced = slices > 1;
+  const auto partial = is_sliced ? result.new_empty({slices, result.numel()}, kFloat) : result;
+  const auto written = is_sliced ? partial[0].view(result.sizes()) : result;
+  // The steps between groups and rows, then the others
+  const auto list_strides = [&](const Tensor& tensor, bool is_of_weight) {
+    const int64_t grouped = is_of_weight ? 0 : 1, row = is_of_weight && is_input ? 1 : grouped;
+    const int64_t group = tensor.size(grouped) / groups * tensor.stride(grouped);
+    const auto strides = tensor.strides();
+    return std::array<int64_t, 6>{group, strides[row], strides[1 - row], strides[2], strides[3], strides[4]};
+  };
+  const auto output_strides = list_strides(written, is_weight);
+  const auto factor_strides = list_strides(factors, !is_weight);
+  const auto source_strides = list_strides(source, false);
+  const std::array<int64_t, 3> places = {source.size(2), source.size(3), source.size(4)};
+  // Where a source begins for a window and a tap, and its steps; elements of a gradient have gaps between them
+  std::array<int64_t, 12> geometry = {1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1};
+  for (size_t i = 0, dim = 3 - stride.size(); i < stride.size(); i++, dim++) {
+    geometry[dim] = is_input ? 1 : stride[i];
+    geometry[3 + dim] = is_input ? -dilation[i] : dilation[i];
+    geometry[6 + dim] = is_input ? padding[i] : -padding[i];
+    geometry[9 + dim] = is_input ? stride[i] : 1;
+  }
+  const bool has_bias = bias && bias->defined();
+  const auto added = has_bias ? bias->to(result.scalar_type()) : result;
+  const int64_t bias_stride = has_bias ? added.stride(0) : 0;
+  const std::array<int64_t, 6> sizes = {rows, slices, result.numel(), is_weight, has_bias, bias_stride};
+  const bool fits = canUse32BitIndexMath(result) && canUse32BitIndexMath(factors) && canUse32BitIndexMath(source);
+  const auto type = scalarToMetalTypeString(result) + (fits ? "_int" : "_long");
+  MPSStream* stream = getCurrentMPSStream();
+  dispatch_sync_with_rethrow(stream->queue(), ^() {
+    @autoreleasepool {
+      auto computeEncoder = stream->commandEncoder();
+      auto PSO = lib.getPipelineStateForFunc(kernel + (is_direct ? "_direct_" : "_") + type);
+      // this function call is a no-op if MPS Profiler is not enabled
+      getMPSProfiler().beginProfileKernel(PSO, kernel, {factors, source});
+      [computeEncoder setComputePipelineState:PSO];
+      mtl_setArgs(computeEncoder,
+                  result,
+                  partial,
+                  factors,
+                  source,
+                  added,
+                  sizes,
+                  columns,
+                  inner,
+                  places,
+                  output_strides,
+                  factor_strides,
+                  source_strides,
+                  geometry);
+      if (is_direct) {
+        // A simdgroup adds up many products
+        const int64_t lanes = length > 256 ? 32 : 1;
+        [computeEncoder dispatchThreads:MTLSizeMake(lanes, width, rows * groups)
+                  threadsPerThreadgroup:MTLSizeMake(lanes, 256 / lanes, 1)];
+      } else {
+        [computeEncoder dispatchThreadgroups:MTLSizeMake(tiles_across, tiles_down, groups * slices)
+                       threadsPerThreadgroup:MTLSizeMake(32, 4, 1)];
+      }
+      getMPSProfiler().endProfileKernel(PSO);
+    }
+  });
+  if (is_sliced) {
+    result.copy_(partial.sum(0).view(result.sizes()));
+  }
+}

@@ -1,0 +1,90 @@
+"""The functions of a row that make one result each, by a graph of their own: a port serves all that call them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from porter.aten.operator import ServedFunction
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.languages.assignments import list_values, read_assignments
+from porter.languages.brackets import split_at_commas
+from porter.languages.identifiers import contains_identifier
+from porter.languages.inlining import Parameter, read_parameters, rename
+from porter.languages.patterns import find_code, match_code
+from porter.languages.source import Function, Source, parse_source
+from porter.languages.statements import walk_statements
+from porter.plan.recorded.corrections import remove_statements
+from porter.plan.recorded.target import RUN, Target, reaches_graph, read_body, read_returned, refuse
+
+
+def find_result_target(checkout: Checkout, served: ServedFunction, place: int) -> Target:
+    """The function that makes a row's result of that place, which runs a graph.
+
+    Raises PTR368 where there is none, and PTR043 where it takes a tensor that no call of the row gives.
+    """
+    implementation = served.implementation
+    if implementation is None or implementation.function is None:
+        raise refuse(served, "its code is made by a macro")
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    function = source.find_again(implementation.function)
+    named = {each.name: each.name for each in read_parameters(function)} if function else {}
+    variables = dict(zip((each.name for each in served.function.arguments), named, strict=False))
+    while function is not None:
+        body = read_body(source, function)
+        if contains_identifier(body, RUN):
+            return _read_target(implementation.file, source, function, body, variables)
+        function, passed = next(_list_calls(source, body, place), (None, {}))
+        variables = {name: passed[variable] for name, variable in variables.items() if variable in passed}
+        place = 0
+    raise refuse(served, f"no function of its file makes result {place} by a graph")
+
+
+def makes_results(checkout: Checkout, served: ServedFunction) -> bool:
+    """Whether a function of its own makes the first result of a row by a graph."""
+    try:
+        return bool(find_result_target(checkout, served, 0))
+    except PorterError as error:
+        return error.code != "PTR368"
+
+
+def _list_calls(source: Source, body: str, place: int) -> Iterator[tuple[Function, Mapping[str, str]]]:
+    """The functions that make a result by a graph, with the parameters that variables are passed as."""
+    returned = read_returned(body)
+    values = list_values(body, returned[place]) if place < len(returned) else []
+    values += [each["value"] for each in find_code(body, "return $$value;")]
+    for name, overloads in source.functions_by_name.items():
+        for value in values:
+            match = match_code(value, f"{name}($$arguments)")
+            arguments = split_at_commas(match["arguments"]) if match else []
+            for called in overloads if match else ():
+                parameters = [each.name for each in read_parameters(called)]
+                if len(parameters) == len(arguments) and reaches_graph(source, called):
+                    yield called, dict(zip((each.strip() for each in arguments), parameters, strict=True))
+
+
+def _read_target(file: str, source: Source, function: Function, body: str, variables: Mapping[str, str]) -> Target:
+    parameters = read_parameters(function)
+    for parameter in parameters:
+        if "Tensor" in parameter.type and parameter.name not in variables.values():
+            what = f"{function.name} takes {parameter.name}, which no call of this row gives"
+            raise PorterError("PTR043", what, source.place(function.start), "Port the row that gives it first.")
+    body = _without_copies(body, parameters)
+    [*_, last] = [each["value"] for each in find_code(body, "return $$value;")]
+    tensors = {each["name"]: each["tensor"] for each in find_code(body, '$name{$tensor, "result", $position}')}
+    result = tensors.get(last.removeprefix("*"), last)
+    optional = frozenset(each.name for each in parameters if "ptional" in each.type)
+    named = {**variables, "result0": result}
+    return Target(file, function, body, named, optional, arguments=named)
+
+
+def _without_copies(body: str, parameters: tuple[Parameter, ...]) -> str:
+    """A body that has tensors as they are, where it copied them to be contiguous for the graph."""
+    names = {each.name for each in parameters}
+    for declared in (each for each in read_assignments(body) if each.type == "Tensor" and each.value in names):
+        later = [each for each in read_assignments(body) if each.name == declared.name and each is not declared]
+        copies = [each for each in walk_statements(body) if each.body and each.body[0] in [a.statement for a in later]]
+        if len(copies) == len(later) and {each.value for each in later} <= {f"{declared.name}.contiguous()"}:
+            gone = (declared.statement, *copies)
+            return rename(remove_statements(body, gone), {declared.name: declared.value})
+    return body

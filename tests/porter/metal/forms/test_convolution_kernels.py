@@ -1,0 +1,177 @@
+"""The kernels of convolutions against float64: of any sizes and strides, and with faults that are planted in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.launch import Library
+from aten_overlay.toolchain import torch_root
+from porter.core.dtypes import FLOAT, HALF, DType
+from porter.metal.codegen.kernel import KernelStyle
+from porter.metal.forms.convolution import Convolution, Convolved
+from porter.metal.helpers import read_helper
+from porter.recording.forms.convolution import convolve
+
+HEADS = "#include <c10/metal/utils.h>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"
+TYPES = (FLOAT, HALF)
+FORM = Convolution("input", "weight", "output", tuple(Convolved), "bias")
+TILES, DIRECT = "tested_", "tested_direct_"
+FAULTS = {
+    "a wrong bound of the padding": (DIRECT, "place >= T(sizes[dim])", "place > T(sizes[dim])"),
+    "one dilation for all dimensions": (DIRECT, "geometry[3 + dim]", "geometry[5]"),
+    "gaps that are elements": (DIRECT, "if (place % gaps != 0)", "if (false)"),
+    "the first group for all": (DIRECT, "source + group * index_t(source_strides[0])", "source"),
+    "sums in the type of elements": (DIRECT, "float total = 0, sum = 0;", "T total = 0, sum = 0;"),
+    "the tail of a tile left out": (TILES, "mine < length", "k + 8 <= length"),
+    "the bias once for each slice": (TILES, "sizes[4] && slice == 0", "sizes[4]"),
+}  # fmt: skip
+
+
+def write_source(types: tuple[DType, ...]) -> str:
+    kernels = FORM.write_kernels("tested", types, KernelStyle(True, False))
+    return f"{HEADS}{read_helper('TileSums.metal')}{read_helper('find_element.metal')}{kernels.source}"
+
+
+def build(source: str, types: tuple[DType, ...], kernels: tuple[str, ...] = (TILES, DIRECT)) -> Library:
+    options = Options(include=(torch_root() / "include",))
+    names = [f"{kernel}{each.metal}_int" for each in types for kernel in kernels]
+    return Library(compile_kernels(source, names, options))
+
+
+@cache
+def whole() -> Library:
+    return build(write_source(TYPES), TYPES)
+
+
+Tensors = dict[str, torch.Tensor]
+Numbers = dict[str, list[int]]
+
+
+def convolve_by_kernel(
+    library: Library, computed: Convolved, tensors: Tensors, numbers: Numbers, groups: int, slices: int = 0
+) -> torch.Tensor:
+    """What a kernel makes of operands with five dimensions; without slices, the one without tiles."""
+    is_input, is_weight = computed is Convolved.INPUT, computed is Convolved.WEIGHT
+    first, weight, output = (tensors[name] for name in ("input", "weight", "output"))
+    result = torch.full_like({**tensors, "": first}[computed.value.lower()], 7)
+    factors, source = output if is_weight else weight, output if is_input else first
+    windows = [first.shape[0], *(first if is_input else output).shape[2:]]
+    taps = [weight.shape[0] // groups if is_input else weight.shape[1], *weight.shape[2:]]
+    rows = weight.shape[1] if is_input else weight.shape[0] // groups
+    columns, inner = (taps, windows) if is_weight else (windows, taps)
+    partial = torch.full((max(slices, 1), *result.shape), torch.nan)
+
+    def strides(tensor: torch.Tensor, is_of_weight: bool) -> torch.Tensor:
+        grouped = 0 if is_of_weight else 1
+        row = 1 if is_of_weight and is_input else grouped
+        group = tensor.shape[grouped] // groups * tensor.stride(grouped)
+        return torch.tensor([group, tensor.stride(row), tensor.stride(1 - row), *tensor.stride()[2:]])
+
+    ones, padding, stride, dilation = [1, 1, 1], numbers["padding"], numbers["stride"], numbers["dilation"]
+    steps = [*ones, *(-each for each in dilation), *padding, *stride]
+    steps = steps if is_input else [*stride, *dilation, *(-each for each in padding), *ones]
+    bias = tensors.get("bias") if computed is Convolved.OUTPUT else None
+    sizes = [rows, max(slices, 1), result.numel(), is_weight, bias is not None, 0 if bias is None else bias.stride(0)]
+    arguments = [
+        result, partial, factors, source, result if bias is None else bias, torch.tensor(sizes), torch.tensor(columns),
+        torch.tensor(inner), torch.tensor(source.shape[2:]),
+        strides(partial[0] if slices > 1 else result, is_weight), strides(factors, not is_weight),
+        strides(source, False), torch.tensor(steps),
+    ]  # fmt: skip
+    dtype = next(each for each in TYPES if f"torch.{each.torch}" == str(first.dtype))
+    if slices:
+        grid = (-(-prod(columns) // 32) * 32, -(-rows // 32) * 4, groups * slices)
+        library.run(f"{TILES}{dtype.metal}_int", arguments, grid, (32, 4, 1))
+    else:
+        lanes = 32 if prod(inner) > 256 else 1
+        library.run(f"{DIRECT}{dtype.metal}_int", arguments, (lanes, prod(columns), rows * groups), (lanes, 2, 1))
+    return partial.sum(0).to(result.dtype) if slices > 1 else result
+
+
+def make(*shape: int, last: bool = False, seed: int = 0) -> torch.Tensor:
+    """Whole numbers, whose sums are exact; with channels `last` in memory."""
+    values = torch.randint(-4, 5, shape, generator=torch.Generator().manual_seed(seed)).float()
+    return values.to(memory_format=torch.channels_last_3d) if last else values
+
+
+def make_call(
+    batches: int, channels: tuple[int, int], groups: int, sizes: Sequence[int], taps: Sequence[int], numbers: Numbers,
+    last: bool = False,
+) -> Tensors:  # fmt: skip
+    """The tensors of a convolution. Raises ValueError where it has no windows."""
+    outputs = [
+        (size + 2 * numbers["padding"][i] - numbers["dilation"][i] * (taps[i] - 1) - 1) // numbers["stride"][i] + 1
+        for i, size in enumerate(sizes)
+    ]
+    if min(outputs) < 1:
+        raise ValueError("no windows")
+    return {
+        "input": make(batches, channels[0] * groups, *sizes, last=last),
+        "weight": make(channels[1] * groups, channels[0], *taps, last=last, seed=1),
+        "output": make(batches, channels[1] * groups, *outputs, last=last, seed=2),
+        "bias": make(2, channels[1] * groups, seed=3)[0],
+    }
+
+
+def differs(library: Library, tensors: Tensors, numbers: Numbers, groups: int, slices: int, bound: float = 0) -> bool:
+    """Whether a library computes something otherwise than float64 does."""
+    for computed in Convolved:
+        shape = tensors[computed.value.lower()].shape
+        expected = convolve(FORM, computed, tensors, {**numbers, "groups": groups}, shape)
+        result = convolve_by_kernel(library, computed, tensors, numbers, groups, slices).double()
+        if not torch.allclose(result, expected, rtol=bound, atol=0):
+            return True
+    return False
+
+
+THREE = st.tuples(*[st.integers(1, 3)] * 3).map(list)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    batches=st.integers(1, 3), channels=st.tuples(*[st.sampled_from((1, 2, 3, 9, 33))] * 2), groups=st.integers(1, 3),
+    sizes=st.tuples(*[st.integers(1, 6)] * 3), taps=THREE, stride=THREE, dilation=THREE,
+    padding=st.tuples(*[st.integers(0, 3)] * 3).map(list), last=st.booleans(), slices=st.integers(0, 3),
+)  # fmt: skip
+def test_any_sizes_and_strides(
+    batches: int, channels: tuple[int, int], groups: int, sizes: tuple[int, ...], taps: list[int], stride: list[int],
+    dilation: list[int], padding: list[int], last: bool, slices: int,
+) -> None:  # fmt: skip
+    numbers = {"padding": padding, "stride": stride, "dilation": dilation}
+    try:
+        tensors = make_call(batches, channels, groups, sizes, taps, numbers, last)
+    except ValueError:
+        return
+    assert not differs(whole(), tensors, numbers, groups, slices)
+
+
+def find_fault(library: Library, kernel: str) -> bool:
+    """Whether convolutions with a kernel differ from those in float64 by more than rounding."""
+    numbers = {"padding": [1, 2, 0], "stride": [2, 1, 3], "dilation": [1, 2, 1]}
+    exact = make_call(2, (5, 33), 2, (3, 6, 5), (2, 2, 3), numbers)
+    fractions = {name: tensor.abs() / 7 + 0.1 for name, tensor in exact.items()}
+    slices = 2 if kernel == TILES else 0
+    return any(
+        differs(library, {name: tensor.half() for name, tensor in tensors.items()}, numbers, 2, slices, bound)
+        for tensors, bound in ((exact, 0), (fractions, 2**-10))
+    )
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(fault: str) -> None:
+    kernel, old, new = FAULTS[fault]
+    source = write_source((HALF,))
+    assert old in source
+    assert find_fault(build(source.replace(old, new), (HALF,), (kernel,)), kernel)
+
+
+def test_without_a_fault_none_is_found() -> None:
+    assert not any(find_fault(whole(), kernel) for kernel in (TILES, DIRECT))
