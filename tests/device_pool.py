@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
+import gc
 import importlib
 import json
 import os
@@ -84,6 +85,9 @@ def serve() -> None:
         importlib.import_module(module)
     # A sample of an OpInfo took 90 ms: torch's tools look for its test among all modules.
     importlib.import_module("porter.verdict.suite.torch_tools").make_quick()
+    # pytest collects garbage five times when it ends: a fork would look through all of torch each time, and copy it.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
