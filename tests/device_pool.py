@@ -26,7 +26,14 @@ _OF_PYTEST = ("PYTEST_",)
 # Seconds after which a program is stuck: less than a test has (tests/hung.py).
 _STUCK = 600
 # What nearly every suite under the plugin imports.
-_PRELOADED = ("pytest", "torch", "torch.testing._internal.common_methods_invocations", "tests.conftest")
+_PRELOADED = (
+    "pytest",
+    "torch",
+    "torch.testing._internal.common_methods_invocations",
+    "porter.plan.planner",
+    "porter.verdict.suite.variations",
+    "tests.conftest",
+)
 
 
 class DevicePool:

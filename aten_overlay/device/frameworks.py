@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,7 @@ def count_launches() -> int:
     return sum(calls.values()) + sum(sum(frameworks.kernel_calls().values()) for frameworks in _loaded)
 
 
+@cache  # pytest's plugin asks again in a process that has it: to see that the library is current reads every source
 def load_mps(headers: Path | None = None) -> ctypes.CDLL:
     """Loads `at::mps` as these headers declare it, else as the wheel does: what torch::mps and extensions call.
 
@@ -69,6 +71,7 @@ def load_mps(headers: Path | None = None) -> ctypes.CDLL:
     return ctypes.CDLL(str(libraries.build_mps(headers)), mode=ctypes.RTLD_GLOBAL)
 
 
+@cache
 def load_native() -> ctypes.CDLL:
     """Loads `at::native::mps` for compiled extensions, above `load_mps()`. Host code of a fork brings its own.
 
