@@ -28,7 +28,7 @@ from porter.verdict.suite.kept_outcomes import Batch
 _FAR = 1 << 32  # what nothing is left of in 32 bits
 _INEXACT = (1 << 53) + 1  # what no double is
 _LARGER = 1000  # more than samples have elements
-_RESULT_TYPE = "dtype"
+RESULT_TYPE = "dtype"
 _REFUSED, _COMPUTED, _UNWRITTEN = 0, 1, 2
 _FILLINGS = (0x00, 0xA5)  # bytes of memory that nothing has written to
 _ORDER = "sorted"  # a flag without which results may be in any order
@@ -43,9 +43,14 @@ def vary_arguments(op: OpInfo, sample: SampleInput, dtypes: Iterable[torch.dtype
     for place, value in list_arguments(op, sample):
         for other in _list_others(op, sample, place, value):
             yield f"with {place}={other}", replace_argument(sample, place, other)
-    if _RESULT_TYPE in dict(_list_defaults(op)):
+    if takes_result_type(op):
         for dtype in dtypes:
-            yield f"with {_RESULT_TYPE}={dtype}", replace_argument(sample, _RESULT_TYPE, dtype)
+            yield f"with {RESULT_TYPE}={dtype}", replace_argument(sample, RESULT_TYPE, dtype)
+
+
+def takes_result_type(op: OpInfo) -> bool:
+    """Whether a call may name the type of its result."""
+    return RESULT_TYPE in dict(_list_defaults(op))
 
 
 def turn_flags(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:

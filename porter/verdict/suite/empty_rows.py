@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import keep_computed
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.resizing import Tie, Way
 
 
 def list_empty_rows(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
@@ -25,11 +26,20 @@ def list_empty_rows(op: Callable[..., Any], sample: SampleInput) -> Iterator[tup
 
 
 def empty_dimensions(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
-    """The sample with one dimension of the input empty, and of what has its shape; the CPU may refuse some of them."""
+    """The sample with one dimension of the input empty, and of what has its shape, then of what goes with its sizes, as
+    the target of a loss does; the CPU may refuse some of them.
+    """
     if isinstance(sample.input, torch.Tensor) and sample.input.numel() and sample.input.layout is torch.strided:
         for dim in range(sample.input.ndim):
             empty = partial(_empty, shape=sample.input.shape, dim=dim)
-            yield f"no elements in dimension {dim}", sample.transform(empty)
+            alone = sample.transform(empty)
+            yield f"no elements in dimension {dim}", alone
+            tried = [_list_shapes(alone)]
+            for tie in (Tie.FIRST, Tie.LAST):
+                tied = Way(tie, changes_lists=False, spreads_indices=False).resize(sample, {dim: 0})
+                if _list_shapes(tied) not in tried:
+                    tried.append(_list_shapes(tied))
+                    yield f"no elements in dimension {dim}, {tie.value}", tied
 
 
 def has_other_bools(results: Any) -> bool:
@@ -37,6 +47,11 @@ def has_other_bools(results: Any) -> bool:
     found = (each for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor))
     bools = (each.cpu() for each in found if each.dtype is torch.bool)
     return any(bool((each.view(torch.uint8) > 1).any()) for each in bools)
+
+
+def _list_shapes(sample: SampleInput) -> list[torch.Size]:
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return [leaf.shape for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def _empty(value: Any, shape: torch.Size, dim: int) -> Any:

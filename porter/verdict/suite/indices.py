@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch.testing._internal.opinfo.core import SampleInput
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.arguments import list_arguments
 
 _TYPES = (torch.int64, torch.int32)
 FAR = 1 << 32  # what nothing is left of in 32 bits
 OUTSIDE = (1 << 40) + (1 << 30)  # beyond all memory, in 32 bits too
+_SMALL = 1 << 31  # every type of indices has it
 EQUAL = 300  # more than some of 16 bits count up to
 Place = int | str
 
@@ -73,6 +76,14 @@ def vary_indices(sample: SampleInput, place: Place) -> Iterator[tuple[str, Sampl
         yield f"{place} far outside", _replace(sample, {place: _change_first(index, FAR)})
     if index.ndim:
         yield from _resize(sample, place)
+
+
+def fill_with_numbers(op: OpInfo, sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:
+    """Yields the sample with all indices one whole number of its arguments, which may be what is ignored or padding."""
+    index = _read(sample, place)
+    for number in dict.fromkeys(value for _, value in list_arguments(op, sample) if type(value) is int):
+        if abs(number) < _SMALL:
+            yield f"all of {place} {number}", _replace(sample, {place: torch.full_like(index, number)})
 
 
 def _count_back(index: torch.Tensor, size: int) -> torch.Tensor:

@@ -159,14 +159,18 @@ def sums_rows(sample: SampleInput) -> bool:
 def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """The sample with its first or its last element infinite or NaN, which it is of its row over any dimensions.
 
-    Also NaN at both ends, because a position is the first one's. Also all elements infinite, because the initial value
-    of a minimum or maximum must not be more extreme; or NaN, because none of them equals the one before.
+    Also NaN at both ends, because a position is the first one's; one of them behind zeros, because zero times it is
+    NaN. Also all elements infinite, because the initial value of a minimum or maximum must not be more extreme; or NaN,
+    because none of them equals the one before.
     """
     if not sample.input.is_floating_point() or not sample.input.numel():
         return
     for value, (label, at) in product((math.inf, -math.inf, math.nan), (("first", [0]), ("last", [-1]))):
         yield f"{value} {label}", _put(sample, value, at)
     yield "nan first and last", _put(sample, math.nan, [0, -1])
+    zeros = SampleInput(torch.zeros_like(sample.input.detach()), args=sample.args, kwargs=sample.kwargs)
+    for value in (math.inf, math.nan):
+        yield f"{value} last of zeros", _put(zeros, value, [-1])
     for value in (math.inf, -math.inf, math.nan):
         changed = torch.full_like(sample.input.detach(), value)
         yield f"{value} alone", SampleInput(changed, args=sample.args, kwargs=sample.kwargs)

@@ -17,7 +17,7 @@ from porter.verdict.suite.consistency import instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import Gradients, differentiate
-from porter.verdict.suite.indices import list_indices, put_outside, vary_indices
+from porter.verdict.suite.indices import fill_with_numbers, list_indices, put_outside, vary_indices
 from porter.verdict.suite.opinfos import opinfos, parametrize_over, take_spread
 
 OPINFOS = opinfos(get_context())
@@ -30,7 +30,7 @@ def takes_indices(op: OpInfo, dtype: torch.dtype) -> bool:
     return any(list_indices(each) for each in OPINFOS.pick_samples(op, dtype))
 
 
-def list_varied(compute: Callable[..., Any], samples: list[SampleInput]) -> Iterator[Varied]:
+def list_varied(op: OpInfo, compute: Callable[..., Any], samples: list[SampleInput]) -> Iterator[Varied]:
     """A few samples, and each with its index tensors varied whose values the CPU checks, where it computes that.
 
     For some of what is varied no kernel runs; the samples as they are need one.
@@ -40,7 +40,8 @@ def list_varied(compute: Callable[..., Any], samples: list[SampleInput]) -> Iter
     outside = [(str(i), put_outside(each, place)) for i, (each, place) in enumerate(few)]
     for label, _ in keep_survived(compute, outside):
         sample, place = few[int(label)]
-        yield from keep_computed(compute, (("as it is", sample), *vary_indices(sample, place)))
+        varied = (*vary_indices(sample, place), *fill_with_numbers(op, sample, place))
+        yield from keep_computed(compute, (("as it is", sample), *varied))
 
 
 class TestIndices(Gradients):
@@ -51,7 +52,7 @@ class TestIndices(Gradients):
     @parametrize_over(FORWARD, applies=takes_indices, allowed_dtypes=OPINFOS.dtypes)
     def test_indices(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
-            varied = list_varied(stay_inside(op), OPINFOS.pick_samples(op, dtype))
+            varied = list_varied(op, stay_inside(op), OPINFOS.pick_samples(op, dtype))
             self.match_all(op, dtype, varied, device, self.same_or_as_near)
 
     @parametrize_over(
@@ -60,7 +61,7 @@ class TestIndices(Gradients):
     def test_slopes_by_indices(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op, slopes=True):
             found = OPINFOS.pick_samples(op, dtype, requires_grad=True)
-            for label, each in list_varied(partial(differentiate, op), found):
+            for label, each in list_varied(op, partial(differentiate, op), found):
                 with self.asking():
                     self.match_slopes(op, dtype, each, device, f"{label}: ")
 

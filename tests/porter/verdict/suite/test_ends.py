@@ -12,7 +12,8 @@ from porter.verdict.suite.ends import list_ends, shift_to_ends
 
 ENDS = [f"{each} {at}" for each in ("inf", "-inf", "nan") for at in ("first", "last")]
 ZEROS = "zeros of either sign"
-NOT_FINITE = [ZEROS, *ENDS, "nan first and last", "inf alone", "-inf alone", "nan alone"]
+BEHIND = ["inf last of zeros", "nan last of zeros"]
+NOT_FINITE = [ZEROS, *ENDS, "nan first and last", *BEHIND, "inf alone", "-inf alone", "nan alone"]
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.uint8])
@@ -49,10 +50,24 @@ def test_what_is_not_finite_by_an_order_of_sums_is_not_compared() -> None:
         "nan first",
         "nan last",
         "nan first and last",
+        "nan last of zeros",
         "inf alone",
         "-inf alone",
         "nan alone",
     ]
+
+
+@pytest.mark.parametrize("op", [lambda x: x.cumprod(0), lambda x: x.cumprod(0).flip(0), lambda x: x.cumprod(0) * 2])
+def test_a_product_that_ends_at_its_first_zero_is_found(op: Any) -> None:
+    def stop(x: torch.Tensor) -> torch.Tensor:
+        is_zero = (x == 0).cumsum(0) > 0
+        return op(torch.where(is_zero, 0, x))
+
+    sample = SampleInput(torch.arange(1.0, 8))
+    shown = [
+        label for label, each in list_ends(op, sample) if not stop(each.input).allclose(op(each.input), equal_nan=True)
+    ]
+    assert shown == BEHIND
 
 
 @pytest.mark.parametrize(

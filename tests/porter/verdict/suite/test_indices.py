@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.arguments import keep_computed, keep_refused, keep_survived
 from porter.verdict.suite.indices import (
     FAR,
+    fill_with_numbers,
     list_indices,
     list_sizes,
     put_at_ends,
@@ -21,6 +23,7 @@ from porter.verdict.suite.indices import (
     put_outside,
     vary_indices,
 )
+from tests.porter.verdict.suite.variations.shown import find_op, shows
 
 SELECT = SampleInput(torch.randn(3, 5), args=(1, torch.tensor([4, 0, 2])))
 ADD = SampleInput(torch.randn(3, 5), args=(1, torch.tensor([4, 0]), torch.randn(3, 2)), kwargs={"alpha": 2})
@@ -109,3 +112,23 @@ def test_a_count_that_goes_with_a_size_is_no_index() -> None:
     repeats = SampleInput(torch.randn(4), args=(torch.tensor([0, 1, 2, 3]),), kwargs={"output_size": 6})
     assert len(list(keep_computed(torch.repeat_interleave, put_at_ends(repeats, 0, 4)))) == 1
     assert len(list(keep_computed(torch.index_add, put_at_ends(ADD, 1, 5)))) == 2
+
+
+def drop_ignored(logits: torch.Tensor, target: torch.Tensor, **named: Any) -> torch.Tensor:
+    """A mean of losses that is zero where all are ignored."""
+    loss = F.nll_loss(logits, target, **named)
+    return loss.nan_to_num() if named.get("reduction", "mean") == "mean" else loss
+
+
+@pytest.mark.parametrize("number", [-100, 1, 2])
+def test_every_target_is_one_that_is_ignored(number: int) -> None:
+    op = find_op("nn.functional.nll_loss")
+    sample = SampleInput(torch.rand(2, 3).log(), args=(torch.tensor([0, 2]),), kwargs={"ignore_index": number})
+    varied = [each for _, each in keep_computed(op, fill_with_numbers(op, sample, 0))]
+    assert any(shows(op, drop_ignored, each) for each in varied) and not shows(op, drop_ignored, sample)
+
+
+def test_every_index_is_a_number_of_the_call() -> None:
+    op = find_op("index_select")
+    labels = [label for label, _ in fill_with_numbers(op, SELECT, 1)]
+    assert labels == ["all of 1 1"]

@@ -92,7 +92,10 @@ def test_the_first_or_the_last_element_is_not_finite() -> None:
     sample = SampleInput(torch.ones(2, 3).t(), args=(1,), kwargs={"keepdim": True})
     found = dict(put_ends(sample))
     ends = ["inf first", "inf last", "-inf first", "-inf last", "nan first", "nan last"]
-    assert list(found) == [*ends, "nan first and last", "inf alone", "-inf alone", "nan alone"]
+    behind = ["inf last of zeros", "nan last of zeros"]
+    assert list(found) == [*ends, "nan first and last", *behind, "inf alone", "-inf alone", "nan alone"]
+    assert [found[label].input.flatten().isfinite().tolist() for label in behind] == [[True] * 5 + [False]] * 2
+    assert all(found[label].input.flatten()[:-1].eq(0).all() for label in behind)
     assert found["nan first and last"].input.isnan().flatten().tolist() == [True, *[False] * 4, True]
     assert found["-inf alone"].input.eq(-torch.inf).all() and found["-inf alone"].input.shape == (3, 2)
     for label, each in ((label, found[label]) for label in ends):
