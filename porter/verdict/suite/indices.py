@@ -8,6 +8,7 @@ that name nothing: a call with an index far outside ends no process.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -79,11 +80,20 @@ def vary_indices(sample: SampleInput, place: Place) -> Iterator[tuple[str, Sampl
 
 
 def fill_with_numbers(op: OpInfo, sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:
-    """Yields the sample with all indices one whole number of its arguments, which may be what is ignored or padding."""
+    """Yields the sample with all indices one whole number of its arguments, which may be what is ignored, or padding;
+    again with an infinite input, of which zero times what is ignored would be NaN.
+    """
     index = _read(sample, place)
     for number in dict.fromkeys(value for _, value in list_arguments(op, sample) if type(value) is int):
         if abs(number) < _SMALL:
-            yield f"all of {place} {number}", _replace(sample, {place: torch.full_like(index, number)})
+            filled = _replace(sample, {place: torch.full_like(index, number)})
+            yield f"all of {place} {number}", filled
+            if sample.input.is_floating_point() and not sample.input.requires_grad:
+                infinite = torch.full_like(sample.input, math.inf)
+                yield (
+                    f"all of {place} {number}, infinite",
+                    SampleInput(infinite, args=filled.args, kwargs=filled.kwargs),
+                )
 
 
 def _count_back(index: torch.Tensor, size: int) -> torch.Tensor:

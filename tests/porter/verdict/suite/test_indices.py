@@ -131,4 +131,17 @@ def test_every_target_is_one_that_is_ignored(number: int) -> None:
 def test_every_index_is_a_number_of_the_call() -> None:
     op = find_op("index_select")
     labels = [label for label, _ in fill_with_numbers(op, SELECT, 1)]
-    assert labels == ["all of 1 1"]
+    assert labels == ["all of 1 1", "all of 1 1, infinite"]
+
+
+def test_what_is_ignored_is_not_multiplied_by_zero() -> None:
+    def multiply(logits: torch.Tensor, target: torch.Tensor, **named: Any) -> torch.Tensor:
+        kept = target != named["ignore_index"]
+        losses = -logits.gather(1, torch.where(kept, target, 0)[:, None])[:, 0] * kept
+        return losses.sum()
+
+    op = find_op("nn.functional.nll_loss")
+    named = {"ignore_index": 1, "reduction": "sum"}
+    sample = SampleInput(torch.rand(2, 3).log(), args=(torch.tensor([0, 1]),), kwargs=named)
+    varied = [each for _, each in keep_computed(op, fill_with_numbers(op, sample, 0))]
+    assert any(shows(op, multiply, each) for each in varied) and not shows(op, multiply, sample)
