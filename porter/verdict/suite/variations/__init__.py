@@ -32,6 +32,7 @@ from porter.verdict.suite.variations import (
     unlisted_types,
     wide_accumulation,
     wide_sizes,
+    zero_factors,
 )
 from porter.verdict.suite.variations.variation import Variation
 
@@ -72,6 +73,7 @@ VARIATIONS: tuple[Variation, ...] = (
     wide_sizes.WIDER_GRADIENTS,
     wide_sizes.WIDE_GRADIENTS_IN_16_BITS,
     wide_sizes.LONG_GRADIENTS,
+    zero_factors.ZERO_FACTORS,
     combines.COMBINES,
     combines.IDENTITIES,
     combined_arguments.COMBINED_ARGUMENTS,
