@@ -1,4 +1,5 @@
-"""Calls of the rows under test with other numbers, other flags and without tensors that may be left out.
+"""Calls of the rows under test with other numbers, other flags, infinite operands, and without tensors that may be left
+out.
 
 `F.interpolate` gives height and width one scale, and no OpInfo differentiates a batch norm without a weight and outside
 of training: of the overload itself each argument is varied alone, and beside each flag.
@@ -8,6 +9,7 @@ of training: of the overload itself each argument is varied alone, and beside ea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -15,12 +17,14 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo
+from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.overloads import Call, call_overload, record_calls
-from porter.verdict.suite.samples import count_results
+from porter.verdict.suite.refusals import REFUSALS
+from porter.verdict.suite.samples import copy_sample, count_results
 from porter.verdict.suite.variations.variation import Variation
 
 MORE = 1.25  # times a number
@@ -40,6 +44,7 @@ def list_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Var
             unlike.setdefault(_describe(call), call)
     for call in islice(unlike.values(), MOST_CALLS):
         yield from keep_computed(stay_inside(call_overload), islice(vary_call(call), MOST))
+        yield from put_infinite(call)
 
 
 def _count_elements(call: Call) -> int:
@@ -77,6 +82,40 @@ def vary_call(call: Call) -> Iterator[Varied]:
     for others in (*numbers, *tensors, *turned, *pairs):
         changes = ", ".join(f"{name}={_tell(value)}" for name, value in others.items())
         yield f"{call.name} with {changes}", _replace(call, others).make_sample()
+
+
+def put_infinite(call: Call) -> Iterator[Varied]:
+    """Yields a call with the last element of each floating tensor infinite, where each result is that tensor's elements
+    times numbers, some of them infinite and none NaN: zero times an element that a kernel is to leave out would be.
+    """
+    for name, value in _list_arguments(call).items():
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.numel() < 2:
+            continue
+        operand = value.detach().clone(memory_format=torch.contiguous_format)
+        ones, last = torch.ones_like(operand), operand.clone()
+        last.view(-1)[-1] = math.inf
+        tried = [_compute(_replace(call, {name: each})) for each in (0 * ones, ones, 2 * ones, last)]
+        pairs = zip(*tried, strict=True) if tried[0] and all(map(len, tried)) else ()
+        kept = [_tells_infinite(*several) for several in pairs]
+        if kept and all(kept):
+            yield f"{call.name} with {name} infinite at its end", _replace(call, {name: last}).make_sample()
+
+
+def _tells_infinite(none: torch.Tensor, one: torch.Tensor, two: torch.Tensor, infinite: torch.Tensor) -> bool:
+    """Whether a result of ones is twice as much of twos and nothing of none, and some of its elements are infinite."""
+    is_linear = not none.any() and torch.allclose(one * 2, two)
+    return is_linear and not infinite.isnan().any() and bool(infinite.isinf().any() and infinite.isfinite().any())
+
+
+def _compute(call: Call) -> list[torch.Tensor]:
+    """The CPU's floating results; none where it refuses the call, or has others."""
+    sample = copy_sample(call.make_sample())
+    try:
+        results = pytree.tree_leaves(call_overload(sample.input, *sample.args, **sample.kwargs))
+    except REFUSALS:
+        return []
+    tensors = [each for each in results if isinstance(each, torch.Tensor)]
+    return tensors if all(each.is_floating_point() for each in tensors) else []
 
 
 def _is_index(value: Any) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+import pytest
 import torch
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.overloads import call_overload
-from porter.verdict.suite.variations.calls import CALLS
+from porter.verdict.suite.overloads import Call, call_overload
+from porter.verdict.suite.variations.calls import CALLS, put_infinite
 from tests.porter.verdict.suite.variations.shown import find_op, shows
 
 
@@ -59,3 +60,34 @@ def count_no_narrow(slopes: Any, index: Any, rows: int, padding: int, by_count: 
 def test_a_number_is_the_greatest_index_and_indices_have_32_bits_beside_a_flag() -> None:
     for wrong in (keep_last_padding, count_no_narrow):
         assert list_wrong("embedding_dense_backward", wrong, "nn.functional.embedding"), wrong.__name__
+
+
+def mask_by_zero(at: int) -> Any:
+    """A call whose results that no element of an operand goes to are zero times its sum."""
+
+    def call(*args: Any, **named: Any) -> Any:
+        result = call_overload(*args, **named)
+        return result + 0 * args[at].sum()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "at"),
+    [
+        ("nll_loss_backward", "nn.functional.nll_loss", 0),
+        ("embedding_dense_backward", "nn.functional.embedding", 0),
+        ("max_pool2d_with_indices_backward", "nn.functional.max_pool2d", 0),
+        ("tril", "tril", 0),
+    ],
+)
+def test_elements_that_are_left_out_are_not_multiplied_by_zero(base: str, name: str, at: int) -> None:
+    assert any("infinite at its end" in label for label in list_wrong(base, mask_by_zero(at), name))
+
+
+def test_what_is_not_linear_or_nan_on_the_cpu_has_no_infinite_operand() -> None:
+    aten: Any = torch.ops.aten
+    source = torch.rand(3, 4)
+    assert not list(put_infinite(Call(aten._softmax.default, (source, 1, False), {})))
+    [(label, _)] = put_infinite(Call(aten.tril.default, (source,), {}))
+    assert label == "tril with self infinite at its end"
