@@ -25,6 +25,9 @@ Overload = torch._ops.OpOverload
 _OF_RESULTS = ("dtype", "layout", "device", "pin_memory")  # of a factory, which has no say where it gets tensors
 
 
+AS_RECORDED = " as recorded"  # behind the name of a row, in the label of a call whose arguments are as they were
+
+
 @dataclass(frozen=True)
 class Call:
     """A call of an overload with arguments on the CPU, which nothing has written to."""

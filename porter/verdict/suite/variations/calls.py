@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.opinfos import OpInfos, take_spread
-from porter.verdict.suite.overloads import Call, call_overload, record_calls
+from porter.verdict.suite.overloads import AS_RECORDED, Call, call_overload, record_calls
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.samples import copy_sample, count_results
 from porter.verdict.suite.variations.variation import Variation
@@ -43,7 +43,8 @@ def list_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Var
         if 0 < _count_elements(call) <= MOST_ELEMENTS:
             unlike.setdefault(_describe(call), call)
     for call in islice(unlike.values(), MOST_CALLS):
-        yield from keep_computed(stay_inside(call_overload), islice(vary_call(call), MOST))
+        varied = ((f"{call.name}{AS_RECORDED}", call.make_sample()), *islice(vary_call(call), MOST))
+        yield from keep_computed(stay_inside(call_overload), varied)
         yield from put_infinite(call)
 
 

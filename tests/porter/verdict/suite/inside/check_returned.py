@@ -71,3 +71,38 @@ def test_a_result_that_differs_where_it_is_returned_too_is_not_compared(sample: 
     compare(sample, 1, 2)
     with pytest.raises(AssertionError, match="result 0"):
         compare(sample, 0, 1)
+
+
+class Operator:
+    """What an OpInfo's operator ends in, by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = self.aten_name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return call_overload(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("name", "is_hidden"), [("nn.functional.layer_norm", True), ("native_layer_norm", False)])
+def test_a_result_that_differs_as_recorded_is_not_compared_where_arguments_vary(name: str, is_hidden: bool) -> None:
+    row = "native_layer_norm"
+    sample = SampleInput(torch.randn(3, 4), args=([4], None, None, 1e-5), kwargs={"overload": row})
+    want = call_overload(sample.input, *sample.args, **sample.kwargs)
+    suite, op = Suite("test_outs"), Operator(name)
+
+    def compare_call(label: str, *wrong: int) -> None:
+        got = tuple((each.clone().fill_(7) if at in wrong else each.clone()).to("mps") for at, each in enumerate(want))
+        suite.same_where_returned(op, torch.float32, sample, got, want, label)  # type: ignore[arg-type, no-untyped-call]
+
+    varied = f"{row} with eps=1: "
+    with pytest.raises(AssertionError):
+        compare_call(varied, 1)
+    if is_hidden:
+        compare_call(f"{row} as recorded: ", 1)
+        compare_call(varied, 1)
+    else:
+        with pytest.raises(AssertionError):
+            compare_call(f"{row} as recorded: ", 1)
+    for wrong in (0, 2):
+        with pytest.raises(AssertionError):
+            compare_call(varied, wrong)
