@@ -59,7 +59,7 @@ def test_what_is_not_finite_by_an_order_of_sums_is_not_compared() -> None:
 
 @pytest.mark.parametrize("op", [lambda x: x.cumprod(0), lambda x: x.cumprod(0).flip(0), lambda x: x.cumprod(0) * 2])
 def test_a_product_that_ends_at_its_first_zero_is_found(op: Any) -> None:
-    def stop(x: torch.Tensor) -> torch.Tensor:
+    def stop(x: torch.Tensor) -> Any:
         is_zero = (x == 0).cumsum(0) > 0
         return op(torch.where(is_zero, 0, x))
 

@@ -117,7 +117,8 @@ def test_a_count_that_goes_with_a_size_is_no_index() -> None:
 def drop_ignored(logits: torch.Tensor, target: torch.Tensor, **named: Any) -> torch.Tensor:
     """A mean of losses that is zero where all are ignored."""
     loss = F.nll_loss(logits, target, **named)
-    return loss.nan_to_num() if named.get("reduction", "mean") == "mean" else loss
+    result: torch.Tensor = loss.nan_to_num() if named.get("reduction", "mean") == "mean" else loss
+    return result
 
 
 @pytest.mark.parametrize("number", [-100, 1, 2])

@@ -88,11 +88,12 @@ def test_a_result_that_differs_as_recorded_is_not_compared_where_arguments_vary(
     row = "native_layer_norm"
     sample = SampleInput(torch.randn(3, 4), args=([4], None, None, 1e-5), kwargs={"overload": row})
     want = call_overload(sample.input, *sample.args, **sample.kwargs)
-    suite, op = Suite("test_outs"), Operator(name)
+    suite: Any = Suite("test_outs")  # type: ignore[no-untyped-call]
+    op = Operator(name)
 
     def compare_call(label: str, *wrong: int) -> None:
         got = tuple((each.clone().fill_(7) if at in wrong else each.clone()).to("mps") for at, each in enumerate(want))
-        suite.same_where_returned(op, torch.float32, sample, got, want, label)  # type: ignore[arg-type, no-untyped-call]
+        suite.same_where_returned(op, torch.float32, sample, got, want, label)
 
     varied = f"{row} with eps=1: "
     with pytest.raises(AssertionError):

@@ -15,7 +15,8 @@ def multiply_all(product: Call) -> Call:
     """A product to which `beta` times a tensor is added, whatever `beta` is."""
 
     def add(x: torch.Tensor, *args: Any, beta: Any = 1, alpha: Any = 1, **named: Any) -> torch.Tensor:
-        return beta * x + (alpha * product(*args) if alpha != 1 else product(*args))
+        result: torch.Tensor = beta * x + (alpha * product(*args) if alpha != 1 else product(*args))
+        return result
 
     return add
 
