@@ -136,7 +136,7 @@ def test_every_index_is_a_number_of_the_call() -> None:
 
 
 def test_what_is_ignored_is_not_multiplied_by_zero() -> None:
-    def multiply(logits: torch.Tensor, target: torch.Tensor, **named: Any) -> torch.Tensor:
+    def multiply(logits: torch.Tensor, target: torch.Tensor, **named: Any) -> Any:
         kept = target != named["ignore_index"]
         losses = -logits.gather(1, torch.where(kept, target, 0)[:, None])[:, 0] * kept
         return losses.sum()
