@@ -65,7 +65,9 @@ def test_a_product_that_ends_at_its_first_zero_is_found(op: Any) -> None:
 
     sample = SampleInput(torch.arange(1.0, 8))
     shown = [
-        label for label, each in list_ends(op, sample) if not stop(each.input).allclose(op(each.input), equal_nan=True)
+        label
+        for label, varied in list_ends(op, sample)
+        if not stop(varied.input).allclose(op(varied.input), equal_nan=True)
     ]
     assert shown == BEHIND
 

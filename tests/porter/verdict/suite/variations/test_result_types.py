@@ -17,8 +17,8 @@ def convert_late(call: Call) -> Call:
     def compute(x: torch.Tensor, *args: Any, dtype: torch.dtype | None = None, **named: Any) -> Any:
         if dtype is None:
             return call(x, *args, **named)
-        own = torch.int64 if x.dtype is torch.bool else x.dtype
-        return call(x, *args, dtype=own, **named).to(dtype)
+        computed = torch.int64 if x.dtype is torch.bool else x.dtype
+        return call(x, *args, dtype=computed, **named).to(dtype)
 
     return compute
 
