@@ -39,6 +39,9 @@ _FLOAT_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.FLOA
 _COMPLEX_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.COMPLEX)
 
 
+LIBRARY = "c10::metal::"
+
+
 @dataclass(frozen=True)
 class MetalFunction:
     """One overload: its number of arguments, the kinds of element it accepts, and whether it only computes in float."""
@@ -52,7 +55,7 @@ class MetalFunction:
     @property
     def origin(self) -> str:
         """Its name in reports."""
-        return f"c10::metal::{self.name} of {self.header}"
+        return f"{LIBRARY}{self.name} of {self.header}"
 
 
 @dataclass(frozen=True)

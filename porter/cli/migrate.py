@@ -41,6 +41,11 @@ _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --w
 @click.option("--function", metavar="NAME", help="The kernel in FILE.cu.")
 @click.option("--scaffold", is_flag=True, help="Write the frame of what cannot be ported, to be completed by hand.")
 @click.option("--with-helpers", is_flag=True, help="Add functions that MetalShaderLibrary lacks, as their own change.")
+@click.option(
+    "--keep-dtypes",
+    is_flag=True,
+    help="Also register dtypes that the old code took and the CPU does not: computed in float.",
+)
 @click.option("--pull-request", is_flag=True, help="Print the text of a pull request instead of the diff.")
 @together
 @proof
@@ -56,6 +61,7 @@ def migrate(
     function: str | None,
     scaffold: bool,
     with_helpers: bool,
+    keep_dtypes: bool,
     pull_request: bool,
     many: Together,
     proof: Proof,
@@ -86,6 +92,8 @@ def migrate(
         raise click.UsageError("--recorded goes with --all; operators that are named need none.")
     if scaffold and every:
         raise click.UsageError("--scaffold goes with operators that are named, not with --all.")
+    if keep_dtypes and every:
+        raise click.UsageError("--keep-dtypes goes with operators that are named, not with --all.")
     if with_helpers and every:
         raise click.UsageError("--with-helpers goes with operators that are named, not with --all.")
     checkout = output.open_checkout(write)
@@ -106,6 +114,7 @@ def migrate(
         many.recorded,
         with_helpers,
         unverified,
+        keep_dtypes,
     )
     code, kept = DONE, list[PortedOperator | NotPlanned]()
 

@@ -46,10 +46,11 @@ def build_functor(spec: FunctorSpec, indexes: Mapping[Kind, int]) -> Functor:
     bodies: dict[Kind, Body] = {}
     origins: dict[Kind, Origin] = {}
     for kind in (kind for kind in Kind if any(dtype.kind is kind for dtype in spec.served)):
-        leader = Kind.FLOATING if _becomes_float(spec, kind) else kind
+        is_kept = any(dtype.kind is kind for dtype in spec.kept)
+        leader = Kind.FLOATING if is_kept or _becomes_float(spec, kind) else kind
         found, index = list_candidates(spec, leader), indexes.get(leader, 0)
         body = tidy_body(found[index], leader, spec)
-        bodies[kind] = body if leader is kind else promote_body(body, spec)
+        bodies[kind] = body if leader is kind or is_kept else promote_body(body, spec)
         kinds = (*origins[leader].kinds, kind) if leader in origins else (kind,)
         origins[leader] = Origin(kinds, body.origin, index, len(found))
     scalars = (("A", PARAMETER),) if spec.struct else tuple(("A", name) for name in spec.scalars)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from porter.aten.meta import TypeRule
@@ -19,7 +20,8 @@ from porter.mpsgraph.graph import Graph
 class FunctorSpec:
     """What a functor has to compute. `names` are the functions it may correspond to, its own name first.
 
-    Several scalars come in a `struct`. `cuda` is the kernel of CUDA, if it is needed.
+    Several scalars come in a `struct`. `cuda` is the kernel of CUDA, if it is needed. What `keeps` dtypes takes those
+    that the old graph took and the CPU does not, too.
     """
 
     names: tuple[str, ...]
@@ -33,6 +35,7 @@ class FunctorSpec:
     struct: ParamsStruct | None = None
     cuda: CpuKernel | None = None
     source: Source = Source.ANY
+    keeps: bool = False
 
     @property
     def params(self) -> tuple[str, ...]:
@@ -58,11 +61,27 @@ class FunctorSpec:
 
     @property
     def served(self) -> tuple[DType, ...]:
-        """The dtypes that both the CPU and Metal support, and halves wherever the CPU has float.
+        """The dtypes that both the CPU and Metal support, and halves wherever the CPU has float; and those kept.
 
         Complex half only if the old path supports it too.
         """
-        return tuple(dtype for dtype in dtypes.ALL if self._serves(dtype))
+        return tuple(dtype for dtype in dtypes.ALL if self._serves(dtype) or dtype in self.kept)
+
+    @property
+    def kept(self) -> tuple[DType, ...]:
+        """The integers of the old graph that the CPU does not support: they are computed in float, as floats are."""
+        has_others = any(dtype.kind is Kind.INTEGRAL and self._serves(dtype) for dtype in dtypes.ALL)
+        return () if has_others else tuple(dtype for dtype in self._list_dropped() if dtype.kind is Kind.INTEGRAL)
+
+    @property
+    def given_up(self) -> tuple[DType, ...]:
+        """The dtypes of the old graph that are not kept: no source defines the functor for them."""
+        return tuple(dtype for dtype in self._list_dropped() if dtype not in (*self.kept, dtypes.BOOL))
+
+    def _list_dropped(self) -> Iterator[DType]:
+        for dtype in dtypes.ALL if self.keeps and self.graph else ():
+            if not self._serves(dtype) and self.result(dtype) == dtype and self.graph and self.graph.of(dtype):
+                yield dtype
 
     def _serves(self, dtype: DType) -> bool:
         if self.result(dtype) is None:

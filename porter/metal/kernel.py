@@ -56,7 +56,8 @@ class KernelSpec:
 
     `function` is the native function whose shared implementation makes the `call`. `graph` is that of the old
     implementation, or None if it could not be read; `notes` then say why. `cuda` is CUDA's kernel, if needed. A stub
-    that takes an enumerator has `cases`, one with several `results` these.
+    that takes an enumerator has `cases`, one with several `results` these. One that `keeps` dtypes takes what the old
+    implementation took.
     """
 
     function: NativeFunction
@@ -69,6 +70,7 @@ class KernelSpec:
     source: Source = Source.ANY
     cases: tuple[KernelCase, ...] = ()
     results: tuple[KernelResult, ...] = ()
+    keeps: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from porter.aten.metal_functions import LIBRARY
 from porter.aten.skip_lists import Change
 from porter.core.change_set import ChangeSet
 from porter.core.dtypes import Kind
@@ -106,6 +107,11 @@ class RejectedCandidate:
     source: str
     failed: int
     reason: str
+
+    @property
+    def is_of_library(self) -> bool:
+        """Whether the source is a function of the fork's headers, which others call too."""
+        return self.source.startswith(LIBRARY)
 
 
 @dataclass(frozen=True)

@@ -55,19 +55,23 @@ def plan_operator(
     programs: ReadPrograms = no_programs,
     scaffold: bool = False,
     listed: Collection[str] = (),
+    keeps: bool = False,
 ) -> Plan:
     """Plans the complete port of an operator, with this choice of candidates of a source.
 
     `recorded` returns the old graph if the source cannot be read, `programs` what the calls of a row compute: rows
     that no stub can serve are ported by those; with `scaffold`, others get a frame to write a kernel in. Entries of the
-    test lists stay for the tests `listed`, which fail still. Raises PTR434 for a source or a scaffold that would change
-    nothing, and PorterError if nothing can be ported.
+    test lists stay for the tests `listed`, which fail still. A functor `keeps` dtypes that the old code
+    took. Raises PTR434 for one of these that would change nothing, and PorterError if nothing can be ported.
     """
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
     require_library(checkout)
     found = find_migrations(checkout, operator)
-    plan = plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold, listed)
+    plan = plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold, listed, keeps)
+    if keeps and plan == plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold, listed):
+        what = f"the port of {op} drops no integers that the old graph takes"
+        raise PorterError("PTR434", what, operator.functions[0].place, "Omit --keep-dtypes.")
     if scaffold and not plan.unported:
         what = f"porter ports all of {op}: there is nothing to write a frame for"
         raise PorterError("PTR434", what, operator.functions[0].place, "Omit --scaffold.")
@@ -84,6 +88,7 @@ def plan_kernels(
     programs: ReadPrograms = no_programs,
     scaffold: bool = False,
     listed: Collection[str] = (),
+    keeps: bool = False,
 ) -> Plan:
     """Plans the kernels of functions that join a shared implementation, and what follows from them.
 
@@ -91,7 +96,8 @@ def plan_kernels(
     error if none can be ported.
     """
     op = operator.name
-    routes = choose_routes(checkout, operator, found, partial(read_spec, recorded=recorded, source=source), choice)
+    read = partial(read_spec, recorded=recorded, source=source, keeps=keeps)
+    routes = choose_routes(checkout, operator, found, read, choice)
     ported = routes.ported
     if source is Source.CUDA and not ported.kernels:
         what = f"{op} takes no functor of a stub, so no CUDA kernel can define it"

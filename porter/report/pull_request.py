@@ -93,6 +93,8 @@ def _list_kernels(plan: Plan, rejected: Sequence[RejectedCandidate]) -> Iterator
         yield "None: kernels that are there already serve it."
     for loser in rejected:
         yield f"- not {loser.source}: it fails {_count(loser.failed, 'test')} ({loser.reason})"
+        if loser.is_of_library:
+            yield f"  Whoever prefers one function to two can mend it there, so that `{loser.functor}` calls it."
 
 
 def _describe_origins(functor: PlannedFunctor) -> str:

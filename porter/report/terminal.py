@@ -45,7 +45,7 @@ def style_summary(plan: Plan, rejected: Sequence[RejectedCandidate] = (), lost: 
 
 def _rows(plan: Plan, rejected: Sequence[RejectedCandidate], lost: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Labels and values; only the first value of a label carries it."""
-    yield from _label("decide", lost)
+    yield from _label("decide", (*lost, *_offer(plan, rejected, lost)))
     yield from _label("moved", (f"{e.name}: {e.before} -> {e.after}" for e in plan.entries if e.before != e.after))
     yield from _label("stays", (f"{e.name}: {e.after}" for e in plan.entries if e.before == e.after))
     yield from _label("stub", (f"{s.stub} -> {s.function} ({s.file})" for s in plan.stubs))
@@ -59,6 +59,14 @@ def _rows(plan: Plan, rejected: Sequence[RejectedCandidate], lost: Sequence[str]
     yield from _label("lists", (f"{c.list}: {c.entry} {c.outcome}" for c in plan.lists))
     yield from _label("unported", (f"{u.place}: {u.code} {u.reason}" for u in plan.unported))
     yield from _label("decide", plan.notes)
+
+
+def _offer(plan: Plan, rejected: Sequence[RejectedCandidate], lost: Sequence[str]) -> Iterator[str]:
+    """What a person may have porter, or porter's reader, do about these."""
+    if lost and plan.registrations:
+        yield "`--keep-dtypes` registers such integers too, computed in float"
+    for candidate in (candidate for candidate in rejected if candidate.is_of_library):
+        yield f"{candidate.source} gives wrong values: mend it there, and {candidate.functor} can call it"
 
 
 def _describe_rejection(candidate: RejectedCandidate) -> str:

@@ -39,7 +39,8 @@ class Request:
     No `proof` means no verdict. `all` are verified together, at most `jobs` at a time (0: as many as there are cores);
     of them, only those of a `shard` are ported if one is given; `recorded` adds those that no stub serves, whose ports
     come from runs of their old code. With `scaffold`, others get a frame. `helpers` adds the functions that named
-    operators need and the fork's MetalShaderLibrary lacks, before them. What is written has a verdict of all tests,
+    operators need and the fork's MetalShaderLibrary lacks, before them. What `keeps_dtypes` registers kernels for those
+    that the old code took, too. What is written has a verdict of all tests,
     unless it may be `unverified`.
     """
 
@@ -55,6 +56,7 @@ class Request:
     recorded: bool = False
     helpers: bool = False
     unverified: bool = False
+    keeps_dtypes: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,9 @@ def migrate(
         recorded = old.graphs(report_progress)
         report_progress("planning")
         learnt = old.programs(report_progress)
-        planner = partial(plan_operator, source=request.source, programs=learnt, scaffold=request.scaffold)
+        planner = partial(
+            plan_operator, source=request.source, programs=learnt, scaffold=request.scaffold, keeps=request.keeps_dtypes
+        )
         helped = partial(plan_operator, op=op, recorded=recorded, source=request.source)
         helpers = plan_helpers(draft.fork, op, helped) if request.helpers else None
         if helpers:

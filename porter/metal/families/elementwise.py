@@ -159,6 +159,7 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
         struct,
         spec.cuda,
         spec.source,
+        spec.keeps,
     )
     functor = build_functor(functor_spec, {kind: index for (named, kind), index in choice.items() if named == name})
     if _returns_bools(functor_spec, launch.family):
@@ -170,6 +171,7 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
     notes = (
         *spec.notes,
         *(f"{name}: {each}" for each in note_other_sources(functor_spec, functor.origins)),
+        *(f"{name}: {each}" for each in _note_kept(functor_spec)),
         *(f"{name}: the CPU kernel raises unless {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
     )
     return _Planned(name, functor_spec, functor, launch, source, lines, notes)
@@ -221,6 +223,16 @@ def _list_known_names(name: str, base: str, call: StubCall) -> tuple[str, ...]:
     chosen_by_name = any('"' in condition.text for condition in call.when)
     is_negated = any("-" in argument for argument in call.arguments)
     return (name,) if base == name or chosen_by_name or is_negated else (name, base)
+
+
+def _note_kept(spec: FunctorSpec) -> Iterator[str]:
+    """Yields what becomes of dtypes that are to be kept, though the CPU lacks them."""
+    if spec.kept:
+        names = ", ".join(dtype.torch for dtype in spec.kept)
+        yield f"{names} are kept, computed in float, which has 24 bits: no test compares them, as the CPU lacks them"
+    if spec.given_up:
+        names = ", ".join(dtype.torch for dtype in spec.given_up)
+        yield f"{names} cannot be kept: no source defines the functor for them"
 
 
 def _list_checks(cpu: CpuKernel) -> tuple[str, ...]:

@@ -119,6 +119,8 @@ Options:
                               completed by hand.
   --with-helpers              Add functions that MetalShaderLibrary lacks, as
                               their own change.
+  --keep-dtypes               Also register dtypes that the old code took and
+                              the CPU does not: computed in float.
   --pull-request              Print the text of a pull request instead of the
                               diff.
   --jobs N                    Verdicts at a time. Default: as many as there

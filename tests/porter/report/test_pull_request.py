@@ -59,6 +59,7 @@ Moves `atan2.out` from MPSGraph to a native Metal kernel behind `atan2_stub`.
 
 - `atan2_functor` in `aten/src/ATen/native/mps/kernels/BinaryKernel.metal`, for float32, float16, bfloat16, uint8 to float32, int8 to float32, int16 to float32, int32 to float32, int64 to float32, bool to float32; written from Metal's own function, which the old graph names
 - not c10::metal::atan2: it fails 3 tests (-0.0 for 0.0)
+  Whoever prefers one function to two can mend it there, so that `atan2` calls it.
 
 ## Supported types and backward compatibility
 
