@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from porter import __version__
-from porter.review.finding import Finding, Severity, count_severities
+from porter.review.finding import Finding, Severity, apply_fixes, count_severities
 from porter.review.rules import RULES
 
 if TYPE_CHECKING:
@@ -73,12 +73,22 @@ def review_object(review: Review) -> dict[str, Any]:
 
 
 def write_lintrunner(review: Review) -> str:
-    """A JSON object a line, as lintrunner reads them from an adapter."""
-    return "\n".join(json.dumps(_write_lint(finding)) for finding in review.findings)
+    """A JSON object a line, as lintrunner reads them from an adapter.
+
+    It replaces the whole file by a replacement, and takes one for a file: the first finding has all fixes.
+    """
+    fixes = {path: fix for path, text in review.texts.items() if (fix := _fix_file(path, text, review))}
+    return "\n".join(json.dumps(_write_lint(finding, fixes)) for finding in review.findings)
 
 
-def _write_lint(finding: Finding) -> Mapping[str, Any]:
-    has_fix = bool(finding.original)
+def _fix_file(path: str, text: str, review: Review) -> tuple[str, str] | None:
+    """A file as it is and with its fixes; None if they change nothing, or it is no text that JSON holds."""
+    fixed = apply_fixes(text, (finding for finding in review.findings if finding.path == path))
+    return (text, fixed) if fixed != text and not any(0xD800 <= ord(letter) < 0xE000 for letter in text) else None
+
+
+def _write_lint(finding: Finding, fixes: dict[str, tuple[str, str]]) -> Mapping[str, Any]:
+    original, replacement = fixes.pop(finding.path, (None, None)) if finding.original else (None, None)
     return {
         "path": finding.path,
         "line": finding.line or None,
@@ -86,8 +96,8 @@ def _write_lint(finding: Finding) -> Mapping[str, Any]:
         "code": LINTER,
         "severity": finding.severity.value,
         "name": finding.rule,
-        "original": finding.original if has_fix else None,
-        "replacement": finding.replacement if has_fix else None,
+        "original": original,
+        "replacement": replacement,
         "description": f"{finding.what}. {finding.hint}" if finding.hint else finding.what,
     }
 

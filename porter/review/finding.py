@@ -44,6 +44,18 @@ class Finding:
         return self.severity is Severity.ERROR
 
 
+def apply_fixes(text: str, findings: Iterable[Finding]) -> str:
+    """The text of a file with the fix of each of its findings that has one."""
+    lines = text.splitlines(keepends=True)
+    fixes = {(finding.line, finding.char): finding for finding in findings if finding.original}
+    for (number, column), finding in sorted(fixes.items(), reverse=True):
+        line = lines[number - 1]
+        before, after = line[: column - 1], line[column - 1 :]
+        if after.startswith(finding.original):
+            lines[number - 1] = f"{before}{finding.replacement}{after.removeprefix(finding.original)}"
+    return "".join(lines)
+
+
 def count_severities(findings: Iterable[Finding]) -> dict[Severity, int]:
     """The number of findings of each severity, the gravest first; zeros too."""
     counts = Counter(finding.severity for finding in findings)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from porter.review.finding import Finding
 from porter.review.operators import TouchedOperator
@@ -12,7 +13,8 @@ from porter.review.operators import TouchedOperator
 class Review:
     """What a review says: what it compared with, the files that differ, operators and findings.
 
-    `passed` are the operators on which a verdict passed; none where none was asked for.
+    `passed` are the operators on which a verdict passed; none where none was asked for. `texts` are the files with
+    findings, as they are.
     """
 
     origin: str
@@ -20,6 +22,7 @@ class Review:
     operators: tuple[TouchedOperator, ...]
     findings: tuple[Finding, ...]
     passed: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

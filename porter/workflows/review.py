@@ -51,7 +51,12 @@ def review_change(change: Change, origin: str, progress: Progress = ignore) -> R
     progress("finding operators")
     operators = find_touched(change)
     progress("checking")
-    return Review(origin, tuple(file.path for file in change.files), operators, run_rules(RULES, change))
+    findings = run_rules(RULES, change)
+    return Review(origin, tuple(file.path for file in change.files), operators, findings, texts=_list_texts(change))
+
+
+def _list_texts(change: Change) -> dict[str, str]:
+    return {file.path: file.after for file in change.files}
 
 
 def verify_review(
@@ -82,7 +87,7 @@ def lint(checkout: Checkout, base: str | None, paths: Collection[str], progress:
     progress("checking")
     findings = run_rules(RULES, change)
     chosen = tuple(finding for finding in findings if not paths or finding.path in paths)
-    return Review(baseline.origin, tuple(file.path for file in change.files), (), chosen)
+    return Review(baseline.origin, tuple(file.path for file in change.files), (), chosen, texts=_list_texts(change))
 
 
 LIST_MARK = "@"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import expecttest
 
@@ -51,7 +52,7 @@ o.mm:7: error: no kernel is named so [unknown-kernel]
         self.assertExpectedInline(
             write_lintrunner(REVIEW),
             """\
-{"path": "k.metal", "line": 3, "char": 14, "code": "PORTER", "severity": "warning", "name": "double-literal", "original": "0.5", "replacement": "0.5f", "description": "`0.5` is double. Write `0.5f`."}
+{"path": "k.metal", "line": 3, "char": 14, "code": "PORTER", "severity": "warning", "name": "double-literal", "original": null, "replacement": null, "description": "`0.5` is double. Write `0.5f`."}
 {"path": "o,1.mm", "line": null, "char": null, "code": "PORTER", "severity": "advice", "name": "size", "original": null, "replacement": null, "description": "100%\\nlarge"}
 {"path": "o.mm", "line": 7, "char": 1, "code": "PORTER", "severity": "error", "name": "unknown-kernel", "original": null, "replacement": null, "description": "no kernel is named so. Register it."}""",
         )
@@ -75,6 +76,19 @@ o.mm:7: error: no kernel is named so [unknown-kernel]
 | `o,1.mm` | advice | 100% large. | size |
 | `o.mm:7` | error | no kernel is named so. Register it. | unknown-kernel |""",
         )
+
+
+def test_lintrunner_gets_whole_files_with_all_fixes() -> None:
+    """It overwrites a file with a replacement, and takes the first for a file: `lintrunner -a` left `0.5f` alone."""
+    text = "a\nb = 1.5; // \u00e9\n  float x = y * 0.5;\n"
+    other = Finding("k.metal", 2, 5, "double-literal", Severity.WARNING, "`1.5` is double", "", "1.5", "1.5f")
+    review = replace(REVIEW, findings=(*FINDINGS, other), texts={"k.metal": text.replace("y *", "yy*")})
+    first, *others = map(json.loads, write_lintrunner(review).splitlines())
+    assert first["original"] == review.texts["k.metal"]
+    assert first["replacement"] == "a\nb = 1.5f; // \u00e9\n  float x = yy* 0.5;\n"
+    assert not any(line["original"] or line["replacement"] for line in others)
+    exact = replace(review, texts={"k.metal": "\n\n" + " " * 13 + "0.5;\n"})
+    assert json.loads(write_lintrunner(exact).splitlines()[0])["replacement"] == "\n\n" + " " * 13 + "0.5f;\n"
 
 
 def test_lintrunner_gets_what_its_protocol_has() -> None:
