@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from porter.core.dtypes import FLOAT, DType
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import (
@@ -120,6 +120,11 @@ class Programs:
     def calls(self) -> tuple[Arguments, ...]:
         """The recorded calls that are computed."""
         return tuple(call for case in self.cases for call in case.calls)
+
+
+def no_graph(name: str, place: Place | None) -> PorterError:
+    """PTR375: of the calls of a row that are known, none runs a graph, and some may run kernels of the fork."""
+    return PorterError("PTR375", f"no call of {name} ran a graph", place, "`porter explain PTR375` says more.")
 
 
 def list_loaded(program: SymbolicProgram) -> frozenset[str]:

@@ -21,7 +21,7 @@ from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.loops.host_values import Arguments
 from porter.loops.printing import name_memory, program_lines
-from porter.loops.program import ArgumentBuffer, Role, SymbolicProgram, Table, instantiate
+from porter.loops.program import ArgumentBuffer, Role, SymbolicProgram, Table, instantiate, no_graph
 from porter.metal.forms import Computation, FormProgram, decode_computations
 from porter.mpsgraph.agreement import compare_readings
 from porter.mpsgraph.graph import Call, Case, Graph, NotRecorded, Recording, decode_recordings, graph_lines, nodes
@@ -296,10 +296,10 @@ def is_recording_of(checkout: Checkout, recording: Recording, row: ServedFunctio
 
 def get_row_programs(
     checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore
-) -> Computation | None:
-    """The programs of the overload that a row serves; None if no call has one.
+) -> Computation:
+    """The programs of the overload that a row serves.
 
-    Raises PTR395 if none are kept and nothing may `run`, and as `get_programs` does.
+    Raises PTR375 if no call has one, PTR395 if none are kept and nothing may `run`, and as `get_programs` does.
     """
     found = get_programs(checkout, row.function.base, run=run, progress=progress)
     if found is None:
@@ -308,7 +308,9 @@ def get_row_programs(
     serving = [each for each in found if serves(checkout, each.name, row)]
     serving.sort(key=lambda each: not each.calls)  # those of which calls are known first
     own = [each for each in serving if row.function.name in (each.name, functions[each.name].delegate)]
-    return next(iter(own or serving), None)
+    if not serving:
+        raise no_graph(row.function.name, row.function.place)
+    return (own or serving)[0]
 
 
 def _lack_runs(checkout: Checkout, base: str) -> PorterError:

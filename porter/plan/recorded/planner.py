@@ -19,7 +19,7 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.languages.patterns import find_code
 from porter.loops.optional import allow_unasked, name_flags
-from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram, no_graph
 from porter.metal.codegen.canonicalize import prepare
 from porter.metal.codegen.cases import join_cases
 from porter.metal.codegen.elements import Complex
@@ -152,8 +152,7 @@ def _port_row(
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
-        what = f"no call of {row.function.name} ran a graph"
-        raise PorterError("PTR375", what, row.function.place, "`porter explain PTR375` says more.")
+        raise no_graph(row.function.name, row.function.place)
     refuse_tables(programs)
     refuse_searches(programs)
     refuse_unseen(programs, row.function)

@@ -94,3 +94,11 @@ def test_plans_after_the_first_that_waited_are_made_again(monkeypatch: pytest.Mo
     assert [each.op for each in known] == ["ceil"]
     found = stack_plans(checkout, ops, read.old_code, {}, known)
     assert found[0] is known[0] and all(each.plan for each in found)
+
+
+def test_a_row_whose_calls_run_kernels_alone_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    server = Server(monkeypatch, RecordAnswer(encode_computations([])))
+    *_, turned = server.plan(native_fork.copy_fork(tmp_path), ("turned",))
+    assert turned.error is not None
+    assert (turned.error.code, turned.error.what) == ("PTR375", "no call of turned ran a graph")
+    assert "No stub serves it either: " in turned.error.hint
