@@ -294,9 +294,7 @@ def is_recording_of(checkout: Checkout, recording: Recording, row: ServedFunctio
     return row.function.name == out and entry.delegate is None and entry.entry_for(MPS_KEY) is None
 
 
-def get_row_programs(
-    checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore
-) -> Computation:
+def get_row_programs(checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore) -> Computation:
     """The programs of the overload that a row serves.
 
     Raises PTR375 if no call has one, PTR395 if none are kept and nothing may `run`, and as `get_programs` does.

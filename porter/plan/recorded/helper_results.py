@@ -85,11 +85,12 @@ def _rename_returned(text: str, result: str, place: Place) -> str:
 
 
 def _without_returns(host: HostFunction, result: str, place: Place) -> str:
-    """Code that goes on where it returned its result, at its end or for no elements. Raises PTR406."""
+    """Code that goes on where it returned its result, at its end or, filled, for no elements. Raises PTR406."""
     leave = f"return {result};"
-    early = (each.kept for each in host.exits if each.is_alone and each.leave == leave and "" not in each.empty)
+    early = (each.kept for each in host.exits if each.leave == leave and "" not in each.empty)
     last = read_statements(host.text)[-1]
-    spans = {(host.at, host.at + 1), *((kept.start, kept.end) for kept in early if kept)}
+    spans = {(host.at, host.at + 1)}
+    spans |= {(kept.start, kept.end) if kept.is_alone else kept.leave for kept in early if kept}
     spans |= {(last.start, last.end)} if host.text[last.start : last.end] == leave else set()
     text = replace_spans(host.text, ((start, end, "") for start, end in sorted(spans)))
     if contains_identifier(text, "return"):

@@ -118,6 +118,12 @@ def test_what_the_table_of_rows_names_is_not_removed(tmp_path: Path) -> None:
     assert not any("lowest_mps(const Tensor& self" in line or "low_template(const" in line for line in removed)
 
 
+def test_what_fills_a_result_of_no_elements_stays(tmp_path: Path) -> None:
+    filled = HOST.replace("    return made;\n  }\n  runMPS", "    made.fill_(1);\n    return made;\n  }\n  runMPS")
+    both = port(tmp_path, filled).partition("std::tuple<Tensor, Tensor> both_mps")[2]
+    assert "+  if (low.numel() == 0 || self.numel() == 0) {\n+    low.fill_(1);\n+  }\n   auto high =" in both
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
