@@ -174,6 +174,7 @@ class _Capture(TorchDispatchMode):
         kwargs = kwargs or {}
         if func.namespace == "aten" and func._schema.name.removeprefix("aten::") in self._bases:
             self.found.append(_bind_arguments(func, args, kwargs))
+            return func(*args, **kwargs)
         is_here = any(isinstance(each, torch.Tensor) and each.device.type == "mps" for each in args)
         if self._is_within and is_here and not func.is_view:  # the kernel of detach calls it again
             with self:
