@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from porter.core.dtypes import ALL, Kind
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.promotion.planner import PromotionPlan
 from porter.report.console import printable
@@ -63,7 +64,8 @@ def _rows(plan: Plan, rejected: Sequence[RejectedCandidate], lost: Sequence[str]
 
 def _offer(plan: Plan, rejected: Sequence[RejectedCandidate], lost: Sequence[str]) -> Iterator[str]:
     """What a person may have porter, or porter's reader, do about these."""
-    if lost and plan.registrations:
+    integers = [dtype.torch for dtype in ALL if dtype.kind is Kind.INTEGRAL]
+    if plan.registrations and any(name in line.partition(":")[0].split(", ") for line in lost for name in integers):
         yield "`--keep-dtypes` registers such integers too, computed in float"
     for candidate in (candidate for candidate in rejected if candidate.is_of_library):
         yield f"{candidate.source} gives wrong values: mend it there, and {candidate.functor} can call it"

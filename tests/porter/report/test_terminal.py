@@ -30,6 +30,7 @@ atan2
   moved    atan2.out: MPS: atan2_out_mps -> CPU, CUDA, MPS: atan2_out""",
     )
     assert "no longer supported" not in summary(plan)
+    assert "--keep-dtypes" not in summary(plan, lost=("complex64: no longer supported, nor is it on the CPU",))
 
 
 def test_a_port_can_keep_what_it_would_take_away() -> None:
