@@ -37,6 +37,7 @@ _OUTPUTS = ("Tensor&", "at::Tensor&", "Tensor &", "at::Tensor &")
 _FED = "Placeholder($graph->$tensor, $fed"
 _RESIZE = "ATen/native/Resize.h"
 _KEEP = "keepdim"
+_OPTIONS = re.compile(r"\w+\.options\(\)\.dtype\((?P<dtype>.+)\)")
 _COMMENTS = re.compile(r"(?:[ \t]*//[^\n]*\n)+[ \t]*\Z")
 
 
@@ -169,7 +170,11 @@ def _create(body: str, variable: str, passed: str) -> str:
 def _find_dtypes(arguments: str) -> Iterator[str]:
     shape, *rest = split_at_commas(arguments)
     if shape.strip().startswith("IntArrayRef("):
-        yield from (each.strip() for each in rest if each.strip().endswith(".scalar_type()"))
+        for argument in map(str.strip, rest):
+            if options := _OPTIONS.fullmatch(argument):
+                yield options["dtype"]
+            elif argument.endswith(".scalar_type()"):
+                yield argument
 
 
 def with_returned(target: Target) -> Target:

@@ -124,6 +124,14 @@ def test_what_fills_a_result_of_no_elements_stays(tmp_path: Path) -> None:
     assert "+  if (low.numel() == 0 || self.numel() == 0) {\n+    low.fill_(1);\n+  }\n   auto high =" in both
 
 
+def test_a_type_that_options_give_is_the_result_of_the_reduction(tmp_path: Path) -> None:
+    allocation = "input.scalar_type(), std::nullopt, kMPS);\n  if (made"
+    assert allocation in HOST
+    typed = HOST.replace(allocation, "input.options().dtype(kFloat));\n  if (made")
+    both = port(tmp_path, typed).partition("std::tuple<Tensor, Tensor> both_mps")[2]
+    assert "+  Tensor low = create_reduction_result(self, dim, keepdim, kFloat);" in both
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
