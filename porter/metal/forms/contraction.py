@@ -10,14 +10,14 @@ section 6.7 (SIMD-group matrices).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import BFLOAT, DType, Kind
 from porter.metal.codegen.elements import KEY
-from porter.metal.codegen.host_code import Encode, Launch, as_nodes, print_nodes, run_on_stream
+from porter.metal.codegen.host_code import Branches, Encode, Launch, as_nodes, print_nodes, run_on_stream
 from porter.metal.codegen.host_values import write_fits, write_given
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.schedule import COUNT, SIMD_LANES, Family, Schedule
@@ -86,7 +86,8 @@ class Contraction(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(RESULT, instances)
-        source = write_kernel(name, elements, _ARGUMENTS, _BODY.splitlines(), style, Schedule(Family.TILES, (TILE,)))
+        tile, vector = (*_ARGUMENTS, *_OF_TILES), (*_ARGUMENTS, *_OF_VECTORS)
+        source = write_kernel(name, elements, tile, _TILE.splitlines(), style, Schedule(Family.TILES, (TILE,)))
         # Sums of other types would leave a large tile no registers.
         floating = [dtype for dtype in instances if dtype.kind is Kind.FLOATING]
         for dtype in sorted(floating, key=lambda dtype: dtype == BFLOAT):
@@ -94,7 +95,8 @@ class Contraction(Form):
             source += (
                 f"#if __METAL_VERSION__ >= 310\n{line}#endif\n" if style.guards_bfloat and dtype == BFLOAT else line
             )
-        return FormKernels(name, source, elements, numbers=1)
+        source += "\n" + write_kernel(f"{name}{_VECTOR_ENDING}", elements, vector, _VECTOR.splitlines(), style)
+        return FormKernels(name, source, elements, numbers={"": 1}, endings=("", _VECTOR_ENDING))
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels, site)
@@ -106,10 +108,13 @@ class Contraction(Form):
 _ARGUMENTS = (
     f"device {KEY}* output", f"const device {KEY}* left", f"const device {KEY}* right", f"const device {KEY}* added",
     "constant long* sizes", "constant long* strides", "constant float2* scales", "constant long* factors",
-    "uint3 group [[threadgroup_position_in_grid]]", "uint thread_index [[thread_index_in_threadgroup]]",
+    "uint3 group [[threadgroup_position_in_grid]]",
+)  # fmt: skip
+_OF_VECTORS = (
     "uint simdgroup [[simdgroup_index_in_threadgroup]]", "uint lane [[thread_index_in_simdgroup]]",
 )  # fmt: skip
-_BODY = f"""\
+_OF_TILES = ("uint thread_index [[thread_index_in_threadgroup]]", *_OF_VECTORS)
+_TILE = f"""\
 using total_t = c10::metal::opmath_t<{KEY}>;
 // Each of four simdgroups has a quarter of a tile of {COUNT} rows and columns
 constexpr uint SIDE = {COUNT} / 2, GAP = 16 / sizeof({KEY}), LEFT_STRIDE = {_DEPTH} + GAP, RIGHT_STRIDE = {COUNT} + GAP;
@@ -170,7 +175,52 @@ for (uint strip = 0; strip < SIDE; strip += 8) {{
   simdgroup_barrier(mem_flags::mem_threadgroup);
 }}
 """
-
+# A simdgroup adds up an element of the product, or each lane one where their neighbors are neighbors in memory.
+_VECTOR = f"""\
+using total_t = c10::metal::opmath_t<{KEY}>;
+threadgroup total_t sums[8][32];
+const index_t inner = sizes[2];
+const bool is_column = sizes[1] == 1;
+const index_t length = is_column ? sizes[0] : sizes[1];
+const index_t step = strides[is_column ? 4 : 8], inner_step = strides[is_column ? 5 : 7];
+const index_t vector_step = strides[is_column ? 7 : 5];
+const bool are_adjacent = step == 1 && inner_step != 1;
+const index_t at = are_adjacent ? index_t(group.x) * 32 + lane : index_t(group.x) * 8 + simdgroup;
+total_t total(0);
+for (index_t batch = group.z; batch < index_t(group.z) + index_t(sizes[3]) && at < length; batch++) {{
+  const device {KEY}* l = left + batch * index_t(strides[3]);
+  const device {KEY}* r = right + batch * index_t(strides[6]);
+  const device {KEY}* matrix = (is_column ? l : r) + at * step;
+  const device {KEY}* vector = is_column ? r : l;
+  const uint first = are_adjacent ? simdgroup : lane, turn = are_adjacent ? 8 : 32;
+  for (index_t start = 0; start < inner; start += {_ADDENDS} * turn) {{
+    // Few products are added up in a row, so that those of long rows are as exact
+    const index_t end = inner - start < {_ADDENDS} * turn ? inner : start + {_ADDENDS} * turn;
+    total_t sum(0);
+    #pragma unroll 4
+    for (index_t k = start + first; k < end; k += turn) {{
+      const total_t factor = static_cast<total_t>(vector[k * vector_step]);
+      sum = add_product(sum, static_cast<total_t>(matrix[k * inner_step]), factor);
+    }}
+    total += sum;
+  }}
+}}
+sums[simdgroup][lane] = total;
+threadgroup_barrier(mem_flags::mem_threadgroup);
+if (at >= length || (are_adjacent ? simdgroup : lane) > 0) {{
+  return;
+}}
+for (uint i = 1; i < (are_adjacent ? 8 : 32); i++) {{
+  total += are_adjacent ? sums[i][lane] : sums[simdgroup][i];
+}}
+total = scale_sum(total, scales[0], factors[0]);
+if (scales[1].x != 0 || scales[1].y != 0) {{
+  const index_t from = index_t(group.z) * index_t(strides[9]) + at * index_t(strides[is_column ? 10 : 11]);
+  total += scale_sum(static_cast<total_t>(added[from]), scales[1], factors[1]);
+}}
+output[index_t(group.z) * index_t(strides[0]) + at * index_t(strides[is_column ? 1 : 2])] = static_cast<{KEY}>(total);
+"""
+_VECTOR_ENDING = "_vector"
 
 _ROWS, _PRODUCT = ("left_rows", "right_rows"), "product"
 _LOCALS = (
@@ -274,8 +324,14 @@ class _Writer:
             f"threadsPerThreadgroup:MTLSizeMake({_THREADS}, 1, 1)];",
         )
         types = (f"scalarToMetalTypeString({product})", "index_type", "std::to_string(tile)")
-        kernel = Encode(self.kernels.name, types, "PSO", read, passed, as_nodes(dispatch), is_first=True)
-        yield from print_nodes((run_on_stream((kernel,)),))
+        tiles = Encode(self.kernels.name, types, "PSO", read, passed, as_nodes(dispatch), is_first=True)
+        dispatch = (
+            f"[computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div<int64_t>(rows * columns, 8), 1, {batches})",
+            f"threadsPerThreadgroup:MTLSizeMake({8 * SIMD_LANES}, 1, 1)];",
+        )
+        vector = replace(tiles, types=types[:2], dispatch=as_nodes(dispatch), ending=_VECTOR_ENDING)
+        either = Branches(("std::min(rows, columns) == 1", ""), ((vector,), (tiles,)))
+        yield from print_nodes((run_on_stream((either,)),))
 
     def _add(self, output: str, product: str) -> Generator[str, None, str]:
         """A variable for what is added, in the shape of the product; the product itself where nothing is."""

@@ -68,7 +68,7 @@ class FormKernels:
     """The kernels of a form in one text, with the `helpers` that a file has once; one that is alone has `arguments`.
 
     What is behind the name in those of several kernels, is in `endings`; `plain` ones have no types to choose. Behind
-    its types, a name has that many `numbers`.
+    its types, a name with an ending has that many `numbers`.
     """
 
     name: str
@@ -78,12 +78,13 @@ class FormKernels:
     helpers: tuple[str, ...] = ()
     endings: tuple[str, ...] = ("",)
     plain: tuple[str, ...] = ()
-    numbers: int = 0
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def entries(self) -> dict[str, int]:
         """The names that host code appends types to, and how many."""
-        typed = {f"{self.name}{ending}": len(self.elements.parameters) + 1 + self.numbers for ending in self.endings}
+        types = len(self.elements.parameters) + 1
+        typed = {f"{self.name}{ending}": types + self.numbers.get(ending, 0) for ending in self.endings}
         return typed | {f"{self.name}{ending}": 0 for ending in self.plain}
 
 

@@ -30,8 +30,11 @@ FAULTS = {
     "the elements before": ("const index_t next = k + 16;", "const index_t next = k;"),
     "one half of the tile twice": ("side_row = simdgroup / 2 * SIDE", "side_row = simdgroup % 2 * SIDE"),
     "the last column left out": ("x >= columns)", "x + 1 >= columns)"),
-    "one behind the other for batches": ("left + batch * index_t(strides[3])", "left + batch * rows * inner"),
+    "one behind the other for batches": ("left + batch * index_t(strides[3])", "left + batch * (inner + 1)"),
     "what is added taken once": ("scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1])", "static_cast<total_t>(added[at])"),
+    "one part of a sum left out": ("i < (are_adjacent ? 8 : 32)", "i < (are_adjacent ? 7 : 32)"),
+    "a vector by the steps of the matrix": ("vector[k * vector_step]", "vector[k * inner_step]"),
+    "the last element of a vector left out": ("if (at >= length ||", "if (at + 1 >= length ||"),
     "sums in the type of elements": ("using total_t = c10::metal::opmath_t<T>;", "using total_t = T;"),
 }  # fmt: skip
 
@@ -46,7 +49,15 @@ def build(source: str, types: tuple[DType, ...], tiles: tuple[int, ...] = (TILE,
     return Library(
         compile_kernels(
             source,
-            [f"tested_{each.metal}_int_{tile}" for each in types for tile in tiles if tile == TILE or each == FLOAT],
+            [
+                *(
+                    f"tested_{each.metal}_int_{tile}"
+                    for each in types
+                    for tile in tiles
+                    if tile == TILE or each == FLOAT
+                ),
+                *(f"tested_vector_{each.metal}_int" for each in types),
+            ],
             options,
         )
     )
@@ -75,6 +86,10 @@ def multiply(
         torch.view_as_real(torch.tensor(scales, dtype=torch.complex64)),
         torch.tensor([int(complex(scale).real) for scale in scales]),
     ]  # fmt: skip
+    if min(rows, columns) == 1 and tile == TILE:
+        size = -(-rows * columns // 8) * 256, 1, batches // summed
+        library.run(f"tested_vector_{dtype.metal}_int", arguments, size, (256, 1, 1))
+        return output
     groups = (-(-columns // tile), -(-rows // tile), batches // summed)
     library.run(f"tested_{dtype.metal}_int_{tile}", arguments, (groups[0] * 128, *groups[1:]), (128, 1, 1))
     return output
@@ -153,7 +168,7 @@ def test_long_rows_are_as_exact_as_short_ones() -> None:
 
 def find_fault(library: Library) -> bool:
     """Whether products with a library differ from those in float64 by more than rounding."""
-    for rows, inner, columns in ((40, 37, 33), (5, 3, 4)):
+    for rows, inner, columns in ((40, 37, 33), (5, 3, 4), (1, 70, 33), (33, 70, 1)):
         first, second = torch.rand(1, inner, rows).half().mT, torch.rand(1, inner, columns).half()
         exact = first.double() @ second.double()
         if not torch.allclose(multiply(library, first, second).double(), exact, rtol=2**-10, atol=0):

@@ -64,7 +64,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Multiplies.metal b/aten/src/ATen/n
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Multiplies.metal
-@@ -0,0 +1,303 @@
+@@ -0,0 +1,402 @@
 +#include <c10/metal/utils.h>
 +#include <metal_simdgroup_matrix>
 +#include <metal_stdlib>
@@ -368,10 +368,109 @@ new file mode 100644
 +REGISTER_MULTIPLIED_(float, int, 64);
 +REGISTER_MULTIPLIED_(half, int, 64);
 +REGISTER_MULTIPLIED_(bfloat, int, 64);
++
++template <typename T, typename index_t>
++kernel void multiplied_vector(
++    device T* output,
++    const device T* left,
++    const device T* right,
++    const device T* added,
++    constant long* sizes,
++    constant long* strides,
++    constant float2* scales,
++    constant long* factors,
++    uint3 group [[threadgroup_position_in_grid]],
++    uint simdgroup [[simdgroup_index_in_threadgroup]],
++    uint lane [[thread_index_in_simdgroup]]) {
++  using total_t = c10::metal::opmath_t<T>;
++  threadgroup total_t sums[8][32];
++  const index_t inner = sizes[2];
++  const bool is_column = sizes[1] == 1;
++  const index_t length = is_column ? sizes[0] : sizes[1];
++  const index_t step = strides[is_column ? 4 : 8],
++                inner_step = strides[is_column ? 5 : 7];
++  const index_t vector_step = strides[is_column ? 7 : 5];
++  const bool are_adjacent = step == 1 && inner_step != 1;
++  const index_t at = are_adjacent ? index_t(group.x) * 32 + lane
++                                  : index_t(group.x) * 8 + simdgroup;
++  total_t total(0);
++  for (index_t batch = group.z;
++       batch < index_t(group.z) + index_t(sizes[3]) && at < length;
++       batch++) {
++    const device T* l = left + batch * index_t(strides[3]);
++    const device T* r = right + batch * index_t(strides[6]);
++    const device T* matrix = (is_column ? l : r) + at * step;
++    const device T* vector = is_column ? r : l;
++    const uint first = are_adjacent ? simdgroup : lane,
++               turn = are_adjacent ? 8 : 32;
++    for (index_t start = 0; start < inner; start += 256 * turn) {
++      // Few products are added up in a row, so that those of long rows are as
++      // exact
++      const index_t end =
++          inner - start < 256 * turn ? inner : start + 256 * turn;
++      total_t sum(0);
++#pragma unroll 4
++      for (index_t k = start + first; k < end; k += turn) {
++        const total_t factor = static_cast<total_t>(vector[k * vector_step]);
++        sum = add_product(
++            sum, static_cast<total_t>(matrix[k * inner_step]), factor);
++      }
++      total += sum;
++    }
++  }
++  sums[simdgroup][lane] = total;
++  threadgroup_barrier(mem_flags::mem_threadgroup);
++  if (at >= length || (are_adjacent ? simdgroup : lane) > 0) {
++    return;
++  }
++  for (uint i = 1; i < (are_adjacent ? 8 : 32); i++) {
++    total += are_adjacent ? sums[i][lane] : sums[simdgroup][i];
++  }
++  total = scale_sum(total, scales[0], factors[0]);
++  if (scales[1].x != 0 || scales[1].y != 0) {
++    const index_t from = index_t(group.z) * index_t(strides[9]) +
++        at * index_t(strides[is_column ? 10 : 11]);
++    total +=
++        scale_sum(static_cast<total_t>(added[from]), scales[1], factors[1]);
++  }
++  output
++      [index_t(group.z) * index_t(strides[0]) +
++       at * index_t(strides[is_column ? 1 : 2])] = static_cast<T>(total);
++}
++
++#define REGISTER_MULTIPLIED_VECTOR_(DTYPE, INDEX)                            \\
++  template [[host_name("multiplied_vector_" #DTYPE "_" #INDEX)]] kernel void \\
++  multiplied_vector<DTYPE, INDEX>(                                           \\
++      device DTYPE * output,                                                 \\
++      const device DTYPE* left,                                              \\
++      const device DTYPE* right,                                             \\
++      const device DTYPE* added,                                             \\
++      constant long* sizes,                                                  \\
++      constant long* strides,                                                \\
++      constant float2* scales,                                               \\
++      constant long* factors,                                                \\
++      uint3 group [[threadgroup_position_in_grid]],                          \\
++      uint simdgroup [[simdgroup_index_in_threadgroup]],                     \\
++      uint lane [[thread_index_in_simdgroup]])
++
++#define REGISTER_MULTIPLIED_VECTOR(DTYPE)  \\
++  REGISTER_MULTIPLIED_VECTOR_(DTYPE, int); \\
++  REGISTER_MULTIPLIED_VECTOR_(DTYPE, long)
++
++REGISTER_MULTIPLIED_VECTOR(float);
++REGISTER_MULTIPLIED_VECTOR(half);
++REGISTER_MULTIPLIED_VECTOR(bfloat);
++REGISTER_MULTIPLIED_VECTOR(long);
++REGISTER_MULTIPLIED_VECTOR(int);
++REGISTER_MULTIPLIED_VECTOR(short);
++REGISTER_MULTIPLIED_VECTOR(uchar);
++REGISTER_MULTIPLIED_VECTOR(char);
++REGISTER_MULTIPLIED_VECTOR(float2);
++REGISTER_MULTIPLIED_VECTOR(half2);
 diff --git a/aten/src/ATen/native/mps/operations/Multiplies.mm b/aten/src/ATen/native/mps/operations/Multiplies.mm
 --- a/aten/src/ATen/native/mps/operations/Multiplies.mm
 +++ b/aten/src/ATen/native/mps/operations/Multiplies.mm
-@@ -1,24 +1,83 @@
+@@ -1,24 +1,109 @@
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
@@ -450,16 +549,42 @@ diff --git a/aten/src/ATen/native/mps/operations/Multiplies.mm b/aten/src/ATen/n
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
-+      auto PSO = lib.getPipelineStateForFunc("multiplied_" + scalarToMetalTypeString(out) + "_" + index_type + "_" +
-+                                             std::to_string(tile));
-+      // this function call is a no-op if MPS Profiler is not enabled
-+      getMPSProfiler().beginProfileKernel(PSO, "multiplied", {mat1, mat2, addend}, stream);
-+      [computeEncoder setComputePipelineState:PSO];
-+      mtl_setArgs(
-+          computeEncoder, out, inner > 0 ? mat1 : out, inner > 0 ? mat2 : out, addend, sizes, strides, scales, factors);
-+      [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(columns, tile), at::ceil_div(rows, tile), 1)
-+                     threadsPerThreadgroup:MTLSizeMake(128, 1, 1)];
-+      getMPSProfiler().endProfileKernel(PSO, stream);
++      if (std::min(rows, columns) == 1) {
++        auto PSO = lib.getPipelineStateForFunc("multiplied_vector_" + scalarToMetalTypeString(out) + "_" + index_type);
++        // this function call is a no-op if MPS Profiler is not enabled
++        getMPSProfiler().beginProfileKernel(PSO, "multiplied_vector", {mat1, mat2, addend}, stream);
++        [computeEncoder setComputePipelineState:PSO];
++        mtl_setArgs(computeEncoder,
++                    out,
++                    inner > 0 ? mat1 : out,
++                    inner > 0 ? mat2 : out,
++                    addend,
++                    sizes,
++                    strides,
++                    scales,
++                    factors);
++        [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div<int64_t>(rows * columns, 8), 1, 1)
++                       threadsPerThreadgroup:MTLSizeMake(256, 1, 1)];
++        getMPSProfiler().endProfileKernel(PSO, stream);
++      } else {
++        auto PSO = lib.getPipelineStateForFunc("multiplied_" + scalarToMetalTypeString(out) + "_" + index_type + "_" +
++                                               std::to_string(tile));
++        // this function call is a no-op if MPS Profiler is not enabled
++        getMPSProfiler().beginProfileKernel(PSO, "multiplied", {mat1, mat2, addend}, stream);
++        [computeEncoder setComputePipelineState:PSO];
++        mtl_setArgs(computeEncoder,
++                    out,
++                    inner > 0 ? mat1 : out,
++                    inner > 0 ? mat2 : out,
++                    addend,
++                    sizes,
++                    strides,
++                    scales,
++                    factors);
++        [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(columns, tile), at::ceil_div(rows, tile), 1)
++                       threadsPerThreadgroup:MTLSizeMake(128, 1, 1)];
++        getMPSProfiler().endProfileKernel(PSO, stream);
++      }
 +    }
 +  });
 +
