@@ -93,12 +93,20 @@ def list_calls(operators: Sequence[str], most: int) -> Iterator[LiveCall]:
                 x = torch.randn(shape).to(DTYPES[dtype])
                 tensors, types = {"x": x}, dict[str, str]()
                 for name, kind in entry.get("tensors", {}).items():
-                    tensors[name] = torch.randint(shape[dim], (shape[dim],)) if kind == INDICES else torch.rand_like(x)
+                    tensors[name] = make_tensor(kind, x, dim)
                     types |= {name: INDICES} if kind == INDICES else {}
                 yield LiveCall(
                     operator, f"{'x'.join(map(str, shape))} dim {dim}", dtype, entry["call"].format(dim=dim),
                     {name: tensor.to("mps") for name, tensor in tensors.items()}, types,
                 )  # fmt: skip
+
+
+def make_tensor(kind: str, x: torch.Tensor, dim: int) -> torch.Tensor:
+    """Another tensor of a call: indices into a dimension of `x`, a vector as long as one, or a tensor of its shape."""
+    if kind == INDICES:
+        return torch.randint(x.shape[dim], (x.shape[dim],))
+    vectors = {"rows": x.shape[0], "columns": x.shape[-1]}
+    return torch.rand(vectors[kind]).to(x.dtype) if kind in vectors else torch.rand_like(x)
 
 
 def shrink(shape: Sequence[int], most: int) -> tuple[int, ...]:
