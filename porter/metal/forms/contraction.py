@@ -330,7 +330,9 @@ class _Writer:
             f"threadsPerThreadgroup:MTLSizeMake({8 * SIMD_LANES}, 1, 1)];",
         )
         vector = replace(tiles, types=types[:2], dispatch=as_nodes(dispatch), ending=_VECTOR_ENDING)
-        either = Branches(("std::min(rows, columns) == 1", ""), ((vector,), (tiles,)))
+        # With fewer products, lanes would have none.
+        is_vector = f"std::min(rows, columns) == 1 && inner >= {SIMD_LANES}"
+        either = Branches((is_vector, ""), ((vector,), (tiles,)))
         yield from print_nodes((run_on_stream((either,)),))
 
     def _add(self, output: str, product: str) -> Generator[str, None, str]:

@@ -549,7 +549,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Multiplies.mm b/aten/src/ATen/n
 +  dispatch_sync_with_rethrow(stream->queue(), ^() {
 +    @autoreleasepool {
 +      auto computeEncoder = stream->commandEncoder();
-+      if (std::min(rows, columns) == 1) {
++      if (std::min(rows, columns) == 1 && inner >= 32) {
 +        auto PSO = lib.getPipelineStateForFunc("multiplied_vector_" + scalarToMetalTypeString(out) + "_" + index_type);
 +        // this function call is a no-op if MPS Profiler is not enabled
 +        getMPSProfiler().beginProfileKernel(PSO, "multiplied_vector", {mat1, mat2, addend}, stream);
