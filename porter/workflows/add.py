@@ -82,7 +82,7 @@ def add(
             if request.proof
             else take_decision(draft.fork, plan, plan_addition, no_recording)
         )
-        unproven += [op] if added.doubt or added.no_verdict else []
+        unproven += [] if added.is_proven else [op]
         yield added
         draft = draft.follow(added.plan.changes)
     if request.write and draft.changes.files:

@@ -81,6 +81,11 @@ class PortedOperator:
         return self.plan.complete and self.no_verdict is None and (self.verdict is None or self.verdict.ok)
 
     @property
+    def is_proven(self) -> bool:
+        """Whether a verdict of all tests, now or a remembered one, passed it."""
+        return not self.doubt and self.no_verdict is None and (self.verdict is None or self.verdict.ok)
+
+    @property
     def builds(self) -> bool:
         """Whether no verdict says that the fork does not build with it."""
         return self.verdict is None or self.verdict.builds
@@ -169,7 +174,7 @@ def migrate(
             if request.proof
             else take_decision(draft.fork, plan, planner, recorded)
         )
-        unproven += [op] if ported.doubt or ported.no_verdict else []
+        unproven += [] if ported.is_proven else [op]
         yield replace(ported, needed=op not in asked)
         if ported.builds or request.write:
             draft = draft.follow(ported.plan.changes)
@@ -204,7 +209,7 @@ def require_all_tests(proof: Proof | None) -> None:
 def refuse_unproven(ops: Sequence[str]) -> PorterError:
     """PTR432 for ports to be written of which no verdict is known."""
     named = ", ".join(ops)
-    hint = "Omit --no-verify, or pass --unverified to write them all the same."
+    hint = "Leave out what fails, and omit --no-verify; or pass --unverified to write them all the same."
     return PorterError("PTR432", f"no verdict of all tests passed the port of {named}", hint=hint)
 
 

@@ -144,6 +144,25 @@ def test_what_no_verdict_passed_is_written_only_if_told_so(fork: Path, capsys: p
     assert main(["undo", "--checkout", str(fork)]) == 0
 
 
+@pytest.mark.parametrize("command", ["migrate", "add"])
+def test_what_a_verdict_fails_is_written_only_if_told_so(
+    command: str, fork: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    op = OP if command == "migrate" else "copysign"
+    where = f"porter.workflows.{command}"
+    plan = plan_operator(FORK, OP)
+    monkeypatch.setattr(f"{where}.prove_candidates", lambda *_: PortedOperator(plan, FAILED))
+    if command == "add":
+        monkeypatch.setattr(f"{where}.plan_addition", lambda *_, **__: plan)
+    write = [command, op, "--write", "--checkout", str(fork)]
+    assert main(write) == 2
+    shown = capsys.readouterr().err
+    assert "PTR432" in shown and "wrote" not in shown
+    assert main(["undo", "--checkout", str(fork)]) == 2
+    assert main([*write, "--unverified"]) == 1
+    assert "wrote" in capsys.readouterr().err
+
+
 def test_a_port_whose_verdict_passed_is_written_without_another(fork: Path) -> None:
     def opened() -> Checkout:
         return Checkout(fork, "test")
