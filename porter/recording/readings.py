@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,9 +87,10 @@ def keep_recording(checkout: Checkout, request: RecordRequest, text: str) -> str
 
 
 def keep_failure(checkout: Checkout, request: RecordRequest, error: PorterError) -> None:
-    """Caches why a request had no answer, for what may not ask again."""
+    """Caches why a request had no answer, for what may not ask again; a cache that refuses it has none."""
     file = _find_file(checkout, request.target.base, request.macos, request.of_programs)
-    cache.put(_find_failure(file), f"{error.code} {error.what.partition(chr(10))[0].rstrip(':')}")
+    with suppress(OSError):  # the failure itself is told, not that it is not kept
+        cache.put(_find_failure(file), f"{error.code} {error.what.partition(chr(10))[0].rstrip(':')}")
 
 
 def _find_failure(file: Path) -> Path:

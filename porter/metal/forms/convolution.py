@@ -117,7 +117,7 @@ const index_t top = index_t(tile.y) * 32, column = index_t(tile.x) * 32 + lane;
 const index4 here = split_index(column, columns);
 const device {KEY}* f = factors + group * index_t(factor_strides[0]);
 const device {KEY}* s = source + group * index_t(source_strides[0]);
-TileSums<float> totals, sums;
+ProductTile<float, float, 32> totals, sums;
 uint steps = 0;
 for (index_t k = (slice * 4 + simdgroup) * 8; k < length; k += slices * 4 * 8) {{
   const index_t mine = k + lane % 8;
@@ -142,7 +142,7 @@ for (index_t k = (slice * 4 + simdgroup) * 8; k < length; k += slices * 4 * 8) {
     source_rows[i * 32 + lane] = from >= 0 ? static_cast<float>(s[from]) : 0;
   }}
   simdgroup_barrier(mem_flags::mem_threadgroup);
-  sums.add(factor_rows, 8u, 1u, source_rows, 32u, 1u, lane);
+  sums.template add<8, 32>(factor_rows, source_rows, lane);
   simdgroup_barrier(mem_flags::mem_threadgroup);
   // Few products are added up in a row, so that those of long rows are as exact
   if (++steps % 32 == 0) {{
@@ -150,7 +150,10 @@ for (index_t k = (slice * 4 + simdgroup) * 8; k < length; k += slices * 4 * 8) {
   }}
 }}
 totals.take(sums);
-totals.store(memory[simdgroup], lane);
+#pragma unroll
+for (uint row = 0; row < 32; row += 8) {{
+  totals.store(memory[simdgroup] + row * 32, row, lane);
+}}
 threadgroup_barrier(mem_flags::mem_threadgroup);
 for (uint i = simdgroup; i < 32; i += 4) {{
   const index_t row = top + i;

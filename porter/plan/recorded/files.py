@@ -61,7 +61,6 @@ _HELPERS = (
     "least_value",
     "greatest_value",
     "ProductTile",
-    "TileSums",
     "find_element",
 )
 

@@ -114,7 +114,7 @@ def test_a_wrong_dtype_kind_leaves_the_other_kinds_unchanged() -> None:
 def test_a_verdict_counts_kernel_calls() -> None:
     class Outcome:
         test, dtype, status, reason, calls = "t", "float32", "failed", "r", 4
-        seconds, max_ulp, cpu_ulp, findings, fork_findings = 0.0, None, None, (), ()
+        seconds, max_ulp, cpu_ulp, findings, fork_findings, remarks = 0.0, None, None, (), (), ()
 
     assert judge(OP, [Outcome()], 0.0).failures == (Failure("t", "r", "float32", kernel_calls=4),)
 

@@ -46,21 +46,10 @@ def write_source(types: tuple[DType, ...]) -> str:
 
 def build(source: str, types: tuple[DType, ...], tiles: tuple[int, ...] = (TILE,)) -> Library:
     options = Options(include=(torch_root() / "include",))
-    return Library(
-        compile_kernels(
-            source,
-            [
-                *(
-                    f"tested_{each.metal}_int_{tile}"
-                    for each in types
-                    for tile in tiles
-                    if tile == TILE or each == FLOAT
-                ),
-                *(f"tested_vector_{each.metal}_int" for each in types),
-            ],
-            options,
-        )
-    )
+    names = [f"tested_vector_{dtype.metal}_int" for dtype in types]
+    for dtype in types:
+        names += [f"tested_{dtype.metal}_int_{tile}" for tile in tiles if tile == TILE or dtype == FLOAT]
+    return Library(compile_kernels(source, names, options))
 
 
 @cache

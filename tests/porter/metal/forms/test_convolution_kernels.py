@@ -37,7 +37,7 @@ FAULTS = {
 
 def write_source(types: tuple[DType, ...]) -> str:
     kernels = FORM.write_kernels("tested", types, KernelStyle(True, False))
-    return f"{HEADS}{read_helper('TileSums.metal')}{read_helper('find_element.metal')}{kernels.source}"
+    return f"{HEADS}{read_helper('ProductTile.metal')}{read_helper('find_element.metal')}{kernels.source}"
 
 
 def build(source: str, types: tuple[DType, ...], kernels: tuple[str, ...] = (TILES, DIRECT)) -> Library:
