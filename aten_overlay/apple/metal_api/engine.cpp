@@ -2,7 +2,9 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <elf.h>
 #include <execinfo.h>
+#include <link.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -128,7 +130,8 @@ std::string demangled(const char* symbol) {
 }
 
 // The innermost function that launches a kernel, of those that the library with the host code exports: what is static in
-// it, and the blocks that it hands to a queue, have no names. Where torch has called the library, the search ends.
+// it, and the blocks that it hands to a queue, have no names; what a header defines, such as `mtl_setBytes`, is weak, and
+// is no call of its own where it is inlined. Where torch has called the library, the search ends.
 std::string launching_function() {
   void* frames[64];
   const int count = backtrace(frames, 64);
@@ -137,14 +140,16 @@ std::string launching_function() {
   const void* library = nullptr;
   for (int i = 0; i < count; i++) {
     Dl_info info{};
-    if (!dladdr(static_cast<char*>(frames[i]) - 1, &info) || info.dli_fbase == here.dli_fbase) {
+    const ElfW(Sym)* symbol = nullptr;
+    void** const found = reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol));
+    if (!dladdr1(static_cast<char*>(frames[i]) - 1, &info, found, RTLD_DL_SYMENT) || info.dli_fbase == here.dli_fbase) {
       continue;
     }
     library = library ? library : info.dli_fbase;
     if (std::strstr(info.dli_fname, "libtorch")) {
       break;
     }
-    if (info.dli_fbase == library && info.dli_sname) {
+    if (info.dli_fbase == library && info.dli_sname && symbol && ELF64_ST_BIND(symbol->st_info) != STB_WEAK) {
       return demangled(info.dli_sname);
     }
   }

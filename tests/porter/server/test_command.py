@@ -47,7 +47,8 @@ sys.exit(command.run_elsewhere("tests.porter.server.told_command", sys.argv[2:],
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The socket of a server that holds nothing."""
     path = tmp_path_factory.mktemp("server") / "socket"
-    with subprocess.Popen([sys.executable, "-c", SERVER, str(path)], cwd=ROOT) as process:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", SERVER, str(path)], cwd=ROOT, env=environment) as process:
         while not path.exists():
             assert process.poll() is None
             time.sleep(0.01)
