@@ -327,7 +327,7 @@ def _choose_language(ctx: click.Context, param: click.Parameter, text: str | Non
 def _complete_family(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     from aten_overlay.metal.family import FAMILIES
 
-    return [each.name for each in FAMILIES if each.name.startswith(incomplete)]
+    return [family.name for family in FAMILIES if family.name.startswith(incomplete)]
 
 
 def _complete_checks(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -89,7 +89,7 @@ def keep_recording(checkout: Checkout, request: RecordRequest, text: str) -> str
 def keep_failure(checkout: Checkout, request: RecordRequest, error: PorterError) -> None:
     """Caches why a request had no answer, for what may not ask again; a cache that refuses it has none."""
     file = _find_file(checkout, request.target.base, request.macos, request.of_programs)
-    with suppress(OSError):  # the failure itself is told, not that it is not kept
+    with suppress(OSError):  # the caller raises the recording's own error
         cache.put(_find_failure(file), f"{error.code} {error.what.partition(chr(10))[0].rstrip(':')}")
 
 

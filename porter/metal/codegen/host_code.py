@@ -87,7 +87,7 @@ class Launch:
     """What launches kernels, and the headers that it needs beside OperationUtils.h.
 
     `start` is the statement that gives a result what it has where no kernel writes: nothing where kernels write all of
-    it, or the function has done so. With `profiles_stream`, the profiler is told the stream.
+    it, or the function has done so. With `profiles_stream`, calls of the profiler pass the stream.
     """
 
     nodes: tuple[Node, ...] = ()

@@ -1,4 +1,4 @@
-"""A command that tests have run elsewhere: says what its process has, and ends as it is told."""
+"""A command for tests of the command server: prints what its process has, then ends in the way its words say."""
 
 from __future__ import annotations
 
