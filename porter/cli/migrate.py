@@ -47,6 +47,7 @@ _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --w
     help="Also register dtypes that the old code took and the CPU does not: computed in float.",
 )
 @click.option("--pull-request", is_flag=True, help="Print the text of a pull request instead of the diff.")
+@click.option("--explain-diff", is_flag=True, help="Say behind the @@ of each hunk why it is there.")
 @together
 @proof
 def migrate(
@@ -63,6 +64,7 @@ def migrate(
     with_helpers: bool,
     keep_dtypes: bool,
     pull_request: bool,
+    explain_diff: bool,
     many: Together,
     proof: Proof,
 ) -> int:
@@ -96,6 +98,10 @@ def migrate(
         raise click.UsageError("--keep-dtypes goes with operators that are named, not with --all.")
     if with_helpers and every:
         raise click.UsageError("--with-helpers goes with operators that are named, not with --all.")
+    if explain_diff and (pull_request or output.json):
+        raise click.UsageError(
+            f"--explain-diff goes with a diff: omit {'--json' if output.json else '--pull-request'}."
+        )
     checkout = output.open_checkout(write)
     ops = name_operators(checkout, ops, served=False)
     if proof.thorough is None and write and len(ops) == 1 and not no_verify:
@@ -131,7 +137,7 @@ def migrate(
             match found:
                 case PortedOperator():
                     if not (pull_request and (every or len(ops) > 1)) or output.json:
-                        show_port(output, found, alone=no_verify, pull_request=pull_request)
+                        show_port(output, found, no_verify, pull_request, explain_diff)
                     code = code if found.done else INCOMPLETE
                 case HelperPlan():
                     show_helpers(output, found, alone=no_verify)

@@ -14,10 +14,16 @@ if TYPE_CHECKING:
     from porter.workflows.migrate import NotPlanned, PortedOperator
 
 
-def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: bool = False) -> None:
-    """Prints a port: its diff and summary, or the text of a pull request, then its verdict. `alone` has no verdict."""
+def show_port(
+    output: Output, found: PortedOperator, alone: bool, pull_request: bool = False, explained: bool = False
+) -> None:
+    """Prints a port: its diff and summary, or the text of a pull request, then its verdict. `alone` has no verdict.
+
+    An `explained` diff says behind the `@@` of each hunk why it is there.
+    """
     from porter.report import pull_request as markdown
     from porter.report.as_json import plan_object, verdict_object
+    from porter.report.explained import explain_hunks
     from porter.report.terminal import style_summary, summary
 
     plan, verdict, rejected = found.plan, found.verdict, found.rejected
@@ -26,7 +32,7 @@ def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: 
     elif pull_request:
         output.text(markdown.pull_request(plan, verdict, rejected))
     else:
-        output.diff(doubt_line(found) + plan.changes.diff())
+        output.diff(doubt_line(found) + (explain_hunks(plan) if explained else plan.changes.diff()))
         print_summary = output.note if alone else output.text
         lost = verdict.old_path.lost if verdict and verdict.old_path else ()
         print_summary(summary(plan, rejected, lost), lambda: style_summary(plan, rejected, lost))

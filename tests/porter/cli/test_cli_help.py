@@ -123,6 +123,7 @@ Options:
                               the CPU does not: computed in float.
   --pull-request              Print the text of a pull request instead of the
                               diff.
+  --explain-diff              Say behind the @@ of each hunk why it is there.
   --jobs N                    Verdicts at a time. Default: as many as there
                               are cores.  [x>=1]
   --shard I/N                 Only the I-th of N shares of --all.

@@ -1,0 +1,128 @@
+"""A plan's diff with the reason for each hunk behind its `@@`, where `git apply` reads nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from porter.aten.skip_lists import Change
+from porter.core.dtypes import BY_METAL
+from porter.plan.plan import Plan
+from porter.report.console import printable
+
+_LEAST = 12  # characters of a line that says whose it is: a brace does not
+_INCLUDE = re.compile(r"^#include [<\"]([^>\"]+)", re.M)
+_CHANGES = {Change.REMOVED: "leaves", Change.NARROWED: "is for fewer types in", Change.ADDED: "joins"}
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class _Hunk:
+    """A hunk: its lines with their first character, and what it removes and adds."""
+
+    file: str
+    lines: tuple[str, ...]
+
+    @property
+    def removed(self) -> str:
+        return self._text("-")
+
+    @property
+    def added(self) -> str:
+        return self._text("+")
+
+    def _text(self, sign: str) -> str:
+        return "\n".join(line[1:] for line in self.lines[1:] if line.startswith(sign))
+
+
+def explain_hunks(plan: Plan) -> str:
+    """The diff of a plan, with the reason behind the `@@` of each hunk. It applies as the plain diff does."""
+    return "".join(_explain_file(plan, file) for file in split_diff(plan.changes.diff()))
+
+
+def split_diff(diff: str) -> list[str]:
+    """The parts of a diff, one a file."""
+    return [part for part in re.split(r"^(?=diff --git )", diff, flags=re.M) if part]
+
+
+def split_hunks(part: str) -> tuple[str, list[str]]:
+    """The head of a file's part of a diff, and its hunks."""
+    head, *hunks = re.split(r"^(?=@@ )", part, flags=re.M)
+    return head, hunks
+
+
+def _explain_file(plan: Plan, part: str) -> str:
+    head, hunks = split_hunks(part)
+    file = head.splitlines()[0].rpartition(" b/")[2].rstrip('"')
+    explained = [head]
+    for text in hunks:
+        first, _, rest = text.partition("\n")
+        explained.append(f"{first} {explain(plan, file, text)}\n{rest}")
+    return "".join(explained)
+
+
+def explain(plan: Plan, file: str, hunk: str) -> str:
+    """Why a hunk is in the plan, in one line."""
+    changed = _Hunk(file, tuple(hunk.splitlines()))
+    reasons = list(dict.fromkeys(_list_reasons(plan, changed)))
+    return printable("; ".join(reasons or [_describe_place(plan, file)]))
+
+
+def _list_reasons(plan: Plan, hunk: _Hunk) -> Iterator[str]:
+    removed, added = hunk.removed, hunk.added
+    for entry in plan.entries:
+        if entry.before != entry.after and _mentions(removed, entry.before) and _mentions(added, entry.after):
+            yield f"{entry.name}: {entry.after} serves MPS now, not {entry.before.rpartition(': ')[2]}"
+    for functor in plan.functors:
+        if functor.file == hunk.file and _shares_line(functor.source, added):
+            yield f"{functor.name} computes it, written from {_origin(plan, functor.name, functor.origin)}"
+    for name in dict.fromkeys(each.functor for each in plan.registrations):
+        rows = [each for each in plan.registrations if each.functor == name and each.macro in added]
+        if rows:
+            types = dict.fromkeys(BY_METAL[each.input].torch for each in rows)
+            yield f"registers {name} for {', '.join(types)}"
+    for stub in plan.stubs:
+        if stub.file == hunk.file and _mentions(added, stub.function):
+            yield f"{stub.function} launches it for {stub.stub}"
+    if includes := _INCLUDE.findall(added):
+        yield f"what is added needs {', '.join(includes)}"
+    symbols = [each.symbol.splitlines()[0] for each in plan.removed if each.file == hunk.file]
+    if unused := [symbol for symbol in symbols if symbol in removed]:
+        yield f"nothing uses {', '.join(unused)} any more"
+    for change in plan.lists:
+        if change.file == hunk.file and not change.is_kept and _mentions(removed + added, change.entry):
+            yield f"{change.entry} {_CHANGES[change.change]} {change.list}: {change.why}"
+    for entry in plan.entries:
+        name = entry.after.rpartition(": ")[2]
+        if entry.before == entry.after and _mentions("\n".join(hunk.lines), name):
+            yield f"{name}, which serves {entry.name}, launches a kernel and builds no graph"
+
+
+def _origin(plan: Plan, name: str, origin: str) -> str:
+    """Where a functor came from; a kernel that no line registers came from runs."""
+    is_functor = any(each.functor == name for each in plan.registrations)
+    return origin if is_functor else "recorded runs of the MPSGraph code"
+
+
+def _shares_line(source: str, added: str) -> bool:
+    """Whether a line that says something is in both."""
+    lines = {line.strip() for line in source.splitlines()}
+    return any(len(line.strip()) >= _LEAST and line.strip() in lines for line in added.splitlines())
+
+
+def _mentions(text: str, name: str) -> bool:
+    """Whether the words of a name stand in a text, one after another."""
+    words, wanted = _WORD.findall(text), _WORD.findall(name)
+    return any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
+
+
+def _describe_place(plan: Plan, file: str) -> str:
+    """What a hunk that no part of the plan names does there."""
+    name = PurePosixPath(file)
+    if name.parts[0] in ("test", "torch"):
+        return f"tests of {plan.op}: what they expect on MPS is what the port does"
+    if name.suffix in (".metal", ".h"):
+        return f"Metal that the kernels of {plan.op} need"
+    return f"host code around the kernels of {plan.op}"
