@@ -10,7 +10,7 @@ import click
 
 from porter.cli.options import Together, command, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
-from porter.cli.ports import show_groups, show_helpers, show_outcomes, show_port
+from porter.cli.ports import show_commits, show_groups, show_helpers, show_outcomes, show_port
 from porter.cli.scheduled import run_scheduled
 from porter.core.errors import PorterError
 
@@ -28,6 +28,7 @@ _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --w
     ("porter migrate erf log1p --write", "port two operators and write both"),
     ("porter migrate --all --no-verify --json", "all plans as JSON"),
     ("porter migrate --all --shard 2/8", "one of eight shares, for CI"),
+    ("porter migrate 'log*' --write --ghstack", "a commit for each family, with its text"),
     ("porter migrate xlogy --from cuda", "the functor is that of ATen's CUDA kernel"),
     ("porter migrate --from my.cu --function NAME", "the functor of a CUDA kernel of your own"),
 )
@@ -47,6 +48,13 @@ _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --w
     help="Also register dtypes that the old code took and the CPU does not: computed in float.",
 )
 @click.option("--pull-request", is_flag=True, help="Print the text of a pull request instead of the diff.")
+@click.option("--ghstack", is_flag=True, help="With --write, commit each group with its text, for ghstack.")
+@click.option(
+    "--group", type=click.Choice(["family", "operator"]), help="What one pull request holds. Default: family."
+)
+@click.option(
+    "--max-lines", type=click.IntRange(1), metavar="N", help="How many lines a group may change. Default: 600."
+)
 @click.option("--explain-diff", is_flag=True, help="Say behind the @@ of each hunk why it is there.")
 @together
 @proof
@@ -64,6 +72,9 @@ def migrate(
     with_helpers: bool,
     keep_dtypes: bool,
     pull_request: bool,
+    ghstack: bool,
+    group: str | None,
+    max_lines: int | None,
     explain_diff: bool,
     many: Together,
     proof: Proof,
@@ -76,9 +87,11 @@ def migrate(
     """
     from porter.metal.source import Source
     from porter.plan.helpers import HelperPlan
+    from porter.workflows.commits import Committed
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
     from porter.workflows.results import collect, write_results
+    from porter.workflows.stacking import MOST_LINES, Grouping
     from porter.workflows.status import name_operators
 
     if many.scheduler:
@@ -102,6 +115,13 @@ def migrate(
         raise click.UsageError(
             f"--explain-diff goes with a diff: omit {'--json' if output.json else '--pull-request'}."
         )
+    if ghstack and not write:
+        raise click.UsageError("--ghstack goes with --write: it commits what is written.")
+    if ghstack and with_helpers:
+        raise click.UsageError("--with-helpers is a change of its own: write and commit it first, without --ghstack.")
+    if (group or max_lines) and not (ghstack or pull_request):
+        raise click.UsageError(f"{'--group' if group else '--max-lines'} goes with --ghstack or --pull-request.")
+    grouping = Grouping(group != "operator", max_lines or MOST_LINES)
     checkout = output.open_checkout(write)
     ops = name_operators(checkout, ops, served=False)
     if proof.thorough is None and write and len(ops) == 1 and not no_verify:
@@ -121,8 +141,9 @@ def migrate(
         with_helpers,
         unverified,
         keep_dtypes,
+        grouping if ghstack else None,
     )
-    code, kept = DONE, list[PortedOperator | NotPlanned]()
+    code, kept, commits = DONE, list[PortedOperator | NotPlanned](), list[Committed]()
 
     def conclude() -> None:
         if not every:
@@ -149,14 +170,19 @@ def migrate(
                         output.error(
                             PorterError("PTR331", f"{op} is not written: its port fails its verdict", hint=_ALONE)
                         )
-                    output.note(f"wrote {len(files)} files; `porter undo` reverts them")
+                    if not ghstack:
+                        output.note(f"wrote {len(files)} files; `porter undo` reverts them")
+                case Committed():
+                    commits.append(found)
     except PorterError:
         if kept:  # the verdicts took minutes
             conclude()
+        show_commits(output, commits)
         raise
     if pull_request and (every or len(ops) > 1) and not output.json:
-        show_groups(output, checkout, [port for port in kept if isinstance(port, PortedOperator)])
+        show_groups(output, checkout, [port for port in kept if isinstance(port, PortedOperator)], grouping)
     conclude()
+    show_commits(output, commits)
     planned = any(isinstance(port, PortedOperator) for port in kept)
     return NOT_PLANNED if kept and not (planned or many.shard) else code  # other shares may have plans
 

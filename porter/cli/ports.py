@@ -11,7 +11,9 @@ from porter.core.errors import PorterError
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
     from porter.plan.helpers import HelperPlan
+    from porter.workflows.commits import Committed
     from porter.workflows.migrate import NotPlanned, PortedOperator
+    from porter.workflows.stacking import Grouping
 
 
 def show_port(
@@ -84,17 +86,38 @@ def show_lines(output: Output, lines: Sequence[str], alone: bool = False) -> Non
         print_lines("\n  ".join(["what became of each:", *lines]))
 
 
-def show_groups(output: Output, checkout: Checkout, ports: Sequence[PortedOperator]) -> None:
+def show_groups(output: Output, checkout: Checkout, ports: Sequence[PortedOperator], grouping: Grouping) -> None:
     """Prints a pull request for each group of ports."""
     from porter.report.pull_request import group_pull_request
-    from porter.workflows.results import count_lines, find_family
-    from porter.workflows.stacking import Measured, group_ports
+    from porter.workflows.stacking import Measured, count_lines, find_family, group_ports
 
     def measure(port: PortedOperator) -> Measured:
         return Measured(find_family(checkout, port.plan.op), count_lines(port.plan))
 
     texts = [
         group_pull_request(found.family, found.lines, [(each.plan, each.verdict, each.rejected) for each in group])
-        for found, group in group_ports([each for each in ports if not each.broken], measure)
+        for found, group in group_ports([each for each in ports if not each.broken], measure, grouping)
     ]
     output.text("\n\n".join(texts))
+
+
+def show_commits(output: Output, commits: Sequence[Committed]) -> None:
+    """Prints a line or an object for each commit, and what a person does with them."""
+    for commit in commits:
+        if output.json:
+            output.object(
+                {
+                    "commit": commit.commit,
+                    "title": commit.title,
+                    "operators": list(commit.ops),
+                    "files": list(commit.files),
+                }
+            )
+        else:
+            files = "1 file" if len(commit.files) == 1 else f"{len(commit.files)} files"
+            output.text(f"{commit.commit[:12]} {commit.title} ({files})")
+    if commits:
+        count = "1 commit" if len(commits) == 1 else f"{len(commits)} commits"
+        output.note(
+            f"{count}: `ghstack` makes a pull request of each; `git reset --keep HEAD~{len(commits)}` takes them back"
+        )

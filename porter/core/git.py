@@ -3,6 +3,8 @@
 git itself decodes refs and objects, but it never sees the repository: it runs in an empty one of porter's own that
 borrows the references and the object store. So nothing in the repository's configuration, attributes, excludes, hooks
 or index reaches it, whatever a later git invents to put there. What is compared is the bytes of a file with a blob.
+
+`make_commit` alone runs git in the repository itself, with its hooks off: only where a person asks for commits.
 """
 
 from __future__ import annotations
@@ -158,6 +160,47 @@ def find_merge_base(root: Path, revision: str) -> str:
             what = f"HEAD and {revision!r} share no commit"
             raise PorterError("PTR063", what, hint="Fetch the history of both: a shallow clone lacks it.")
         return base
+
+
+def require_committer(root: Path) -> None:
+    """Raises PTR435 unless git can commit in the checkout: it is in a repository, and git knows who commits."""
+    _run_there(root, "var", "GIT_COMMITTER_IDENT")
+    _run_there(root, "rev-parse", "--verify", "HEAD")
+
+
+def make_commit(root: Path, files: Sequence[str], text: str) -> str:
+    """Commits files as they are on disk, and nothing else that is staged. Returns the id. Raises PTR435."""
+    there = [file for file in files if os.path.lexists(root / file)]
+    if there:
+        _run_there(root, "add", "--intent-to-add", "--", *there)
+    _run_there(root, "commit", "--quiet", "--no-verify", "--cleanup=whitespace", "-F", "-", "--only", "--", *files,
+               text=text)  # fmt: skip
+    return _run_there(root, "rev-parse", "HEAD").strip()
+
+
+def _run_there(root: Path, *arguments: str, text: str = "") -> str:
+    """Runs git in the repository of a checkout, without hooks. Raises PTR435."""
+    settings = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+    command = ["git", "--no-pager", "--literal-pathspecs", *settings, *arguments]
+    try:
+        done = subprocess.run(
+            command, input=text.encode("utf-8", "surrogateescape"), capture_output=True, check=False, cwd=root,
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}, timeout=SECONDS,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _cannot_commit(str(error)) from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise _cannot_commit(
+            next((line for line in lines if line.startswith("fatal:")), "".join(lines[:1]) or "failed")
+        )
+    return done.stdout.decode(errors="replace")
+
+
+def _cannot_commit(what: str) -> PorterError:
+    return PorterError(
+        "PTR435", f"git cannot commit here: {what}", hint="Mend it, or omit --ghstack and commit yourself."
+    )
 
 
 def _is_blob(data: bytes | None, entry: tuple[str, str] | None) -> bool:

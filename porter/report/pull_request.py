@@ -20,13 +20,15 @@ _OWN_WORDS = re.compile(r" \((?:porter|aten_overlay)/[^()]*\)|\bPTR\d{3} ")
 _VERIFIED = "How this was verified"
 _MOST_FAILURES = 5
 _MOST_REASONS = 8
+_MOST_NAMES = 3  # of operators in a title
+_AUTHOR = "Authored with porter, a program that wrote this code and this text from the old code and from runs of it."
 _ARITHMETIC = "fused multiply-adds, flushed denormals, other orders of operations"
 
 
 def pull_request(plan: Plan, verdict: Verdict | None, rejected: Sequence[RejectedCandidate] = ()) -> str:
     """The title, a blank line and the body."""
     body = _body(plan, verdict, rejected, "##")
-    how = f"Made by `porter migrate {plan.op} --write`."
+    how = f"{_AUTHOR} `porter migrate {plan.op} --write` writes it again."
     return _finish([f"[MPS] Migrate {plan.op} to Metal", "", *body, "", how])
 
 
@@ -35,10 +37,10 @@ def group_pull_request(
 ) -> str:
     """The same for ports of a family that are reviewed together, with the command that writes them."""
     names = [plan.op for plan, _, _ in ports]
-    operators = "1 operator" if len(names) == 1 else f"{len(names)} operators"
-    how = f"Made by `porter migrate {' '.join(names)} --write`; changes {lines} lines."
+    operators = ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} operators of {family}"
+    how = f"{_AUTHOR} `porter migrate {' '.join(names)} --write` writes it again. It changes {lines} lines."
     parts = (line for port in ports for line in ("", f"## {port[0].op}", "", *_body(*port, "###")))
-    return _finish([f"[MPS] Migrate {operators} of {family} to Metal", "", how, *parts])
+    return _finish([f"[MPS] Migrate {operators} to Metal", "", how, *parts])
 
 
 def _finish(lines: Iterable[str]) -> str:
@@ -56,7 +58,7 @@ def _body(plan: Plan, verdict: Verdict | None, rejected: Sequence[RejectedCandid
         ("Accuracy, old against new", _describe_accuracy(verdict)),
         (_VERIFIED, _describe_proof(verdict)),
         ("What was not verified", _list_unverified(verdict)),
-        ("Test lists", (f"- `{c.list}`: `{c.entry}` {c.outcome}" for c in plan.lists if not c.is_kept)),
+        ("Test lists", _list_entries(plan, verdict)),
     ):
         if shown := [*lines]:
             yield from ("", f"{heading} {title}", "", *shown)
@@ -195,6 +197,15 @@ def _list_unverified(verdict: Verdict | None) -> Iterator[str]:
     for skip in verdict.skips[:_MOST_REASONS]:
         yield f"- {_count(skip.tests, 'test')} skipped: {_first_line(skip.reason)}"
     yield from (f"- note: {_first_line(note)}" for note in verdict.notes[:_MOST_REASONS])
+
+
+def _list_entries(plan: Plan, verdict: Verdict | None) -> Iterator[str]:
+    """What changes in the test lists, and the tests that prove it."""
+    entries = [change for change in plan.lists if not change.is_kept]
+    if entries and verdict and verdict.ok:
+        yield f"The {_count(verdict.passed, 'test')} above passed with the lists as this change leaves them:"
+        yield ""
+    yield from (f"- `{each.list}`: `{each.entry}` {each.outcome} ({each.why})" for each in entries)
 
 
 def _count_samples(counts: Sequence[PathCount]) -> str:

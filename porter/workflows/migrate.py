@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from porter.aten.names import parse_base_name
 from porter.aten.native_functions import NativeFunctions
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.progress import Progress, Steps, ignore, number_progress
+from porter.core.progress import Progress, Step, Steps, ignore, number_progress
 from porter.metal.kernel import FIRST_CANDIDATES
 from porter.metal.kernel_spec import RecordedGraph
 from porter.metal.source import Source
@@ -21,13 +21,14 @@ from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.workflows.coverage import find_needed
-from porter.workflows.stacking import read_old_code, stack_without
+from porter.workflows.stacking import Grouping, OldCode, StackedPlan, read_old_code, stack_without
 from porter.workflows.status import IS_NATIVE
 
 if TYPE_CHECKING:
     from porter.report.results import Shard
     from porter.verdict.result import Proof, Verdict
     from porter.workflows.candidates import Planner
+    from porter.workflows.commits import Committed
 
 Done = Callable[["Verdict"], None]
 
@@ -40,8 +41,8 @@ class Request:
     of them, only those of a `shard` are ported if one is given; `recorded` adds those that no stub serves, whose ports
     come from runs of their old code. With `scaffold`, others get a frame. `helpers` adds the functions that named
     operators need and the fork's MetalShaderLibrary lacks, before them. What `keeps_dtypes` registers kernels for those
-    that the old code took, too. What is written has a verdict of all tests,
-    unless it may be `unverified`.
+    that the old code took, too. What is written has a verdict of all tests, unless it may be `unverified`; it is
+    committed too where `commits` says in which groups.
     """
 
     ops: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class Request:
     helpers: bool = False
     unverified: bool = False
     keeps_dtypes: bool = False
+    commits: Grouping | None = None
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,8 @@ class Wrote:
 
 def migrate(
     checkout: Checkout, request: Request, progress: Steps = ignore, done: Done = ignore
-) -> Iterator[PortedOperator | NotPlanned | HelperPlan | Wrote]:
-    """Ports each operator on top of the ones before it, then writes the files.
+) -> Iterator[PortedOperator | NotPlanned | HelperPlan | Wrote | Committed]:
+    """Ports each operator on top of the ones before it, then writes the files, or commits them.
 
     One with which the fork does not build is left out of what the next are ported on, unless all are written.
 
@@ -135,10 +137,12 @@ def migrate(
     asked = frozenset(ops)
     needed = {op: find_needed(checkout, op) for op in ops}
     ops = tuple(dict.fromkeys(name for op in ops for name in (*needed[op], op)))
+    families = _prepare_commits(checkout, ops, needed) if request.commits else dict[str, str]()
+    ops = tuple(families) or ops
     if request.all and request.proof and request.source is Source.ANY:
-        yield from _migrate_together(checkout, ops, asked, request, progress, done)
+        yield from _migrate_together(checkout, ops, asked, families, request, progress, done)
         return
-    unproven, refused = list[str](), dict[str, PorterError]()
+    unproven, refused, planned = list[str](), dict[str, PorterError](), list[PortedOperator]()
     draft, old = Draft(checkout), read_old_code(checkout, run=request.proof is not None)
     for at, op in enumerate(ops):
         if missing := [name for name in needed.get(op, ()) if name in refused]:
@@ -175,13 +179,17 @@ def migrate(
             else take_decision(draft.fork, plan, planner, recorded)
         )
         unproven += [] if ported.is_proven else [op]
+        planned.append(ported)
         yield replace(ported, needed=op not in asked)
         if ported.builds or request.write:
             draft = draft.follow(ported.plan.changes)
     if request.write:
         if unproven and not request.unverified:
             raise refuse_unproven(unproven)
-        yield _write(checkout, draft, request, [op for op in ops if op not in refused])
+        if request.commits:
+            yield from _commit(checkout, planned, families, request)
+        else:
+            yield _write(checkout, draft, request, [op for op in ops if op not in refused])
 
 
 def take_decision(checkout: Checkout, plan: Plan, planner: Planner, recorded: RecordedGraph) -> PortedOperator:
@@ -260,8 +268,14 @@ def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:
 
 
 def _migrate_together(
-    checkout: Checkout, ops: Sequence[str], asked: Collection[str], request: Request, progress: Steps, done: Done
-) -> Iterator[PortedOperator | NotPlanned | Wrote]:
+    checkout: Checkout,
+    ops: Sequence[str],
+    asked: Collection[str],
+    families: Mapping[str, str],
+    request: Request,
+    progress: Steps,
+    done: Done,
+) -> Iterator[PortedOperator | NotPlanned | Wrote | Committed]:
     from porter.workflows.recordings import Recordings, record_ahead
     from porter.workflows.setup import start_preparation
     from porter.workflows.together import prove_together
@@ -270,7 +284,10 @@ def _migrate_together(
     jobs, proof, read = request.jobs, request.proof, Recordings(checkout)
     connected = start_preparation(checkout, proof.backend)
     known = record_ahead(read, checkout, ops, jobs, connected.wait, progress)
+    if request.write and not request.force and known:
+        _refuse_uncommitted(checkout, known[-1].after.changes.files)
     proven = list(prove_together(checkout, ops, proof, read.old_code, jobs, progress, done, known))
+    ports: dict[str, PortedOperator] = {}
     for found in proven:
         plan, trial = found.step.plan, found.trial
         is_needed = found.step.op not in asked
@@ -280,14 +297,69 @@ def _migrate_together(
                 yield NotPlanned(found.step.op, found.error)
             continue
         verdict, rejected = (trial.verdict, trial.rejected) if trial else (None, ())
-        yield PortedOperator(plan, verdict, found.error, rejected, found.broken, is_needed)
+        ports[found.step.op] = PortedOperator(plan, verdict, found.error, rejected, found.broken, is_needed)
+        yield ports[found.step.op]
     if request.write:
-        failed = {each.step.op for each in proven if not (each.trial and each.trial.verdict.ok)}
+        failed = {op for op, port in ports.items() if not (port.verdict and port.verdict.ok)}
         steps = [each.step for each in proven if each.step.plan and not each.broken]
-        kept = stack_without(checkout, steps, failed, read.old_code, progress)
+        kept = settle(checkout, steps, failed, ports, read.old_code, proof, progress)
+        left_out = tuple(step.op for step in steps if step.op in failed)
         names = [step.op for step in steps if step.op not in failed]
-        wrote = _write(checkout, kept[-1].after if kept else Draft(checkout), request, names)
-        yield replace(wrote, left_out=tuple(step.op for step in steps if step.op in failed))
+        if request.commits:
+            yield from _commit(checkout, [ports[op] for op in names], families, request)
+            yield Wrote((), left_out)
+        else:
+            wrote = _write(checkout, kept[-1].after if kept else Draft(checkout), request, names)
+            yield replace(wrote, left_out=left_out)
+
+
+def settle(
+    checkout: Checkout,
+    steps: Sequence[StackedPlan],
+    failed: set[str],
+    ports: dict[str, PortedOperator],
+    old: OldCode,
+    proof: Proof,
+    progress: Steps,
+) -> tuple[StackedPlan, ...]:
+    """The plans without those that `failed`. One that changes other lines as these leave is verified again."""
+    from porter.verdict.prove import prove
+    from porter.workflows.commits import changes_alike
+
+    while True:
+        kept = stack_without(checkout, steps, failed, old, progress)
+        for step in kept:
+            port = ports[step.op]
+            if step.plan and changes_alike(step.plan, port.plan):
+                ports[step.op] = replace(port, plan=step.plan)
+                continue
+            progress(Step(f"{step.op}: again, without {', '.join(sorted(failed))}"))
+            verdict = prove(step.before, step.plan, step.base, proof) if step.plan else None
+            if step.plan is None or verdict is None or not verdict.ok:
+                failed.add(step.op)
+                break
+            ports[step.op] = replace(port, plan=step.plan, verdict=verdict)
+        else:
+            return kept
+
+
+def _prepare_commits(checkout: Checkout, ops: Sequence[str], needed: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The family of each operator, in the order of commits. Raises PTR435 where git could not commit them."""
+    from porter.core.git import require_committer
+    from porter.workflows.commits import order_by_family
+
+    require_committer(checkout.root)
+    return order_by_family(checkout, ops, needed)
+
+
+def _commit(
+    checkout: Checkout, ports: Sequence[PortedOperator], families: Mapping[str, str], request: Request
+) -> Iterator[Committed]:
+    from porter.workflows.commits import commit_groups
+
+    assert request.commits is not None
+    texts = [(port.plan, port.verdict, port.rejected) for port in ports]
+    yield from commit_groups(checkout, texts, families, request.commits, request.force)
 
 
 def prove_candidates(

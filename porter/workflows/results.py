@@ -7,16 +7,14 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from porter import __version__
-from porter.aten.operator import Operator
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.files import read_named, write_whole
 from porter.core.layout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.plan.plan import Plan
 from porter.report.results import (
     FAIL,
     LARGEST,
@@ -36,6 +34,7 @@ from porter.report.results import (
 )
 from porter.verdict.result import Verdict
 from porter.workflows.migrate import NotPlanned, PortedOperator
+from porter.workflows.stacking import count_lines, find_family
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SECONDS = 30
@@ -108,19 +107,6 @@ def read_results(paths: Sequence[Path]) -> Results:
     for path in paths:
         parts.append(read_json(read_named(path, "PTR329", most=LARGEST), str(path)))
     return merge(parts)
-
-
-def find_family(checkout: Checkout, op: str) -> str:
-    """The file with the code of an operator, without folder and suffix; `other` where it is not known."""
-    served = Operator.read(checkout, op).served
-    files = [each.implementation.file for each in served if each.implementation]
-    return PurePosixPath(files[0]).stem if files else "other"
-
-
-def count_lines(plan: Plan) -> int:
-    """How many lines the diff of a plan adds and removes."""
-    lines = plan.changes.diff().splitlines()
-    return sum(line.startswith(("+", "-")) and not line.startswith(("+++ ", "--- ")) for line in lines)
 
 
 def describe_outcome(found: PortedOperator | NotPlanned) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from porter.aten.names import parse_base_name
-from porter.aten.operator import ServedFunction
+from porter.aten.operator import Operator, ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
@@ -150,6 +151,17 @@ Port = TypeVar("Port")
 
 
 @dataclass(frozen=True)
+class Grouping:
+    """Which ports make one pull request: those of a family, or each operator alone where it is not `by_family`.
+
+    A group has at most `most` lines, unless a single port has more.
+    """
+
+    by_family: bool = True
+    most: int = MOST_LINES
+
+
+@dataclass(frozen=True)
 class Measured:
     """The family of a port, and the lines that its diff adds and removes."""
 
@@ -157,19 +169,31 @@ class Measured:
     lines: int
 
 
-def group_ports(ports: Sequence[Port], measure: Callable[[Port], Measured]) -> Iterator[tuple[Measured, list[Port]]]:
-    """Yields the ports of each family together, in order, as many as have at most `MOST_LINES` lines.
-
-    A single port that has more stands alone.
-    """
+def group_ports(
+    ports: Sequence[Port], measure: Callable[[Port], Measured], grouping: Grouping = Grouping()
+) -> Iterator[tuple[Measured, list[Port]]]:
+    """Yields the ports of each family together, in order, as many as may be in a group."""
     measured = [(measure(port), port) for port in ports]
     for family in dict.fromkeys(found.family for found, _ in measured):
         lines, group = 0, list[Port]()
         for found, port in measured:
             if found.family != family:
                 continue
-            if group and lines + found.lines > MOST_LINES:
+            if group and (not grouping.by_family or lines + found.lines > grouping.most):
                 yield Measured(family, lines), group
                 lines, group = 0, []
             lines, group = lines + found.lines, [*group, port]
         yield Measured(family, lines), group
+
+
+def find_family(checkout: Checkout, op: str) -> str:
+    """The file with the code of an operator, without folder and suffix; `other` where it is not known."""
+    served = Operator.read(checkout, op).served
+    files = [each.implementation.file for each in served if each.implementation]
+    return PurePosixPath(files[0]).stem if files else "other"
+
+
+def count_lines(plan: Plan) -> int:
+    """How many lines the diff of a plan adds and removes."""
+    lines = plan.changes.diff().splitlines()
+    return sum(line.startswith(("+", "-")) and not line.startswith(("+++ ", "--- ")) for line in lines)

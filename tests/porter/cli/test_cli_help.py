@@ -123,6 +123,11 @@ Options:
                               the CPU does not: computed in float.
   --pull-request              Print the text of a pull request instead of the
                               diff.
+  --ghstack                   With --write, commit each group with its text,
+                              for ghstack.
+  --group [family|operator]   What one pull request holds. Default: family.
+  --max-lines N               How many lines a group may change. Default: 600.
+                              [x>=1]
   --explain-diff              Say behind the @@ of each hunk why it is there.
   --jobs N                    Verdicts at a time. Default: as many as there
                               are cores.  [x>=1]
@@ -173,6 +178,8 @@ Examples:
                                                  both
   porter migrate --all --no-verify --json        all plans as JSON
   porter migrate --all --shard 2/8               one of eight shares, for CI
+  porter migrate 'log*' --write --ghstack        a commit for each family,
+                                                 with its text
   porter migrate xlogy --from cuda               the functor is that of ATen's
                                                  CUDA kernel
   porter migrate --from my.cu --function NAME    the functor of a CUDA kernel
