@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from porter.languages.identifiers import contains_identifier
 
+PROFILER_NOTE = "// this function call is a no-op if MPS Profiler is not enabled"
 KERNEL = "kernel"  # the variable for the name of a kernel, where only that differs
 INDEX_TYPE = "index_type"  # that for the type of the indices of kernels
-_PROFILED = re.compile(r"(getMPSProfiler\(\)\.(?:begin|end)ProfileKernel\(.*)\);$", re.M)
 
 
 @dataclass(frozen=True)
@@ -20,6 +19,14 @@ class Line:
     text: str
     declares: str = ""
     value: str = ""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A call of the profiler, which also takes the stream where the fork's does: only printing knows that."""
+
+    call: str
+    arguments: str
 
 
 @dataclass(frozen=True)
@@ -64,22 +71,32 @@ class Encode:
             return f'"{self.kernel}{ending}"'
         return f'{KERNEL} + "{ending}"' if ending else KERNEL
 
-    def write(self) -> Iterator[str]:
-        """Yields the lines."""
+    def list_statements(self) -> Iterator[Line | Profile]:
+        """Yields the statements."""
         name = self._write_name(self.ending)
         types = ' + "_" + '.join(self.types)
         instance = f"{self._write_name(f'{self.ending}_')} + {types}" if types else name
-        yield f"auto {self.pso} = lib.getPipelineStateForFunc({instance});"
+        yield Line(f"auto {self.pso} = lib.getPipelineStateForFunc({instance});")
         if self.is_first:
-            yield "// this function call is a no-op if MPS Profiler is not enabled"
-        yield f"getMPSProfiler().beginProfileKernel({self.pso}, {name}, {{{', '.join(self.inputs)}}});"
-        yield f"[computeEncoder setComputePipelineState:{self.pso}];"
-        yield f"mtl_setArgs(computeEncoder, {', '.join(self.arguments)});"
-        yield from (line.text for line in self.dispatch)
-        yield f"getMPSProfiler().endProfileKernel({self.pso});"
+            yield Line(PROFILER_NOTE)
+        yield begin_profile(self.pso, name, ", ".join(self.inputs))
+        yield Line(f"[computeEncoder setComputePipelineState:{self.pso}];")
+        yield Line(f"mtl_setArgs(computeEncoder, {', '.join(self.arguments)});")
+        yield from self.dispatch
+        yield end_profile(self.pso)
 
 
-Node = Line | Block | Branches | Encode
+Node = Line | Profile | Block | Branches | Encode
+
+
+def begin_profile(pso: str, name: str, inputs: str) -> Profile:
+    """Starts the profile of a kernel; the name is an expression."""
+    return Profile("beginProfileKernel", f"{pso}, {name}, {{{inputs}}}")
+
+
+def end_profile(pso: str) -> Profile:
+    """Ends the profile of a kernel."""
+    return Profile("endProfileKernel", pso)
 
 
 @dataclass(frozen=True)
@@ -87,22 +104,20 @@ class Launch:
     """What launches kernels, and the headers that it needs beside OperationUtils.h.
 
     `start` is the statement that gives a result what it has where no kernel writes: nothing where kernels write all of
-    it, or the function has done so. With `profiles_stream`, calls of the profiler pass the stream.
+    it, or the function has done so.
     """
 
     nodes: tuple[Node, ...] = ()
     headers: frozenset[str] = frozenset()
     start: str = ""
-    profiles_stream: bool = False
 
     def __post_init__(self) -> None:
         if self.start and Line(self.start) not in self.nodes:  # it is written where the function returns, too
             raise ValueError(f"`{self.start}` is no statement of the launch")
 
-    @property
-    def text(self) -> str:
-        text = "\n".join(print_nodes(self.nodes))
-        return _PROFILED.sub(r"\1, stream);", text) if self.profiles_stream else text
+    def write(self, profiles_stream: bool = False) -> str:
+        """The text; with `profiles_stream`, for a fork whose profiler takes the stream."""
+        return "\n".join(print_nodes(self.nodes, profiles_stream=profiles_stream))
 
     @property
     def computing(self) -> str:
@@ -130,9 +145,30 @@ def _name_by_variable(node: Node) -> Node:
     return node
 
 
-def as_nodes(lines: Iterable[str]) -> tuple[Line, ...]:
+def as_nodes(lines: Iterable[str | Node]) -> tuple[Node, ...]:
     """Lines of host code, each as a node."""
-    return tuple(map(Line, lines))
+    return tuple(Line(line) if isinstance(line, str) else line for line in lines)
+
+
+def rewrite(node: Node, change: Callable[[str], str]) -> Node:
+    """A node with all of its texts changed, but for the names of kernels."""
+
+    def rewrite_all(nodes: Iterable[Node]) -> tuple[Node, ...]:
+        return tuple(rewrite(inner, change) for inner in nodes)
+
+    match node:
+        case Line(text, declares, value):
+            return Line(change(text), change(declares), change(value))
+        case Profile(call, arguments):
+            return Profile(call, change(arguments))
+        case Block(head, body, end):
+            return Block(change(head), rewrite_all(body), end)
+        case Branches(tests, bodies):
+            return Branches(tuple(map(change, tests)), tuple(map(rewrite_all, bodies)))
+        case Encode():
+            types, inputs, passed = (tuple(map(change, texts)) for texts in (node.types, node.inputs, node.arguments))
+            dispatch = tuple(Line(change(line.text)) for line in node.dispatch)
+            return replace(node, types=types, inputs=inputs, arguments=passed, dispatch=dispatch)
 
 
 def declare(name: str, value: str, type_: str = "auto") -> Line:
@@ -162,21 +198,23 @@ def uses(node: Node, names: Iterable[str]) -> bool:
     return any(contains_identifier(text, name) for name in names)
 
 
-def print_nodes(nodes: Iterable[Node], hidden: str = "") -> Iterator[str]:
+def print_nodes(nodes: Iterable[Node], hidden: str = "", profiles_stream: bool = False) -> Iterator[str]:
     """Yields the lines of nodes, without the declaration of a `hidden` variable."""
     for node in nodes:
         match node:
             case Line(text, declared):
                 yield from () if hidden and declared == hidden else (text,)
             case Block(head, body, end):
-                yield from (head, *print_nodes(body, hidden), end)
+                yield from (head, *print_nodes(body, hidden, profiles_stream), end)
             case Branches(tests, bodies):
                 for at, (test, body) in enumerate(zip(tests, bodies, strict=True)):
                     yield f"{'} else ' if at else ''}{f'if ({test}) {{' if test else '{'}"
-                    yield from print_nodes(body, hidden)
+                    yield from print_nodes(body, hidden, profiles_stream)
                 yield "}"
+            case Profile(call, arguments):
+                yield f"getMPSProfiler().{call}({arguments}{', stream' if profiles_stream else ''});"
             case Encode():
-                yield from node.write()
+                yield from print_nodes(node.list_statements(), hidden, profiles_stream)
 
 
 @dataclass(frozen=True)

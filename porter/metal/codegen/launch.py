@@ -92,7 +92,7 @@ def write_launch(
     headers |= {ACCUMULATE_TYPE} if any(each.scalars.is_wide and each.scalars.numbers for each in kernels) else set()
     headers |= {ROW_HEADER} if any(each.schedule.family is Family.KEPT_ROWS for each in kernels) else set()
     headers |= set(SLICE_HEADERS) if any(each.partials for each in kernels) else set()
-    headers |= {ROW_HEADER} if "at::ceil_div<" in Launch(tuple(nodes)).text else set()
+    headers |= {ROW_HEADER} if any(map(writer.rounds_groups, kernels)) else set()
     return Launch(tuple(nodes), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
 
@@ -389,6 +389,11 @@ class _Writer:
             written = [self._buffer(each) for each in kernel.combination.buffers]
             yield write_combination(sliced, written, self._pass_numbers(kernel.combination))
 
+    def rounds_groups(self, kernel: NativeKernel) -> bool:
+        """Whether a kernel has as many simdgroups as its row has elements for."""
+        is_apart = kernel.is_map or kernel.schedule.family is Family.KEPT_ROWS or kernel.combination is not None
+        return kernel.uses_reductions and not is_apart and (not self.has_long or kernel.is_scan)
+
     def _dispatch_rows(self, kernel: NativeKernel, count: str, pso: str) -> Iterator[str]:
         group = "simdgroup_size" if not kernel.uses_reductions else "group_size"
         name = f"{self.prefixes[kernel.name]}{group}"
@@ -398,7 +403,7 @@ class _Writer:
                 value, length = length, f"{self.prefixes[kernel.name]}row_length"
                 yield f"const int64_t {length} = {value};"
             most = f"[{pso} maxTotalThreadsPerThreadgroup]"
-            if not self.has_long or kernel.is_scan:
+            if self.rounds_groups(kernel):
                 yield f"const auto {name} = std::min<NSUInteger>({most}, at::ceil_div<int64_t>({length}, 32) * 32);"
             else:
                 yield "// one simdgroup or all: lanes that combine 64-bit integers read from each other"

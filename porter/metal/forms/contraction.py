@@ -17,7 +17,7 @@ from typing import ClassVar
 from porter.core import dtypes
 from porter.core.dtypes import BFLOAT, DType, Kind
 from porter.metal.codegen.elements import KEY
-from porter.metal.codegen.host_code import Branches, Encode, Launch, as_nodes, print_nodes, run_on_stream
+from porter.metal.codegen.host_code import Branches, Encode, Launch, Line, Node, run_on_stream
 from porter.metal.codegen.host_values import write_fits, write_given
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.schedule import COUNT, SIMD_LANES, Family, Schedule
@@ -100,7 +100,7 @@ class Contraction(Form):
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels, site)
-        return Launch(as_nodes(writer.write()), frozenset((*HEADERS, CEIL_DIV, _COMPLEX)))
+        return Launch(writer.write(), frozenset((*HEADERS, CEIL_DIV, _COMPLEX)))
 
 
 # `strides` are of batches, rows and columns: of the result, the operands, and what is added. `scales` are of the
@@ -248,12 +248,12 @@ class _Writer:
     kernels: FormKernels
     site: Site
 
-    def write(self) -> list[str]:
+    def write(self) -> tuple[Node, ...]:
         """The statements of the launch."""
         form, site = self.form, self.site
         names = (RESULT, form.left_operand, form.right_operand)
         output, first, second = (site.mark(name) for name in names)
-        lines = [self._check_types(output, first, second)]
+        lines: list[str | Node] = [self._check_types(output, first, second)]
         if form.operands is Operands.ROWS:
             lines += [*self._flatten(output, first, second), *self._run(output, _PRODUCT, *_ROWS)]
             if not self._is_dense:
@@ -291,7 +291,7 @@ class _Writer:
         memory = output if self._is_dense else f"({dense})"
         yield f"const auto product = {memory}.view({{-1, {output}.size(-1)}});"
 
-    def _run(self, output: str, product: str, first: str, second: str) -> Iterator[str]:
+    def _run(self, output: str, product: str, first: str, second: str) -> Iterator[str | Node]:
         form, site = self.form, self.site
         inner = f"{first}.size({-2 if form.is_left_transposed else -1})"
         yield from (f"const auto rows = {product}.size(-2);", f"const auto columns = {product}.size(-1);")
@@ -324,16 +324,16 @@ class _Writer:
             f"threadsPerThreadgroup:MTLSizeMake({_THREADS}, 1, 1)];",
         )
         types = (f"scalarToMetalTypeString({product})", "index_type", "std::to_string(tile)")
-        tiles = Encode(self.kernels.name, types, "PSO", read, passed, as_nodes(dispatch), is_first=True)
+        tiles = Encode(self.kernels.name, types, "PSO", read, passed, tuple(map(Line, dispatch)), is_first=True)
         dispatch = (
             f"[computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div<int64_t>(rows * columns, 8), 1, {batches})",
             f"threadsPerThreadgroup:MTLSizeMake({8 * SIMD_LANES}, 1, 1)];",
         )
-        vector = replace(tiles, types=types[:2], dispatch=as_nodes(dispatch), ending=_VECTOR_ENDING)
+        vector = replace(tiles, types=types[:2], dispatch=tuple(map(Line, dispatch)), ending=_VECTOR_ENDING)
         # With fewer products, lanes would have none.
         is_vector = f"std::min(rows, columns) == 1 && inner >= {SIMD_LANES}"
         either = Branches((is_vector, ""), ((vector,), (tiles,)))
-        yield from print_nodes((run_on_stream((either,)),))
+        yield run_on_stream((either,))
 
     def _add(self, output: str, product: str) -> Generator[str, None, str]:
         """A variable for what is added, in the shape of the product; the product itself where nothing is."""

@@ -13,7 +13,19 @@ from typing import ClassVar, Protocol, Self
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.metal.codegen.elements import KEY, Elements, TypeParameter
-from porter.metal.codegen.host_code import Block, Encode, Launch, Line, print_nodes, run_on_stream
+from porter.metal.codegen.host_code import (
+    PROFILER_NOTE,
+    Block,
+    Encode,
+    Launch,
+    Line,
+    Node,
+    as_nodes,
+    begin_profile,
+    end_profile,
+    rewrite,
+    run_on_stream,
+)
 from porter.metal.codegen.host_values import Names, write_fits
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.kernel import KernelStyle, register
@@ -116,12 +128,15 @@ class Site:
         """The function's variable, which `rename` leaves as it is. Raises PTR371."""
         return mark_theirs(self.variable(name))
 
-    def rename(self, lines: Iterable[str], declared: Collection[str]) -> list[str]:
+    def rename(self, lines: Iterable[str | Node], declared: Collection[str]) -> tuple[Node, ...]:
         """Statements with other names for variables that they have `declared` and the function has too."""
-        text = "\n".join(lines)
-        for name in (name for name in declared if not self.names.is_free(name)):
-            text = re.sub(rf"(?<![\w.:{_THEIRS}]){name}\b", f"{name}_", text)
-        return text.replace(_THEIRS, "").splitlines()
+        names = [name for name in declared if not self.names.is_free(name)]
+        used = re.compile(rf"(?<![\w.:{_THEIRS}])(?:{'|'.join(names)})\b") if names else None
+
+        def change(text: str) -> str:
+            return (used.sub(r"\g<0>_", text) if used else text).replace(_THEIRS, "")
+
+        return tuple(rewrite(node, change) for node in as_nodes(lines))
 
 
 class Form(Protocol):
@@ -224,16 +239,10 @@ def write_type(tensor: str, fit: Sequence[str]) -> str:
     return f'const auto type = scalarToMetalTypeString({tensor}) + ({write_fits(fit, ())} ? "_int" : "_long");'
 
 
-def encode(pso: str, name: str, inputs: str, lines: Iterable[str], before: Iterable[str] = ()) -> Iterator[str]:
+def encode(pso: str, name: str, inputs: str, lines: Iterable[str], before: Iterable[str] = ()) -> Block:
     """Encodes commands on the stream of a function; those of `lines` are profiled as a kernel."""
-    commands = (
-        *before,
-        "// this function call is a no-op if MPS Profiler is not enabled",
-        f'getMPSProfiler().beginProfileKernel({pso}, "{name}", {{{inputs}}});',
-        *lines,
-        f"getMPSProfiler().endProfileKernel({pso});",
-    )
-    return print_nodes((run_on_stream(map(Line, commands)),))
+    begin, end = begin_profile(pso, f'"{name}"', inputs), end_profile(pso)
+    return run_on_stream(as_nodes((*before, PROFILER_NOTE, begin, *lines, end)))
 
 
 def launch_one(
@@ -244,7 +253,7 @@ def launch_one(
     types: Sequence[str] = (),
     fit: str = "",
     guard: str = "",
-) -> Iterator[str]:
+) -> Iterator[str | Node]:
     """Launches a kernel that is alone in so many threads, if the condition `guard` holds.
 
     Tensors have a `variable` each, and arguments are written as Argument does or by `write`. The kernel is named by the
@@ -260,7 +269,7 @@ def launch_one(
     kernel = Encode(kernels.name, ends, "PSO", tuple(inputs), tuple(passed), dispatch, is_first=True)
     run = run_on_stream((kernel,))
     yield f'const std::string index_type = {fits}{fit} ? "int" : "long";'
-    yield from print_nodes((Block(f"if ({guard}) {{", (run,)) if guard else run,))
+    yield Block(f"if ({guard}) {{", (run,)) if guard else run
 
 
 def set_arguments(pso: str, arguments: str) -> Iterator[str]:

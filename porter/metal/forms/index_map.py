@@ -16,7 +16,7 @@ from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.metal.codegen.checks import write_agreement
 from porter.metal.codegen.elements import KEY
-from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.host_code import Launch, Node, as_nodes
 from porter.metal.codegen.host_values import NON_EMPTY, WRAP_DIM
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.launch import DIMS, REDUCE_UTILS
@@ -450,7 +450,7 @@ class _Writer:
     def _dim(self) -> str:
         return self.site.variable(self.form.argument) if self._is_wrapped() else "wrapped_dim"
 
-    def encode(self) -> Iterator[str]:
+    def encode(self) -> Iterator[str | Node]:
         yield from self.site.write_stream()
         walked = self._tensor(self.form.walked)
         asked = [self.site.variable(tensor) for tensor in (self.form.index, self.form.source) if tensor]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from porter.core.dtypes import DType
-from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.host_code import Launch, Node, as_nodes
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CEIL_DIV,
@@ -106,7 +106,7 @@ class Nonzero(Form):
         return Launch(as_nodes((*site.write_stream(), *lines)), frozenset((*HEADERS, CEIL_DIV)))
 
 
-def _write_launch(source: str, result: str, name: str) -> Iterator[str]:
+def _write_launch(source: str, result: str, name: str) -> Iterator[str | Node]:
     yield write_type(source, (source, result))
     yield f'auto countPSO = lib.getPipelineStateForFunc("{name}_count_" + type);'
     yield f'auto PSO = lib.getPipelineStateForFunc("{name}_" + type);'
@@ -118,7 +118,7 @@ def _write_launch(source: str, result: str, name: str) -> Iterator[str]:
     yield f"const auto counts = {source}.new_empty({{groups}}, {source}.options().dtype(kInt));"
     shared = f"{source}, {source}.sizes(), {source}.strides(), {source}.dim(), {source}.numel()"
     counting = (*set_arguments("countPSO", f"counts, {shared}"), *dispatch_groups("groups"))
-    yield from encode("countPSO", f"{name}_count", source, counting)
+    yield encode("countPSO", f"{name}_count", source, counting)
     yield "const auto ends = counts.cumsum(0, kInt);"
     writing = (*set_arguments("PSO", f"{result}, ends, {shared}, {result}.strides()"), *dispatch_groups("groups"))
-    yield from encode("PSO", name, source, writing)
+    yield encode("PSO", name, source, writing)

@@ -15,7 +15,7 @@ from typing import ClassVar
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.metal.codegen.elements import KEY
-from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.host_code import Block, Launch, Node
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CEIL_DIV,
@@ -143,8 +143,8 @@ class Sort(Form):
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels.name, site)
-        lines = [*writer.start(), *writer.encode()]
-        return Launch(as_nodes(site.rename(lines, _DECLARED)), frozenset((*HEADERS, CEIL_DIV)))
+        lines: list[str | Node] = [*writer.start(), writer.encode()]
+        return Launch(site.rename(lines, _DECLARED), frozenset((*HEADERS, CEIL_DIV)))
 
 
 def _write_offsets(tensors: Sequence[str], row: str) -> Iterator[str]:
@@ -263,7 +263,7 @@ class _Writer:
         how = self.form.descending
         return self.site.mark(how) if isinstance(how, str) else str(how).lower()
 
-    def encode(self) -> Iterator[str]:
+    def encode(self) -> Block:
         """The kernels for blocks, for each doubling of the runs, and for what is picked of them."""
         temporary = {each: f"kept_{each}.new_empty(input.sizes())" for each in ("values", "indices")}
         commands = (*self._sort_blocks(), *self._merge(temporary), *self._pick())

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.host_code import Block, Launch, Node
 from porter.metal.codegen.host_values import ACCUMULATE, WRAP_DIM, Names
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.kernel import KernelStyle
@@ -183,9 +183,9 @@ class Unique(Form):
             what = "the host code reads from no tensor how many values there are"
             raise PorterError("PTR371", what, hint="`porter explain PTR371` says more.")
         writer = _Writer(self, kernels.name, site, last)
-        lines = [*writer.start(), *writer.sort(kernels), *writer.prepare(), *writer.encode()]
+        lines = [*writer.start(), *writer.sort(kernels), *writer.prepare(), writer.encode()]
         headers = (*HEADERS, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if self.dim else ()))
-        return Launch(as_nodes(site.rename(lines, _DECLARED)), frozenset(headers))
+        return Launch(site.rename(lines, _DECLARED), frozenset(headers))
 
 
 def _write_plain(name: str, arguments: Sequence[str], body: str) -> str:
@@ -227,7 +227,7 @@ class _Writer:
         value = along.format(dim=dim)
         return f"{mark_theirs(variable)}.has_value() ? {value} : {flat}" if is_optional else value
 
-    def sort(self, kernels: FormKernels) -> Iterator[str]:
+    def sort(self, kernels: FormKernels) -> Iterator[str | Node]:
         """Sorts the elements, which says where each was."""
         if not self.form.is_sorted:
             return
@@ -240,7 +240,7 @@ class _Writer:
         code = KeptCode(declared, self.site.code.before)
         site = Site(replace(self.site.names, variables=variables, code=code))
         sorting = replace(kernels, name=f"{kernels.name}_sorted")
-        yield self.form.order_elements().write_launch(sorting, site).text
+        yield from self.form.order_elements().write_launch(sorting, site).nodes
 
     def prepare(self) -> Iterator[str]:
         source, name = self._source, self.name
@@ -258,7 +258,7 @@ class _Writer:
         for name, size in (("group_ends", "groups"), ("starts", "slices")):
             yield f"const auto {name} = {source}.new_empty({{{size}}}, {source}.options().dtype(kLong));"
 
-    def encode(self) -> Iterator[str]:
+    def encode(self) -> Block:
         output, inverse, counts = (self.site.mark(f"result{i}") for i in range(3))
         has_inverse, has_counts = self.site.mark(self.form.inverse), self.site.mark(self.form.counts)
         elements, last = ("elements" if self.form.is_sorted else self._source), mark_theirs(self.last)

@@ -151,9 +151,12 @@ def _read_guard(code: str, statement: Statement) -> Guard:
     return Guard(code[slice(*statement.head)].strip(), statement.start, statement.head)
 
 
-def print_body(function: HostFunction) -> str:
+def print_body(function: HostFunction, profiles_stream: bool = False) -> str:
     """The text of a body, with what the port has in the place of the launch."""
-    launch = (function.at, function.at + 1, _print_launch(function))
+    nodes = (node.text if isinstance(node, Line) else _print_exit(node) for node in function.nodes)
+    setup = (line.text for line in function.setup)
+    text = "\n".join((*nodes, *setup, f"{function.launch.write(profiles_stream)}\n"))
+    launch = (function.at, function.at + 1, text)
     return replace_spans(function.text, sorted((*_edit_code(function), launch)))
 
 
@@ -169,11 +172,6 @@ def _edit_code(function: HostFunction) -> Iterator[tuple[int, int, str]]:
         if exit_.lines:
             text = "\n".join((*exit_.lines, exit_.leave))
             yield (*exit_.kept.leave, text if exit_.kept.is_braced else f"{{\n{text}\n}}")
-
-
-def _print_launch(function: HostFunction) -> str:
-    nodes = (node.text if isinstance(node, Line) else _print_exit(node) for node in function.nodes)
-    return "\n".join((*nodes, *(each.text for each in function.setup), f"{function.launch.text}\n"))
 
 
 def _print_exit(node: Exit) -> str:

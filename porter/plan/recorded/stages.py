@@ -93,7 +93,8 @@ def edit_function(fork: Checkout, target: Target, host: HostFunction) -> Edit:
     source = parse_source(target.file, fork.read(target.file))
     says_namespace = any(f"using namespace {name};" in host.text for name in ("mps", "at::native::mps"))
     is_seen = says_namespace or sees_helpers(source, target.function.start)
-    return _edit_body(fork, target, print_body(host) if is_seen else f"{_NAMESPACE}{print_body(host)}")
+    body = print_body(host, profiles_streams(fork))
+    return _edit_body(fork, target, body if is_seen else f"{_NAMESPACE}{body}")
 
 
 def _edit_body(fork: Checkout, target: Target, body: str) -> Edit:
@@ -147,8 +148,7 @@ def _launch(host: HostFunction, row: Row) -> HostFunction:
     refuse_unseen_types(row.loops, row.function)
     checks, limits = check_ranks(row.programs, launched.names)
     setup = (*map(Line, launched.setup), *checks)
-    launch = replace(launched.launch, profiles_stream=profiles_streams(row.fork))
-    return replace(host, launch=launch, setup=setup, notes=(*launched.notes, *limits))
+    return replace(host, launch=launched.launch, setup=setup, notes=(*launched.notes, *limits))
 
 
 STAGES = (

@@ -61,9 +61,9 @@ def test_nothing_moves_before_a_block_that_may_return() -> None:
 def test_a_kernel_is_named_by_itself_or_by_a_variable() -> None:
     launch = Launch((Block("pool {", (ENCODE, Block("if (slices > 1) {", (COMBINE,)))),))
     assert launch.kernels == ("sums",)
-    text = launch.text
+    text = launch.write()
     assert '("sums_" + type_of(a) + "_" + index_type);' in text and '(combinePSO, "sums_combine", {partial});' in text
-    text = launch.with_variable().text
+    text = launch.with_variable().write()
     assert '(kernel + "_" + type_of(a) + "_" + index_type);' in text and "(PSO, kernel, {a_});" in text
     assert 'Func(kernel + "_combine");' in text and "sums" not in text
 
@@ -80,13 +80,13 @@ def test_nothing_is_behind_an_else(tests: tuple[str, ...]) -> None:
 
 
 def test_the_profiler_is_told_the_stream_where_it_takes_one() -> None:
-    launch = Launch((ENCODE,), profiles_stream=True)
-    profiled = [line for line in launch.text.splitlines() if "Profile" in line]
+    launch = Launch((ENCODE,))
+    profiled = [line for line in launch.write(profiles_stream=True).splitlines() if "Profile" in line]
     assert profiled == [
         'getMPSProfiler().beginProfileKernel(PSO, "sums", {a_}, stream);',
         "getMPSProfiler().endProfileKernel(PSO, stream);",
     ]
-    assert ", stream)" not in Launch((ENCODE,)).text
+    assert ", stream)" not in launch.write()
 
 
 @pytest.mark.parametrize(("last", "takes"), [(", MPSStream* stream", True), ("", False)])

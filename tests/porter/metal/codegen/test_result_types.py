@@ -41,7 +41,7 @@ FLOATING = replace(
 
 
 def launch(names: Names, kernel: NativeKernel = COUNTING, body: str = "") -> str:
-    return write_launch(PROGRAM, [kernel], [PROGRAM.nests[0].rows], replace(names, code=KeptCode(body)), False).text
+    return write_launch(PROGRAM, [kernel], [PROGRAM.nests[0].rows], replace(names, code=KeptCode(body)), False).write()
 
 
 def test_a_kernel_that_stores_one_type_never_writes_a_result_of_another() -> None:
@@ -92,8 +92,8 @@ def test_kernels_of_bools_serve_a_bool_result_of_any_tensor() -> None:
     programs = Programs("turned", (of_bools, others))
     assert list_suffixes(programs) == ("_of_bool", "")
     launches = [write_launch(each, [COUNTING], [each.nests[0].rows], CHOSEN, False) for each in programs.cases]
-    assert "const auto self_cast = self.to(kBool);" in launches[0].text
-    assert "to(kBool)" not in launches[1].text
+    assert "const auto self_cast = self.to(kBool);" in launches[0].write()
+    assert "to(kBool)" not in launches[1].write()
     text = "\n".join(print_nodes(write_cases(programs, launches, CHOSEN)))
     assert "\nif (self.scalar_type() == kBool || out.scalar_type() == kBool) {\n" in text
 
@@ -112,7 +112,7 @@ def store(kernel: NativeKernel, program: SymbolicProgram, *instances: tuple[DTyp
 
 def launch_reduction(*instances: tuple[DType, DType]) -> str:
     kernel = store(SUMMING, REDUCTION, *instances)
-    return write_launch(REDUCTION, [kernel], [REDUCTION.nests[0].rows], CHOSEN, False).text
+    return write_launch(REDUCTION, [kernel], [REDUCTION.nests[0].rows], CHOSEN, False).write()
 
 
 def test_a_bool_result_is_made_of_the_long_one_that_a_reduction_stores_of_bools() -> None:

@@ -26,7 +26,7 @@ def write(program: SymbolicProgram, body: str = "") -> str:
     names = {0: "output", 1: "sums"}
     kernels = [write_kernel(program, nest, f"kernel{i}", names, STYLE) for i, nest in enumerate(program.nests)]
     coded = replace(NAMES, code=KeptCode(body))
-    return write_launch(program, kernels, [nest.rows for nest in program.nests], coded, False).text
+    return write_launch(program, kernels, [nest.rows for nest in program.nests], coded, False).write()
 
 
 def split(columns: Size) -> SymbolicProgram:

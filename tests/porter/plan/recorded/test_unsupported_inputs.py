@@ -243,6 +243,6 @@ def test_a_case_that_takes_sizes_by_their_places_takes_as_many_dimensions_as_its
         assert checked[0] == launches[0] and not notes
     else:
         words = '"turned: expected self of 3 dimensions, but got ", self.dim()'
-        assert checked[0].text == f"TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 3, {words});\nrun(first);"
+        assert checked[0].write() == f"TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 3, {words});\nrun(first);"
         what = "turned: `self` of 3 dimensions only, as in all recorded calls of a case; the port refuses others"
         assert notes == (what,)
