@@ -26,9 +26,7 @@ from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
 from porter.core.python import EXECUTABLE, PACKAGES, own_module
 from porter.verdict import limits
-from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.errors import NoVerdict
-from porter.verdict.judge import verdict_without_tests
 from porter.verdict.limits import Limits, out_of_time, read_limits
 from porter.verdict.messages import (
     Answer,
@@ -91,18 +89,24 @@ def ask(request: Request, progress: Progress = ignore) -> Answer:
     reports no steps. Raises PTR170 if no process answers, PTR176 for invalid limits, PTR182 for a read-only cache, and
     the error in the answer.
     """
-    from porter.verdict.backends.choice import BACKENDS  # here, because reading the cache does not need aten_overlay
-
     require_writable()
     request = complete(request)
     limits = read_limits(request.environment)
-    on_hardware = BACKENDS[request.backend].ON_HARDWARE
+    on_hardware = _is_on_hardware(request)
     alone = os.environ.get(NO_SERVER) or on_hardware
     seconds = limits.verdict if on_hardware else None  # a server's process limits itself those that it forks
     answer = _ask_process(request, seconds) if alone else _ask_server(request, progress)
     if isinstance(answer, ErrorAnswer):
         raise error_of_answer(answer)
     return answer
+
+
+def _is_on_hardware(request: Request) -> bool:
+    from porter.verdict.backends.choice import (
+        BACKENDS,
+    )  # here: what runs a command elsewhere needs none, nor does the cache
+
+    return BACKENDS[request.backend].ON_HARDWARE
 
 
 def complete(request: Request) -> Request:
@@ -269,6 +273,8 @@ def _out_of_time(request: Request, expired: subprocess.TimeoutExpired) -> Answer
     failure = out_of_time(steps[-1] if steps else "worker", Limits(verdict=expired.timeout), expired.timeout)
     if not isinstance(request, VerifyRequest):
         return ErrorAnswer("PTR175", failure.reason.removeprefix("PTR175 "))
+    from porter.verdict.judge import verdict_without_tests
+
     of = request.target.base, [failure], expired.timeout, request.backend, request.arithmetic
     return VerdictAnswer(verdict_without_tests(*of))
 
@@ -304,7 +310,7 @@ def ask_many(
     """
     if not requests:
         return
-    if os.environ.get(NO_SERVER) or any(BACKENDS[each.backend].ON_HARDWARE for each in requests):
+    if os.environ.get(NO_SERVER) or any(map(_is_on_hardware, requests)):
         yield from ((at, _ask(each, at, report)) for at, each in enumerate(requests))
         return
     with ExitStack() as stack:

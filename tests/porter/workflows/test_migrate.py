@@ -181,10 +181,18 @@ def test_planning_into_a_pipe_imports_neither_torch_nor_rich(module: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "module", ["porter.recording.readings", "porter.plan.recorded.blocked", "aten_overlay.device.frameworks"]
+    ("module", "without"),
+    [
+        ("porter.recording.readings", "torch"),
+        ("porter.plan.recorded.blocked", "torch"),
+        ("aten_overlay.device.frameworks", "torch"),
+        ("porter.server.command", "porter.verdict.backends.choice"),  # half of a client's time
+    ],
 )
-def test_plans_from_recorded_runs_and_what_starts_the_device_import_no_torch(module: str) -> None:
-    program = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+def test_plans_from_recorded_runs_and_what_starts_the_device_or_a_command_import_little(
+    module: str, without: str
+) -> None:
+    program = f"import sys, {module}; sys.exit('{without}' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
