@@ -26,6 +26,7 @@ from porter.loops.host_values import (
     SizesOver,
     WrappedDim,
     describe,
+    list_operands,
 )
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table, Temporary
 
@@ -48,12 +49,17 @@ _SIMPLE = (Op.INTEGER, Op.LOOP, Op.NUMBER)
 
 
 def name_number(value: HostValue, used: Collection[str]) -> str:
-    """A C identifier for a value, unlike those in use."""
-    name = re.sub(r"\W+", "_", _name(value)).strip("_")
-    name = f"number_{name}" if name[:1].isdigit() else name
-    if name not in used:
-        return name
-    return next(made for i in range(2, len(used) + 3) if (made := f"{name}_{i}") not in used)
+    """A C identifier for a value, unlike those in use: without the tensor that it is of, if that tells it from them."""
+    tensors = {part.tensor for part in list_operands(value) if isinstance(part, Size | SizeProduct | SizesOver)}
+    whole = _spell_identifier(value, tensors)
+    short = whole if len(tensors) > 1 else _spell_identifier(value, ())
+    numbered = (f"{whole}_{i}" for i in range(2, len(used) + 3))
+    return next(name for name in (short, whole, *numbered) if name not in used)
+
+
+def _spell_identifier(value: HostValue, tensors: Collection[str]) -> str:
+    name = re.sub(r"\W+", "_", _name(value, tensors)).strip("_")
+    return f"number_{name}" if name[:1].isdigit() else name
 
 
 def name_tensor(name: str) -> str:
@@ -62,7 +68,12 @@ def name_tensor(name: str) -> str:
     return f"output{name.removeprefix('result')}" if name.startswith("result") else name
 
 
-def _name(value: HostValue) -> str:
+def _name(value: HostValue, tensors: Collection[str]) -> str:
+    """The words of a value; only `tensors` are named before their sizes."""
+
+    def of(tensor: str) -> str:
+        return f"{name_tensor(tensor)}_" if tensor in tensors else ""
+
     match value:
         case Constant(number):
             return f"minus_{-number}" if number < 0 else str(number)
@@ -77,22 +88,23 @@ def _name(value: HostValue) -> str:
         case Given(tensor):
             return f"has_{name_tensor(tensor)}"
         case WrappedDim(dim, _):
-            return _name(dim)
+            return _name(dim, tensors)
         case EndDim(dims, _, is_last):
             return f"{'last' if is_last else 'first'}_{dims}"
         case Size(tensor, Constant(number)):
             at = _FROM_BACK.get(int(number), f"size_{number}" if number >= 0 else f"size_back_{-number}")
-            return f"{name_tensor(tensor)}_{at}"
+            return f"{of(tensor)}{at}"
         case Size(tensor, dim):
-            return f"{name_tensor(tensor)}_{_name(dim)}_size"
+            return f"{of(tensor)}{_name(dim, tensors)}_size"
         case SizeProduct(tensor, None, None):
-            return f"{name_tensor(tensor)}_numel"
-        case SizeProduct(tensor, WrappedDim(), None):  # of contiguous tensors, the stride of the dimensions before it
-            return f"{name_tensor(tensor)}_outer_stride"
+            return f"{of(tensor)}numel"
+        # of contiguous tensors, the stride of the dimensions before it
+        case SizeProduct(tensor, WrappedDim() | EndDim(_, _, False), None):
+            return f"{of(tensor)}outer_stride"
         case SizeProduct(tensor, begin, end):
-            return f"{name_tensor(tensor)}_{'outer' if begin is None else 'inner' if end is None else 'middle'}_size"
+            return f"{of(tensor)}{'outer' if begin is None else 'inner' if end is None else 'middle'}_size"
         case SizesOver(tensor, _, others):
-            return f"{name_tensor(tensor)}_{'kept' if others else 'reduced'}_size"
+            return f"{of(tensor)}{'kept' if others else 'reduced'}_size"
         case Binary(
             Operator.DIVIDE, left, Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, whole, _), Constant(0))
         ) if left == whole:
@@ -102,11 +114,11 @@ def _name(value: HostValue) -> str:
         case Binary(Operator.DIVIDE, Binary(Operator.SUBTRACT, Scalar(), Scalar()), _):
             return "step"
         case Binary(Operator.SUBTRACT, Constant(1), right):
-            return f"one_minus_{_name(right)}"
+            return f"one_minus_{_name(right, tensors)}"
         case Binary(Operator.DIVIDE, Constant(1), right):
-            return f"inverse_{_name(right)}"
+            return f"inverse_{_name(right, tensors)}"
         case Binary(operator, left, right):
-            return f"{_name(left)}_{_WORDS[operator]}_{_name(right)}"
+            return f"{_name(left, tensors)}_{_WORDS[operator]}_{_name(right, tensors)}"
 
 
 def nest_lines(nest: LoopNest, names: Mapping[Buffer, str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from porter.languages.identifiers import contains_identifier
 from porter.loops.expressions import Buffer, Expr, Loop, Reduction, ReductionKind, find_reductions, walk
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Named
-from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram, Temporary
 from porter.metal.codegen.elements import NO_SCALARS, Complex, Elements, TypedScalars, find_typed, read_elements
 from porter.metal.codegen.kept_rows import Alignment, KeptRows, find_alignment, find_kept, write_kept
 from porter.metal.codegen.moments import find_moments
@@ -265,6 +265,12 @@ def _note(loop: Loop, seen: dict[Named, None]) -> None:
         seen[loop.number] = None
 
 
+def name_temporary(program: SymbolicProgram, buffer: Buffer) -> str:
+    """What kernels and host code call memory between kernels."""
+    temporaries = [each for each, role in program.roles.items() if isinstance(role, Temporary)]
+    return "partial" if len(temporaries) == 1 else f"partial{temporaries.index(buffer) + 1}"
+
+
 def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: Mapping[int, str]) -> dict[Buffer, str]:
     names: dict[Buffer, str] = {}
     for buffer in buffers:
@@ -275,7 +281,7 @@ def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: 
                 wanted = outputs[index].removesuffix("_t")
                 wanted = "output" if wanted in ("", "self") else wanted
             case _:
-                wanted = f"partial{buffer.node}"
+                wanted = name_temporary(program, buffer)
         usual = _USUAL.get(wanted, wanted.rstrip("_"))
         names[buffer] = usual if usual not in names.values() else f"{wanted}_{len(names)}"
     return names

@@ -27,7 +27,7 @@ from porter.metal.codegen.elements import ACCUMULATE_TYPE, write_typed
 from porter.metal.codegen.host_code import INDEX_TYPE, Block, Encode, Launch, Line, Node, declare, run_on_stream
 from porter.metal.codegen.host_values import Names, list_chosen, list_headers, write_fits, write_value
 from porter.metal.codegen.kept_code import is_call
-from porter.metal.codegen.kernel import NativeKernel
+from porter.metal.codegen.kernel import NativeKernel, name_temporary
 from porter.metal.codegen.reduced import (
     REDUCED,
     StridedArgument,
@@ -142,7 +142,8 @@ class _Writer:
 
     def _name_form(self, tensor: str, suffixes: Sequence[str]) -> str:
         variable = re.sub(r"\W+", "_", self._variable(tensor)).strip("_")
-        return next(name for suffix in suffixes if self.names.is_free(name := f"{variable}_{suffix}"))
+        names = (f"{word}_{suffix}" for word in (_shorten(variable), variable) for suffix in suffixes)
+        return next(filter(self.names.is_free, names))
 
     def name_type(self, result: str) -> str:
         """The variable for the type that kernels store a result in."""
@@ -206,7 +207,9 @@ class _Writer:
                 like = self._variable(self.program.key)
                 type_ = f"ScalarType::{role.dtype.aten}"
                 size = write_value(role.size, self.names)
-                yield declare(f"partial{buffer.node}", f"at::empty({{{size}}}, {like}.options().dtype({type_}))")
+                yield declare(
+                    name_temporary(self.program, buffer), f"at::empty({{{size}}}, {like}.options().dtype({type_}))"
+                )
 
     def _is_converted(self, tensor: str) -> bool:
         return self.conversion is not None and self.conversion.tensor == tensor
@@ -429,7 +432,7 @@ class _Writer:
                     return self._plain(result)
                 flag, variable = self._flag(result), self._variable(result)
                 return f"{flag} ? {variable} : {self._spare()}" if flag else variable
-        return f"partial{buffer.node}"
+        return name_temporary(self.program, buffer)
 
     def copy_back(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         for result in self._written(kernels):
@@ -447,10 +450,15 @@ class _Writer:
         return Block(head, (Line(f"{self.names.member(tensor)}copy_({self._plain(tensor)});"),))
 
 
+def _shorten(variable: str) -> str:
+    """A variable's name without what only tells it from the argument that it was made of, as `input_t` of `input`."""
+    return variable.strip("_").removesuffix("_t").removesuffix("_opt")
+
+
 def _name_prefix(program: SymbolicProgram, at: int, kernel: NativeKernel, names: Names) -> str:
     """What the variables of a kernel begin with: nothing for one alone, else what it stores, as its name ends with."""
     if len(program.nests) == 1:
         return ""
     roles = (program.roles[store.buffer] for store in program.nests[at].nest.stores)
-    results = [names.variable(f"result{role.index}") for role in roles if isinstance(role, ResultBuffer)]
+    results = [_shorten(names.variable(f"result{role.index}")) for role in roles if isinstance(role, ResultBuffer)]
     return "_".join((*(results or [kernel.name.rpartition("_")[2]]), ""))

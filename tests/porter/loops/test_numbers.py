@@ -84,10 +84,10 @@ def test_numbers_that_are_replaced_by_themselves_leave_what_is_computed() -> Non
 def test_a_program_has_expressions_for_its_numbers() -> None:
     program, _ = build_program("mean.dim", CALLS)
     assert {number.name: describe(number.value) for number in program.numbers} == {
-        "input_outer_size": "prod(self[:dim])",
-        "input_inner_size": "prod(self[dim + 1:])",
-        "input_dim_size": "self.size(dim)",
-        "input_outer_stride": "prod(self[dim:])",
+        "outer_size": "prod(self[:dim])",
+        "inner_size": "prod(self[dim + 1:])",
+        "dim_size": "self.size(dim)",
+        "outer_stride": "prod(self[dim:])",
     }
     assert describe(program.nests[0].rows) == "result0.numel()" or "prod" in describe(program.nests[0].rows)
 

@@ -79,14 +79,14 @@ def test_calls_of_several_ranks_and_dimensions_have_one_program() -> None:
     [program] = found.cases
     assert not program.when and len(program.calls) == len(calls)
     assert lines(program) == [
-        "input_outer_size = prod(self[:first(dim)])",
-        "input_inner_size = prod(self[first(dim) + 1:])",
-        "input_first_dim_size = self.size(first(dim))",
-        "input_inner_size_2 = prod(self[first(dim):])",
-        "inverse_input_first_dim_size = 1 / self.size(first(dim))",
-        "reduction, for i0 < input_outer_size, i1 < input_inner_size:",
-        "  sum0 = sum for r1_0 < input_first_dim_size of input[i0 * input_inner_size_2 + r1_0 * input_inner_size + i1]",
-        "  output[i0 * input_inner_size + i1] = sum0 * inverse_input_first_dim_size",
+        "outer_size = prod(self[:first(dim)])",
+        "inner_size = prod(self[first(dim) + 1:])",
+        "first_dim_size = self.size(first(dim))",
+        "outer_stride = prod(self[first(dim):])",
+        "inverse_first_dim_size = 1 / self.size(first(dim))",
+        "reduction, for i0 < outer_size, i1 < inner_size:",
+        "  sum0 = sum for r1_0 < first_dim_size of input[i0 * outer_stride + r1_0 * inner_size + i1]",
+        "  output[i0 * inner_size + i1] = sum0 * inverse_first_dim_size",
     ]
 
 
@@ -96,7 +96,7 @@ def test_a_number_holds_in_calls_after_those_that_it_was_found_from() -> None:
     found = find_programs("sum.dim_IntList", [*alone, *together])
     assert len(alone) > 48 and not found.left
     [program] = found.cases
-    assert "input_inner_size = prod(self[first(dim):])" in lines(program)
+    assert "outer_stride = prod(self[first(dim):])" in lines(program)
 
 
 def test_calls_of_one_element_say_nothing_of_a_case() -> None:
@@ -197,9 +197,9 @@ def test_a_scalar_that_is_fed_is_a_number() -> None:
     ]
     [program] = find_programs("add.Scalar", calls).cases
     assert lines(program) == [
-        "input_numel = self.numel()",
+        "numel = self.numel()",
         "other = other",
-        "map, for i0 < input_numel:",
+        "map, for i0 < numel:",
         "  output[i0] = input[i0] + other",
     ]
 

@@ -44,11 +44,10 @@ def test_other_integers_are_converted_where_the_old_code_took_them(tmp_path: Pat
         given = "weight_opt->scalar_type() =="
         assert f"!has_weight || ({given} ScalarType::Long || {given} ScalarType::Int)" in made
         assert (
-            "const auto weight_opt_contiguous = has_weight ? weight_opt->to(kLong).contiguous() : self_contiguous;"
-            in made
+            "const auto weight_contiguous = has_weight ? weight_opt->to(kLong).contiguous() : self_contiguous;" in made
         )
     else:
-        assert "!has_weight || weight_opt_contiguous.scalar_type() == ScalarType::Long," in made and "kLong" not in made
+        assert "!has_weight || weight_contiguous.scalar_type() == ScalarType::Long," in made and "kLong" not in made
 
 
 def diff(folder: Path, others: tuple[DType, ...]) -> str:
