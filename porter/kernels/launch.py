@@ -157,12 +157,12 @@ def _compile(kernel: Kernel, call: Call, generated: Generated) -> Any:
         if error.code != "PTR219" or indexed is None:
             raise
         hint = f"`{indexed[0]}` has no dimensions, and is a value: write it without [], or pass a tensor with some."
-        raise PorterError(error.code, error.what, error.place, hint) from error
+        raise PorterError(error.code, error.what, error.place, hint) from None
 
 
 @lru_cache(maxsize=256)
 def compiled(source: str, mode: Mode) -> Any:
-    """The library that `source` compiles to. Raises PTR219 with the compiler's message."""
+    """The library that `source` compiles to. Raises PTR219 with the compiler's message, which stands there once."""
     device = load.started()
     try:
         if device is None or mode == PLAIN:
@@ -181,8 +181,8 @@ def compiled(source: str, mode: Mode) -> Any:
         what, place = _compile_error(error)
         cause = error.__cause__
         if isinstance(cause, OverlayError) and cause.code == REFUSED:
-            raise PorterError(cause.code, cause.what, place, cause.hint) from error
-        raise PorterError("PTR219", f"the kernel does not compile: {what}", place, advise(what)) from error
+            raise PorterError(cause.code, cause.what, place, cause.hint) from None
+        raise PorterError("PTR219", f"the kernel does not compile: {what}", place, advise(what)) from None
 
 
 def advise(what: str) -> str:
@@ -256,7 +256,7 @@ def _run(
     except OverlayError as error:
         raise cuda.convert(error) from error
     except RuntimeError as error:
-        raise RuntimeError(rename_operands(str(error), kernel, generated)) from error
+        raise RuntimeError(rename_operands(str(error), kernel, generated)) from None
     if call.init_value is None and "uninitialized" in select(NAMES if _mode.get().sanitize else ()):
         _require_results(kernel, outputs)
 

@@ -16,13 +16,13 @@ from porter.core.progress import Progress, ignore
 from porter.cpu.kernels import read_cpu_kernel
 from porter.mpsgraph.graph import Graph, graph_lines
 from porter.plan.addition import plan_addition
-from porter.plan.plan import Plan, PlannedFunctor
+from porter.plan.plan import PlannedFunctor
 from porter.plan.planner import plan_operator
 from porter.plan.recorded.port import FROM_RECORDING
 from porter.plan.routes import Route, RowRoute, read_routes
 from porter.recording.readings import NEWEST, describe_recordings, read_source_graph
 from porter.report.status import Stage
-from porter.workflows.migrate import take_decision
+from porter.workflows.migrate import PortedOperator, take_decision
 from porter.workflows.stacking import read_old_code
 
 
@@ -54,11 +54,12 @@ def explain(
     if routes := read_routes(checkout, operator):
         yield Stage("port", tuple(_describe_routes(routes)))
     try:
-        plan = plan_addition(checkout, op) if not operator.served else _plan_port(checkout, op, record, progress)
+        ported = _plan_port(checkout, op, record, progress) if operator.served else None
+        plan, doubt = (ported.plan, ported.doubt) if ported else (plan_addition(checkout, op), "")
         for functor in plan.functors:
             if functor.schedule:
                 yield Stage(f"schedule of {functor.name}", tuple(functor.schedule.describe()))
-            yield Stage(_title_kernel(functor), tuple(functor.source.splitlines()))
+            yield Stage(_title_kernel(functor, doubt), tuple(functor.source.splitlines()))
         yield from (Stage("unported", (f"{u.place}: {u.code} {u.reason}",)) for u in plan.unported)
     except PorterError as error:
         yield Stage("no kernel", (str(error),))
@@ -83,16 +84,18 @@ def _describe_routes(routes: Sequence[RowRoute]) -> Iterator[str]:
         yield f"{row.served.function.name}: {'; '.join(said)}"
 
 
-def _plan_port(checkout: Checkout, op: str, record: bool, progress: Progress) -> Plan:
-    """The plan that `migrate` makes: with the runs of old code, those that are kept or new ones if it may record."""
+def _plan_port(checkout: Checkout, op: str, record: bool, progress: Progress) -> PortedOperator:
+    """The port that `migrate` makes: with the runs of old code, those that are kept or new ones if it may record."""
     old = read_old_code(checkout, run=record)
     recorded = old.graphs(progress)
     planner = partial(plan_operator, programs=old.programs(progress))
-    return take_decision(checkout, planner(checkout, op, recorded=recorded), planner, recorded).plan
+    return take_decision(checkout, planner(checkout, op, recorded=recorded), planner, recorded)
 
 
-def _title_kernel(functor: PlannedFunctor) -> str:
-    return f"{'kernel' if FROM_RECORDING in functor.origins else 'functor'}, from {functor.origin}"
+def _title_kernel(functor: PlannedFunctor, doubt: str) -> str:
+    """What a kernel is, and where it comes from; with the doubt about it where a verdict may choose another."""
+    shown = f": {doubt}" if doubt and any(origin.count > 1 for origin in functor.origins) else ""
+    return f"{'kernel' if FROM_RECORDING in functor.origins else 'functor'}, from {functor.origin}{shown}"
 
 
 def _stubs(checkout: Checkout, operator: Operator) -> Iterator[Stage]:

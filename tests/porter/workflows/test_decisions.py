@@ -20,6 +20,7 @@ from porter.verdict.errors import NoVerdict
 from porter.verdict.result import Failure, Proof, Verdict
 from porter.workflows.candidates import choose_candidates
 from porter.workflows.decisions import recall_decision
+from porter.workflows.explain import explain
 from porter.workflows.migrate import PortedOperator, Request, migrate, take_decision
 
 FORK = Checkout(EMBEDDED_FORK, "test")
@@ -87,11 +88,18 @@ def undecided(op: str = OP) -> PortedOperator:
     return take_decision(FORK, plan_operator(FORK, op), plan_operator, no_recording)
 
 
+def shown_by_explain() -> str:
+    """The title of the functor that `porter explain` shows."""
+    return next(stage.title for stage in explain(FORK, OP, record=False) if stage.title.startswith("functor"))
+
+
 def test_a_plan_without_a_verdict_has_the_candidate_that_the_last_one_chose() -> None:
     assert (index(undecided().plan), undecided().doubt) == (0, "the first of 2 candidates, unverified")
     assert undecided(OTHER).doubt == "unverified"
+    assert shown_by_explain().endswith(": the first of 2 candidates, unverified")
     choose(Judging(), Proof())
     assert (index(undecided().plan), undecided().doubt) == (1, "")
+    assert "unverified" not in shown_by_explain()
 
 
 def test_a_choice_by_a_verdict_that_fails_proves_nothing() -> None:
