@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from porter.cli.interactive import choose, require_alone
 from porter.cli.options import Together, command, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, NOT_PLANNED, Output
 from porter.cli.ports import show_commits, show_groups, show_helpers, show_outcomes, show_port
@@ -28,6 +29,7 @@ _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --w
     ("porter migrate erf log1p --write", "port two operators and write both"),
     ("porter migrate --all --no-verify --json", "all plans as JSON"),
     ("porter migrate --all --shard 2/8", "one of eight shares, for CI"),
+    ("porter migrate hypot -i --write", "choose the candidate, and the hunks that are written"),
     ("porter migrate 'log*' --write --ghstack", "a commit for each family, with its text"),
     ("porter migrate xlogy --from cuda", "the functor is that of ATen's CUDA kernel"),
     ("porter migrate --from my.cu --function NAME", "the functor of a CUDA kernel of your own"),
@@ -55,6 +57,7 @@ _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --w
 @click.option(
     "--max-lines", type=click.IntRange(1), metavar="N", help="How many lines a group may change. Default: 600."
 )
+@click.option("-i", "interactive", is_flag=True, help="Ask about each candidate with its verdict, then each hunk.")
 @click.option("--explain-diff", is_flag=True, help="Say behind the @@ of each hunk why it is there.")
 @together
 @proof
@@ -72,6 +75,7 @@ def migrate(
     with_helpers: bool,
     keep_dtypes: bool,
     pull_request: bool,
+    interactive: bool,
     ghstack: bool,
     group: str | None,
     max_lines: int | None,
@@ -124,6 +128,14 @@ def migrate(
     grouping = Grouping(group != "operator", max_lines or MOST_LINES)
     checkout = output.open_checkout(write)
     ops = name_operators(checkout, ops, served=False)
+    if interactive:
+        others: dict[str, object] = {"--all": every, "--json": output.json, "-k": proof.selects, "--ghstack": ghstack}
+        others |= {"--no-verify": no_verify, "--pull-request": pull_request, "--scaffold": scaffold, "--from": source}
+        others |= {"--with-helpers": with_helpers, "--explain-diff": explain_diff, "--results": many.results}
+        op = require_alone(ops, others)
+        return choose(
+            output, checkout, op, proof, write=write, force=force, unverified=unverified, keep_dtypes=keep_dtypes
+        )
     if proof.thorough is None and write and len(ops) == 1 and not no_verify:
         proof = replace(proof, thorough=True)
         output.note("the verdict is thorough, as the port is written: --no-thorough leaves out what takes longer")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from porter.aten.skip_lists import Change
 from porter.core.dtypes import BY_METAL
+from porter.core.hunks import Hunk, split_hunks
 from porter.plan.plan import Plan
 from porter.report.console import printable
 
@@ -18,59 +18,22 @@ _CHANGES = {Change.REMOVED: "leaves", Change.NARROWED: "is for fewer types in", 
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True)
-class _Hunk:
-    """A hunk: its lines with their first character, and what it removes and adds."""
-
-    file: str
-    lines: tuple[str, ...]
-
-    @property
-    def removed(self) -> str:
-        return self._text("-")
-
-    @property
-    def added(self) -> str:
-        return self._text("+")
-
-    def _text(self, sign: str) -> str:
-        return "\n".join(line[1:] for line in self.lines[1:] if line.startswith(sign))
-
-
 def explain_hunks(plan: Plan) -> str:
     """The diff of a plan, with the reason behind the `@@` of each hunk. It applies as the plain diff does."""
-    return "".join(_explain_file(plan, file) for file in split_diff(plan.changes.diff()))
+    parts = (
+        head + "".join(hunk.explained(explain(plan, hunk)) for hunk in hunks)
+        for head, hunks in split_hunks(plan.changes)
+    )
+    return "".join(parts)
 
 
-def split_diff(diff: str) -> list[str]:
-    """The parts of a diff, one a file."""
-    return [part for part in re.split(r"^(?=diff --git )", diff, flags=re.M) if part]
-
-
-def split_hunks(part: str) -> tuple[str, list[str]]:
-    """The head of a file's part of a diff, and its hunks."""
-    head, *hunks = re.split(r"^(?=@@ )", part, flags=re.M)
-    return head, hunks
-
-
-def _explain_file(plan: Plan, part: str) -> str:
-    head, hunks = split_hunks(part)
-    file = head.splitlines()[0].rpartition(" b/")[2].rstrip('"')
-    explained = [head]
-    for text in hunks:
-        first, _, rest = text.partition("\n")
-        explained.append(f"{first} {explain(plan, file, text)}\n{rest}")
-    return "".join(explained)
-
-
-def explain(plan: Plan, file: str, hunk: str) -> str:
+def explain(plan: Plan, hunk: Hunk) -> str:
     """Why a hunk is in the plan, in one line."""
-    changed = _Hunk(file, tuple(hunk.splitlines()))
-    reasons = list(dict.fromkeys(_list_reasons(plan, changed)))
-    return printable("; ".join(reasons or [_describe_place(plan, file)]))
+    reasons = list(dict.fromkeys(_list_reasons(plan, hunk)))
+    return printable("; ".join(reasons or [_describe_place(plan, hunk.file)]))
 
 
-def _list_reasons(plan: Plan, hunk: _Hunk) -> Iterator[str]:
+def _list_reasons(plan: Plan, hunk: Hunk) -> Iterator[str]:
     removed, added = hunk.removed, hunk.added
     for entry in plan.entries:
         if entry.before != entry.after and _mentions(removed, entry.before) and _mentions(added, entry.after):
@@ -96,7 +59,7 @@ def _list_reasons(plan: Plan, hunk: _Hunk) -> Iterator[str]:
             yield f"{change.entry} {_CHANGES[change.change]} {change.list}: {change.why}"
     for entry in plan.entries:
         name = entry.after.rpartition(": ")[2]
-        if entry.before == entry.after and _mentions("\n".join(hunk.lines), name):
+        if entry.before == entry.after and _mentions(hunk.text, name):
             yield f"{name}, which serves {entry.name}, launches a kernel and builds no graph"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -151,6 +151,13 @@ def _choose(checkout: Checkout, plan: Plan, recorded: RecordedGraph, planner: Pl
     if best.verdict.backend in (HOST, MPS) and best.verdict.arithmetic.startswith(DEFAULT):  # others judge less
         remember_decision(checkout, plan, best.choice, best.listed, best.plan, best.verdict.ok, bool(proof.thorough))
     return replace(best, rejected=tuple(rejected))
+
+
+def list_choices(first: Plan) -> Iterator[CandidateChoice]:
+    """The choices that differ from the `first` plan's in the source of one functor, for one kind of elements."""
+    for functor in first.functors:
+        for origin in functor.origins:
+            yield from ({(functor.name, origin.kinds[0]): index} for index in range(1, origin.count))
 
 
 def _reject(trial: Trial, functor: str, origin: Origin) -> RejectedCandidate:

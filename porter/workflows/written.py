@@ -28,7 +28,7 @@ from porter.core.layout import (
 )
 from porter.core.progress import Progress
 from porter.languages.identifiers import contains_identifier
-from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
+from porter.metal.kernel import FIRST_CANDIDATES
 from porter.metal.kernel_spec import no_recording
 from porter.plan.addition import plan_addition
 from porter.plan.draft import Draft
@@ -39,7 +39,7 @@ from porter.verdict.native import native_target
 from porter.verdict.prove import find_target, select_tests
 from porter.verdict.result import Proof
 from porter.verdict.verify import make_request
-from porter.workflows.candidates import Planner
+from porter.workflows.candidates import Planner, list_choices
 from porter.workflows.coverage import find_needed
 from porter.workflows.decisions import recall_decision
 from porter.workflows.stacking import read_old_code
@@ -172,18 +172,12 @@ def _plan_again(checkout: Checkout, fork: Checkout, op: str, progress: Progress)
             plan = planner(draft.fork, op, decision.choice, recorded, listed=decision.listed)
             if _has_kernels(kernels, plan):
                 return _Replanned(plan, decision.thorough)
-        choices = (FIRST_CANDIDATES, *_list_choices(first))
+        choices = (FIRST_CANDIDATES, *list_choices(first))
         plans = (planner(draft.fork, op, choice, recorded) for choice in choices)
         plan = next((each for each in plans if _has_sources(kernels, each)), first)
     except PorterError:
         return None
     return _Replanned(plan) if _has_kernels(kernels, plan) else None
-
-
-def _list_choices(first: Plan) -> Iterator[CandidateChoice]:
-    for functor in first.functors:
-        for origin in functor.origins:
-            yield from ({(functor.name, origin.kinds[0]): index} for index in range(1, origin.count))
 
 
 def _has_sources(kernels: str, plan: Plan) -> bool:

@@ -128,6 +128,8 @@ Options:
   --group [family|operator]   What one pull request holds. Default: family.
   --max-lines N               How many lines a group may change. Default: 600.
                               [x>=1]
+  -i                          Ask about each candidate with its verdict, then
+                              each hunk.
   --explain-diff              Say behind the @@ of each hunk why it is there.
   --jobs N                    Verdicts at a time. Default: as many as there
                               are cores.  [x>=1]
@@ -178,6 +180,8 @@ Examples:
                                                  both
   porter migrate --all --no-verify --json        all plans as JSON
   porter migrate --all --shard 2/8               one of eight shares, for CI
+  porter migrate hypot -i --write                choose the candidate, and the
+                                                 hunks that are written
   porter migrate 'log*' --write --ghstack        a commit for each family,
                                                  with its text
   porter migrate xlogy --from cuda               the functor is that of ATen's

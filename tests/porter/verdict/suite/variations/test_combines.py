@@ -18,6 +18,7 @@ from porter.verdict.suite.variations.combines import (
     SORTED_ROW,
     THREADS,
     make_rows,
+    orders_elements,
 )
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples, shows
 
@@ -53,6 +54,10 @@ def find_last(x: torch.Tensor, dim: int | None = None, keepdim: bool = False) ->
         return torch.argmax(x, dim, keepdim)
     last = x.numel() - 1 - torch.argmax(x.flatten().flip(0))
     return last.view(torch.argmax(x, dim, keepdim).shape)
+
+
+def test_complex_numbers_have_no_order() -> None:
+    assert not orders_elements(find_op("sum"), SampleInput(torch.ones(3, 40, dtype=torch.complex64)))
 
 
 @pytest.mark.parametrize(
