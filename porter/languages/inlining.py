@@ -14,7 +14,7 @@ from porter.languages.lexer import strip_comments
 from porter.languages.liveness import list_declared
 from porter.languages.patterns import Found, find_code, has_code, match_code, replace_code
 from porter.languages.source import Function
-from porter.languages.statements import Statement, name_tokens, read_statements, walk_statements
+from porter.languages.statements import Statement, find_returns, name_tokens, read_statements, walk_statements
 
 _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
 _CONST_CAST = ("const_cast<$$type>($name)", "(Tensor&)$name", "(Tensor&)($name)")
@@ -111,7 +111,7 @@ def inline_call(
     """
     behind = text[site.statement.end :].strip()
     follows = not behind or match_code(behind, _RETURN) is not None
-    falls_through = not follows and not site.is_returned and not contains_identifier(body, "return")
+    falls_through = not follows and not site.is_returned and not any(find_returns(body))
     if (not follows and not falls_through) or len(site.arguments) != len(parameters):
         return None
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
@@ -225,7 +225,7 @@ def _return_instead(text: str, behind: str) -> str:
     statements = read_statements(text)
     if statements and text.startswith("return", statements[-1].start):
         text = text[: statements[-1].start].rstrip()
-    places = list(find_code(text, _RETURN))
+    places = list(find_returns(text))
     made = replace_spans(text, ((each.start, each.end, _return_after(text, each, behind)) for each in places))
     return made if behind == "return;" else f"{made.rstrip()}\n\n  {behind}"
 

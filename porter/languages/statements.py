@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from porter.languages.lexer import Token, TokenKind
+from porter.languages.patterns import Found, find_code
 from porter.languages.source import Source
 
 _WITH_HEAD = frozenset(("if", "for", "while", "switch"))
 _POOL = "autoreleasepool"
 DISPATCH = "dispatch"
+_RETURN = "return"
+_OF_TYPES = ("->", "::", "<", ">", "*", "&", ",")  # between a lambda's parameters and its body, besides names
 _MACRO = "AT_DISPATCH_"  # how ATen's macros begin that run a lambda for an element type
 
 
@@ -48,6 +51,31 @@ def walk_statements(text: str) -> Iterator[Statement]:
     """Yields all statements of a text, each before those within it. Raises PTR030 where brackets do not pair."""
     for statement in read_statements(text):
         yield from statement.walk()
+
+
+def find_returns(text: str) -> Iterator[Found]:
+    """Yields the `return` statements of a text with their `value`, none of its lambdas and blocks."""
+    spans = list(_list_lambdas(Source.parse("", text))) if _RETURN in text else []
+    for leaving in find_code(text, f"{_RETURN} $$value;"):
+        if not any(start < leaving.start < end for start, end in spans):
+            yield leaving
+
+
+def _list_lambdas(source: Source) -> Iterator[tuple[int, int]]:
+    """The spans of the bodies of lambdas and blocks."""
+    code, partners = source.code, source.partners
+    for at, token in enumerate(code):
+        before = code[at - 1] if at else None
+        is_operand = before is not None and (before.kind is not TokenKind.PUNCTUATION or before.text in (")", "]"))
+        if token.text not in ("[", "^") or (is_operand and before and before.text != _RETURN):
+            continue
+        after = partners[at] + 1 if token.text == "[" else at + 1
+        if after < len(code) and code[after].text == "(":
+            after = partners[after] + 1
+        while after < len(code) and (code[after].kind is TokenKind.IDENTIFIER or code[after].text in _OF_TYPES):
+            after += 1
+        if after < len(code) and code[after].text == "{":
+            yield code[after].start, code[partners[after]].end
 
 
 def name_tokens(text: str) -> Iterator[Token]:

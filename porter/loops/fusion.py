@@ -29,7 +29,7 @@ from porter.loops.expressions import (
 from porter.loops.graph import ConcreteGraph, Node, Tensor, list_tensors
 from porter.loops.host_values import Named
 from porter.loops.indices import flatten, loop
-from porter.loops.lowering import Lowering, as_loop, needs_no_table, rebuild, refuse
+from porter.loops.lowering import Lowering, as_loop, needs_no_table, rebuild, refuse, refuse_complex
 
 _MAX_EXPRESSIONS = 500  # of one store
 _MAX_BUFFERS = 24
@@ -141,6 +141,7 @@ def _store(lowering: Lowering, tensor: Tensor) -> Store:
     indices = tuple(loop(f"i{d}", size) for d, size in enumerate(result.shape))
     loops = tuple(as_loop(each) for each in indices if each.op is Op.LOOP)
     place, value = flatten(indices, result.shape), lowering.define(tensor, indices)
+    refuse_complex(value)
     return Store(Buffer(tensor.node, tensor.output), result.dtype, result.size, loops, place, value)
 
 

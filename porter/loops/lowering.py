@@ -30,6 +30,7 @@ from porter.loops.expressions import (
     number,
     select,
     substitute,
+    walk,
 )  # fmt: skip
 from porter.loops.graph import Argument, ConcreteGraph, Node, Result, Tensor
 from porter.loops.host_values import Number
@@ -39,6 +40,8 @@ from porter.mpsgraph.operations import by_selector
 Indices = tuple[Expr, ...]
 _MEANINGS = ("arithmetic", "indexing", "reductions", "resizing", "views", "windows")
 _TABLE: dict[str, Meaning] = {}
+_SCALES = ("division", "multiplication")
+_BY_PARTS = ("addition", "subtraction", "negative", "identity", "realPart", "imaginaryPart")
 _MIN_PROGRESSION = 2  # elements
 
 
@@ -87,8 +90,6 @@ class Lowering:
 
     def _define(self, element: Element) -> Expr:
         selector, result = element.node.selector, element.result
-        if result.dtype.kind is Kind.COMPLEX:
-            raise refuse("complex elements")
         constant = _constant(element.node, result)
         if constant is not None:
             return constant
@@ -192,6 +193,25 @@ def as_int(argument: Argument) -> int:
 def refuse(what: str) -> PorterError:
     """The error for what has no loop form."""
     return PorterError("PTR345", f"{what} has no loop form", hint="`porter explain PTR345` says more.")
+
+
+def refuse_complex(value: Expr) -> None:
+    """Raises PTR345 for complex numbers, unless a kernel computes each part of them as a real number or takes parts."""
+    for inner in walk(value):
+        is_complex = any(one.dtype is not None and one.dtype.kind is Kind.COMPLEX for one in (inner, *inner.args))
+        if is_complex and not _is_by_parts(inner):
+            raise refuse("complex elements")
+
+
+def _is_by_parts(value: Expr) -> bool:
+    match value.op:
+        case Op.CALL if value.attribute in _SCALES:
+            return value.args[1].op is Op.NUMBER and value.args[0].op is not Op.NUMBER
+        case Op.CALL:
+            return value.attribute in _BY_PARTS and all(each.op is not Op.NUMBER for each in value.args)
+        case Op.REDUCE:
+            return value.reduction.kind is ReductionKind.SUM
+    return value.op in (Op.LOAD, Op.NUMBER, Op.SELECT)
 
 
 def rebuild(expr: Expr, args: Sequence[Expr]) -> Expr:

@@ -134,12 +134,13 @@ def declare_exec(name: str) -> str:
 
 @dataclass(frozen=True)
 class HostStyle:
-    """How a `*Kernel.mm` names and orders its kernels, read from its registrations."""
+    """How a `*Kernel.mm` names and orders its kernels, read from its registrations; names of functions are `used`."""
 
     suffix: str
     ampersand: str
     namespace: str
     semicolon: str
+    used: frozenset[str] = frozenset()
 
     @staticmethod
     def of(text: str) -> HostStyle:
@@ -153,10 +154,17 @@ class HostStyle:
         )
 
     def function(self, stub: str) -> str:
-        return f"{stub}{self.suffix}"
+        """The name of a stub's new kernel: what has the usual one may be the graph that goes."""
+        usual = f"{stub}{self.suffix}"
+        return usual if usual not in self.used else f"{stub}_metal{self.suffix}"
 
     def registration(self, stub: str) -> str:
         return f"REGISTER_DISPATCH({stub}_stub, {self.ampersand}{self.namespace}{self.function(stub)}){self.semicolon}"
+
+
+def list_kernels(text: str) -> frozenset[str]:
+    """The names of the static functions of a host file that return nothing."""
+    return frozenset(_STATIC.findall(text))
 
 
 def has_registrations(text: str) -> bool:

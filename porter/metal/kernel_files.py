@@ -10,7 +10,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import INDEXING, KERNELS, OPERATIONS, UTILS, spell_include
 from porter.metal.functor import SCALAR_TRAIT, FunctorStyle
-from porter.metal.host import HostStyle, has_registrations
+from porter.metal.host import HostStyle, has_registrations, list_kernels
 from porter.metal.macros import MacroFamily
 
 _LIBRARY = re.compile(
@@ -63,7 +63,8 @@ def read_host_style(checkout: Checkout, host_file: str) -> HostStyle:
     """Returns how a host file names its kernels; without any, how the binary one does."""
     text = checkout.read(host_file)
     _, model = _name_files(MacroFamily.BINARY)
-    return HostStyle.of(text if has_registrations(text) or not checkout.exists(model) else checkout.read(model))
+    has_own = has_registrations(text) or not checkout.exists(model)
+    return replace(HostStyle.of(text if has_own else checkout.read(model)), used=list_kernels(text))
 
 
 def find_library(checkout: Checkout, host_file: str) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MAX_TURNS = 1 << 22  # of nested loops
 TOLERANCE = 1e-5  # relative, and absolute: MPSGraph's operations on images find places in float32
+_DOUBLE = {Kind.FLOATING: torch.float64, Kind.COMPLEX: torch.complex128}
 _TOLERANCE = 1e-4  # relative, and absolute: images are resized in float32, and what one graph wrote is rounded
 
 
@@ -98,7 +99,7 @@ def torch_operation(operation: str, args: Sequence[Tensor]) -> Tensor:
 
 def _type(dtype: DType | None) -> torch.dtype:
     assert dtype is not None
-    found: torch.dtype = torch.float64 if dtype.kind is Kind.FLOATING else getattr(torch, dtype.torch)
+    found: torch.dtype = _DOUBLE.get(dtype.kind) or getattr(torch, dtype.torch)
     return found
 
 
@@ -273,7 +274,7 @@ def _compare(program: SymbolicProgram, buffer: Buffer, made: torch.Tensor, ran: 
     stores = [store for each in program.nests for store in each.nest.stores if store.buffer == buffer]
     if all(store.value.op is Op.NUMBER for store in stores):  # may be fed from memory of the result's type
         made = made.to(given.dtype).to(expected.dtype)
-    return describe_difference(made, expected, _TOLERANCE if given.is_floating_point() else 0.0)
+    return describe_difference(made, expected, _TOLERANCE if _rounds(given) else 0.0)
 
 
 def _compute_exactly(ran: RecordedRun, given: torch.Tensor) -> torch.Tensor:
@@ -285,5 +286,9 @@ def _compute_exactly(ran: RecordedRun, given: torch.Tensor) -> torch.Tensor:
     return _in_double(given.detach().cpu())
 
 
+def _rounds(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
 def _in_double(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
+    return tensor.to(_DOUBLE[Kind.COMPLEX if tensor.is_complex() else Kind.FLOATING]) if _rounds(tensor) else tensor

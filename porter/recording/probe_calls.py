@@ -49,7 +49,7 @@ class ProbeCall:
                     yield call.with_arguments(self.changed)
 
 
-def capture_probe_calls(op: Any, base: str, steps: int = STEPS) -> Iterator[ProbeCall]:
+def capture_probe_calls(op: Any, base: str, steps: int = STEPS, types: Sequence[DType] = TYPES) -> Iterator[ProbeCall]:
     """Yields calls by element type: those of the first that the operator has vary all sizes, the others some.
 
     The first call of an overload and type is made with each value of an argument, later ones with the next in turn.
@@ -57,7 +57,7 @@ def capture_probe_calls(op: Any, base: str, steps: int = STEPS) -> Iterator[Prob
     far as half of the steps reach that are left for calls.
     """
     until = spent() + steps
-    supported = [each for each in TYPES if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
+    supported = [each for each in types if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
     torch.manual_seed(0)
     by_type = [list(_list_walks(op, base, dtype, not i, until, steps // _ASKED)) for i, dtype in enumerate(supported)]
     half = spent() + (until - spent()) // 2

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from porter.core.dtypes import FLOAT2
 from porter.core.errors import PorterError
 from porter.loops.host_values import Arguments, ArgumentValue
 from porter.loops.program import UnexplainedCall
@@ -31,6 +32,7 @@ _VARIED = 4  # calls that tensors are left out of, of each choice of tensors
 _TRIED = 12  # calls of other sizes, where the first one of its ranks raises
 _FOUND = 2  # of these that run
 _KNOWN = 8  # calls of a structure, which one more tells nothing new of
+_PARTS = ("realPartOfTensor", "imaginaryPartOfTensor")
 _ALIKE = 8  # calls in a row that tell nothing new, after which no more of their kind are read
 
 
@@ -121,6 +123,27 @@ def run_calls(ops: Sequence[Any], base: str, lost: UnexplainedCalls) -> Iterator
                 varied[given] += 1
                 if varied[given] <= _VARIED:
                     yield from ((each, None) for each in run_all(vary_given(ran.call), until, lost))
+    yield from _run_by_parts(ops, base, lost)
+
+
+def _run_by_parts(
+    ops: Sequence[Any], base: str, lost: UnexplainedCalls
+) -> Iterator[tuple[RecordedRun, ProbeCall | None]]:
+    """Runs calls of complex elements where the first one's graph takes their parts, as none of real elements does."""
+    until = spent() + MORE_STEPS
+    for op in ops:
+        has_run = False
+        for tried, probe in enumerate(capture_probe_calls(op, base, (until - spent()) // 2, (FLOAT2,))):
+            runs = list(run_all((probe.call,), until, lost if has_run else UnexplainedCalls()))
+            is_other = not any(map(_takes_parts, runs)) if runs else tried > _TRIED
+            if (is_other and not has_run) or spent() > until:
+                break
+            has_run = has_run or bool(runs)
+            yield from ((ran, probe) for ran in runs)
+
+
+def _takes_parts(ran: RecordedRun) -> bool:
+    return any(node.selector in _PARTS for run in ran.runs for node in run.graph.nodes)
 
 
 def run_with_type(

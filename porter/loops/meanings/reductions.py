@@ -84,9 +84,10 @@ def count(element: Element, x: Argument, axes: Sequence[int]) -> Expr:
 
 
 def average(element: Element, x: Argument, axes: Sequence[int], body: ReadAt) -> Expr:
-    """The mean over axes, in float."""
-    total = reduce_axes(element, ReductionKind.SUM, x, axes, lambda at: cast(body(at), FLOAT), FLOAT)
-    return call("division", (total, count(element, x, axes)), FLOAT)
+    """The mean over axes, in float, or of both parts of complex numbers."""
+    dtype = element.dtype if element.dtype.kind is Kind.COMPLEX else FLOAT
+    total = reduce_axes(element, ReductionKind.SUM, x, axes, lambda at: cast(body(at), dtype), dtype)
+    return call("division", (total, count(element, x, axes)), dtype)
 
 
 @means("meanOfTensor:axes")

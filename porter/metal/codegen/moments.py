@@ -85,8 +85,8 @@ def write_addition(name: str, moments: str) -> str:
     return f"{name} = c10::metal::welford_combine({name}, {moments});"
 
 
-def write_sharing(name: str, lane: str, width: str, first: str = "") -> Iterator[str]:
-    """How threads combine their moments, where those of a row have theirs from the place `first` on."""
-    yield f"shared_{name}[{f'{first} + ' if first else ''}{lane}] = {name};"
-    shared = f"shared_{name}{f' + {first}' if first else ''}"
-    yield f"{name} = c10::metal::threadgroup_welford_combine({shared}, {lane}, {width});"
+def write_sharing(name: str, shared: str, lane: str, width: str, first: str = "") -> Iterator[str]:
+    """How threads combine their moments, where those of a row have theirs from the place `first` of memory on."""
+    yield f"{shared}[{f'{first} + ' if first else ''}{lane}] = {name};"
+    row = f"{shared}{f' + {first}' if first else ''}"
+    yield f"{name} = c10::metal::threadgroup_welford_combine({row}, {lane}, {width});"

@@ -42,6 +42,7 @@ FUNCTIONS: Mapping[ReductionKind, str] = {
     ReductionKind.ANY: "max", ReductionKind.ALL: "min",
 }  # fmt: skip
 _MOST_LANES = 1024
+_READ = "threadgroup_barrier(mem_flags::mem_threadgroup);"  # until all threads have read what is shared
 INDEX = LONG.metal  # of elements, where slices are combined
 
 
@@ -179,7 +180,10 @@ class SliceWriter(NestWriter):
         """The mean of a row's elements, the sum of squares around it, and the count of these."""
         name = self.name("moments")
         partial = Partial(name, MOMENTS, "0", moments.squares, moments=moments)
-        self.line(f"threadgroup {MOMENTS} shared_{name}[{_MOST_LANES}];")
+        first = next((each.name for each in self.partials if each.moments), name)
+        shared = f"shared_{first}"  # whose memory is a half of all that there is
+        if first == name:
+            self.line(f"threadgroup {MOMENTS} {shared}[{_MOST_LANES}];")
         self.line(f"{MOMENTS} {name} = 0;")
         value = moments.total.args[0]
 
@@ -190,7 +194,8 @@ class SliceWriter(NestWriter):
             self.line(write_addition(name, write_element(self.text(value))))
 
         self.write_strided(moments.total.reduction.loops, body)
-        self.lines += _among_lanes(tuple(write_sharing(name, LANE, WIDTH, f"{ROW_IN_GROUP} * {WIDTH}")))
+        sharing = write_sharing(name, shared, LANE, WIDTH, f"{ROW_IN_GROUP} * {WIDTH}")
+        self.lines += _among_lanes((*(() if first == name else (_READ,)), *sharing))
         self.bound |= partial.bound
         self.partials.append(partial)
 
@@ -291,7 +296,7 @@ def _combine(writer: NestWriter, group: Mapping[Partial, str], stored: Mapping[P
         dtype = LONG if each.found_in else each.reduced.dtype
         assert dtype is not None
         combined = writer.spelling.join(each.kind, dtype, each.name, each.type) or ()
-        writer.lines += write_sharing(each.name, lane, width) if each.moments else combined
+        writer.lines += write_sharing(each.name, f"shared_{each.name}", lane, width) if each.moments else combined
 
 
 def _among_equal(extreme: Partial, value: str, turn: Sequence[str], spelling: Spelling) -> Iterator[str]:

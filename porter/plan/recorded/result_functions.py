@@ -13,7 +13,7 @@ from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import Parameter, read_parameters, rename
 from porter.languages.patterns import find_code, match_code
 from porter.languages.source import Function, Source, parse_source
-from porter.languages.statements import walk_statements
+from porter.languages.statements import find_returns, walk_statements
 from porter.plan.recorded.corrections import remove_statements
 from porter.plan.recorded.target import RUN, Target, reaches_graph, read_body, read_returned, refuse
 
@@ -52,7 +52,7 @@ def _list_calls(source: Source, body: str, place: int) -> Iterator[tuple[Functio
     """The functions that make a result by a graph, with the parameters that variables are passed as."""
     returned = read_returned(body)
     values = list_values(body, returned[place]) if place < len(returned) else []
-    values += [each["value"] for each in find_code(body, "return $$value;")]
+    values += [each["value"] for each in find_returns(body)]
     for name, overloads in source.functions_by_name.items():
         for value in values:
             match = match_code(value, f"{name}($$arguments)")
@@ -70,7 +70,7 @@ def _read_target(file: str, source: Source, function: Function, body: str, varia
             what = f"{function.name} takes {parameter.name}, which no call of this row gives"
             raise PorterError("PTR043", what, source.place(function.start), "Port the row that gives it first.")
     body = _without_copies(body, parameters)
-    [*_, last] = [each["value"] for each in find_code(body, "return $$value;")]
+    [*_, last] = [each["value"] for each in find_returns(body)]
     tensors = {each["name"]: each["tensor"] for each in find_code(body, '$name{$tensor, "result", $position}')}
     result = tensors.get(last.removeprefix("*"), last)
     optional = frozenset(each.name for each in parameters if "ptional" in each.type)

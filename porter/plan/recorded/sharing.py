@@ -15,14 +15,14 @@ from itertools import pairwise
 
 from porter.aten.implementations import list_host_sources
 from porter.core.checkout import Checkout
-from porter.core.edits import Edit
+from porter.core.edits import Edit, replace_spans
 from porter.core.formatting import format_block
 from porter.languages.identifiers import contains_identifier, is_word
 from porter.languages.inlining import Parameter, list_call_sites, read_parameters
 from porter.languages.lexer import TokenKind
-from porter.languages.patterns import find_code, has_code, match_code, replace_code
+from porter.languages.patterns import has_code, match_code
 from porter.languages.source import Function, Source, parse_source
-from porter.languages.statements import Statement, read_statements
+from porter.languages.statements import Statement, find_returns, read_statements
 from porter.plan.recorded.literals import (
     OneBody,
     fill_body,
@@ -93,11 +93,11 @@ def list_members(source: Source, launching: Sequence[Function]) -> Iterator[Memb
 
 def _read_member(source: Source, function: Function, body: str, helper: Function | None = None) -> Member:
     whole = Member(function, body, helper=helper, whole=body)
-    type_, returns = _read_returned(source, function), {each["value"] for each in find_code(body, _RETURN)}
+    type_, returns = _read_returned(source, function), {each["value"] for each in find_returns(body)}
     result = returns.pop() if len(returns) == 1 else ""
     if not is_word(result):
         return whole
-    bare = replace_code(body, "return;", _RETURN)
+    bare = replace_spans(body, ((each.start, each.end, "return;") for each in find_returns(body)))
     if bare.rstrip().endswith("return;"):
         bare = f"{bare.rstrip().removesuffix('return;').rstrip()}\n"
     if type_ == _REFERENCE and Parameter(_REFERENCE, result) in (_read_named(function) or ()):

@@ -32,7 +32,7 @@ from porter.languages.inlining import (
 )
 from porter.languages.patterns import find_code, match_code
 from porter.languages.source import Function, Source, parse_source
-from porter.languages.statements import read_statements
+from porter.languages.statements import find_returns, read_statements
 
 RUN = "runMPSGraph"
 _MAX_CALLS = 4  # from a row's function to the one that runs the graph
@@ -418,7 +418,7 @@ def read_converted(body: str, names: Iterable[str]) -> dict[str, str]:
 
 def read_returned(body: str) -> list[str]:
     """The variables that a function returns at its end."""
-    end, returned = len(body.rstrip()), list(find_code(body, "return $$value;"))
+    end, returned = len(body.rstrip()), list(find_returns(body))
     if not returned or returned[-1].end != end:
         return []
     value = returned[-1]["value"]

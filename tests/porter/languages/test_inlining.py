@@ -75,6 +75,13 @@ def test_a_statement_returns_what_follows_it() -> None:
     )
 
 
+def test_a_lambda_returns_what_it_does() -> None:
+    helper = HELPER.replace("input.dim() > 0", "all_of(input.sizes(), [](int64_t size) { return size != 0; })")
+    text = inline("\n  loss_template(self, result, reduction, false, std::nullopt, name);\n", helper)
+    assert text is not None
+    assert text.count("{ return size != 0; }") == text.count("return") == 1
+
+
 def test_a_variable_that_hides_an_argument_gets_a_name_of_its_own() -> None:
     helper = (
         "void pad(const Tensor& input_, Tensor& output) {\n  Tensor grad, input = input_;\n  run(input, output);\n}\n"

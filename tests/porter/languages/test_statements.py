@@ -1,6 +1,6 @@
 """Statements of bodies in C++ and Objective-C++, by their spans."""
 
-from porter.languages.statements import Statement, name_tokens, read_statements
+from porter.languages.statements import Statement, find_returns, name_tokens, read_statements
 
 BODY = """
   if (a > 0) return;
@@ -57,3 +57,17 @@ def test_a_dispatch_has_the_statements_of_its_lambda() -> None:
 
 def test_names_are_no_members_and_not_qualified() -> None:
     assert [token.text for token in name_tokens("a.b + c->d + std::max(e, f::g)")] == ["a", "c", "std", "e", "f"]
+
+
+RETURNING = """
+  auto queue = ^() { return 1; };
+  if (all_of(sizes, [](int64_t size) { return size != 0; }) || order(sizes, [&](auto a) -> std::vector<int> { return a; })) {
+    return first[0];
+  }
+  dispatch(stream, ^{ return; });
+  return [](int a) { return a; };
+"""
+
+
+def test_the_returns_of_a_body_are_not_those_of_its_lambdas() -> None:
+    assert [each["value"] for each in find_returns(RETURNING)] == ["first[0]", "[](int a) { return a; }"]

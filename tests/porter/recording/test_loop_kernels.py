@@ -9,6 +9,7 @@ import torch
 
 from aten_overlay.apple.mpsgraph.types import MPS
 from aten_overlay.toolchain import torch_root
+from porter.core.errors import PorterError
 from porter.metal.codegen.kernel import join_simdgroup
 from porter.metal.loop_spelling import Spelling
 from porter.metal.loop_text import write_nest
@@ -83,3 +84,23 @@ def test_rows_longer_and_shorter_than_a_simdgroup() -> None:
     ]
     _, differences = check_loop_kernels(builder.run(*results), INCLUDE)
     assert differences == []
+
+
+def test_parts_of_complex_numbers_are_reduced_as_real_numbers() -> None:
+    builder = GraphBuilder()
+    fed = builder.feed(torch.randn(5, 70, dtype=torch.complex64) + 3)
+    parts = [builder.send(f"{part}PartOfTensor", fed) for part in ("real", "imaginary")]
+    spread = [builder.send("varianceOfTensor:axes", each, [1]) for each in parts]
+    variance = builder.send("additionWithPrimaryTensor:secondaryTensor", *spread)
+    mean = builder.send("meanOfTensor:axes", fed, [1])
+    source, differences = check_loop_kernels(builder.run(variance, mean), INCLUDE)
+    assert differences == []
+    assert "device const float2* b2" in source
+
+
+@pytest.mark.parametrize("selector", ["squareWithTensor", "exponentWithTensor"])
+def test_operations_that_mix_the_parts_of_complex_numbers_have_no_loop_form(selector: str) -> None:
+    builder = GraphBuilder()
+    mixed = builder.send(selector, builder.feed(torch.randn(3, dtype=torch.complex64)))
+    with pytest.raises(PorterError, match="complex elements has no loop form"):
+        check_loop_form(builder.run(mixed))

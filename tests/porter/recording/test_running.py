@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import torch
 
+from aten_overlay.apple.mpsgraph.recorder import GraphRun, Node, RecordedGraph
+from porter.core.dtypes import FLOAT2
 from porter.recording import running
 from porter.recording.calls import OpCall
-from porter.recording.probe_calls import ProbeCall
+from porter.recording.probe_calls import TYPES, ProbeCall
 from porter.recording.running import Near, UnexplainedCalls, run_calls, run_with_type
 from porter.recording.runs import RecordedRun
 from porter.recording.size_sets import Place, SizeSets, Template
@@ -48,7 +50,9 @@ def _run(monkeypatch: pytest.MonkeyPatch, least: int, made: Sequence[ProbeCall])
         return RecordedRun(call, {"self": given}, (graph,), (given,), False)
 
     monkeypatch.setattr(running, "run_call", run)
-    monkeypatch.setattr(running, "capture_probe_calls", lambda op, base, steps: iter(made))
+    monkeypatch.setattr(
+        running, "capture_probe_calls", lambda op, base, steps, types=TYPES: iter(made if types == TYPES else ())
+    )
     ran = [each.call.tensors()["self"].shape for each, _ in run_calls([None], "neg", UnexplainedCalls())]
     return [tuple(each) for each in ran], tried
 
@@ -63,6 +67,24 @@ def test_a_rank_that_never_runs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
     shapes, tried = _run(monkeypatch, 2**30, [_own(2, 3)] * 3)
     assert not shapes
     assert tried == 12 + 3
+
+
+@pytest.mark.parametrize(("selector", "count"), [("realPartOfTensor", 3), ("negativeWithTensor", 0)])
+def test_complex_elements_are_recorded_where_a_graph_takes_their_parts(
+    monkeypatch: pytest.MonkeyPatch, selector: str, count: int
+) -> None:
+    """A graph that takes no parts is that of real elements, which are recorded anyway."""
+
+    def run(call: OpCall) -> RecordedRun:
+        graph: Any = GraphRun(RecordedGraph([Node(selector, (), (), ())]), {}, {}, {})
+        return RecordedRun(call, call.tensors(), (graph,), (), False)
+
+    monkeypatch.setattr(running, "run_call", run)
+    probes = [_own(2, 3)] * 3
+    monkeypatch.setattr(
+        running, "capture_probe_calls", lambda op, base, steps, types=TYPES: iter(probes if types == (FLOAT2,) else ())
+    )
+    assert len(list(run_calls([None], "neg", UnexplainedCalls()))) == count
 
 
 class _OwnNorm(_OwnCall):

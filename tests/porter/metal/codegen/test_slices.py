@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf, nan
 
@@ -40,10 +41,10 @@ def choose(length: int) -> list[Threads]:
     return [*ways, Threads(1024, 1), Threads(1024, 3)]
 
 
-def variance(mean_too: bool = False, or_mean: bool = False) -> Programs:
+def variance(mean_too: bool = False, or_mean: bool = False, twice: bool = False) -> Programs:
     """The variance of all elements, or how far the mean is from it: of two sums, the second around the first.
 
-    With `or_mean`, the mean where the variance is NaN.
+    With `or_mean`, the mean where the variance is NaN; `twice`, with that of the elements and one added.
     """
     count = fork.named("numel", SizeProduct("self"), 42)
     first, second = Loop("r1.0", 42, count), Loop("r2.0", 42, count)
@@ -52,11 +53,18 @@ def variance(mean_too: bool = False, or_mean: bool = False) -> Programs:
     def add(value: Expr, loop: Loop) -> Expr:
         return intern(Op.REDUCE, (value,), FLOAT, Reduction(ReductionKind.SUM, (loop,)))
 
-    mean = call("division", (add(fork.read(fork.index(first)), first), number), FLOAT)
-    difference = call("subtraction", (fork.read(fork.index(second)), mean), FLOAT)
-    found = call("division", (add(call("square", (difference,), FLOAT), second), number), FLOAT)
-    value = call("subtraction", (found, mean), FLOAT) if mean_too else found
-    value = intern(Op.SELECT, (call("isNaN", (found,), BOOL), mean, found), FLOAT) if or_mean else value
+    def spread(read: Callable[[Loop], Expr]) -> tuple[Expr, Expr]:
+        mean = call("division", (add(read(first), first), number), FLOAT)
+        difference = call("subtraction", (read(second), mean), FLOAT)
+        return mean, call("division", (add(call("square", (difference,), FLOAT), second), number), FLOAT)
+
+    mean, around = spread(lambda loop: fork.read(fork.index(loop)))
+    if twice:
+        one = intern(Op.NUMBER, (), FLOAT, 1)
+        _, other = spread(lambda loop: call("addition", (fork.read(fork.index(loop)), one), FLOAT))
+        around = call("addition", (around, other), FLOAT)
+    value = call("subtraction", (around, mean), FLOAT) if mean_too else around
+    value = intern(Op.SELECT, (call("isNaN", (around,), BOOL), mean, around), FLOAT) if or_mean else value
     return fork.program("variance", Store(fork.OUTPUT, FLOAT, 1, (), fork.integer(0), value), (), Constant(1), ())
 
 
@@ -97,6 +105,15 @@ def test_variances_around_a_large_mean(size: int, mean_too: bool) -> None:
     exact = given.double().var(correction=0) - (given.double().mean() if mean_too else 0)
     for found in compute(variance(mean_too), given, WELFORD):
         torch.testing.assert_close(found.double(), exact, rtol=2e-4, atol=1e-6)
+
+
+def test_two_variances_of_a_row_share_the_memory_of_a_threadgroup() -> None:
+    elements = torch.randn(70000) + 1000
+    for total in compute(variance(twice=True), elements, WELFORD):
+        torch.testing.assert_close(total.double(), 2 * elements.double().var(correction=0), rtol=2e-4, atol=1e-6)
+    kernel, _ = compile_one(variance(twice=True), WELFORD, "float_int", WELFORD_HELPER)
+    shared = [line.strip() for line in kernel.source.splitlines() if "[1024]" in line or "barrier" in line]
+    assert shared == ["threadgroup float3 shared_moments[1024];", "threadgroup_barrier(mem_flags::mem_threadgroup);"]
 
 
 @pytest.mark.parametrize("values", [(nan,), (inf,), (-inf,), (inf, inf), (inf, -inf)])
