@@ -68,7 +68,11 @@ class OwnBody:
 def find_own_body(checkout: Checkout, functions: Sequence[NativeFunction], function: NativeFunction) -> OwnBody | None:
     """What the function that MPS keeps, one of an operator's, has to do, or None if no other device says it."""
     if function.loops:
-        return _call_generated(checkout, function)
+        stub = find_stub_declaration(checkout, f"{function.base}_stub")
+        scalars = tuple(each.name for each in function.inputs if not each.is_tensor)
+        call = StubCall(stub, scalars, ALL, (), "", (), False, stub.place, SHARING_KEYS[0])
+        names = tuple(each.name for each in function.arguments)
+        return OwnBody(call, names, _write_call(call))
     # MPS is more like CUDA, whose function may leave out what only a CPU kernel uses.
     for key in reversed(SHARING_KEYS):
         entry = function.entry_for(key)
@@ -136,14 +140,6 @@ def _read_forward(
             names = tuple(each.name for each in parse_definition(found).parameters)
             return OwnBody(None, names, re.sub(rf"\b{theirs.kernel}\(", f"{mine.kernel}(", body))
     return None
-
-
-def _call_generated(checkout: Checkout, function: NativeFunction) -> OwnBody:
-    stub = find_stub_declaration(checkout, f"{function.base}_stub")
-    scalars = tuple(each.name for each in function.inputs if not each.is_tensor)
-    call = StubCall(stub, scalars, ALL, (), "", (), False, stub.place, SHARING_KEYS[0])
-    names = tuple(each.name for each in function.arguments)
-    return OwnBody(call, names, _write_call(call))
 
 
 def _read_body(checkout: Checkout, found: Definition) -> OwnBody | None:

@@ -149,13 +149,19 @@ def read_marks(call: OpInfoCall) -> tuple[Mark, ...]:
 def decide_mark(mark: Mark, ported: Collection[str]) -> MarkDecision:
     """Decides whether a mark is obsolete once the dtypes `ported` (torch names) run natively and match the CPU."""
     if mark.element is None:
-        return _decide_dtypes(mark, ported)
+        # Removes `dtypesIfMPS` if `dtypes` now also holds for MPS
+        dtypes = mark.call.dtypes
+        if dtypes is None:
+            return MarkDecision(mark, Change.KEPT, (), "dtypes= is not written as groups of dtypes")
+        return _remove_if_ported(mark, dtypes, ported, "dtypes= holds on MPS too")
     if mark.test not in FORWARD_TESTS:
         return MarkDecision(mark, Change.KEPT, (), f"{mark.test} does not test the forward kernel alone")
     if not mark.readable:
         return MarkDecision(mark, Change.KEPT, (), "its dtypes are not written out")
     if mark.dtypes is None:
-        return _decide_whole(mark, ported)
+        # Removes a mark for all dtypes if every tested dtype is now native
+        reason = "every dtype of the operator is native now"
+        return _remove_if_ported(mark, mark.call.dtypes or frozenset(), ported, reason)
     gone = tuple(d for d in mark.dtypes if d in ported)
     if not gone:
         return MarkDecision(mark, Change.KEPT, (), f"{', '.join(mark.dtypes)}: not part of the port")
@@ -236,20 +242,6 @@ def _read_mark(call: OpInfoCall, argument: int, element: int, node: ast.expr) ->
     names = read_dtype_names(dtypes) if dtypes else None
     flat = " ".join(call.expression.text_of(node).split())
     return Mark(call, argument, element, flat, line, test, names, readable=dtypes is None or names is not None)
-
-
-def _decide_dtypes(mark: Mark, ported: Collection[str]) -> MarkDecision:
-    """Removes `dtypesIfMPS` if `dtypes` now also holds for MPS."""
-    dtypes = mark.call.dtypes
-    if dtypes is None:
-        return MarkDecision(mark, Change.KEPT, (), "dtypes= is not written as groups of dtypes")
-    return _remove_if_ported(mark, dtypes, ported, "dtypes= holds on MPS too")
-
-
-def _decide_whole(mark: Mark, ported: Collection[str]) -> MarkDecision:
-    """Removes a mark for all dtypes if every tested dtype is now native."""
-    reason = "every dtype of the operator is native now"
-    return _remove_if_ported(mark, mark.call.dtypes or frozenset(), ported, reason)
 
 
 def _remove_if_ported(mark: Mark, dtypes: frozenset[str], ported: Collection[str], reason: str) -> MarkDecision:

@@ -212,7 +212,11 @@ def edit_lists(decisions: Iterable[Decision]) -> tuple[Edit, ...]:
 
 def _list_edits(found: SkipList, decisions: Sequence[Decision]) -> Iterator[Edit]:
     yield from remove_items(found.expression, {path for decision in decisions for path in _paths(found, decision)})
-    yield from _insert_names(found, [each.name for each in decisions if each.change is Change.ADDED])
+    # The edit that adds names to an allow-list, in order between sorted neighbors, else at the end
+    added: dict[int, list[str]] = {}
+    for name in [each.name for each in decisions if each.change is Change.ADDED]:
+        added.setdefault(_find_index(found.entries, name), []).append(name)
+    yield from insert_strings(found.expression, added)
 
 
 def _paths(found: SkipList, decision: Decision) -> Iterator[tuple[int, ...]]:
@@ -222,14 +226,6 @@ def _paths(found: SkipList, decision: Decision) -> Iterator[tuple[int, ...]]:
             yield (entry.index,)
         if entry.name == decision.name and decision.change is Change.NARROWED and entry.dtypes is not None:
             yield from ((entry.index, i) for i, dtype in enumerate(entry.dtypes) if dtype in (decision.dtypes or ()))
-
-
-def _insert_names(found: SkipList, names: Iterable[str]) -> tuple[Edit, ...]:
-    """Returns the edit that adds names to an allow-list, in order between sorted neighbors, else at the end."""
-    added: dict[int, list[str]] = {}
-    for name in names:
-        added.setdefault(_find_index(found.entries, name), []).append(name)
-    return insert_strings(found.expression, added)
 
 
 def _find_index(entries: Sequence[Entry], name: str) -> int:

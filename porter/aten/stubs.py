@@ -231,7 +231,10 @@ def _find_hits(
     real = any(show(call.function) == "at::real" for _, call in steps)
     for step, call in steps:
         if _is_dispatch(call):
-            yield _read_hit(file, call, step, via, real)
+            stub = step.facts.resolve(call.function)
+            iterator = _follow_builder(file, step.facts.resolve(call.arguments[1]), step.facts)
+            arguments = tuple(show(a) for written in call.arguments[2:] for a in _unpack(written, step.facts))
+            yield _Hit(show(stub), arguments, step.when, read_builder(iterator), via, real)
         elif isinstance(call.function, cpp.Name) and len(via) < _DEPTH:
             yield from _follow_call(file, call, step, via)
 
@@ -243,13 +246,6 @@ def _is_dispatch(call: cpp.Call) -> bool:
         return False
     asked = first.function
     return isinstance(asked, cpp.Name | cpp.Member) and show(asked).split(".")[-1] == "device_type"
-
-
-def _read_hit(file: _File, call: cpp.Call, step: ExecutedStatement, via: tuple[str, ...], real: bool) -> _Hit:
-    stub = step.facts.resolve(call.function)
-    iterator = _follow_builder(file, step.facts.resolve(call.arguments[1]), step.facts)
-    arguments = tuple(show(a) for written in call.arguments[2:] for a in _unpack(written, step.facts))
-    return _Hit(show(stub), arguments, step.when, read_builder(iterator), via, real)
 
 
 def _follow_builder(file: _File, iterator: cpp.Expr, facts: Facts) -> cpp.Expr:

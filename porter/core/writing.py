@@ -21,7 +21,8 @@ def write(checkout: Checkout, changes: ChangeSet, force: bool = False, ops: Sequ
     `force`), PTR056 (another porter is writing), PTR060 (the system refused), PTR061 (a path leads out of the
     checkout) or PTR063 (git cannot say what is uncommitted, unless `force`).
     """
-    contents = _contents(changes)
+    texts, gone = changes.apply(), changes.gone
+    contents = {file: None if file in gone else _bytes(texts[file]) for file in changes.files}
     if all(journal.current(checkout.root, file) == data for file, data in contents.items()):
         return ()
     with journal.locked(checkout):
@@ -33,11 +34,6 @@ def write(checkout: Checkout, changes: ChangeSet, force: bool = False, ops: Sequ
         changed = {f: d for f, d in contents.items() if d != before[f]}
         journal.perform(checkout.root, "write", changed, {f: _digest(before[f]) for f in changed}, ops=tuple(ops))
     return tuple(file for file in contents if contents[file] != before[file])
-
-
-def _contents(changes: ChangeSet) -> dict[str, bytes | None]:
-    texts, gone = changes.apply(), changes.gone
-    return {file: None if file in gone else _bytes(texts[file]) for file in changes.files}
 
 
 def _bytes(text: str | None) -> bytes | None:

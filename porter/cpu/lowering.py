@@ -138,7 +138,11 @@ def _function(state: _State, function: cpp.Function) -> list[str]:
     for parameter in function.parameters:
         if "TensorIterator" not in parameter.type:
             state.parameters[parameter.name] = parameter.type
-            _scalar_parameter(state, parameter)
+            # Registers a plain number by its own name. A Scalar is only used through its conversions.
+            if parameter.type in _NUMBERS and parameter.name not in state.translator.names:
+                kind = TYPES[parameter.type]
+                state.scalars[parameter.name] = (kind, parameter.name)
+                state.translator.names[parameter.name] = TypedText(parameter.name, kind)
     state.body = function.body
     changed = [name for name in state.scalars if is_assigned(function.body, name)]
     lines = [_copy_parameter(state, name) for name in changed]
@@ -150,14 +154,6 @@ def _copy_parameter(state: _State, name: str) -> str:
     kind = state.scalars[name][0]
     state.translator.names[name] = TypedText(f"{name}_", kind)
     return f"{kind} {name}_ = {name};"
-
-
-def _scalar_parameter(state: _State, parameter: cpp.Parameter) -> None:
-    """Registers a plain number by its own name. A Scalar is only used through its conversions."""
-    if parameter.type in _NUMBERS and parameter.name not in state.translator.names:
-        kind = TYPES[parameter.type]
-        state.scalars[parameter.name] = (kind, parameter.name)
-        state.translator.names[parameter.name] = TypedText(parameter.name, kind)
 
 
 def _block(state: _State, block: cpp.Stmt) -> list[str]:
@@ -174,7 +170,14 @@ def _statement(state: _State, statement: cpp.Stmt) -> list[str]:
     if isinstance(statement, cpp.Block):
         return _block(state, statement)
     if isinstance(statement, cpp.If):
-        return _if(state, statement)
+        decided = decide(statement.test, state.facts)
+        otherwise = statement.otherwise or cpp.Block(())
+        if decided is not None:
+            return _block(state, statement.then if decided else otherwise)
+        if only_assigns(statement, state.translator.refused):
+            return []
+        test = state.translator.test(statement.test)
+        return write_branch(test, _block(state, statement.then), _block(state, otherwise))
     if isinstance(statement, cpp.Using):
         if "Vectorized" in statement.type:
             state.vectors.add(statement.name)
@@ -189,17 +192,6 @@ def _statement(state: _State, statement: cpp.Stmt) -> list[str]:
     if isinstance(value, cpp.Binary):
         return translate_assignment(state.translator, value)
     raise _refuse(state, f"'{quote_statement(statement)}'", statement.start)
-
-
-def _if(state: _State, statement: cpp.If) -> list[str]:
-    decided = decide(statement.test, state.facts)
-    otherwise = statement.otherwise or cpp.Block(())
-    if decided is not None:
-        return _block(state, statement.then if decided else otherwise)
-    if only_assigns(statement, state.translator.refused):
-        return []
-    test = state.translator.test(statement.test)
-    return write_branch(test, _block(state, statement.then), _block(state, otherwise))
 
 
 def _is_vector(state: _State, statement: cpp.Declaration) -> bool:

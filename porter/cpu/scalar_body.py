@@ -54,7 +54,13 @@ def _statement(translator: Translator, statement: cpp.Stmt, results: list[str]) 
     if isinstance(statement, cpp.For):
         return _for(translator, statement, results)
     if isinstance(statement, cpp.ArrayDeclaration):
-        return _array(translator, statement)
+        # Translates an array of constants, whose size is that of its values
+        kind = translator.type(statement.type, statement.start)
+        values = [translator.cast(kind, translator.expression(value)).text for value in statement.values]
+        translator.names[statement.name] = TypedText(statement.name, f"{kind}{ARRAY}")
+        size = "" if statement.size is None else translator.expression(statement.size).text
+        plain = [value.removeprefix(f"static_cast<{kind}>(").removesuffix(")") for value in values]
+        return [f"constexpr {kind} {statement.name}[{size}] = {{", *(f"  {value}," for value in plain), "};"]
     if isinstance(statement, cpp.ExpressionStatement):
         return _expression_statement(translator, statement)
     raise translator.refuse(f"'{quote_statement(statement)}'", statement.start)
@@ -66,16 +72,6 @@ def _for(translator: Translator, statement: cpp.For, results: list[str]) -> list
     [step] = _expression_statement(translator, statement.step)
     inner = _block(translator, statement.body, results)
     return [f"for ({initial} {test}; {step.removesuffix(';')}) {{", *(f"  {line}" for line in inner), "}"]
-
-
-def _array(translator: Translator, statement: cpp.ArrayDeclaration) -> list[str]:
-    """Translates an array of constants, whose size is that of its values."""
-    kind = translator.type(statement.type, statement.start)
-    values = [translator.cast(kind, translator.expression(value)).text for value in statement.values]
-    translator.names[statement.name] = TypedText(statement.name, f"{kind}{ARRAY}")
-    size = "" if statement.size is None else translator.expression(statement.size).text
-    plain = [value.removeprefix(f"static_cast<{kind}>(").removesuffix(")") for value in values]
-    return [f"constexpr {kind} {statement.name}[{size}] = {{", *(f"  {value}," for value in plain), "};"]
 
 
 def _expression_statement(translator: Translator, statement: cpp.ExpressionStatement) -> list[str]:

@@ -49,7 +49,14 @@ class DeviceSource:
 @lru_cache(maxsize=256)
 def read_device_source(text: str, jiterator: bool) -> DeviceSource:
     """Returns the file as compiled with or without the jiterator."""
-    chosen = _choose_branches(text, {**_DEFINED, JITERATOR: int(jiterator)})
+    # The text with directives of conditions, and the parts they leave out, as spaces
+    out, at, opened = list[str](), 0, list[_Branch]()
+    for token in directives(text):
+        out.append(_keep(text[at : token.start], opened))
+        conditional = _follow(token, opened, {**_DEFINED, JITERATOR: int(jiterator)})
+        out.append(_blank(token.text) if conditional else _keep(token.text, opened))
+        at = token.end
+    chosen = "".join([*out, _keep(text[at:], opened)])
     plain = _QUALIFIERS.sub(lambda word: _blank(word[0]), chosen)
     strings, before, spans = dict[str, str](), dict[str, tuple[str, ...]](), list[tuple[int, int]]()
     for match in _STRING.finditer(plain):
@@ -82,17 +89,6 @@ class _Branch:
 
     taken: bool
     now: bool
-
-
-def _choose_branches(text: str, defined: Mapping[str, int]) -> str:
-    """Returns the text with directives of conditions, and the parts they leave out, as spaces."""
-    out, at, opened = list[str](), 0, list[_Branch]()
-    for token in directives(text):
-        out.append(_keep(text[at : token.start], opened))
-        conditional = _follow(token, opened, defined)
-        out.append(_blank(token.text) if conditional else _keep(token.text, opened))
-        at = token.end
-    return "".join([*out, _keep(text[at:], opened)])
 
 
 def _keep(text: str, opened: list[_Branch]) -> str:

@@ -139,17 +139,13 @@ def _measure(
         for group in _agreeing(run, inputs, groups, results)
     ]
     fastest = tuple(sorted(timings, key=lambda timing: timing.seconds))
-    wrong = _find_difference(results, reference, baseline)
-    return Measurement(_describe(inputs), fastest, measured(lambda: reference(*baseline)), wrong)
-
-
-def _find_difference(results: Sequence[torch.Tensor], reference: Reference, inputs: Sequence[Value]) -> str:
-    """How results differ from the reference's; "" if they do not."""
+    # How results differ from the reference's; "" if they do not
     found = (
         compare(f"result {number} ", ours, theirs, BY_TYPE, largest_of(theirs))[1]
-        for number, (ours, theirs) in enumerate(zip(results, _listed(reference(*inputs)), strict=False))
+        for number, (ours, theirs) in enumerate(zip(results, _listed(reference(*baseline)), strict=False))
     )
-    return next((str(each) for each in found if each is not None), "")
+    wrong = next((str(each) for each in found if each is not None), "")
+    return Measurement(_describe(inputs), fastest, measured(lambda: reference(*baseline)), wrong)
 
 
 def _agreeing(

@@ -54,8 +54,10 @@ def cases(inputs: Sequence[Value], dtypes: Collection[torch.dtype], fixed: Colle
         yield Case("channels last", example, lambda tensor: lay_channels_last(to_device(tensor)))
     repeated = tuple(lay_expanded(v) if isinstance(v, torch.Tensor) else v for v in example)
     yield Case("expanded", repeated, lambda tensor: lay_expanded(to_device(tensor)))
-    for length in _lengths(example, fixed):
-        for other in _other_lengths(length):
+    found = dict.fromkeys(n for v in example if isinstance(v, torch.Tensor) for n in v.shape)
+    for length in [n for n in found if n > 0 and n not in fixed]:
+        # None, one, one more, and one that no power of two divides
+        for other in tuple(dict.fromkeys(n for n in (0, 1, length + 1, 2 * length + 35 - length % 2) if n != length)):
             resized = tuple(_resize(v, length, other) if isinstance(v, torch.Tensor) else v for v in example)
             yield Case(f"{length} -> {other}", resized, to_device)
     for dtype in dtypes:
@@ -65,16 +67,6 @@ def cases(inputs: Sequence[Value], dtypes: Collection[torch.dtype], fixed: Colle
 
 def _change_floating(inputs: Sequence[Value], change: Change) -> tuple[Value, ...]:
     return tuple(change(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in inputs)
-
-
-def _lengths(inputs: Sequence[Value], fixed: Collection[int]) -> list[int]:
-    found = dict.fromkeys(n for v in inputs if isinstance(v, torch.Tensor) for n in v.shape)
-    return [n for n in found if n > 0 and n not in fixed]
-
-
-def _other_lengths(length: int) -> tuple[int, ...]:
-    """None, one, one more, and one that no power of two divides."""
-    return tuple(dict.fromkeys(n for n in (0, 1, length + 1, 2 * length + 35 - length % 2) if n != length))
 
 
 def _resize(tensor: torch.Tensor, length: int, other: int) -> torch.Tensor:

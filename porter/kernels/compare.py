@@ -80,14 +80,10 @@ def _errors(got: torch.Tensor, wanted: torch.Tensor, tolerance: Tolerance, summe
     a, b = got.to(wide), wanted.to(wide)
     off = (a - b).abs()
     same = (a == b) | (a.isnan() & b.isnan())
-    return torch.where(same, 0.0, off / _allowed(b, got.dtype, tolerance, summed)).nan_to_num(nan=float("inf"))
-
-
-def _allowed(wanted: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance, summed: float) -> torch.Tensor:
-    size = wanted.abs()
+    size = b.abs()
     largest = max(summed, largest_of(size))
     absolute = tolerance.absolute
     if absolute is None:
-        absolute = max(_ABSOLUTE, _UNITS_OF_LARGEST * torch.finfo(dtype).eps * largest)
-    relative = _RELATIVE[dtype] if tolerance.relative is None else tolerance.relative
-    return absolute + relative * size
+        absolute = max(_ABSOLUTE, _UNITS_OF_LARGEST * torch.finfo(got.dtype).eps * largest)
+    relative = _RELATIVE[got.dtype] if tolerance.relative is None else tolerance.relative
+    return torch.where(same, 0.0, off / (absolute + relative * size)).nan_to_num(nan=float("inf"))

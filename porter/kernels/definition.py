@@ -64,7 +64,12 @@ def check_kernel(kernel: Kernel) -> None:
         _check_parameter(parameter)
     _check_names(kernel)
     _check_attributes(kernel)
-    _check_language(kernel)
+    # Raises PTR407 for what a compiler of C++ takes, and Apple's does not
+    for part, text in (("header", kernel.header), ("body", kernel.body)):
+        found = find_foreign(f"{kernel.name} {part}", text)
+        if found is not None:
+            place = Place(found.file, found.line)
+            raise PorterError("PTR407", f"the kernel is not Metal: {found.text}", place, "Write it without.")
     for name, word in kernel.placeholders:
         if name not in kernel.inputs:
             raise PorterError(
@@ -162,15 +167,6 @@ def _unbalanced(kernel: Kernel, at: int, what: str, remedy: str) -> PorterError:
     place = Place(f"{kernel.name} body", kernel.body.count("\n", 0, at) + 1)
     hint = f"{remedy}: the function's own are generated, and functions belong in the header."
     return PorterError("PTR202", f"the body of kernel `{kernel.name}` {what}", place, hint)
-
-
-def _check_language(kernel: Kernel) -> None:
-    """Raises PTR407 for what a compiler of C++ takes, and Apple's does not."""
-    for part, text in (("header", kernel.header), ("body", kernel.body)):
-        found = find_foreign(f"{kernel.name} {part}", text)
-        if found is not None:
-            place = Place(found.file, found.line)
-            raise PorterError("PTR407", f"the kernel is not Metal: {found.text}", place, "Write it without.")
 
 
 def _refuse_attribute(name: str, where: str) -> None:

@@ -68,7 +68,14 @@ def _find_declarators(code: Sequence[Token]) -> Iterator[str]:
         if token.kind is TokenKind.IDENTIFIER:
             if words and after in _ENDS_NAME and code[at - 1].text != "::":
                 yield token.text
-                yield from _find_more(code, at + 1)
+                # The names behind the commas of a declaration of several
+                depth = 0
+                for i in range(at + 1, len(code)):
+                    depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(code[i].text, 0)
+                    if code[i].text == "," and depth == 0:
+                        name = next((each for each in code[i + 1 :] if each.text not in ("*", "&")), None)
+                        if name is not None and name.kind is TokenKind.IDENTIFIER:
+                            yield name.text
                 return
             words += 1
             at = _behind_angles(code, at + 1) if after == "<" else at + 1
@@ -87,17 +94,6 @@ def _behind_angles(code: Sequence[Token], at: int) -> int:
     return len(code)
 
 
-def _find_more(code: Sequence[Token], at: int) -> Iterator[str]:
-    """The names behind the commas of a declaration of several."""
-    depth = 0
-    for i in range(at, len(code)):
-        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(code[i].text, 0)
-        if code[i].text == "," and depth == 0:
-            name = next((each for each in code[i + 1 :] if each.text not in ("*", "&")), None)
-            if name is not None and name.kind is TokenKind.IDENTIFIER:
-                yield name.text
-
-
 def _find_changed(text: str) -> str | None:
     """The variable that a statement only assigns to or fills; None of another statement."""
     code = Source.parse("", text).code
@@ -111,15 +107,6 @@ def _find_changed(text: str) -> str | None:
     while at < len(code) and code[at].text == "[":
         at = next((i + 1 for i in range(at, len(code)) if code[i].text == "]"), len(code))
     return code[0].text if at < len(code) and code[at].text in _ASSIGNMENTS else None
-
-
-def _find_filled(text: str, before: str) -> str | None:
-    """The tensor that a statement only copies to, if the one before sets it to memory of its own."""
-    match = match_code(text, *_COPY)
-    values = list(find_code(before, f"{match['name']} = $$value;")) if match else []
-    is_last = bool(values) and values[-1].end == len(before.rstrip())
-    is_fresh = is_last and values[-1]["value"].startswith(("at::empty", "at::zeros"))
-    return match["name"] if match and is_fresh else None
 
 
 @dataclass(frozen=True)
@@ -196,7 +183,13 @@ class _Pruner:
     def _live(self) -> frozenset[Statement]:
         kept = {each: what for each, what in self._simple.items() if each not in self._gone}
         for each, what in kept.items():
-            filled = _find_filled(self._code(each), self.text[: each.start])
+            # The tensor that a statement only copies to, if the one before sets it to memory of its own
+            before = self.text[: each.start]
+            match = match_code(self._code(each), *_COPY)
+            values = list(find_code(before, f"{match['name']} = $$value;")) if match else []
+            is_last = bool(values) and values[-1].end == len(before.rstrip())
+            is_fresh = is_last and values[-1]["value"].startswith(("at::empty", "at::zeros"))
+            filled = match["name"] if match and is_fresh else None
             kept[each] = replace(what, targets=(filled,)) if filled else what
         acts = {each for each, what in kept.items() if not what.targets or not self._is_local(each, what)}
         acts -= {each for each in acts - self._in_loops if self._code(each) == ";"}

@@ -41,24 +41,20 @@ def _walk_visible(body: str, statements: Sequence[Statement], at: int) -> Iterat
             if statement.end <= at:
                 yield from list_declared(body[statement.start : statement.end])
         elif at < statement.end:
-            yield from _walk_head(body, statement)
+            # What the head of a loop or a condition declares: `for (const auto i : ...)`, `if (auto x = ...; ...)`
+            if statement.head is not None:
+                head = body[slice(*statement.head)]
+                ranged = re.match(r"[^;=?]*?\b(\w+)\s*:(?!:)", head)
+                if ranged:
+                    yield ranged[1]
+                elif "=" in head.partition(";")[0]:
+                    yield from list_declared(f"{head.partition(';')[0]};")
             branch = statement.otherwise if _stands_in(statement.otherwise, at) else statement.body
             yield from _walk_visible(body, branch, at)
 
 
 def _stands_in(statements: Sequence[Statement], at: int) -> bool:
     return bool(statements) and at >= statements[0].start
-
-
-def _walk_head(body: str, statement: Statement) -> Iterator[str]:
-    """What the head of a loop or a condition declares: `for (const auto i : ...)`, `if (auto x = ...; ...)`."""
-    if statement.head is not None:
-        head = body[slice(*statement.head)]
-        ranged = re.match(r"[^;=?]*?\b(\w+)\s*:(?!:)", head)
-        if ranged:
-            yield ranged[1]
-        elif "=" in head.partition(";")[0]:
-            yield from list_declared(f"{head.partition(';')[0]};")
 
 
 def _find_only_declaration(body: str, name: str) -> str | None:

@@ -254,10 +254,7 @@ class Source:
             return end + 1
         if any(token.text in _TYPES for token in head):
             self._scan(brace + 1, end, functions, uses)
-        return self._after_initializer(end, stop)
-
-    def _after_initializer(self, end: int, stop: int) -> int:
-        """Returns the end of a declaration such as `x = {...}` or `struct S {...} s`, which ends at its semicolon."""
+        # The end of a declaration such as `x = {...}` or `struct S {...} s`, which ends at its semicolon
         following = end + 1
         if following < stop and self.code[following].text in (";", ",", "("):
             while following < stop and self.code[following].text != ";":

@@ -114,17 +114,14 @@ def _compute_one(value: Expr, args: list[Number | None], zeros: Collection[HostV
         case Op.CAST if value.dtype is not None and value.dtype.kind is Kind.FLOATING:
             return args[0]
         case Op.CALL:
-            return _call(str(value.attribute), args)
+            operation = str(value.attribute)
+            known = [float(each) for each in args if each is not None]
+            if operation in _KEEPS_NAN and any(map(math.isnan, known)):
+                return math.nan
+            if operation not in _ARITHMETIC or len(known) < len(args):
+                return None
+            return _ARITHMETIC[operation](*known)
     return None
-
-
-def _call(operation: str, args: list[Number | None]) -> Number | None:
-    known = [float(each) for each in args if each is not None]
-    if operation in _KEEPS_NAN and any(map(math.isnan, known)):
-        return math.nan
-    if operation not in _ARITHMETIC or len(known) < len(args):
-        return None
-    return _ARITHMETIC[operation](*known)
 
 
 def _evaluate(value: HostValue, zeros: Collection[HostValue]) -> float | None:

@@ -127,22 +127,18 @@ def _store_all(lowering: Lowering, asked: Sequence[Tensor]) -> list[Store]:
         tensor = pending.pop()
         if tensor in made or tensor in lowering.graph.feeds or (_is_table(lowering, tensor) and tensor not in asked):
             continue
-        made[tensor] = _store(lowering, tensor)
+        result = lowering.graph.result(tensor)
+        indices = tuple(loop(f"i{d}", size) for d, size in enumerate(result.shape))
+        loops = tuple(as_loop(each) for each in indices if each.op is Op.LOOP)
+        place, value = flatten(indices, result.shape), lowering.define(tensor, indices)
+        refuse_complex(value)
+        made[tensor] = Store(Buffer(tensor.node, tensor.output), result.dtype, result.size, loops, place, value)
         pending += [Tensor(each.node, each.output) for each in find_buffers(made[tensor].value)]
     return list(made.values())
 
 
 def _is_table(lowering: Lowering, tensor: Tensor) -> bool:
     return lowering.graph.result(tensor).elements is not None
-
-
-def _store(lowering: Lowering, tensor: Tensor) -> Store:
-    result = lowering.graph.result(tensor)
-    indices = tuple(loop(f"i{d}", size) for d, size in enumerate(result.shape))
-    loops = tuple(as_loop(each) for each in indices if each.op is Op.LOOP)
-    place, value = flatten(indices, result.shape), lowering.define(tensor, indices)
-    refuse_complex(value)
-    return Store(Buffer(tensor.node, tensor.output), result.dtype, result.size, loops, place, value)
 
 
 def _find_large(lowering: Lowering, stores: Iterable[Store]) -> Tensor | None:
@@ -251,7 +247,13 @@ def _merge(stores: Sequence[Store]) -> list[LoopNest]:
             made.append(LoopNest((store,), store.row_loops if find_reductions(store.value) else store.loops))
         else:
             nest = made[at]
-            made[at] = replace(nest, stores=(*nest.stores, _share_rows(store, nest)))
+            # The store with the nest's names of the row loops
+            rows = store.loops if not find_reductions(store.value) else store.row_loops
+            names = {old: loop(new.name, new.size) for old, new in zip(rows, nest.rows, strict=True)}
+            used = {each.name for each in nest.rows}
+            others = [each for each in store.loops if each not in names]
+            names |= {each: loop(f"{each.name}'" if each.name in used else each.name, each.size) for each in others}
+            made[at] = replace(nest, stores=(*nest.stores, change_loops(store, names)))
     return made
 
 
@@ -281,16 +283,6 @@ def _has_same_rows(nest: LoopNest, store: Store) -> bool:
 def _is_number(store: Store) -> bool:
     """Whether a store is of one number, which any kernel of one row can write."""
     return not store.loops and store.value.op is Op.NUMBER
-
-
-def _share_rows(store: Store, nest: LoopNest) -> Store:
-    """The store with the nest's names of the row loops."""
-    rows = store.loops if not find_reductions(store.value) else store.row_loops
-    names = {old: loop(new.name, new.size) for old, new in zip(rows, nest.rows, strict=True)}
-    used = {each.name for each in nest.rows}
-    others = [each for each in store.loops if each not in names]
-    names |= {each: loop(f"{each.name}'" if each.name in used else each.name, each.size) for each in others}
-    return change_loops(store, names)
 
 
 def change_loops(store: Store, changes: Mapping[Loop, Expr]) -> Store:

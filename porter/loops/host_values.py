@@ -206,7 +206,13 @@ def _evaluate(value: HostValue, call: Arguments) -> Number:
         case Size(tensor, dim):
             return _at(_shape(call, tensor), _integer(dim, call))
         case SizeProduct(tensor, begin, end):
-            return _multiply_slice(_shape(call, tensor), begin, end, call)
+            shape = _shape(call, tensor)
+            rank = len(shape)
+            first = 0 if begin is None else _cut(begin, rank, call)
+            last = rank if end is None else _cut(end, rank, call)
+            if first > last:
+                raise _NoValue
+            return math.prod(shape[first:last])
         case SizesOver(tensor, dims, others):
             return _multiply_over(_shape(call, tensor), call.others.get(dims), others)
         case Given(tensor):
@@ -253,15 +259,6 @@ def _wrap(dim: int, rank: int) -> int:
     if not -max(rank, 1) <= dim < max(rank, 1):
         raise _NoValue
     return dim % max(rank, 1)
-
-
-def _multiply_slice(shape: Sequence[int], begin: HostValue | None, end: HostValue | None, call: Arguments) -> int:
-    rank = len(shape)
-    first = 0 if begin is None else _cut(begin, rank, call)
-    last = rank if end is None else _cut(end, rank, call)
-    if first > last:
-        raise _NoValue
-    return math.prod(shape[first:last])
 
 
 def _cut(value: HostValue, rank: int, call: Arguments) -> int:

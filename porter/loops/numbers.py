@@ -204,7 +204,10 @@ class _Replacement:
         if isinstance(expr.attribute, Loop):
             return intern(Op.LOOP, (), None, names[expr.attribute])
         if expr.op is Op.INTEGER or _is_number(expr):
-            return self._replace_leaf(expr)
+            value = expr.attribute.example if isinstance(expr.attribute, Named) else expr.attribute
+            assert isinstance(value, (bool, int, float))
+            leaf = self._visit(Occurrence(value, Use.INDEX if expr.op is Op.INTEGER else Use.VALUE))
+            return leaf if isinstance(leaf, Expr) else intern(expr.op, (), expr.dtype, leaf)
         attribute = expr.attribute
         inner = names
         if isinstance(attribute, Reduction):
@@ -212,9 +215,3 @@ class _Replacement:
             attribute = Reduction(attribute.kind, tuple(inner[each] for each in attribute.loops))
         made = {arg: self._rebuild(arg, inner) for arg in order_terms(expr, inner, self._structure)}
         return intern(expr.op, [made[arg] for arg in expr.args], expr.dtype, attribute)
-
-    def _replace_leaf(self, expr: Expr) -> Expr:
-        value = expr.attribute.example if isinstance(expr.attribute, Named) else expr.attribute
-        assert isinstance(value, (bool, int, float))
-        leaf = self._visit(Occurrence(value, Use.INDEX if expr.op is Op.INTEGER else Use.VALUE))
-        return leaf if isinstance(leaf, Expr) else intern(expr.op, (), expr.dtype, leaf)

@@ -213,7 +213,11 @@ class _Printer:
             return f"{_FUNCTIONS[expr.op]}({', '.join(args)})"
         match expr.op:
             case Op.INTEGER | Op.NUMBER:
-                return _number(expr)
+                if isinstance(expr.attribute, Named):
+                    return expr.attribute.name
+                if expr.dtype is not None and expr.dtype.kind is Kind.BOOL:
+                    return str(expr.attribute).lower()
+                return f"{expr.attribute:g}" if isinstance(expr.attribute, float) else str(expr.attribute)
             case Op.CALL if str(expr.attribute) in _INFIX:
                 return self._infix(expr, args, f" {_INFIX[str(expr.attribute)]} ")
             case Op.CALL:
@@ -234,14 +238,6 @@ class _Printer:
         text = self._text(expr)
         is_infix = expr.op in _INDEX_INFIX or expr.op is Op.SELECT or str(expr.attribute) in _INFIX
         return f"({text})" if is_infix and expr not in self._bound else text
-
-
-def _number(expr: Expr) -> str:
-    if isinstance(expr.attribute, Named):
-        return expr.attribute.name
-    if expr.dtype is not None and expr.dtype.kind is Kind.BOOL:
-        return str(expr.attribute).lower()
-    return f"{expr.attribute:g}" if isinstance(expr.attribute, float) else str(expr.attribute)
 
 
 def _short(reduction: Reduction) -> str:

@@ -182,7 +182,16 @@ def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel
     if found and len(found.params) == len(spec.params):
         body = translate_lambda(found, spec, kind, result, kernel)
         yield body
-        yield from _without_cancellation(body, spec)
+        # Yields the body with functions that keep the digits which it cancels: the fork's own, then a helper. ATen's
+        # kernels changed to such functions too.
+        for row in operations().values():
+            if not row.instead_of:
+                continue
+            name, form = row.msl.partition("(")[0], row.written.get(Kind.FLOATING)
+            if spec.library.find(name.rpartition("::")[2], 1, Kind.FLOATING):
+                yield from _with_function(body, row, name, ())
+            if form:
+                yield from _with_function(body, row, form.text.partition("(")[0], form.helpers)
         if kind is Kind.FLOATING and result == "T" and len(spec.params) > 1 and rounds_halves(found):
             rounded = translate_lambda(found, spec, kind, result, kernel, as_it_is=True)
             yield replace(rounded, origin=f"{body.origin}, rounded after each operation")
@@ -190,21 +199,6 @@ def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel
     if own and len(own.params) == len(spec.params):
         body = translate_lambda(own, spec, kind, result, kernel.own)
         yield replace(body, origin=f"{body.origin}, with its own functions")
-
-
-def _without_cancellation(body: Body, spec: FunctorSpec) -> Iterator[Body]:
-    """Yields the body with functions that keep the digits which it cancels: the fork's own, then a helper.
-
-    ATen's kernels changed to such functions too.
-    """
-    for row in operations().values():
-        if not row.instead_of:
-            continue
-        name, form = row.msl.partition("(")[0], row.written.get(Kind.FLOATING)
-        if spec.library.find(name.rpartition("::")[2], 1, Kind.FLOATING):
-            yield from _with_function(body, row, name, ())
-        if form:
-            yield from _with_function(body, row, form.text.partition("(")[0], form.helpers)
 
 
 def _with_function(body: Body, row: Operation, name: str, needed: tuple[str, ...]) -> Iterator[Body]:
@@ -254,7 +248,9 @@ def form_body(kind: Kind, function: str, arguments: Sequence[str], result: str) 
     written = find_written_form(function, kind)
     if written is None or len(written.arguments) != len(arguments):
         return None
-    *before, value = _statements(written.text)
+    # The statements of a definition, the value last, one per line; the formatter breaks long ones
+    parts = [" ".join(part.split()) for part in written.text.strip().split(";\n")]
+    *before, value = [*(f"{part};" for part in parts[:-1]), parts[-1].rstrip(";")]
     type_ = written.type
     given = {n: f"{type_}({argument})" for n, argument in zip(written.arguments, arguments, strict=True)}
     if not before:
@@ -271,12 +267,6 @@ def _cast(kind: Kind, value: str) -> str:
         return f"static_cast<T>({value})"
     parts = value.removeprefix(f"{FLOAT2.metal}(")
     return f"T({parts}" if parts != value and is_balanced(parts[:-1]) else f"T({value})"
-
-
-def _statements(text: str) -> list[str]:
-    """Returns the statements of a definition, the value last, one per line; the formatter breaks long ones."""
-    parts = [" ".join(part.split()) for part in text.strip().split(";\n")]
-    return [*(f"{part};" for part in parts[:-1]), parts[-1].rstrip(";")]
 
 
 def find_single_call(spec: FunctorSpec, dtype: DType) -> Call | None:
@@ -307,13 +297,9 @@ def translate_graph(spec: FunctorSpec, dtype: DType, result: str) -> Body | None
 def _find_unbranched(spec: FunctorSpec, dtype: DType) -> Expr | None:
     """Returns the old graph's expression for a type, or None if it is unknown, branches or is not elementwise."""
     cases = spec.graph.of(dtype) if spec.graph else ()
-    if len(cases) != 1 or cases[0].when or not _is_elementwise(cases[0].expr, spec):
+    if len(cases) != 1 or cases[0].when or not all(_is_known(node, spec) for node in nodes(cases[0].expr)):
         return None
     return cases[0].expr
-
-
-def _is_elementwise(expr: Expr, spec: FunctorSpec) -> bool:
-    return all(_is_known(node, spec) for node in nodes(expr))
 
 
 def _is_known(node: Expr, spec: FunctorSpec) -> bool:

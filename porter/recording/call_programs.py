@@ -87,7 +87,12 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     reader = _Reader(ran)
     with raising_porter_errors():
         if ran.others:
-            _check_others(ran)
+            # Follows the elements of a call that ran other kernels too. Raises PTR135.
+            before = {tensor.data_ptr(): ran.given[name] for name, tensor in ran.call.tensors().items()}
+            try:
+                check_flow(ran.runs, before, ran.results)
+            except PorterError:
+                check_flow(ran.runs, before, ran.results, find_made(ran, run_call))
         nests = tuple(nest for run in ran.runs for nest in reader.read_graph(run))
         reader.check_results()
     arguments = read_call_arguments(ran.call, ran.made)
@@ -105,15 +110,6 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     return CallProgram(arguments, facts, key, dtype, nests, roles, shared, numbers)
 
 
-def _check_others(ran: RecordedRun) -> None:
-    """Follows the elements of a call that ran other kernels too. Raises PTR135."""
-    before = {tensor.data_ptr(): ran.given[name] for name, tensor in ran.call.tensors().items()}
-    try:
-        check_flow(ran.runs, before, ran.results)
-    except PorterError:
-        check_flow(ran.runs, before, ran.results, find_made(ran, run_call))
-
-
 def _wrapped_dims(call: Arguments, tensor: str) -> Iterator[tuple[str, Value]]:
     """What host code can ask of the dimensions that arguments name."""
     rank = len(call.tensors[tensor].shape)
@@ -125,16 +121,13 @@ def _wrapped_dims(call: Arguments, tensor: str) -> Iterator[tuple[str, Value]]:
             yield wrapped, value % rank
             yield f"{wrapped} == {tensor}.dim() - 1", value % rank == rank - 1
         else:
-            yield from _named_dims(f"{name}, {tensor}.dim()", value or (), rank)
-
-
-def _named_dims(text: str, dims: Sequence[object], rank: int) -> Iterator[tuple[str, Value]]:
-    """Which dimensions a list names; an empty one names all."""
-    named = sorted({each % rank for each in dims if isinstance(each, int)} or range(rank))
-    yield f"names_all_dims({text})", len(named) == rank
-    yield f"names_first_dims({text})", named[0] == 0 and named[-1] == len(named) - 1
-    yield f"names_last_dims({text})", named[-1] == rank - 1 and named[0] == rank - len(named)
-    yield f"names_adjacent_dims({text})", named[-1] - named[0] == len(named) - 1
+            # Which dimensions a list names; an empty one names all
+            text = f"{name}, {tensor}.dim()"
+            named = sorted({each % rank for each in (value or ()) if isinstance(each, int)} or range(rank))
+            yield f"names_all_dims({text})", len(named) == rank
+            yield f"names_first_dims({text})", named[0] == 0 and named[-1] == len(named) - 1
+            yield f"names_last_dims({text})", named[-1] == rank - 1 and named[0] == rank - len(named)
+            yield f"names_adjacent_dims({text})", named[-1] - named[0] == len(named) - 1
 
 
 def read_call_arguments(call: OpCall, results: Mapping[int, torch.Tensor]) -> Arguments:
@@ -211,7 +204,10 @@ class _Reader:
                     buffers[store.buffer] = self._add(Temporary(Constant(store.size), store.dtype))
             for buffer in nest.reads():
                 if buffer not in buffers:
-                    buffers[buffer] = self._add(_table(graph, buffer))
+                    result = graph.nodes[buffer.node].results[buffer.output]
+                    if result.elements is None:
+                        raise _unknown("a constant of more elements than are kept")
+                    buffers[buffer] = self._add(Table(result.elements, result.dtype))
         for nest in nests:
             yield reverse_loops(_replace_buffers(nest, buffers, self._find_types()))
 
@@ -313,13 +309,6 @@ class _Reader:
 def _is_held(value: torch.Tensor, given: torch.Tensor) -> bool:
     """Whether a value has the type of a tensor, or that which graphs take a bool as."""
     return given.dtype == value.dtype or (str(given.dtype), str(value.dtype)) == ("torch.bool", "torch.int8")
-
-
-def _table(graph: ConcreteGraph, buffer: Buffer) -> Table:
-    result = graph.nodes[buffer.node].results[buffer.output]
-    if result.elements is None:
-        raise _unknown("a constant of more elements than are kept")
-    return Table(result.elements, result.dtype)
 
 
 def _unknown(what: str) -> PorterError:

@@ -146,15 +146,12 @@ def _results(
         if value is None:
             return ()
         is_constant = inferred is not None and not inferred.is_meta and Tensor(node, i) not in feeds
-        found.append(_result(value, inferred if is_constant else None))
+        constant = inferred if is_constant else None
+        elements = None
+        if constant is not None and not constant.is_complex() and constant.numel() <= _MAX_ELEMENTS:
+            elements = tuple(constant.flatten().tolist())
+        found.append(Result(tuple(value.shape), read_dtype(value), elements))
     return tuple(found)
-
-
-def _result(value: torch.Tensor, constant: torch.Tensor | None) -> Result:
-    elements = None
-    if constant is not None and not constant.is_complex() and constant.numel() <= _MAX_ELEMENTS:
-        elements = tuple(constant.flatten().tolist())
-    return Result(tuple(value.shape), read_dtype(value), elements)
 
 
 def _argument(value: Any) -> Argument:

@@ -222,7 +222,10 @@ def slice_lines(style: KernelStyle, program: SymbolicProgram) -> Iterator[str]:
         for nest in made.nests:
             kernel = write_kernel(made, nest, "kernel", _name_results(made), style)
             if kernel.partials:
-                yield _describe(kernel, nest)
+                read = sum(_list_read(nest).values())
+                kept = sum(_find_size(each, kernel) for each in kernel.partials)
+                ratio = 1 + 2 * kept / (LEAST_ELEMENTS * read)
+                yield f"long rows: 2 launches, {ratio:.2f} times the bytes at most, with what is stored of slices"
     except PorterError as error:
         yield f"{error.code} {error.what}"
 
@@ -240,13 +243,6 @@ def list_together(style: KernelStyle, nests: Sequence[LoopNest]) -> Iterator[Exp
 
 def _name_results(program: SymbolicProgram) -> dict[int, str]:
     return {role.index: f"output{role.index}" for role in program.roles.values() if isinstance(role, ResultBuffer)}
-
-
-def _describe(kernel: NativeKernel, nest: SymbolicNest) -> str:
-    read = sum(_list_read(nest).values())
-    kept = sum(_find_size(each, kernel) for each in kernel.partials)
-    ratio = 1 + 2 * kept / (LEAST_ELEMENTS * read)
-    return f"long rows: 2 launches, {ratio:.2f} times the bytes at most, with what is stored of slices"
 
 
 def _list_read(nest: SymbolicNest) -> dict[Buffer, int]:

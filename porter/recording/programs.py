@@ -203,7 +203,13 @@ def _make_cases(name: str, group: list[Observed], more: More, depth: int = _MAX_
     Raises PTR363, PTR364 and PTR366.
     """
     try:
-        return [_make_case(name, group)]
+        # The case of a group of calls. Raises PTR363, PTR364 and PTR366.
+        program, values = build_program(name, [each.program for each in group])
+        difference = find_difference(program, group)
+        if difference is not None:
+            what = f"a program of {name} differs from the calls that it was found from: {difference}"
+            raise PorterError("PTR366", what, hint="`porter explain PTR366` says more.")
+        return [Case(program, values, group)]
     except PorterError as error:
         if error.code != "PTR363" or not depth:
             raise
@@ -211,16 +217,6 @@ def _make_cases(name: str, group: list[Observed], more: More, depth: int = _MAX_
             with suppress(PorterError):
                 return [case for half in halves for case in _make_cases(name, _find_more(half, more), more, depth - 1)]
         raise
-
-
-def _make_case(name: str, group: list[Observed]) -> Case:
-    """The case of a group of calls. Raises PTR363, PTR364 and PTR366."""
-    program, values = build_program(name, [each.program for each in group])
-    difference = find_difference(program, group)
-    if difference is not None:
-        what = f"a program of {name} differs from the calls that it was found from: {difference}"
-        raise PorterError("PTR366", what, hint="`porter explain PTR366` says more.")
-    return Case(program, values, group)
 
 
 def _transfer(cases: Sequence[Case], group: list[Observed]) -> Case | None:

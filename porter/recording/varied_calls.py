@@ -213,7 +213,10 @@ class ObservedValues:
                 yield {name: value}
 
     def _list_others(self, call: OpCall) -> Iterator[_Choice]:
-        lacks_tensors = _lacks_tensors(call)
+        # Whether a call leaves out tensors, or has empty ones, that it may need with another flag
+        kinds = {each.name for each in call.overload._schema.arguments if str(each.type) == "Optional[Tensor]"}
+        given = (call.arguments.get(name) for name in kinds)
+        lacks_tensors = any(each is None or not each.numel() for each in given)
         for argument in call.overload._schema.arguments:
             name, key = argument.name, (call.name, argument.name)
             if name not in call.arguments or key in self.many:
@@ -238,13 +241,6 @@ def _list_choices(argument: Any) -> Iterator[Any]:
     yield from _FLAGS.get(kind, ())
     if argument.has_default_value():
         yield from _SMALL.get(kind, ())
-
-
-def _lacks_tensors(call: OpCall) -> bool:
-    """Whether a call leaves out tensors, or has empty ones, that it may need with another flag."""
-    kinds = {each.name for each in call.overload._schema.arguments if str(each.type) == "Optional[Tensor]"}
-    given = (call.arguments.get(name) for name in kinds)
-    return any(each is None or not each.numel() for each in given)
 
 
 def _runs_on_cpu(call: OpCall) -> bool:

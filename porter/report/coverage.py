@@ -64,16 +64,6 @@ class Coverage:
         return tuple(sorted({row.family for row in self.old}))
 
 
-def _list_older(found: Coverage) -> Iterator[str]:
-    """What the fork failed before ports that passed, and fails still."""
-    older = [row for row in (*found.rows, *found.others) if row.outcome == PORTED and row.reason]
-    if older:
-        yield from ("", "## Findings about the fork", "")
-        yield "Tests that failed before the port and after, for the same reasons, in nothing that a kernel computed."
-        yield from ("", "| row | tests |", "| --- | --- |")
-        yield from (f"| `{row.name}` | {_cell(row.reason)} |" for row in older)
-
-
 def _list_others(found: Coverage) -> Iterator[str]:
     """The counts of rows that are not elementwise, and each that is left with its reason."""
     kernels = [row for row in found.others if row.outcome != LIBRARY]
@@ -134,7 +124,13 @@ def _lines(found: Coverage, command: str) -> Iterator[str]:
     if found.others:
         yield from _list_others(found)
     yield from _list_routes(found)
-    yield from _list_older(found)
+    # What the fork failed before ports that passed, and fails still
+    older = [row for row in (*found.rows, *found.others) if row.outcome == PORTED and row.reason]
+    if older:
+        yield from ("", "## Findings about the fork", "")
+        yield "Tests that failed before the port and after, for the same reasons, in nothing that a kernel computed."
+        yield from ("", "| row | tests |", "| --- | --- |")
+        yield from (f"| `{row.name}` | {_cell(row.reason)} |" for row in older)
 
 
 def describe_origin(found: Coverage) -> str:

@@ -26,7 +26,8 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
         yield from _findings(f"{log.name}: other values than the host's", list(_differences(comparison, at)))
         yield from _findings(f"{log.name}: did not run", list(_refusals(comparison, at)))
     yield from _findings(
-        "ran on some machines only", [_describe_one_sided(row, comparison) for row in _one_sided(comparison)]
+        "ran on some machines only",
+        [_describe_one_sided(row, comparison) for row in [row for row in comparison.rows if row.is_one_sided]],
     )
 
 
@@ -83,10 +84,6 @@ def _refusals(comparison: Comparison, at: int) -> Iterator[str]:
         for outcome, count in cell.outcomes.items() if cell else ():
             if outcome != RAN and cell:
                 yield f"{_name(row)}: {count} {outcome}: {cell.reason.splitlines()[0] if cell.reason else '?'}"
-
-
-def _one_sided(comparison: Comparison) -> list[Row]:
-    return [row for row in comparison.rows if row.is_one_sided]
 
 
 def _describe_one_sided(row: Row, comparison: Comparison) -> str:

@@ -86,7 +86,12 @@ def _describe_move(plan: Plan) -> Iterator[str]:
 
 def _list_kernels(plan: Plan, rejected: Sequence[RejectedCandidate]) -> Iterator[str]:
     for functor in plan.functors:
-        types = ", ".join(_list_types(plan, functor))
+        # The types that a kernel is instantiated for: what it takes, and what it returns where that is another
+        pairs = [
+            (BY_METAL[r.input].torch, BY_METAL[r.output].torch) for r in plan.registrations if r.functor == functor.name
+        ]
+        shown = [given if given == returned else f"{given} to {returned}" for given, returned in pairs]
+        types = ", ".join(list(dict.fromkeys(shown)) or list(functor.dtypes))
         is_kernel = not any(registered.functor == functor.name for registered in plan.registrations)
         name = functor.name if is_kernel else f"{functor.name}_functor"
         source = "recorded runs of the MPSGraph code" if is_kernel else _describe_origins(functor)
@@ -107,15 +112,6 @@ def _describe_origins(functor: PlannedFunctor) -> str:
     if len(kinds) == 1:
         return functor.origin
     return "; ".join(f"{source} ({', '.join(of)} elements)" for source, of in kinds.items())
-
-
-def _list_types(plan: Plan, functor: PlannedFunctor) -> list[str]:
-    """The types that a kernel is instantiated for: what it takes, and what it returns where that is another."""
-    pairs = [
-        (BY_METAL[r.input].torch, BY_METAL[r.output].torch) for r in plan.registrations if r.functor == functor.name
-    ]
-    shown = [given if given == returned else f"{given} to {returned}" for given, returned in pairs]
-    return list(dict.fromkeys(shown)) or list(functor.dtypes)
 
 
 def _describe_types(plan: Plan, verdict: Verdict | None) -> Iterator[str]:

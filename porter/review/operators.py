@@ -169,7 +169,9 @@ def _find_changed_kernels(change: Change) -> set[str]:
         changed |= {function.name for function in file.functions()}
         changed |= _find_structs(file)
         now = {(i.functor, i.input, i.output) for i in list_instances(change, file.path)} if file.after else set()
-        before = _list_earlier(change, file)
+        earlier = Change(change.before, change.before, ())
+        instances = list_instances(earlier, file.path) if change.before.exists(file.path) else ()
+        before = {(i.functor, i.input, i.output) for i in instances}
         changed |= {functor for functor, _, _ in now ^ before}
     if not changed:
         return set()
@@ -203,12 +205,6 @@ def _find_structs(file: ChangedFile) -> set[str]:
         if token.text == "struct" and code[at + 2].text == "{"
         and file.touches(token.start, code[source.partners[at + 2]].end)
     }  # fmt: skip
-
-
-def _list_earlier(change: Change, file: ChangedFile) -> set[tuple[str, str, str]]:
-    earlier = Change(change.before, change.before, ())
-    instances = list_instances(earlier, file.path) if change.before.exists(file.path) else ()
-    return {(i.functor, i.input, i.output) for i in instances}
 
 
 def _find_listed(change: Change) -> Iterator[str]:

@@ -290,7 +290,15 @@ def _work(act: Act, writer: int, log: int, mark: bytes, parent: int) -> NoReturn
     end_with_parent(parent)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    _disconnect({0, 1, 2, writer, log})
+    # Redirects inherited sockets and pipes to /dev/null: the client's connection, and those of other workers. They
+    # stay open as numbers, so that none is taken for a file opened later.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for handle in sorted(int(each.name) for each in os.scandir("/dev/fd")):
+        with contextlib.suppress(OSError):  # that of the listing itself is closed already
+            mode = os.fstat(handle).st_mode
+            if handle not in {0, 1, 2, writer, log} and (stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode)):
+                os.dup2(nowhere, handle)
+    os.close(nowhere)
     with contextlib.suppress(BaseException), os.fdopen(writer, "wb") as out:
         faulthandler.enable()
 
@@ -300,17 +308,3 @@ def _work(act: Act, writer: int, log: int, mark: bytes, parent: int) -> NoReturn
 
         out.write(mark + encode_line(act_here(act, send_step)))
     os._exit(0)
-
-
-def _disconnect(keep: set[int]) -> None:
-    """Redirects inherited sockets and pipes to /dev/null: the client's connection, and those of other workers.
-
-    They stay open as numbers, so that none is taken for a file opened later.
-    """
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for handle in sorted(int(each.name) for each in os.scandir("/dev/fd")):
-        with contextlib.suppress(OSError):  # that of the listing itself is closed already
-            mode = os.fstat(handle).st_mode
-            if handle not in keep and (stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode)):
-                os.dup2(nowhere, handle)
-    os.close(nowhere)

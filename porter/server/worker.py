@@ -239,7 +239,14 @@ def find_unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
 
     The tests may still pass: the CPU serves such a row, and host code casts.
     """
-    return [*_find_undispatched(tree, target), *_find_unserved_dtypes(tree, target)]
+    names = list_kernel_names(tree, target) if target.pairs else ()
+    files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
+    found = []
+    for given, made in target.pairs:
+        if not any(map(match_pair(target, given, made).match, names)):
+            reason = f"no kernel of {', '.join(target.kernels)} takes {given} and returns {made}"
+            found.append(Failure("registration", reason, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
+    return [*_find_undispatched(tree, target), *found]
 
 
 def _replaces_code(tree: Tree, target: VerifyTarget) -> bool:
@@ -261,17 +268,6 @@ def _find_undispatched(tree: Tree, target: VerifyTarget) -> list[Failure]:
         Failure("registration", f"PTR161 {name} does not dispatch to MPS: its calls fall back to the CPU", place=place)
         for name, place in zip(wrong, places, strict=True)
     ]
-
-
-def _find_unserved_dtypes(tree: Tree, target: VerifyTarget) -> list[Failure]:
-    names = list_kernel_names(tree, target) if target.pairs else ()
-    files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
-    found = []
-    for given, made in target.pairs:
-        if not any(map(match_pair(target, given, made).match, names)):
-            reason = f"no kernel of {', '.join(target.kernels)} takes {given} and returns {made}"
-            found.append(Failure("registration", reason, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
-    return found
 
 
 def _tell_unlaunched(tree: Tree, context: Context, target: VerifyTarget, found: Verdict) -> Verdict:

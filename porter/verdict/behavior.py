@@ -136,7 +136,11 @@ def _changes(pairs: Pairs) -> Iterator[str]:
         yield from _say(what, better, pairs, " and now do: {message}")
     worse = [b for a, b in pairs if a.status == Status.AGREES and b.status == Status.DIFFERS]
     yield from _say("values matched the CPU's and no longer do", worse, pairs, ": {message}")
-    yield from _precision(pairs)
+    measured = [(a.ulp, b.ulp) for a, b in pairs if a.ulp is not None and b.ulp is not None]
+    if measured:
+        before, now = (max(side) for side in zip(*measured, strict=True))
+        if abs(before - now) > _SMALLEST_ULP:
+            yield f"max error {before:.1f} ULP before, {now:.1f} now"
 
 
 def _losses(pairs: Pairs) -> Iterator[str]:
@@ -155,14 +159,6 @@ def _gains_beyond(pairs: Pairs) -> Iterator[str]:
     """What the port adds where the CPU raises an error."""
     gained = [a for a, b in pairs if (a.status, b.status) == (Status.REFUSED_TOO, Status.COMPUTED_ALONE)]
     return _say("now supported", gained, pairs, ", unlike on the CPU")
-
-
-def _precision(pairs: Pairs) -> Iterator[str]:
-    measured = [(a.ulp, b.ulp) for a, b in pairs if a.ulp is not None and b.ulp is not None]
-    if measured:
-        before, now = (max(side) for side in zip(*measured, strict=True))
-        if abs(before - now) > _SMALLEST_ULP:
-            yield f"max error {before:.1f} ULP before, {now:.1f} now"
 
 
 def _say(what: str, samples: Sequence[SampleResult], pairs: Pairs, end: str) -> Iterator[str]:

@@ -54,23 +54,17 @@ def _add_native_kernels(target: VerifyTarget, after: Checkout) -> VerifyTarget:
     try:
         native = native_target(after, target.base)
     except NotNative:
-        return _add_called(target, after)
+        # The target of a plan whose rows join code that only calls other operators, with the kernels of these. Raises
+        # PTR019 where one has none, or where nothing is called.
+        called = find_called_operators(after, Operator.read(after, target.base))
+        natives = [native_target(after, base) for base in called or (target.base,)]
+        return replace(
+            target,
+            kernels=tuple(dict.fromkeys(name for each in natives for name in each.kernels)),
+            stubs=tuple(dict.fromkeys(name for each in natives for name in each.stubs)),
+            through=called,
+        )
     return replace(target, kernels=native.kernels, stubs=native.stubs, pairs=native.pairs)
-
-
-def _add_called(target: VerifyTarget, after: Checkout) -> VerifyTarget:
-    """The target of a plan whose rows join code that only calls other operators, with the kernels of these.
-
-    Raises PTR019 where one has none, or where nothing is called.
-    """
-    called = find_called_operators(after, Operator.read(after, target.base))
-    natives = [native_target(after, base) for base in called or (target.base,)]
-    return replace(
-        target,
-        kernels=tuple(dict.fromkeys(name for each in natives for name in each.kernels)),
-        stubs=tuple(dict.fromkeys(name for each in natives for name in each.stubs)),
-        through=called,
-    )
 
 
 def select_tests(plan: Plan, expr: str | None) -> str | None:

@@ -130,7 +130,14 @@ def _run(record: Record, libraries: Mapping[int, Any], bounds: Mapping[str, floa
         _call(kernel, arguments, record)
         machine.synchronize()
         compared = [measure(each, tensor.cpu(), bounds) for each, tensor in zip(record["memory"], memory, strict=True)]
-        seconds = _time(lambda: _call(kernel, arguments, record), machine)
+        # The median seconds of a launch, each waited for
+        spans = []
+        for _ in range(_ROUNDS):
+            start = time.perf_counter()
+            (lambda: _call(kernel, arguments, record))()
+            machine.synchronize()
+            spans.append(time.perf_counter() - start)
+        seconds = statistics.median(spans)
     except Exception as error:
         return {**line, "outcome": FAILED, "reason": _first_lines(error)}
     return {**line, "outcome": RAN, **_add(compared), "seconds": seconds}
@@ -139,17 +146,6 @@ def _run(record: Record, libraries: Mapping[int, Any], bounds: Mapping[str, floa
 def _call(kernel: Any, arguments: Sequence[Any], record: Record) -> None:
     casts = {int(index): cast for index, cast in record["arg_casts"].items()}
     kernel(*arguments, threads=record["threads"], group_size=record["group_size"], arg_casts=casts or None)
-
-
-def _time(call: Callable[[], None], machine: Machine) -> float:
-    """The median seconds of a launch, each waited for."""
-    spans = []
-    for _ in range(_ROUNDS):
-        start = time.perf_counter()
-        call()
-        machine.synchronize()
-        spans.append(time.perf_counter() - start)
-    return statistics.median(spans)
 
 
 def pack(tensor: torch.Tensor) -> str:

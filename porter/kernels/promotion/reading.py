@@ -259,7 +259,9 @@ def _read_parameters(subject: Subject) -> tuple[Argument, ...]:
         found.append(Argument(type_, _usable(declared.name, place), default))
     if not any(each.is_tensor for each in found):
         raise PorterError("PTR246", "the stage takes no tensor", place, "Give it one: it says where the operator runs.")
-    return tuple(_drop_early_defaults(found))
+    # The parameters without defaults that one without a default follows
+    last = max((i for i, each in enumerate(found) if each.default is None), default=-1)
+    return tuple([replace(each, default=None) if i < last else each for i, each in enumerate(found)])
 
 
 def _usable(name: str, place: Place) -> str:
@@ -268,12 +270,6 @@ def _usable(name: str, place: Place) -> str:
             "PTR246", f"`{name}` cannot be the name of an argument", place, "Rename it, or give --schema."
         )
     return name
-
-
-def _drop_early_defaults(parameters: Sequence[Argument]) -> list[Argument]:
-    """The parameters without defaults that one without a default follows."""
-    last = max((i for i, each in enumerate(parameters) if each.default is None), default=-1)
-    return [replace(each, default=None) if i < last else each for i, each in enumerate(parameters)]
 
 
 def _follow_schema(schema: str, op: str, found: Sequence[Argument], results: int) -> tuple[Argument, ...]:

@@ -253,7 +253,10 @@ class _Writer:
         form, site = self.form, self.site
         names = (RESULT, form.left_operand, form.right_operand)
         output, first, second = (site.mark(name) for name in names)
-        lines: list[str | Node] = [self._check_types(output, first, second)]
+        # Elements are read as those of the result
+        tests = (f"{tensor}.scalar_type() == {output}.scalar_type()" for tensor in (first, second))
+        shown = f'{first}.scalar_type(), " and ", {second}.scalar_type(), " for ", {output}.scalar_type()'
+        lines: list[str | Node] = [f'TORCH_CHECK({" && ".join(tests)}, "{_SAME_TYPE}, but got ", {shown});']
         if form.operands is Operands.ROWS:
             lines += [*self._flatten(output, first, second), *self._run(output, _PRODUCT, *_ROWS)]
             if not self._is_dense:
@@ -273,12 +276,6 @@ class _Writer:
     @property
     def _is_dense(self) -> bool:
         return self.site.code.allocates(self.site.variable(RESULT))
-
-    def _check_types(self, output: str, first: str, second: str) -> str:
-        """Elements are read as those of the result."""
-        tests = (f"{tensor}.scalar_type() == {output}.scalar_type()" for tensor in (first, second))
-        shown = f'{first}.scalar_type(), " and ", {second}.scalar_type(), " for ", {output}.scalar_type()'
-        return f'TORCH_CHECK({" && ".join(tests)}, "{_SAME_TYPE}, but got ", {shown});'
 
     def _flatten(self, output: str, first: str, second: str) -> Iterator[str]:
         """Variables for the operands and the product as matrices."""

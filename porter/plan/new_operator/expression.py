@@ -61,19 +61,15 @@ def parse_expression(text: str, names: Collection[str], functions: Mapping[str, 
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise PorterError("PTR316", f"the expression {text!r} cannot be parsed", hint=_HINT) from error
-    if _nests_deeper(tree, _DEEPEST):
+    # Whether nodes stand in one another more than so many times. A derivative nests several times as deep.
+    nodes: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        nodes = [child for node in nodes for child in ast.iter_child_nodes(node)]
+    if bool(nodes):
         what = f"the expression nests deeper than {_DEEPEST} levels"
         raise PorterError("PTR316", what, hint="Write fewer operations in one another, or use --functor.")
     _check(tree, names, functions)
     return tree
-
-
-def _nests_deeper(tree: ast.expr, levels: int) -> bool:
-    """Whether nodes stand in one another more than so many times. A derivative nests several times as deep."""
-    nodes: list[ast.AST] = [tree]
-    for _ in range(levels):
-        nodes = [child for node in nodes for child in ast.iter_child_nodes(node)]
-    return bool(nodes)
 
 
 def _check(node: ast.expr, names: Collection[str], functions: Mapping[str, Function]) -> None:

@@ -43,7 +43,10 @@ def make_results(checkout: Checkout, target: Target, programs: Programs, names: 
             host = replace_graph(text, target.place, {*names.variables.values(), each.name})
             text = _without_returns(host, each.name, target.place)
             before, behind = body[: each.statement.start], body[each.statement.end :]
-            body = before + _rename_locals(text, before + behind, {each.name}).strip() + behind
+            # Code whose variables do not hide, or collide with, those of the rest of the body
+            rest = before + behind
+            taken = (list_locals(text) & list_locals(rest)) - set({each.name})
+            body = before + rename(text, {name: find_free_name(name, text + rest) for name in taken}).strip() + behind
     return body
 
 
@@ -96,12 +99,6 @@ def _without_returns(host: HostFunction, result: str, place: Place) -> str:
     if contains_identifier(text, "return"):
         raise _refuse(result, place)
     return text
-
-
-def _rename_locals(text: str, rest: str, kept: Collection[str]) -> str:
-    """Code whose variables do not hide, or collide with, those of the rest of the body."""
-    taken = (list_locals(text) & list_locals(rest)) - set(kept)
-    return rename(text, {name: find_free_name(name, text + rest) for name in taken})
 
 
 def _refuse(what: str, place: Place) -> PorterError:

@@ -73,7 +73,10 @@ def merge_bodies(bodies: Sequence[str], taken: Collection[str]) -> OneBody | Non
     stems = _find_stems(kernels)
     if None in uses.values() or (kernels and stems is None):
         return None
-    function = _find_function(differing, uses, stems)
+    # What messages name the functions, or what these pass on as pointers, if that is not the stem of kernels
+    pointers = (each for at, each in differing.items() if uses[at] is _Use.POINTER and each != stems)
+    printed = (each for at, each in differing.items() if uses[at] is _Use.PRINTED and _find_rest(each, stems) is None)
+    function = next(chain(pointers, map(_read_beginnings, printed)), None)
     names = [
         next((each for each in options if each not in taken and not contains_identifier(bodies[0], each)), None)
         for options in _TYPES.values()
@@ -162,15 +165,6 @@ def _find_stem(names: Sequence[str]) -> str:
     shared = _find_common(names)
     ends = (at for at in range(len(shared), 0, -1) if all(_PIECES.match(name, at) for name in names))
     return shared[: next(ends, 0)].rstrip("_")
-
-
-def _find_function(
-    differing: Mapping[int, tuple[str, ...]], uses: Mapping[int, _Use | None], stems: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    """What messages name the functions, or what these pass on as pointers, if that is not the stem of kernels."""
-    pointers = (each for at, each in differing.items() if uses[at] is _Use.POINTER and each != stems)
-    printed = (each for at, each in differing.items() if uses[at] is _Use.PRINTED and _find_rest(each, stems) is None)
-    return next(chain(pointers, map(_read_beginnings, printed)), None)
 
 
 def _find_common(values: Sequence[str]) -> str:

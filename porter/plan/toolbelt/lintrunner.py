@@ -61,7 +61,10 @@ def _name_linter(text: str) -> list[Edit]:
         raise refuse(SPIN_COMMANDS, f"there is no set {_FAST} for a linter")
     names = sets[_FAST]
     following = next((name for name in sorted(names) if name > CODE), max(names))
-    at = _find_offset(text, names[following])
+    item = names[following]
+    lines = text.splitlines(keepends=True)
+    start = lines[item.lineno - 1].encode()[: item.col_offset].decode()
+    at = sum(map(len, lines[: item.lineno - 1])) + len(start)
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return [Edit(SPIN_COMMANDS, at, at, f'"{CODE}",' + (" " if line.strip() else f"\n{line}"))]
 
@@ -74,9 +77,3 @@ def _read_set(statement: Any) -> tuple[str, Mapping[str, ast.Constant]] | None:
                 item.value: item for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)
             }
     return None
-
-
-def _find_offset(text: str, item: ast.Constant) -> int:
-    lines = text.splitlines(keepends=True)
-    start = lines[item.lineno - 1].encode()[: item.col_offset].decode()
-    return sum(map(len, lines[: item.lineno - 1])) + len(start)

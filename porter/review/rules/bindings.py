@@ -88,23 +88,19 @@ def _list_bound(text: str, function: Function) -> Iterator[tuple[int, str, int]]
     """The index, the name and the place of each plain local that is bound."""
     for match in _SET.finditer(text, function.body_start, function.body_end):
         first = int(match["first"][1:-1]) if match["first"] else 0
-        arguments = _split(match["arguments"])
+        depth, parts = 0, [""]
+        for letter in match["arguments"]:
+            depth += (letter in "([{<") - (letter in ")]}>")
+            if letter == "," and depth == 0:
+                parts.append("")
+            else:
+                parts[-1] += letter
+        arguments = parts
         for index, argument in enumerate(arguments, first):
             if argument.strip().isidentifier():
                 yield index, argument.strip(), match.start()
     for match in _BYTES.finditer(text, function.body_start, function.body_end):
         yield int(match["index"]), match["name"], match.start()
-
-
-def _split(text: str) -> list[str]:
-    depth, parts = 0, [""]
-    for letter in text:
-        depth += (letter in "([{<") - (letter in ")]}>")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
 
 
 _HOST_STRUCT = """struct PlantedParams {

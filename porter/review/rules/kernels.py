@@ -97,19 +97,15 @@ _UNORDERED = """kernel void shift(device float* out [[buffer(0)]], uint lane [[t
 def missing_barrier(change: Change) -> Iterator[Remark]:
     """What a thread writes to threadgroup memory, others see behind a barrier only."""
     for kernel in find_changed_kernels(change):
-        for name in _find_shared(kernel):
+        # The arrays that a kernel declares in threadgroup memory, and those that it gets there
+        declared = [p.name for p in kernel.parameters if p.space == "threadgroup" and p.name]
+        for at, token in enumerate(kernel.body[:-3]):
+            if token.text == "threadgroup" and kernel.body[at - 1].text in ("{", ";", "}"):
+                end = next((k for k in range(at, len(kernel.body)) if kernel.body[k].text in ("[", ";")), at)
+                if kernel.body[end].text == "[":
+                    declared.append(kernel.body[end - 1].text)
+        for name in declared:
             yield from _check_array(kernel, name)
-
-
-def _find_shared(kernel: Kernel) -> list[str]:
-    """The arrays that a kernel declares in threadgroup memory, and those that it gets there."""
-    declared = [p.name for p in kernel.parameters if p.space == "threadgroup" and p.name]
-    for at, token in enumerate(kernel.body[:-3]):
-        if token.text == "threadgroup" and kernel.body[at - 1].text in ("{", ";", "}"):
-            end = next((k for k in range(at, len(kernel.body)) if kernel.body[k].text in ("[", ";")), at)
-            if kernel.body[end].text == "[":
-                declared.append(kernel.body[end - 1].text)
-    return declared
 
 
 def _check_array(kernel: Kernel, name: str) -> Iterator[Remark]:

@@ -173,7 +173,16 @@ def stale_include(change: Change) -> Iterator[Remark]:
             header = _HEADER.fullmatch(include.path)
             if not header:
                 continue
-            names = _list_names(change, header[1])
+            # What code calls an operator by: its functions, and what its rows dispatch to, before the change and now
+            base = header[1]
+            kernels = {
+                entry.kernel.rsplit("::", 1)[-1]
+                for rows in (change.rows, change.earlier_rows)
+                if rows.has(base)
+                for row in rows.find_overloads(base)
+                for entry in row.dispatch
+            }
+            names = frozenset({base, f"{base}_", f"{base}_out", f"{base}_outf", *kernels})
             if _uses(before, names, header[1]) and not _uses(after, names, header[1]):
                 what = f"nothing in this file needs <{include.path}> any more"
                 line = file.after[include.start : include.end].rstrip("\n")
@@ -184,18 +193,6 @@ def _list_code_words(file: ChangedFile, now: bool) -> frozenset[str]:
     source = file.source if now else file.earlier
     words = {token.text for token in source.code}
     return frozenset(words.union(*(re.findall(r"\w+", macro.body) for macro in source.macros())))
-
-
-def _list_names(change: Change, base: str) -> frozenset[str]:
-    """What code calls an operator by: its functions, and what its rows dispatch to, before the change and now."""
-    kernels = {
-        entry.kernel.rsplit("::", 1)[-1]
-        for rows in (change.rows, change.earlier_rows)
-        if rows.has(base)
-        for row in rows.find_overloads(base)
-        for entry in row.dispatch
-    }
-    return frozenset({base, f"{base}_", f"{base}_out", f"{base}_outf", *kernels})
 
 
 def _uses(words: frozenset[str], names: frozenset[str], base: str) -> bool:

@@ -60,7 +60,9 @@ def compute(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
 def is_refusal(error: Exception) -> bool:
     """Whether an error says that torch has no kernel for a call or does not take its arguments: not that one failed."""
     text = str(error)
-    return not _is_fault(error) and not any(each in text for each in _FAILED)
+    # Whether the device itself failed, as a faulting kernel makes it
+    kind = getattr(torch, "AcceleratorError", None)
+    return not (kind is not None and isinstance(error, kind)) and not any(each in text for each in _FAILED)
 
 
 @contextmanager
@@ -73,12 +75,6 @@ def refusing_full_memory() -> Iterator[None]:
             "PTR378", f"torch has no memory left on the GPU: {_first_line(error)}",
             hint="Use a GPU with more memory, or stop what else uses it: nothing is known of this call.",
         ) from error  # fmt: skip
-
-
-def _is_fault(error: Exception) -> bool:
-    """Whether the device itself failed, as a faulting kernel makes it."""
-    kind = getattr(torch, "AcceleratorError", None)
-    return kind is not None and isinstance(error, kind)
 
 
 def _first_line(error: Exception) -> str:

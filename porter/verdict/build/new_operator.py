@@ -64,15 +64,11 @@ def _generate(yaml_text: str, op: str, out: Path) -> Registration:
     }
     for name, (template, values) in headers.items():
         put_if_changed(include / "ATen" / "ops" / f"{op}_{name}.h", registration.fill_template(template, values))
-    written = [_write_schemas(groups, out), *_write_registrations(groups, indices, out)]
-    return Registration(tuple(written), include, registration.kernels_of(groups, indices, family), ())
-
-
-def _write_schemas(groups: registration.Grouped, out: Path) -> Path:
     schemas = [str(each.func) for group in groups for each in group.functions()]
     lines = "".join(f'  m.def("{schema}");\n' for schema in schemas)
     text = f"#include <torch/library.h>\n\nTORCH_LIBRARY_FRAGMENT(aten, m) {{\n{lines}}}\n"
-    return put_if_changed(out / "RegisterSchema.cpp", text)
+    written = [put_if_changed(out / "RegisterSchema.cpp", text), *_write_registrations(groups, indices, out)]
+    return Registration(tuple(written), include, registration.kernels_of(groups, indices, family), ())
 
 
 def _write_registrations(groups: registration.Grouped, indices: registration.Indices, out: Path) -> Iterator[Path]:

@@ -111,7 +111,10 @@ def materialise(
         make_folder(root.parent)
         part = root.with_name(f"{root.name}.{os.getpid()}")
         _fill(part, checkout, links, written)
-        _rename(part, root)
+        try:
+            part.rename(root)
+        except OSError:  # another process made the same tree first
+            shutil.rmtree(part)
         _prune(root.parent)
     return Tree(root, checkout, dict(texts), before)
 
@@ -144,13 +147,6 @@ def _is_filled(root: Path, checkout: Path, links: list[str], texts: Mapping[str,
         )
     except OSError:
         return False
-
-
-def _rename(part: Path, root: Path) -> None:
-    try:
-        part.rename(root)
-    except OSError:  # another process made the same tree first
-        shutil.rmtree(part)
 
 
 def _prune(folder: Path) -> None:

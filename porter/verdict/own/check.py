@@ -130,20 +130,16 @@ def compile_reference(own: OwnKernel, path: Path, text: str, dtype: DType, real:
     done = subprocess.run([*command, "-lstdc++", "-lm"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         refuse_full_disk(done.stderr)
-        raise _refuse_source(path, done.stderr)
+        found = _ERROR.search(done.stderr)
+        what = found[2] if found else done.stderr.strip().split("\n")[-1]
+        place = Place(path.name, int(found[1])) if found else Place(path.name)
+        hint = "Keep the kernel in a file of its own, or see the functor alone with --no-verify."
+        raise PorterError("PTR338", f"the file does not compile as C++, so nothing was compared: {what}", place, hint)
     return Program(made, np.dtype(_numpy_name(dtype) if whole else {"float": np.float32}.get(real, np.float64)))
 
 
 def _numpy_name(dtype: DType) -> str:
     return "int32" if dtype == INT else dtype.torch
-
-
-def _refuse_source(path: Path, messages: str) -> PorterError:
-    found = _ERROR.search(messages)
-    what = found[2] if found else messages.strip().split("\n")[-1]
-    place = Place(path.name, int(found[1])) if found else Place(path.name)
-    hint = "Keep the kernel in a file of its own, or see the functor alone with --no-verify."
-    return PorterError("PTR338", f"the file does not compile as C++, so nothing was compared: {what}", place, hint)
 
 
 def _write_source(own: OwnKernel, path: Path, text: str, element: str, real: str) -> str:
