@@ -40,7 +40,8 @@ def main(fork: Path, ops: Sequence[str], elements: int, rounds: int) -> int:
     import torch
     from torch.testing._internal.common_methods_invocations import op_db
 
-    from porter.verdict.whole_fork import build_whole, load_whole
+    sys.path.append(str(Path(__file__).parents[1] / "tools"))
+    from shared.whole_fork import build_whole, load_whole
 
     torch.set_num_threads(1)
     load_whole(build_whole(checkout))

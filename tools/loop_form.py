@@ -30,9 +30,9 @@ from porter.server import worker
 from porter.verdict.backends import host
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import HOST
-from porter.verdict.whole_fork import build_whole, load_whole
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
+from shared.whole_fork import build_whole, load_whole
 
 _SECONDS = 600  # without anything new of an operator, which others on the machine may delay
 Line = tuple[str, str, str]  # the operator, how a graph came out, and more

@@ -33,9 +33,9 @@ from porter.core.checkout import Checkout
 from porter.core.layout import TEST_MPS
 from porter.verdict.backends import host
 from porter.verdict.build.tree import materialise
-from porter.verdict.whole_fork import build_whole, find_coverage, find_unserved_rows, load_whole
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
+from shared.whole_fork import build_whole, find_coverage, find_unserved_rows, load_whole
 
 TYPES = ("float32", "float16", "int32", "bool")
 

@@ -29,9 +29,9 @@ from porter.recording.readings import serves
 from porter.server import worker
 from porter.verdict.backends import host
 from porter.verdict.result import HOST
-from porter.verdict.whole_fork import build_whole, load_whole
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
+from shared.whole_fork import build_whole, load_whole
 
 _SECONDS = 240.0  # of one operator, which others on the machine may delay
 _LIBRARY = ("atrixMultiplication", "convolution", "Convolution", "LSTM", "FFT", "Fourier", "AttentionWith", "inverseOf")

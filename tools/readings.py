@@ -29,9 +29,9 @@ from porter.server import worker
 from porter.verdict.backends import host
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import HOST
-from porter.verdict.whole_fork import build_whole, load_whole
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
+from shared.whole_fork import build_whole, load_whole
 
 Line = tuple[str, ...]
 TYPES = ("float32", "float16", "int32", "bool")

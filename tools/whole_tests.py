@@ -30,10 +30,10 @@ from porter.core.checkout import Checkout
 from porter.core.layout import TEST_MPS
 from porter.report.results import parse_shard
 from porter.verdict.backends import host
-from porter.verdict.whole_fork import build_whole, load_whole
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
 from shared.test_files import import_tests
+from shared.whole_fork import build_whole, load_whole
 
 if TYPE_CHECKING:
     from unittest import TestCase

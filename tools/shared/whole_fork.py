@@ -46,9 +46,11 @@ def find_coverage(checkout: Checkout, tree: Tree) -> Coverage:
     for base in every:
         try:
             with raising_porter_errors():
-                found = registration.generate(tree.read(NATIVE_FUNCTIONS), [base], cache.root() / "generated" / "rows")
+                generated = registration.generate(
+                    tree.read(NATIVE_FUNCTIONS), [base], cache.root() / "generated" / "rows"
+                )
                 unseen = [
-                    kernel for kernel in found.kernels if kernel.symbol.removeprefix("structured_") not in host_code
+                    kernel for kernel in generated.kernels if kernel.symbol.removeprefix("structured_") not in host_code
                 ]
                 sources.operation_files(tree, unseen, ())
         except PorterError as error:
@@ -81,10 +83,10 @@ def load_whole(whole: WholeFork) -> None:
     host.load(whole.built.library, whole.tree.root, (), "default", checked=False)
 
 
-def find_unserved_rows(checkout: Checkout, found: Coverage) -> tuple[str, ...]:
+def find_unserved_rows(checkout: Checkout, coverage: Coverage) -> tuple[str, ...]:
     """The MPS rows that the loaded library does not implement: their calls fall back to the CPU."""
     import torch
 
     rows = [entry for entry in NativeFunctions.read(checkout).all if entry.entry_for(MPS_KEY)]
-    mine = [entry.name for entry in rows if entry.base in found.bases]
+    mine = [entry.name for entry in rows if entry.base in coverage.bases]
     return tuple(n for n in mine if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{n}", "MPS"))
