@@ -19,7 +19,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import CUDA_KERNELS
 from porter.cuda.kernels import read_cuda_kernel
-from porter.cuda.source import read_device_source
+from porter.cuda.loops import read_device_source
 from porter.languages.definitions import find_definitions
 from shared.arguments import fork_parser
 

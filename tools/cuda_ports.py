@@ -16,7 +16,7 @@ from porter.core.errors import PorterError
 from porter.plan.draft import Draft
 from porter.plan.planner import plan_operator
 from porter.verdict.backends.cuda_shaders import compile_functor
-from porter.verdict.backends.reading import find_functor, read_rows
+from porter.verdict.backends.kernels import find_functor, read_rows
 from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NotNative, raising_porter_errors
 from porter.verdict.native import native_target

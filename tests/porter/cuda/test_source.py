@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.cuda.source import evaluate, read_device_source
+from porter.cuda.loops import evaluate, read_device_source
 
 FILE = """\
 #if AT_USE_JITERATOR() && CUDA_VERSION >= 11050

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from porter.core.errors import Place
-from porter.plan.recorded.graph_limits import drop_graph_limits
-from porter.plan.recorded.host_function import print_body, replace_graph
+from porter.plan.recorded.host_function import drop_graph_limits, print_body, replace_graph
 
 KEPT = 'TORCH_CHECK(self.dim() > 0, "a dimension is needed");'
 
