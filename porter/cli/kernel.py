@@ -163,12 +163,19 @@ def judge(output: Output, folder: Path, seed: int, mutants: int) -> int:
     ("porter kernel bench softmax.py", "one script"),
     ("porter kernel bench --all", "every template, in one run"),
     ("porter kernel bench softmax.py --device cuda", "on an NVIDIA GPU"),
+    ("porter kernel bench softmax.py --emit bench.py", "a script that times it on a Mac, without porter"),
     on_device=True,
 )
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--all", "every", is_flag=True, help="Time every template.")
+@click.option(
+    "--emit",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Instead of times, write a script that takes them on a Mac, and needs torch alone.",
+)
 @device
-def bench(output: Output, file: Path | None, every: bool, device: str) -> int:
+def bench(output: Output, file: Path | None, every: bool, emit: Path | None, device: str) -> int:
     """Time a script's kernels beside the torch operator.
 
     Prints milliseconds and ratios. On the host the operator runs on the CPU, so that a ratio says what the host makes
@@ -180,6 +187,10 @@ def bench(output: Output, file: Path | None, every: bool, device: str) -> int:
 
     if (file is None) is not every:
         raise click.UsageError("give FILE or --all")
+    if emit is not None:
+        if file is None or device != "mps":
+            raise click.UsageError(f"--emit goes with FILE: omit {'--all' if file is None else '--device'}.")
+        return _emit(output, file, emit)
     if backend_name(device) == "host":
         output.note("kernels and torch's operators both run on one core of this CPU: no ratio is that of a GPU")
     for number, (name, timing) in enumerate(time_scripts((file,) if file else (), output.report_step, device)):
@@ -187,6 +198,21 @@ def bench(output: Output, file: Path | None, every: bool, device: str) -> int:
             output.object(timing_object(name, timing))
         else:
             output.text(timing_line(name, timing) if number else f"{TIMING_HEADING}\n{timing_line(name, timing)}")
+    return DONE
+
+
+def _emit(output: Output, file: Path, out: Path) -> int:
+    """Writes a script that times kernels on a Mac, and says which of its rows lack torch's time."""
+    from porter.workflows.emit import emit_kernel_benchmark
+
+    left_out = emit_kernel_benchmark(file, out, output.report_step)
+    if output.json:
+        output.object({"file": str(out), "left_out": dict(left_out)})
+        return DONE
+    output.text(str(out))
+    for stage, reason in left_out.items():
+        output.note(f"no time of torch for stage {stage}: {reason}")
+    output.note(f"on a Mac: python {out.name}, which prints a table")
     return DONE
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -104,9 +104,16 @@ class Recording:
         return self._lacks[library, name]
 
 
+class Recorder(Protocol):
+    """What hears of launches."""
+
+    def launch(self, kernel: Any, name: str, source: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> None:
+        """Runs a launch, and keeps what it wants of it."""
+
+
 @contextmanager
-def recording(into: Recording) -> Iterator[None]:
-    """Records the launches of every library that a block compiles."""
+def recording(into: Recorder) -> Iterator[None]:
+    """Tells a recorder of the launches of every library that a block compiles."""
     compile_shader = torch.mps.compile_shader
     torch.mps.compile_shader = lambda source: _Library(compile_shader(source), source, into)
     try:
@@ -119,7 +126,7 @@ def recording(into: Recording) -> Iterator[None]:
 class _Library:
     library: Any
     source: str
-    into: Recording
+    into: Recorder
 
     def __dir__(self) -> list[str]:
         return dir(self.library)
@@ -133,7 +140,7 @@ class _Kernel:
     kernel: Any
     name: str
     source: str
-    into: Recording
+    into: Recorder
 
     def __call__(self, *arguments: Any, **options: Any) -> None:
         self.into.launch(self.kernel, self.name, self.source, arguments, options)

@@ -76,7 +76,7 @@ def write_bundle(
     from porter.witness.recording import Recording, recording
 
     recorded = Recording(_find_lack)
-    with recording(recorded), _without_shortcuts():
+    with recording(recorded), without_shortcuts():
         for number, path in enumerate(scripts):
             steps(Step(path.name, number, len(scripts) + len(targets)))
             _run_script(path, recorded)
@@ -129,7 +129,7 @@ def _sort(subjects: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 
 @contextmanager
-def _without_shortcuts() -> Iterator[None]:
+def without_shortcuts() -> Iterator[None]:
     """Compiles every library anew, and makes each call a launch of its own: a repeated one bypasses what records."""
     from porter.kernels.launch import compiled, observing
 

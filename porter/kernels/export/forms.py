@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TypeAlias
 
 import torch
@@ -106,11 +107,17 @@ def reference_name_and_source(kernel: Kernel, reference: Reference | None, form:
     return name, "\n\n".join(textwrap.dedent(inspect.getsource(each)) for each in _with_called(reference, []))
 
 
+def list_globals(code: CodeType) -> set[str]:
+    """The names of a module that a function reads: no attribute of another value, such as `torch.softmax`, is one."""
+    names = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
+    return names.union(*(list_globals(each) for each in code.co_consts if isinstance(each, CodeType)))
+
+
 def _with_called(function: Reference, found: list[Reference]) -> list[Reference]:
     """The functions of its module that a function calls, and those that they call, then itself."""
     if function in found or not isinstance(function, FunctionType):
         return found
-    for name in function.__code__.co_names:
+    for name in sorted(list_globals(function.__code__)):
         called = function.__globals__.get(name)
         if isinstance(called, FunctionType) and called.__globals__ is function.__globals__ and called is not function:
             _with_called(called, found)
