@@ -288,3 +288,47 @@ def zero_shortcut(change: Change) -> Iterator[Remark]:
         for match in file.find_new(_SHORTCUT):
             what = f"a shortcut for `{match['name']} == 0` drops the NaN of 0 * NaN and of 0 * infinity"
             yield file.remark(match.start(), what, "Compute it, or say where the CPU takes the same shortcut.")
+
+
+_FLOATS = frozenset({"float", "half", "bfloat"})
+_EXCHANGING = """inline void store_most(device atomic_float* where, float value) {
+  float old = atomic_load_explicit(where, memory_order_relaxed);
+  float seen;
+  do {
+    seen = old;
+    atomic_compare_exchange_weak_explicit(
+        where, &old, metal::max(seen, value), memory_order_relaxed, memory_order_relaxed);
+  } while (seen != old);
+}
+"""
+
+
+@rule(
+    Severity.ERROR,
+    "A loop around a compare-and-exchange compares floats, and never ends where memory holds NaN.",
+    bad=(metal_case(_EXCHANGING), metal_case(_EXCHANGING.replace("while (seen != old)", "while (!(old == seen))"))),
+    good=(
+        metal_case(_EXCHANGING.replace("float seen", "uint seen").replace("float old", "uint old")),
+        metal_case(
+            _EXCHANGING.replace("    atomic_compare", "    done = atomic_compare")
+            .replace("float seen;", "float seen;\n  bool done;")
+            .replace("while (seen != old)", "while (!done)")
+        ),
+    ),
+)
+def endless_exchange(change: Change) -> Iterator[Remark]:
+    """NaN differs from itself: a loop that waits for two floats to be equal goes on for ever (196203)."""
+    for file in change.metal:
+        for function in file.functions():
+            body = file.unit.within(function.body_start, function.body_end)
+            texts = [token.text for token in body]
+            floats = {texts[at + 1] for at, text in enumerate(texts[:-1]) if text in _FLOATS}
+            expected = {
+                name for at, text in enumerate(texts) if text.startswith("atomic_compare_exchange")
+                for before, name in zip(texts[at:], texts[at + 1 :], strict=False) if before == "&" and name in floats
+            }  # fmt: skip
+            for at, text in enumerate(texts):
+                if text in ("==", "!=") and expected & {texts[at - 1], *texts[at + 1 : at + 2]}:
+                    what = f"`{texts[at - 1]} {text} {texts[at + 1]}` is never what the loop waits for where it is NaN"
+                    hint = "Compare the bits, by `as_type<uint>`, or take what the exchange returns."
+                    yield file.remark(body[at].start, what, hint)

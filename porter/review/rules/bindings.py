@@ -49,6 +49,12 @@ _BOUND_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], devi
 )
 def argument_width(change: Change) -> Iterator[Remark]:
     """What host code binds has the size of what the kernel reads: no int64_t for `constant int&` (155304)."""
+    for file, function, kernel in _pair_launches(change):
+        yield from _compare_bound(file, function, kernel)
+
+
+def _pair_launches(change: Change) -> Iterator[tuple[ChangedFile, Function, Kernel]]:
+    """Each host function that launches one kernel, with this kernel, where a file of either is changed."""
     kernels: dict[str, list[Kernel]] = {}
     paths = {file.path for file in change.files}
     for path, text in change.kernel_texts.items():
@@ -66,11 +72,13 @@ def argument_width(change: Change) -> Iterator[Remark]:
             candidates = [k for name in names for k in kernels.get(name, ())]
             relevant = path in paths or any(k.file.path in paths for k in candidates)
             if len(names) == 1 and len(candidates) == 1 and relevant:
-                yield from _compare_bound(file, function, candidates[0])
+                yield file, function, candidates[0]
 
 
 def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Iterator[Remark]:
     for index, name, start in _list_bound(file.after, function):
+        if not name.isidentifier():
+            continue
         declared = re.search(rf"\b(\w+)\s+{re.escape(name)}\s*(?:=|;|,|\)|\{{)", file.text_of(function))
         size = _SIZES.get(declared[1], 0) if declared else 0
         if not size or index >= len(kernel.buffers):
@@ -85,7 +93,7 @@ def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Ite
 
 
 def _list_bound(text: str, function: Function) -> Iterator[tuple[int, str, int]]:
-    """The index, the name and the place of each plain local that is bound."""
+    """The index, the text and the place of each argument that is bound."""
     for match in _SET.finditer(text, function.body_start, function.body_end):
         first = int(match["first"][1:-1]) if match["first"] else 0
         depth, parts = 0, [""]
@@ -95,10 +103,8 @@ def _list_bound(text: str, function: Function) -> Iterator[tuple[int, str, int]]
                 parts.append("")
             else:
                 parts[-1] += letter
-        arguments = parts
-        for index, argument in enumerate(arguments, first):
-            if argument.strip().isidentifier():
-                yield index, argument.strip(), match.start()
+        for index, argument in enumerate(parts, first):
+            yield index, argument.strip(), match.start()
     for match in _BYTES.finditer(text, function.body_start, function.body_end):
         yield int(match["index"]), match["name"], match.start()
 
@@ -382,3 +388,122 @@ def group_rounding(change: Change) -> Iterator[Remark]:
         for match in file.find_new(_FLOORED):
             what = f"`{match[0].rstrip(', ')}` drops the last part of a group"
             yield file.remark(match.start(), what, "Write `at::ceil_div`, and guard the loads and stores.")
+
+
+_ROUNDED_UP = re.compile(r"dispatchThreadgroups\s*:\s*MTLSizeMake\([^;]*?(?:ceil_div|-\s*1\s*\)\s*/)")
+_BRANCHES = frozenset({"if", "for", "while", "min", "clamp", "select"})
+_TAILED_HOST = """void planted(const Tensor& self, Tensor& out) {
+  int64_t count = self.numel();
+  auto state = lib.getPipelineStateForFunc("planted");
+  mtl_setArgs(encoder, self.contiguous(), out, count);
+  [encoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(count, int64_t(256)), 1, 1) threadsPerThreadgroup:group];
+}
+"""
+_TAILED_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
+    constant long& count [[buffer(2)]], uint index [[thread_position_in_grid]]) {
+  out[index] = x[index] * 2;
+}
+"""
+
+
+@rule(
+    Severity.ERROR,
+    "Host code rounds a grid up to whole threadgroups, and the kernel accesses memory at each thread's position.",
+    bad=(
+        host_case(_TAILED_HOST, _TAILED_KERNEL),
+        host_case(_TAILED_HOST.replace("at::ceil_div(count, int64_t(256))", "(count + 255 - 1) / 255"), _TAILED_KERNEL),
+    ),
+    good=(
+        host_case(_TAILED_HOST, _TAILED_KERNEL.replace("  out[index] =", "  if (index < count)\n    out[index] =")),
+        host_case(
+            _TAILED_HOST, _TAILED_KERNEL.replace("  out[index]", "  const long at = index;\n  if (at < count) out[at]")
+        ),
+        host_case(_TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads"), _TAILED_KERNEL),
+    ),
+)
+def unguarded_tail(change: Change) -> Iterator[Remark]:
+    """Threads of a last, partial threadgroup access what stands behind a tensor unless the kernel asks (180709)."""
+    for file, function, kernel in _pair_launches(change):
+        rounded = _ROUNDED_UP.search(file.after, function.body_start, function.body_end)
+        position = kernel.positions("thread_position_in_grid")
+        if rounded and position and not _asks_about(kernel, position):
+            what = f"the grid is rounded up to whole threadgroups, and kernel `{kernel.name}` guards no access"
+            yield file.remark(
+                rounded.start(), what, "Write `dispatchThreads`, or return where the position is past the end."
+            )
+
+
+def _asks_about(kernel: Kernel, names: set[str]) -> bool:
+    """Whether a condition of a kernel, or what bounds a value, has one of these names, or what is made of them."""
+    texts = [token.text for token in kernel.body]
+    names = set(names)
+    for at, text in enumerate(texts):
+        if text == "=" and at and texts[at - 1].isidentifier():
+            end = texts.index(";", at) if ";" in texts[at:] else len(texts)
+            if names & set(texts[at:end]):
+                names.add(texts[at - 1])
+    for at, text in enumerate(texts):
+        if text == "?" or (text in _BRANCHES and texts[at + 1 : at + 2] == ["("]):
+            start = at if text != "?" else max((k for k in range(at) if texts[k] in (";", "{", "}")), default=0)
+            if names & set(texts[start : _find_end(texts, at)]):
+                return True
+    return False
+
+
+def _find_end(texts: list[str], at: int) -> int:
+    """Where the brackets that open behind a place are closed; the place itself for `?`."""
+    depth = 0
+    for end in range(at + 1, len(texts)):
+        depth += (texts[end] == "(") - (texts[end] == ")")
+        if depth <= 0:
+            return end
+    return len(texts)
+
+
+_DENSE = re.compile(r"\b(?P<copy>\w+)\s*=\s*(?P<tensor>\w+)\.contiguous\(")
+_DIRECT = re.compile(r"(?P<tensor>\w+)\.contiguous\(")
+_COPYING_HOST = """void planted(const Tensor& self, Tensor& out) {
+  int64_t count = self.numel();
+  auto dense = out.contiguous();
+  auto state = lib.getPipelineStateForFunc("planted");
+  mtl_setArgs(encoder, self.contiguous(), dense, count);
+}
+"""
+
+
+@rule(
+    Severity.ERROR,
+    "A kernel writes a contiguous copy of a result, and nothing copies it back.",
+    bad=(
+        host_case(_COPYING_HOST, _TAILED_KERNEL),
+        host_case(
+            _COPYING_HOST.replace("  auto dense = out.contiguous();\n", "").replace("dense", "out.contiguous()"),
+            _TAILED_KERNEL,
+        ),
+    ),
+    good=(
+        host_case(_COPYING_HOST.replace("count);\n}", "count);\n  out.copy_(dense);\n}"), _TAILED_KERNEL),
+        host_case(_COPYING_HOST.replace("dense, count", "out, count"), _TAILED_KERNEL),
+        host_case(
+            _COPYING_HOST.replace("  auto dense", "  TORCH_CHECK(out.is_contiguous());\n  auto dense"), _TAILED_KERNEL
+        ),
+    ),
+)
+def lost_result(change: Change) -> Iterator[Remark]:
+    """`out.contiguous()` of a strided result is a copy: what a kernel writes there is lost (148350, 184743)."""
+    for file, function, kernel in _pair_launches(change):
+        text = file.text_of(function)
+        copies = {match["copy"]: match["tensor"] for match in _DENSE.finditer(text)}
+        for index, argument, start in _list_bound(file.after, function):
+            direct = _DIRECT.match(argument)
+            tensor = direct["tensor"] if direct else copies.get(argument, "")
+            if not tensor or index >= len(kernel.buffers) or tensor not in _TENSOR.findall(function.params):
+                continue
+            parameter = kernel.buffers[index]
+            is_constant = parameter.space != "device" or "const" in [token.text for token in parameter.tokens]
+            kept = f"{tensor}.copy_(" in text or f"{tensor}.is_contiguous(" in text or f"{tensor}.set_(" in text
+            if not (is_constant or kept) and kernel.writes(parameter.name):
+                what = f"kernel `{kernel.name}` writes a copy where `{tensor}` is strided, and nothing copies it back"
+                yield file.remark(
+                    start, what, f"Copy it back: `{tensor}.copy_(...)`, or pass the strides of `{tensor}`."
+                )
