@@ -222,22 +222,10 @@ output[index_t(group.z) * index_t(strides[0]) + at * index_t(strides[is_column ?
 """
 _VECTOR_ENDING = "_vector"
 
-_ROWS, _PRODUCT = ("left_rows", "right_rows"), "product"
 _LOCALS = (
-    *_ROWS,
-    _PRODUCT,
-    "addend",
-    "is_added",
-    "rows",
-    "columns",
-    "inner",
-    "sizes",
-    "strides",
-    "scales",
-    "factors",
-    "index_type",
-    "tile",
-)
+    "left_rows", "right_rows", "product", "addend", "is_added", "rows", "columns", "inner", "sizes", "strides",
+    "scales", "factors", "index_type", "tile",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -252,26 +240,29 @@ class _Writer:
         """The statements of the launch."""
         form, site = self.form, self.site
         names = (RESULT, form.left_operand, form.right_operand)
-        output, first, second = (site.mark(name) for name in names)
+        output, first, second = (site.variable(name) for name in names)
         # Elements are read as those of the result
         tests = (f"{tensor}.scalar_type() == {output}.scalar_type()" for tensor in (first, second))
         shown = f'{first}.scalar_type(), " and ", {second}.scalar_type(), " for ", {output}.scalar_type()'
         lines: list[str | Node] = [f'TORCH_CHECK({" && ".join(tests)}, "{_SAME_TYPE}, but got ", {shown});']
         if form.operands is Operands.ROWS:
-            lines += [*self._flatten(output, first, second), *self._run(output, _PRODUCT, *_ROWS)]
+            lines += [
+                *self._flatten(output, first, second),
+                *self._run(output, "$product", "$left_rows", "$right_rows"),
+            ]
             if not self._is_dense:
                 lines += [
                     f"if (!{output}.is_contiguous()) {{",
-                    f"{output}.copy_({_PRODUCT}.view({output}.sizes()));",
+                    f"{output}.copy_($product.view({output}.sizes()));",
                     "}",
                 ]
         elif form.operands is Operands.VECTOR:
-            lines += [f"const auto right_rows = {second}.unsqueeze(-1);"]
-            lines += [f"const auto {_PRODUCT} = {output}.unsqueeze(-1);"]
-            lines += self._run(output, _PRODUCT, first, _ROWS[1])
+            lines += [f"const auto $right_rows = {second}.unsqueeze(-1);"]
+            lines += [f"const auto $product = {output}.unsqueeze(-1);"]
+            lines += self._run(output, "$product", first, "$right_rows")
         else:
             lines += self._run(output, output, first, second)
-        return site.rename(lines, _LOCALS)
+        return site.name_locals(lines, _LOCALS)
 
     @property
     def _is_dense(self) -> bool:
@@ -282,53 +273,54 @@ class _Writer:
         matrix = f"{second}.dim() == 1 ? {second}.unsqueeze(0) : {second}" if self.form.is_right_transposed else second
         words = f'"Expected a matrix, but got a tensor of ", {second}.dim(), " dimensions"'
         yield f"TORCH_CHECK({second}.dim() <= 2, {words});"
-        yield f"const auto right_rows = {matrix};"
-        yield f"const auto left_rows = {first}.reshape({{{output}.numel() / {output}.size(-1), {first}.size(-1)}});"
+        yield f"const auto $right_rows = {matrix};"
+        yield f"const auto $left_rows = {first}.reshape({{{output}.numel() / {output}.size(-1), {first}.size(-1)}});"
         dense = f"{output}.is_contiguous() ? {output} : at::empty({output}.sizes(), {output}.options())"
         memory = output if self._is_dense else f"({dense})"
-        yield f"const auto product = {memory}.view({{-1, {output}.size(-1)}});"
+        yield f"const auto $product = {memory}.view({{-1, {output}.size(-1)}});"
 
     def _run(self, output: str, product: str, first: str, second: str) -> Iterator[str | Node]:
         form, site = self.form, self.site
         inner = f"{first}.size({-2 if form.is_left_transposed else -1})"
-        yield from (f"const auto rows = {product}.size(-2);", f"const auto columns = {product}.size(-1);")
-        yield f"const auto inner = {inner};"
+        yield from (f"const auto $rows = {product}.size(-2);", f"const auto $columns = {product}.size(-1);")
+        yield f"const auto $inner = {inner};"
         addend = yield from self._add(output, product)
         count = f"{first}.size(0)" if form.operands is Operands.SUMMED else "1"
-        yield f"const std::array<int64_t, 4> sizes = {{rows, columns, inner, {count}}};"
+        yield f"const std::array<int64_t, 4> $sizes = {{$rows, $columns, $inner, {count}}};"
         batch, summed = form.operands is Operands.BATCHES, form.operands in (Operands.BATCHES, Operands.SUMMED)
         steps = (
             _write_strides(product, batch), _write_strides(first, summed, form.is_left_transposed),
             _write_strides(second, summed, form.is_right_transposed),
             _write_strides(addend, batch) if addend else "0, 0, 0",
         )  # fmt: skip
-        yield f"const std::array<int64_t, 12> strides = {{{', '.join(steps)}}};"
-        yield f"const std::array<c10::complex<float>, 2> scales = {{{', '.join(self._list_scales())}}};"
-        yield f"const std::array<int64_t, 2> factors = {{{', '.join(self._list_factors(product))}}};"
+        yield f"const std::array<int64_t, 12> $strides = {{{', '.join(steps)}}};"
+        yield f"const std::array<c10::complex<float>, 2> $scales = {{{', '.join(self._list_scales())}}};"
+        yield f"const std::array<int64_t, 2> $factors = {{{', '.join(self._list_factors(product))}}};"
         yield from site.write_stream()
         read = (first, second, *((addend,) if addend else ()))
-        yield f'const std::string index_type = {write_fits((product, *read), ())} ? "int" : "long";'
+        yield f'const std::string $index_type = {write_fits((product, *read), ())} ? "int" : "long";'
         # No memory is bound of operands without elements.
-        operands = [f"inner > 0 ? {tensor} : {product}" for tensor in (first, second)]
-        passed = (product, *operands, addend or product, "sizes", "strides", "scales", "factors")
+        operands = [f"$inner > 0 ? {tensor} : {product}" for tensor in (first, second)]
+        passed = (product, *operands, addend or product, "$sizes", "$strides", "$scales", "$factors")
         batches = f"{product}.size(0)" if batch else "1"
-        has_large = f'isFloatingType({product}.scalar_type()) && index_type == "int"'
-        fits = f"std::min(rows, columns) >= {_LARGE_TILE} && {product}.numel() >= {_MANY * _LARGE_TILE**2}"
-        yield f"const int64_t tile = {has_large} && {fits} ? {_LARGE_TILE} : {TILE};"
-        groups = f"at::ceil_div(columns, tile), at::ceil_div(rows, tile), {batches}"
+        has_large = f'isFloatingType({product}.scalar_type()) && $index_type == "int"'
+        fits = f"std::min($rows, $columns) >= {_LARGE_TILE} && {product}.numel() >= {_MANY * _LARGE_TILE**2}"
+        yield f"const int64_t $tile = {has_large} && {fits} ? {_LARGE_TILE} : {TILE};"
+        groups = f"at::ceil_div($columns, $tile), at::ceil_div($rows, $tile), {batches}"
         dispatch = (
             f"[computeEncoder dispatchThreadgroups:MTLSizeMake({groups})",
             f"threadsPerThreadgroup:MTLSizeMake({_THREADS}, 1, 1)];",
         )
-        types = (f"scalarToMetalTypeString({product})", "index_type", "std::to_string(tile)")
+        types = (f"scalarToMetalTypeString({product})", "$index_type", "std::to_string($tile)")
         tiles = Encode(self.kernels.name, types, "PSO", read, passed, tuple(map(Line, dispatch)), is_first=True)
+        groups = f"at::ceil_div<int64_t>($rows * $columns, 8), 1, {batches}"
         dispatch = (
-            f"[computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div<int64_t>(rows * columns, 8), 1, {batches})",
+            f"[computeEncoder dispatchThreadgroups:MTLSizeMake({groups})",
             f"threadsPerThreadgroup:MTLSizeMake({8 * SIMD_LANES}, 1, 1)];",
         )
         vector = replace(tiles, types=types[:2], dispatch=tuple(map(Line, dispatch)), ending=_VECTOR_ENDING)
         # With fewer products, lanes would have none.
-        is_vector = f"std::min(rows, columns) == 1 && inner >= {SIMD_LANES}"
+        is_vector = f"std::min($rows, $columns) == 1 && $inner >= {SIMD_LANES}"
         either = Branches((is_vector, ""), ((vector,), (tiles,)))
         yield run_on_stream((either,))
 
@@ -337,7 +329,7 @@ class _Writer:
         form, site = self.form, self.site
         if not form.added:
             return ""
-        added = site.mark(form.added)
+        added = site.variable(form.added)
         is_optional = site.variable(form.added) in site.names.optional
         tests = [write_given(form.added, site.names)] if is_optional else []
         tests += [f"{site.variable(form.beta)}.toComplexDouble() != 0.0"] if form.beta else []
@@ -345,22 +337,22 @@ class _Writer:
         expanded = f"{whole}expand({output}.sizes())"
         if product != output:
             expanded = f"{expanded}.reshape({product}.sizes())"
-        yield f"const bool is_added = {' && '.join(tests) or 'true'};"
-        yield f"const auto addend = is_added ? {expanded}.to({product}.scalar_type()) : {product};"
-        return "addend"
+        yield f"const bool $is_added = {' && '.join(tests) or 'true'};"
+        yield f"const auto $addend = $is_added ? {expanded}.to({product}.scalar_type()) : {product};"
+        return "$addend"
 
     def _list_scales(self) -> Iterator[str]:
         form = self.form
         number = "{}.to<c10::complex<float>>()"
-        yield number.format(self.site.mark(form.alpha)) if form.alpha else "1.0f"
-        beta = number.format(self.site.mark(form.beta)) if form.beta else "1.0f"
-        yield f"is_added ? {beta} : 0.0f" if form.added else "0.0f"
+        yield number.format(self.site.variable(form.alpha)) if form.alpha else "1.0f"
+        beta = number.format(self.site.variable(form.beta)) if form.beta else "1.0f"
+        yield f"$is_added ? {beta} : 0.0f" if form.added else "0.0f"
 
     def _list_factors(self, product: str) -> Iterator[str]:
         """The same as whole numbers, which floats round, where elements are those."""
         for name in (self.form.alpha, self.form.beta):
             test = f"isIntegralType({product}.scalar_type(), false)"
-            yield f"{test} ? {self.site.mark(name)}.toLong() : 1" if name else "1"
+            yield f"{test} ? {self.site.variable(name)}.toLong() : 1" if name else "1"
 
 
 def _write_strides(tensor: str, has_batches: bool, is_transposed: bool = False) -> str:

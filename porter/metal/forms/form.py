@@ -5,9 +5,9 @@ Source: ATen/native/mps/OperationUtils.h (`mtl_setArgs`, `mtl_dispatch1DJob`), A
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from string import Template
 from typing import ClassVar, Protocol, Self
 
 from porter.core import dtypes
@@ -43,7 +43,6 @@ IN_GROUP = (
 )  # fmt: skip
 _USUAL = {"self": "input", RESULT: "output"}
 _MEMBERS = {"tensor": "", "flag": "", "number": "", "sizes": ".sizes()", "strides": ".strides()", "rank": ".dim()"}
-_THEIRS = "\0"  # before a variable of the function
 # What kernels share that rank elements.
 SCAN = """\
 // The sum of the values of a threadgroup up to that of each thread
@@ -124,19 +123,10 @@ class Site:
         if self.code.is_free("stream"):
             yield "MPSStream* stream = getCurrentMPSStream();"
 
-    def mark(self, name: str) -> str:
-        """The function's variable, which `rename` leaves as it is. Raises PTR371."""
-        return mark_theirs(self.variable(name))
-
-    def rename(self, lines: Iterable[str | Node], declared: Collection[str]) -> tuple[Node, ...]:
-        """Statements with other names for variables that they have `declared` and the function has too."""
-        names = [name for name in declared if not self.names.is_free(name)]
-        used = re.compile(rf"(?<![\w.:{_THEIRS}])(?:{'|'.join(names)})\b") if names else None
-
-        def change(text: str) -> str:
-            return (used.sub(r"\g<0>_", text) if used else text).replace(_THEIRS, "")
-
-        return tuple(rewrite(node, change) for node in as_nodes(lines))
+    def name_locals(self, lines: Iterable[str | Node], locals_: Collection[str]) -> tuple[Node, ...]:
+        """Statements with names for their own variables, which have a `$` before them: others than the function's."""
+        names = {name: name if self.names.is_free(name) else f"{name}_" for name in locals_}
+        return tuple(rewrite(node, lambda text: Template(text).safe_substitute(names)) for node in as_nodes(lines))
 
 
 class Form(Protocol):
@@ -189,11 +179,6 @@ class Form(Protocol):
         return ()
 
 
-def mark_theirs(variable: str) -> str:
-    """A variable of the function, which `Site.rename` leaves as it is."""
-    return f"{_THEIRS}{variable}"
-
-
 def name_tensor(tensor: str) -> str:
     """What a kernel calls a tensor of the schema."""
     return _USUAL.get(tensor, tensor)
@@ -234,9 +219,9 @@ def write_one_kernel(
     return FormKernels(name, source, elements, listed)
 
 
-def write_type(tensor: str, fit: Sequence[str]) -> str:
+def write_type(tensor: str, fit: Sequence[str], name: str = "type") -> str:
     """The variable for the end of a kernel's name: the type of a tensor, and the width of the indices of some."""
-    return f'const auto type = scalarToMetalTypeString({tensor}) + ({write_fits(fit, ())} ? "_int" : "_long");'
+    return f'const auto {name} = scalarToMetalTypeString({tensor}) + ({write_fits(fit, ())} ? "_int" : "_long");'
 
 
 def encode(pso: str, name: str, inputs: str, lines: Iterable[str], before: Iterable[str] = ()) -> Block:

@@ -30,7 +30,6 @@ from porter.metal.forms.form import (
     dispatch_threads,
     encode,
     list_elements,
-    mark_theirs,
     set_arguments,
     write_kernel,
     write_type,
@@ -144,7 +143,7 @@ class Sort(Form):
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels.name, site)
         lines: list[str | Node] = [*writer.start(), writer.encode()]
-        return Launch(site.rename(lines, _DECLARED), frozenset((*HEADERS, CEIL_DIV)))
+        return Launch(site.name_locals(lines, _DECLARED), frozenset((*HEADERS, CEIL_DIV)))
 
 
 def _write_offsets(tensors: Sequence[str], row: str) -> Iterator[str]:
@@ -235,17 +234,17 @@ class _Writer:
     def _dim(self) -> str:
         """The dimension, by the variable that the function wrapped it in."""
         dim = self.site.variable(self.form.dim)
-        return mark_theirs(self.site.code.find_variable(f"maybe_wrap_dim({dim}, $$rank)") or dim)
+        return self.site.code.find_variable(f"maybe_wrap_dim({dim}, $$rank)") or dim
 
     def start(self) -> Iterator[str]:
-        source, values = self.site.mark(self.form.source), self.site.mark("result0")
-        indices = self.site.mark("result1") if self.form.places else ""
+        source, values = self.site.variable(self.form.source), self.site.variable("result0")
+        indices = self.site.variable("result1") if self.form.places else ""
         rows = f"{source}.movedim({self._dim()}, -1)" if self.form.dim else f"{source}.flatten()"
-        yield f"const auto input = {rows};"
-        for name, result in (("kept_values", values), ("kept_indices", indices)):
+        yield f"const auto $input = {rows};"
+        for name, result in (("$kept_values", values), ("$kept_indices", indices)):
             yield f"const auto {name} = {self._move(result) if result else self._make(values)};"
-        yield "const int64_t row_size = input.size(-1);"
-        yield write_type("input", ("input", "kept_values", "kept_indices"))
+        yield "const int64_t $row_size = $input.size(-1);"
+        yield write_type("$input", ("$input", "$kept_values", "$kept_indices"), "$type")
         yield from self.site.write_stream()
 
     def _make(self, values: str) -> str:
@@ -256,61 +255,61 @@ class _Writer:
         if not self.form.dim:
             return f"{result}.unsqueeze(-1)" if self._picks else result
         moved = f"{result}.movedim({self._dim()}, -1)"
-        source = self.site.mark(self.form.source)
+        source = self.site.variable(self.form.source)
         return f"{result}.dim() < {source}.dim() ? {result}.unsqueeze(-1) : {moved}" if self._picks else moved
 
     def _descending(self) -> str:
         how = self.form.descending
-        return self.site.mark(how) if isinstance(how, str) else str(how).lower()
+        return self.site.variable(how) if isinstance(how, str) else str(how).lower()
 
     def encode(self) -> Block:
         """The kernels for blocks, for each doubling of the runs, and for what is picked of them."""
-        temporary = {each: f"kept_{each}.new_empty(input.sizes())" for each in ("values", "indices")}
+        temporary = {each: f"$kept_{each}.new_empty($input.sizes())" for each in ("values", "indices")}
         commands = (*self._sort_blocks(), *self._merge(temporary), *self._pick())
-        return encode("blocksPSO", self.name, "input", commands, self._prepare(temporary))
+        return encode("blocksPSO", self.name, "$input", commands, self._prepare(temporary))
 
     def _prepare(self, temporary: dict[str, str]) -> Iterator[str]:
-        yield f'auto blocksPSO = lib.getPipelineStateForFunc("{self.name}_blocks_" + type);'
-        yield f'auto mergePSO = lib.getPipelineStateForFunc("{self.name}_merge_" + type);'
+        yield f'auto blocksPSO = lib.getPipelineStateForFunc("{self.name}_blocks_" + $type);'
+        yield f'auto mergePSO = lib.getPipelineStateForFunc("{self.name}_merge_" + $type);'
         yield f"const auto most = std::min<int64_t>({MOST_THREADS}, [blocksPSO maxTotalThreadsPerThreadgroup]);"
-        yield "int64_t width = 1;"
-        yield "while (width < row_size && 2 * width <= most) {"
-        yield "width *= 2;"
+        yield "int64_t $width = 1;"
+        yield "while ($width < $row_size && 2 * $width <= most) {"
+        yield "$width *= 2;"
         yield "}"
         for result, memory in temporary.items():
-            run = memory if self._picks else f"width < row_size ? {memory} : kept_{result}"
-            yield f"Tensor run_{result} = {run};"
+            run = memory if self._picks else f"$width < $row_size ? {memory} : $kept_{result}"
+            yield f"Tensor $run_{result} = {run};"
 
     def _sort_blocks(self) -> Iterator[str]:
         yield from set_arguments(
             "blocksPSO",
-            "run_values, run_indices, input, input.sizes(), input.strides(), run_values.strides(), "
-            f"run_indices.strides(), input.dim(), run_values.size(-1), {self._descending()}",
+            "$run_values, $run_indices, $input, $input.sizes(), $input.strides(), $run_values.strides(), "
+            f"$run_indices.strides(), $input.dim(), $run_values.size(-1), {self._descending()}",
         )
-        yield "const auto blocks = input.numel() / row_size * at::ceil_div(row_size, width);"
-        yield from dispatch_groups("blocks", "width")
+        yield "const auto $blocks = $input.numel() / $row_size * at::ceil_div($row_size, $width);"
+        yield from dispatch_groups("$blocks", "$width")
 
     def _merge(self, temporary: dict[str, str]) -> Iterator[str]:
-        yield "for (; width < row_size; width *= 2) {"
+        yield "for (; $width < $row_size; $width *= 2) {"
         for result, memory in temporary.items():
-            merged = memory if self._picks else f"2 * width < row_size ? {memory} : kept_{result}"
+            merged = memory if self._picks else f"2 * $width < $row_size ? {memory} : $kept_{result}"
             yield f"const auto merged_{result} = {merged};"
         yield from set_arguments(
             "mergePSO",
-            "merged_values, merged_indices, run_values, run_indices, input.sizes(), merged_values.strides(), "
-            f"merged_indices.strides(), input.dim(), merged_values.size(-1), {self._descending()}, width",
+            "merged_values, merged_indices, $run_values, $run_indices, $input.sizes(), merged_values.strides(), "
+            f"merged_indices.strides(), $input.dim(), merged_values.size(-1), {self._descending()}, $width",
         )
-        yield dispatch_threads("mergePSO", "input.numel()")
-        yield from (f"run_{each} = merged_{each};" for each in temporary)
+        yield dispatch_threads("mergePSO", "$input.numel()")
+        yield from (f"$run_{each} = merged_{each};" for each in temporary)
         yield "}"
 
     def _pick(self) -> Iterator[str]:
         if not self._picks:
             return
-        yield f'auto medianPSO = lib.getPipelineStateForFunc("{self.name}_" + type);'
+        yield f'auto medianPSO = lib.getPipelineStateForFunc("{self.name}_" + $type);'
         yield from set_arguments(
             "medianPSO",
-            "kept_values, kept_indices, run_values, run_indices, input.sizes(), kept_values.strides(), "
-            "kept_indices.strides(), input.dim()",
+            "$kept_values, $kept_indices, $run_values, $run_indices, $input.sizes(), $kept_values.strides(), "
+            "$kept_indices.strides(), $input.dim()",
         )
-        yield dispatch_threads("medianPSO", "input.numel() / row_size")
+        yield dispatch_threads("medianPSO", "$input.numel() / $row_size")

@@ -31,7 +31,6 @@ from porter.metal.forms.form import (
     encode,
     list_elements,
     list_real,
-    mark_theirs,
     set_arguments,
     write_kernel,
     write_type,
@@ -185,7 +184,7 @@ class Unique(Form):
         writer = _Writer(self, kernels.name, site, last)
         lines = [*writer.start(), *writer.sort(kernels), *writer.prepare(), writer.encode()]
         headers = (*HEADERS, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if self.dim else ()))
-        return Launch(site.rename(lines, _DECLARED), frozenset(headers))
+        return Launch(site.name_locals(lines, _DECLARED), frozenset(headers))
 
 
 def _write_plain(name: str, arguments: Sequence[str], body: str) -> str:
@@ -203,16 +202,16 @@ class _Writer:
 
     @property
     def _source(self) -> str:
-        return self.site.mark(self.form.source)
+        return self.site.variable(self.form.source)
 
     def start(self) -> Iterator[str]:
         source = self._source
         if f"{self.site.variable(self.form.source)} = " not in self.site.code.text:
             yield f"TORCH_INTERNAL_ASSERT({source}.is_contiguous());"
-        yield f"const int64_t slices = {self._choose(f'{source}.size({{dim}})', f'{source}.numel()')};"
+        yield f"const int64_t $slices = {self._choose(f'{source}.size({{dim}})', f'{source}.numel()')};"
         after = f"c10::multiply_integers({source}.sizes().slice({{dim}} + 1))"
-        yield f"const int64_t slice_size = {self._choose(after, '1')};"
-        yield write_type(source, (source,))
+        yield f"const int64_t $slice_size = {self._choose(after, '1')};"
+        yield write_type(source, (source,), "$type")
         yield from self.site.write_stream()
 
     def _choose(self, along: str, flat: str) -> str:
@@ -223,19 +222,19 @@ class _Writer:
         is_optional = f"{variable}.has_value()" in self.site.code.text or self.site.names.types[self.form.dim] == "int?"
         value = f"{variable}.value()" if is_optional else variable
         wrapped = self.site.code.find_variable(f"$$before maybe_wrap_dim({value}, $$rank) $$behind")
-        dim = mark_theirs(wrapped) if wrapped else f"maybe_wrap_dim({mark_theirs(value)}, {self._source}.dim())"
+        dim = wrapped or f"maybe_wrap_dim({value}, {self._source}.dim())"
         value = along.format(dim=dim)
-        return f"{mark_theirs(variable)}.has_value() ? {value} : {flat}" if is_optional else value
+        return f"{variable}.has_value() ? {value} : {flat}" if is_optional else value
 
     def sort(self, kernels: FormKernels) -> Iterator[str | Node]:
         """Sorts the elements, which says where each was."""
         if not self.form.is_sorted:
             return
         source = self._source
-        yield f"const auto elements = {source}.new_empty({{slices}});"
-        yield f"const auto places = {source}.new_empty({{slices}}, {source}.options().dtype(kLong));"
+        yield f"const auto $elements = {source}.new_empty({{$slices}});"
+        yield f"const auto $places = {source}.new_empty({{$slices}}, {source}.options().dtype(kLong));"
         variables = {self.form.source: self.site.variable(self.form.source)}
-        variables |= {"result0": "elements", "result1": "places"}
+        variables |= {"result0": "$elements", "result1": "$places"}
         declared = "\n".join((self.site.code.text, *_DECLARED, "stream"))
         code = KeptCode(declared, self.site.code.before)
         site = Site(replace(self.site.names, variables=variables, code=code))
@@ -244,35 +243,35 @@ class _Writer:
 
     def prepare(self) -> Iterator[str]:
         source, name = self._source, self.name
-        yield f'auto marksPSO = lib.getPipelineStateForFunc("{name}_marks_" + type);'
+        yield f'auto $marksPSO = lib.getPipelineStateForFunc("{name}_marks_" + $type);'
         for stage in ("ends", "ranks"):
-            yield f'auto {stage}PSO = lib.getPipelineStateForFunc("{name}_{stage}");'
-        yield f'auto PSO = lib.getPipelineStateForFunc("{name}_" + type);'
+            yield f'auto ${stage}PSO = lib.getPipelineStateForFunc("{name}_{stage}");'
+        yield f'auto $PSO = lib.getPipelineStateForFunc("{name}_" + $type);'
         yield (
-            f"const auto group_size = std::min<int64_t>({MOST_THREADS}, "
-            "std::min([endsPSO maxTotalThreadsPerThreadgroup], [ranksPSO maxTotalThreadsPerThreadgroup]));"
+            f"const auto $group_size = std::min<int64_t>({MOST_THREADS}, "
+            "std::min([$endsPSO maxTotalThreadsPerThreadgroup], [$ranksPSO maxTotalThreadsPerThreadgroup]));"
         )
-        yield "const auto groups = at::ceil_div(slices, group_size);"
-        for name, size in (("marks", "slices"), ("group_counts", "groups")):
+        yield "const auto $groups = at::ceil_div($slices, $group_size);"
+        for name, size in (("$marks", "$slices"), ("$group_counts", "$groups")):
             yield f"const auto {name} = {source}.new_zeros({{{size}}}, {source}.options().dtype(kInt));"
-        for name, size in (("group_ends", "groups"), ("starts", "slices")):
+        for name, size in (("$group_ends", "$groups"), ("$starts", "$slices")):
             yield f"const auto {name} = {source}.new_empty({{{size}}}, {source}.options().dtype(kLong));"
 
     def encode(self) -> Block:
-        output, inverse, counts = (self.site.mark(f"result{i}") for i in range(3))
-        has_inverse, has_counts = self.site.mark(self.form.inverse), self.site.mark(self.form.counts)
-        elements, last = ("elements" if self.form.is_sorted else self._source), mark_theirs(self.last)
-        places = "places, " if self.form.is_sorted else ""
+        output, inverse, counts = (self.site.variable(f"result{i}") for i in range(3))
+        has_inverse, has_counts = self.site.variable(self.form.inverse), self.site.variable(self.form.counts)
+        elements, last = ("$elements" if self.form.is_sorted else self._source), self.last
+        places = "$places, " if self.form.is_sorted else ""
         threads = f"{elements}.numel()"
-        passed = f"{output}, {counts}, {elements}, starts, {last}, slices, slice_size, {has_counts}"
+        passed = f"{output}, {counts}, {elements}, $starts, {last}, $slices, $slice_size, {has_counts}"
         lines = (
-            *set_arguments("marksPSO", f"marks, group_counts, {elements}, slices, slice_size, group_size"),
-            dispatch_threads("marksPSO", threads),
-            *set_arguments("endsPSO", f"group_ends, {last}, group_counts, groups"),
-            *dispatch_groups("1"),
-            *set_arguments("ranksPSO", f"starts, {inverse}, marks, group_ends, {places}slices, {has_inverse}"),
-            *dispatch_groups("groups"),
-            *set_arguments("PSO", passed),
-            dispatch_threads("PSO", threads),
+            *set_arguments("$marksPSO", f"$marks, $group_counts, {elements}, $slices, $slice_size, $group_size"),
+            dispatch_threads("$marksPSO", threads),
+            *set_arguments("$endsPSO", f"$group_ends, {last}, $group_counts, $groups"),
+            *dispatch_groups("1", "$group_size"),
+            *set_arguments("$ranksPSO", f"$starts, {inverse}, $marks, $group_ends, {places}$slices, {has_inverse}"),
+            *dispatch_groups("$groups", "$group_size"),
+            *set_arguments("$PSO", passed),
+            dispatch_threads("$PSO", threads),
         )
-        return encode("PSO", self.name, elements, lines)
+        return encode("$PSO", self.name, elements, lines)
