@@ -41,6 +41,13 @@ def test_infinity_and_nan_are_beyond_every_bound() -> None:
         assert f"{lost} for" in bounds.excess(mine, RIGHT.float(), RIGHT, [X])
 
 
+def test_what_the_cpu_gives_too_is_beyond_no_bound() -> None:
+    for lost in (torch.inf, torch.nan):
+        mine = RIGHT.float()
+        mine[3] = lost
+        assert bounds.excess(mine, mine.clone(), RIGHT, [X]) == ""
+
+
 def test_denormals_count_unless_they_are_flushed() -> None:
     x = torch.tensor([1e-40, 1.0])
     none = torch.tensor([0.0, 1.0])
