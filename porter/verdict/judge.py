@@ -165,16 +165,15 @@ def describe_lists(
 ) -> list[str]:
     """Notes on the test lists: tests removed from them (`freed`), and listed tests that pass (`stale`)."""
     status = {o.test: o.status for o in outcomes}
-    notes = [f"removed from the test lists: {t} {_describe_status(status.get(t, ''))}" for t in freed]
+    passing = [test for test in freed if status.get(test, "") == "passed"]
+    others = {0: "", 1: "", 2: ", and 1 other test"}.get(len(passing), f", and {len(passing) - 1} other tests")
+    notes = [f"removed from the test lists: {test} now passes{others}" for test in passing[:1]]
+    notes += [f"removed from the test lists: {test} still fails" for test in freed if test not in passing]
     notes += [f"still on the test lists, but passes: {t}" for t in stale if status.get(t) != "xpassed"]
     if target.removed and not freed:
         gone = ", ".join(f"{e.list}[{e.entry}]" for e in target.removed)
         notes.append(f"no selected test depends on the removed entries {gone}")
     return notes
-
-
-def _describe_status(status: str) -> str:
-    return "now passes" if status == "passed" else "still fails"
 
 
 def merge_bounds_check(found: Verdict, checked: Sequence[Verdict]) -> Verdict:

@@ -183,3 +183,14 @@ skipped: 1: not here
 note: TestConsistencyMPS.test_output_match_atan2_mps_int32: passes, though listed
 atan2: FAIL: 3 passed, 1 failed, 1 skipped, 22 kernel calls, at most 1.75 ULP (backend host, default arithmetic, 1.2 s)""",
     )
+
+
+def test_tests_that_leave_the_lists_are_one_note_unless_they_fail() -> None:
+    match, accuracy, failed, *_ = (outcome.test for outcome in OUTCOMES)
+    notes = judge.describe_lists(VerifyTarget("atan2"), [match, accuracy, failed], [], OUTCOMES)
+    assert notes == [
+        f"removed from the test lists: {match} now passes, and 1 other test",
+        f"removed from the test lists: {failed} still fails",
+    ]
+    [one] = judge.describe_lists(VerifyTarget("atan2"), [match], [], OUTCOMES)
+    assert one == f"removed from the test lists: {match} now passes"
