@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from porter.review.rule import Rule
-from porter.review.rules import arithmetic, bindings, files, kernels, leftovers, lists, registrations, tests
+from porter.review.rules import arithmetic, bindings, files, kernels, launches, leftovers, lists, registrations, tests
 
-_SUBJECTS = (arithmetic, bindings, files, kernels, leftovers, lists, registrations, tests)
+_SUBJECTS = (arithmetic, bindings, files, kernels, launches, leftovers, lists, registrations, tests)
 _FOUND = (value for subject in _SUBJECTS for value in vars(subject).values() if isinstance(value, Rule))
 
 # What cannot be read comes first: it says why the other rules find little.

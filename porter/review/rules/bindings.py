@@ -49,11 +49,11 @@ _BOUND_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], devi
 )
 def argument_width(change: Change) -> Iterator[Remark]:
     """What host code binds has the size of what the kernel reads: no int64_t for `constant int&` (155304)."""
-    for file, function, kernel in _pair_launches(change):
+    for file, function, kernel in pair_launches(change):
         yield from _compare_bound(file, function, kernel)
 
 
-def _pair_launches(change: Change) -> Iterator[tuple[ChangedFile, Function, Kernel]]:
+def pair_launches(change: Change) -> Iterator[tuple[ChangedFile, Function, Kernel]]:
     """Each host function that launches one kernel, with this kernel, where a file of either is changed."""
     kernels: dict[str, list[Kernel]] = {}
     paths = {file.path for file in change.files}
@@ -76,7 +76,7 @@ def _pair_launches(change: Change) -> Iterator[tuple[ChangedFile, Function, Kern
 
 
 def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Iterator[Remark]:
-    for index, name, start in _list_bound(file.after, function):
+    for index, name, start in list_bound(file.after, function):
         if not name.isidentifier():
             continue
         declared = re.search(rf"\b(\w+)\s+{re.escape(name)}\s*(?:=|;|,|\)|\{{)", file.text_of(function))
@@ -92,7 +92,7 @@ def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Ite
             yield file.remark(start, what, "Give both sides a type of the same size.")
 
 
-def _list_bound(text: str, function: Function) -> Iterator[tuple[int, str, int]]:
+def list_bound(text: str, function: Function) -> Iterator[tuple[int, str, int]]:
     """The index, the text and the place of each argument that is bound."""
     for match in _SET.finditer(text, function.body_start, function.body_end):
         first = int(match["first"][1:-1]) if match["first"] else 0
@@ -213,7 +213,7 @@ _BINDING = re.compile(r"\bmtl_setArgs(?:<\w+>)?\(|\bmtl_setBuffer\(|\bsetBuffer:
 _LAYOUT = re.compile(
     r"stride|contiguous|TensorIterator|iter\b|is_dense|suggest_memory_format|needsGather|needs_gather|empty_like|clone\("
 )
-_TENSOR = re.compile(r"\bTensor\s*&\s*(\w+)")
+TENSOR = re.compile(r"\bTensor\s*&\s*(\w+)")
 _STRIDELESS = """void planted_mps(const Tensor& self, Tensor& out) {
   auto state = lib.getPipelineStateForFunc("exp_dense_float_float");
   mtl_setArgs(encoder, self, out);
@@ -239,7 +239,7 @@ def ignored_strides(change: Change) -> Iterator[Remark]:
     """Host code that binds tensors to a kernel of its own passes their strides, or makes them contiguous (183065)."""
     for file, function in find_metal_functions(change):
         text = file.text_of(function)
-        tensors = _TENSOR.findall(function.params)
+        tensors = TENSOR.findall(function.params)
         if "getPipelineStateForFunc" not in text or not tensors or _LAYOUT.search(text):
             continue
         if match := _BINDING.search(text):
@@ -388,122 +388,3 @@ def group_rounding(change: Change) -> Iterator[Remark]:
         for match in file.find_new(_FLOORED):
             what = f"`{match[0].rstrip(', ')}` drops the last part of a group"
             yield file.remark(match.start(), what, "Write `at::ceil_div`, and guard the loads and stores.")
-
-
-_ROUNDED_UP = re.compile(r"dispatchThreadgroups\s*:\s*MTLSizeMake\([^;]*?(?:ceil_div|-\s*1\s*\)\s*/)")
-_BRANCHES = frozenset({"if", "for", "while", "min", "clamp", "select"})
-_TAILED_HOST = """void planted(const Tensor& self, Tensor& out) {
-  int64_t count = self.numel();
-  auto state = lib.getPipelineStateForFunc("planted");
-  mtl_setArgs(encoder, self.contiguous(), out, count);
-  [encoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(count, int64_t(256)), 1, 1) threadsPerThreadgroup:group];
-}
-"""
-_TAILED_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
-    constant long& count [[buffer(2)]], uint index [[thread_position_in_grid]]) {
-  out[index] = x[index] * 2;
-}
-"""
-
-
-@rule(
-    Severity.ERROR,
-    "Host code rounds a grid up to whole threadgroups, and the kernel accesses memory at each thread's position.",
-    bad=(
-        host_case(_TAILED_HOST, _TAILED_KERNEL),
-        host_case(_TAILED_HOST.replace("at::ceil_div(count, int64_t(256))", "(count + 255 - 1) / 255"), _TAILED_KERNEL),
-    ),
-    good=(
-        host_case(_TAILED_HOST, _TAILED_KERNEL.replace("  out[index] =", "  if (index < count)\n    out[index] =")),
-        host_case(
-            _TAILED_HOST, _TAILED_KERNEL.replace("  out[index]", "  const long at = index;\n  if (at < count) out[at]")
-        ),
-        host_case(_TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads"), _TAILED_KERNEL),
-    ),
-)
-def unguarded_tail(change: Change) -> Iterator[Remark]:
-    """Threads of a last, partial threadgroup access what stands behind a tensor unless the kernel asks (180709)."""
-    for file, function, kernel in _pair_launches(change):
-        rounded = _ROUNDED_UP.search(file.after, function.body_start, function.body_end)
-        position = kernel.positions("thread_position_in_grid")
-        if rounded and position and not _asks_about(kernel, position):
-            what = f"the grid is rounded up to whole threadgroups, and kernel `{kernel.name}` guards no access"
-            yield file.remark(
-                rounded.start(), what, "Write `dispatchThreads`, or return where the position is past the end."
-            )
-
-
-def _asks_about(kernel: Kernel, names: set[str]) -> bool:
-    """Whether a condition of a kernel, or what bounds a value, has one of these names, or what is made of them."""
-    texts = [token.text for token in kernel.body]
-    names = set(names)
-    for at, text in enumerate(texts):
-        if text == "=" and at and texts[at - 1].isidentifier():
-            end = texts.index(";", at) if ";" in texts[at:] else len(texts)
-            if names & set(texts[at:end]):
-                names.add(texts[at - 1])
-    for at, text in enumerate(texts):
-        if text == "?" or (text in _BRANCHES and texts[at + 1 : at + 2] == ["("]):
-            start = at if text != "?" else max((k for k in range(at) if texts[k] in (";", "{", "}")), default=0)
-            if names & set(texts[start : _find_end(texts, at)]):
-                return True
-    return False
-
-
-def _find_end(texts: list[str], at: int) -> int:
-    """Where the brackets that open behind a place are closed; the place itself for `?`."""
-    depth = 0
-    for end in range(at + 1, len(texts)):
-        depth += (texts[end] == "(") - (texts[end] == ")")
-        if depth <= 0:
-            return end
-    return len(texts)
-
-
-_DENSE = re.compile(r"\b(?P<copy>\w+)\s*=\s*(?P<tensor>\w+)\.contiguous\(")
-_DIRECT = re.compile(r"(?P<tensor>\w+)\.contiguous\(")
-_COPYING_HOST = """void planted(const Tensor& self, Tensor& out) {
-  int64_t count = self.numel();
-  auto dense = out.contiguous();
-  auto state = lib.getPipelineStateForFunc("planted");
-  mtl_setArgs(encoder, self.contiguous(), dense, count);
-}
-"""
-
-
-@rule(
-    Severity.ERROR,
-    "A kernel writes a contiguous copy of a result, and nothing copies it back.",
-    bad=(
-        host_case(_COPYING_HOST, _TAILED_KERNEL),
-        host_case(
-            _COPYING_HOST.replace("  auto dense = out.contiguous();\n", "").replace("dense", "out.contiguous()"),
-            _TAILED_KERNEL,
-        ),
-    ),
-    good=(
-        host_case(_COPYING_HOST.replace("count);\n}", "count);\n  out.copy_(dense);\n}"), _TAILED_KERNEL),
-        host_case(_COPYING_HOST.replace("dense, count", "out, count"), _TAILED_KERNEL),
-        host_case(
-            _COPYING_HOST.replace("  auto dense", "  TORCH_CHECK(out.is_contiguous());\n  auto dense"), _TAILED_KERNEL
-        ),
-    ),
-)
-def lost_result(change: Change) -> Iterator[Remark]:
-    """`out.contiguous()` of a strided result is a copy: what a kernel writes there is lost (148350, 184743)."""
-    for file, function, kernel in _pair_launches(change):
-        text = file.text_of(function)
-        copies = {match["copy"]: match["tensor"] for match in _DENSE.finditer(text)}
-        for index, argument, start in _list_bound(file.after, function):
-            direct = _DIRECT.match(argument)
-            tensor = direct["tensor"] if direct else copies.get(argument, "")
-            if not tensor or index >= len(kernel.buffers) or tensor not in _TENSOR.findall(function.params):
-                continue
-            parameter = kernel.buffers[index]
-            is_constant = parameter.space != "device" or "const" in [token.text for token in parameter.tokens]
-            kept = f"{tensor}.copy_(" in text or f"{tensor}.is_contiguous(" in text or f"{tensor}.set_(" in text
-            if not (is_constant or kept) and kernel.writes(parameter.name):
-                what = f"kernel `{kernel.name}` writes a copy where `{tensor}` is strided, and nothing copies it back"
-                yield file.remark(
-                    start, what, f"Copy it back: `{tensor}.copy_(...)`, or pass the strides of `{tensor}`."
-                )

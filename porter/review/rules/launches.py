@@ -1,0 +1,267 @@
+"""What a launch and its kernel agree on: how many threads there are, and which tensor stands behind which argument."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from porter.metal.lint_checks import Parameter
+from porter.review.change import Change, Remark
+from porter.review.finding import Severity
+from porter.review.metal_facts import Kernel
+from porter.review.rule import host_case, rule
+from porter.review.rules.bindings import TENSOR, list_bound, pair_launches
+
+_ROUNDED_UP = re.compile(r"dispatchThreadgroups\s*:\s*MTLSizeMake\([^;]*?(?:ceil_div|-\s*1\s*\)\s*/)")
+_BRANCHES = frozenset({"if", "for", "while", "min", "clamp", "select"})
+_TAILED_HOST = """void planted(const Tensor& self, Tensor& out) {
+  int64_t count = self.numel();
+  auto state = lib.getPipelineStateForFunc("planted");
+  mtl_setArgs(encoder, self.contiguous(), out, count);
+  [encoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(count, int64_t(256)), 1, 1) threadsPerThreadgroup:group];
+}
+"""
+_TAILED_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
+    constant long& count [[buffer(2)]], uint index [[thread_position_in_grid]]) {
+  out[index] = x[index] * 2;
+}
+"""
+
+
+@rule(
+    Severity.ERROR,
+    "Host code rounds a grid up to whole threadgroups, and the kernel accesses memory at each thread's position.",
+    bad=(
+        host_case(_TAILED_HOST, _TAILED_KERNEL),
+        host_case(_TAILED_HOST.replace("at::ceil_div(count, int64_t(256))", "(count + 255 - 1) / 255"), _TAILED_KERNEL),
+    ),
+    good=(
+        host_case(_TAILED_HOST, _TAILED_KERNEL.replace("  out[index] =", "  if (index < count)\n    out[index] =")),
+        host_case(
+            _TAILED_HOST, _TAILED_KERNEL.replace("  out[index]", "  const long at = index;\n  if (at < count) out[at]")
+        ),
+        host_case(_TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads"), _TAILED_KERNEL),
+    ),
+)
+def unguarded_tail(change: Change) -> Iterator[Remark]:
+    """Threads of a last, partial threadgroup access what stands behind a tensor unless the kernel asks (180709)."""
+    for file, function, kernel in pair_launches(change):
+        rounded = _ROUNDED_UP.search(file.after, function.body_start, function.body_end)
+        position = kernel.positions("thread_position_in_grid")
+        if rounded and position and not _asks_about(kernel, position):
+            what = f"the grid is rounded up to whole threadgroups, and kernel `{kernel.name}` guards no access"
+            yield file.remark(
+                rounded.start(), what, "Write `dispatchThreads`, or return where the position is past the end."
+            )
+
+
+def _asks_about(kernel: Kernel, names: set[str]) -> bool:
+    """Whether a condition of a kernel, or what bounds a value, has one of these names, or what is made of them."""
+    texts = [token.text for token in kernel.body]
+    names = set(names)
+    for at, text in enumerate(texts):
+        if text == "=" and at and texts[at - 1].isidentifier():
+            end = texts.index(";", at) if ";" in texts[at:] else len(texts)
+            if names & set(texts[at:end]):
+                names.add(texts[at - 1])
+    for at, text in enumerate(texts):
+        if text == "?" or (text in _BRANCHES and texts[at + 1 : at + 2] == ["("]):
+            start = at if text != "?" else max((k for k in range(at) if texts[k] in (";", "{", "}")), default=0)
+            if names & set(texts[start : _find_end(texts, at)]):
+                return True
+    return False
+
+
+def _find_end(texts: list[str], at: int) -> int:
+    """Where the brackets that open behind a place are closed; the place itself for `?`."""
+    depth = 0
+    for end in range(at + 1, len(texts)):
+        depth += (texts[end] == "(") - (texts[end] == ")")
+        if depth <= 0:
+            return end
+    return len(texts)
+
+
+_DENSE = re.compile(r"\b(?P<copy>\w+)\s*=\s*(?P<tensor>\w+)\.contiguous\(")
+_DIRECT = re.compile(r"(?P<tensor>\w+)\.contiguous\(")
+_COPYING_HOST = """void planted(const Tensor& self, Tensor& out) {
+  int64_t count = self.numel();
+  auto dense = out.contiguous();
+  auto state = lib.getPipelineStateForFunc("planted");
+  mtl_setArgs(encoder, self.contiguous(), dense, count);
+}
+"""
+
+
+@rule(
+    Severity.ERROR,
+    "A kernel writes a contiguous copy of a result, and nothing copies it back.",
+    bad=(
+        host_case(_COPYING_HOST, _TAILED_KERNEL),
+        host_case(
+            _COPYING_HOST.replace("  auto dense = out.contiguous();\n", "").replace("dense", "out.contiguous()"),
+            _TAILED_KERNEL,
+        ),
+    ),
+    good=(
+        host_case(_COPYING_HOST.replace("count);\n}", "count);\n  out.copy_(dense);\n}"), _TAILED_KERNEL),
+        host_case(_COPYING_HOST.replace("dense, count", "out, count"), _TAILED_KERNEL),
+        host_case(
+            _COPYING_HOST.replace("  auto dense", "  TORCH_CHECK(out.is_contiguous());\n  auto dense"), _TAILED_KERNEL
+        ),
+    ),
+)
+def lost_result(change: Change) -> Iterator[Remark]:
+    """`out.contiguous()` of a strided result is a copy: what a kernel writes there is lost (148350, 184743)."""
+    for file, function, kernel in pair_launches(change):
+        text = file.text_of(function)
+        copies = {match["copy"]: match["tensor"] for match in _DENSE.finditer(text)}
+        for index, argument, start in list_bound(file.after, function):
+            direct = _DIRECT.match(argument)
+            tensor = direct["tensor"] if direct else copies.get(argument, "")
+            if not tensor or index >= len(kernel.buffers) or tensor not in TENSOR.findall(function.params):
+                continue
+            parameter = kernel.buffers[index]
+            kept = f"{tensor}.copy_(" in text or f"{tensor}.is_contiguous(" in text or f"{tensor}.set_(" in text
+            if not (_is_read_only(parameter) or kept) and kernel.writes(parameter.name):
+                what = f"kernel `{kernel.name}` writes a copy where `{tensor}` is strided, and nothing copies it back"
+                yield file.remark(
+                    start, what, f"Copy it back: `{tensor}.copy_(...)`, or pass the strides of `{tensor}`."
+                )
+
+
+_RESULT = re.compile(
+    r"out\w*|result\w*|\w*_out|\w*_result|grad_(?:input|self|weight|bias|other)\w*|ret|dst|values|indices"
+)
+_SWAPPED = _TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads").replace(
+    "self.contiguous(), out, count", "out, self, count"
+)
+
+
+@rule(
+    Severity.ERROR,
+    "Host code binds a result where the kernel reads, and an operand where it writes.",
+    bad=(
+        host_case(_SWAPPED, _TAILED_KERNEL),
+        host_case(_SWAPPED.replace("Tensor& out", "const Tensor& out"), _TAILED_KERNEL),
+    ),
+    good=(
+        host_case(_SWAPPED.replace("out, self, count", "self, out, count"), _TAILED_KERNEL),
+        host_case(_SWAPPED.replace("out, self, count", "self, self, count"), _TAILED_KERNEL),
+    ),
+)
+def swapped_arguments(change: Change) -> Iterator[Remark]:
+    """Tensors are bound in the order of the kernel's buffers: a kernel that writes its operand destroys it (186580)."""
+    for file, function, kernel in pair_launches(change):
+        results = {name for name in TENSOR.findall(function.params) if _RESULT.fullmatch(name)}
+        operands = {name for name in TENSOR.findall(function.params) if name not in results}
+        bound = [(kernel.buffers[at], name, start) for at, name, start in list_bound(file.after, function)
+                 if at < len(kernel.buffers)]  # fmt: skip
+        read = {name for buffer, name, _ in bound if _is_read_only(buffer)}
+        for buffer, name, start in bound:
+            if name in operands and read & results and not _is_read_only(buffer) and kernel.writes(buffer.name):
+                what = f"kernel `{kernel.name}` writes `{buffer.name}`, where `{name}` is bound, and reads a result"
+                yield file.remark(start, what, "Bind the tensors in the order of the kernel's buffers.")
+                break
+
+
+def _is_read_only(buffer: Parameter) -> bool:
+    return buffer.space != "device" or "const" in [token.text for token in buffer.tokens]
+
+
+_VECTOR = re.compile(r"reinterpret_cast<\s*(?:(?:const|device|constant)\s+)+\w*[A-Za-z_](?P<width>[248])\s*\*>")
+_WIDE_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
+    constant long& count [[buffer(2)]], uint index [[thread_position_in_grid]]) {
+  const float4 four = reinterpret_cast<device const float4*>(x)[index];
+  out[index] = four.x + four.y + four.z + four.w;
+}
+"""
+_WIDE_HOST = _TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads")
+
+
+@rule(
+    Severity.WARNING,
+    "A kernel reads several elements at once through a cast, and host code never asks whether they are aligned.",
+    bad=(host_case(_WIDE_HOST, _WIDE_KERNEL),),
+    good=(
+        host_case(_WIDE_HOST.replace("  auto", "  TORCH_CHECK(self.storage_offset() % 4 == 0);\n  auto"), _WIDE_KERNEL),
+        host_case(_WIDE_HOST, _TAILED_KERNEL),
+    ),
+)
+def unaligned_vector(change: Change) -> Iterator[Remark]:
+    """A view may start at any element: a vector that is read there needs its own alignment (183631, 195074)."""
+    for file, function, kernel in pair_launches(change):
+        text = file.text_of(function)
+        body = kernel.file.after[kernel.function.body_start : kernel.function.body_end]
+        cast = _VECTOR.search(body)
+        if cast and not re.search(rf"%\s*\(?\w|align|& {int(cast['width']) - 1}\b", text):
+            start = kernel.function.body_start + cast.start()
+            what = f"kernel `{kernel.name}` reads vectors of {cast['width']}: nothing says that they are aligned"
+            hint = "Take the vector path only where the storage offset and the sizes are multiples of the width."
+            yield kernel.file.remark(start, what, hint)
+
+
+_PROFILED = """void planted(const Tensor& self) {
+  getMPSProfiler().beginProfileKernel(state, "planted", {self});
+  [encoder dispatchThreads:grid threadsPerThreadgroup:group];
+  getMPSProfiler().endProfileKernel(state);
+}
+"""
+
+
+@rule(
+    Severity.WARNING,
+    "Host code begins the profile of a kernel, and does not end it.",
+    bad=(host_case(_PROFILED.replace("  getMPSProfiler().endProfileKernel(state);\n", "")),),
+    good=(host_case(_PROFILED),),
+)
+def unended_profile(change: Change) -> Iterator[Remark]:
+    """Every profile of a kernel that begins ends: else the profiler adds what follows to it."""
+    for file in change.host:
+        for function in file.functions():
+            text = file.text_of(function)
+            begun = text.find("beginProfileKernel(")
+            if begun >= 0 and text.count("beginProfileKernel(") > text.count("endProfileKernel("):
+                yield file.remark(function.start + begun, "the profile of a kernel begins and does not end", "End it.")
+
+
+_OTHER = """void planted(const Tensor& self, const Tensor& other, Tensor& out) {
+  auto state = lib.getPipelineStateForFunc("planted");
+  mtl_setArgs(encoder, self.contiguous(), out, other);
+}
+"""
+_OTHER_KERNEL = _TAILED_KERNEL.replace("constant long& count", "device const float* other")
+_ASKS_DEVICE = (
+    "is_cpu",
+    "is_mps",
+    "item",
+    "TensorIterator",
+    "wrapped_number",
+    "dim() == 0",
+    "numel() == 1",
+    "device()",
+)
+
+
+@rule(
+    Severity.WARNING,
+    "Host code binds the second operand of a binary operator, and never asks whether it is a number on the CPU.",
+    bad=(host_case(_OTHER, _OTHER_KERNEL),),
+    good=(
+        host_case(_OTHER.replace("  auto", "  TORCH_CHECK(other.is_mps());\n  auto"), _OTHER_KERNEL),
+        host_case(_OTHER.replace("out, other", "out, other.to(self.device())"), _OTHER_KERNEL),
+    ),
+)
+def scalar_on_cpu(change: Change) -> Iterator[Remark]:
+    """The number in `tensor + number` is a tensor of the CPU: its buffer is none of the GPU's (187229, 193057)."""
+    for file, function, _ in pair_launches(change):
+        if "other" not in TENSOR.findall(function.params) or not file.touches(function.start, function.end):
+            continue
+        text = file.text_of(function)
+        if any(word in text for word in _ASKS_DEVICE) or re.search(r"\bother\s*=|\bother\.to\(", text):
+            continue
+        for _, argument, start in list_bound(file.after, function):
+            if re.match(r"other\b", argument):
+                what = f"`other` of `{function.name}` may be a number on the CPU, whose memory the GPU does not have"
+                yield file.remark(start, what, "Pass its value, or move it: `other.to(self.device())`.")
+                break
