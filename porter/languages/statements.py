@@ -13,7 +13,7 @@ _WITH_HEAD = frozenset(("if", "for", "while", "switch"))
 _POOL = "autoreleasepool"
 DISPATCH = "dispatch"
 _RETURN = "return"
-_OF_TYPES = ("->", "::", "<", ">", "*", "&", ",")  # between a lambda's parameters and its body, besides names
+_OF_LAMBDAS = ("(", "->", "::", "<", ">", "*", "&", ",")  # before a lambda's body, besides names
 _MACRO = "AT_DISPATCH_"  # how ATen's macros begin that run a lambda for an element type
 
 
@@ -70,10 +70,8 @@ def _list_lambdas(source: Source) -> Iterator[tuple[int, int]]:
         if token.text not in ("[", "^") or (is_operand and before and before.text != _RETURN):
             continue
         after = partners[at] + 1 if token.text == "[" else at + 1
-        if after < len(code) and code[after].text == "(":
-            after = partners[after] + 1
-        while after < len(code) and (code[after].kind is TokenKind.IDENTIFIER or code[after].text in _OF_TYPES):
-            after += 1
+        while after < len(code) and (code[after].kind is TokenKind.IDENTIFIER or code[after].text in _OF_LAMBDAS):
+            after = partners[after] + 1 if code[after].text == "(" else after + 1
         if after < len(code) and code[after].text == "{":
             yield code[after].start, code[partners[after]].end
 

@@ -65,6 +65,7 @@ RETURNING = """
     return first[0];
   }
   dispatch(stream, ^{ return; });
+  visit([&]<typename T>(T tag) mutable { return tag; }, ^int(int a) { return a; });
   return [](int a) { return a; };
 """
 
