@@ -24,7 +24,7 @@ if __name__ == "__main__":
 
 import faulthandler  # noqa: E402
 import runpy  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
+from collections.abc import Callable, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import aten_overlay  # noqa: E402
@@ -33,8 +33,8 @@ from aten_overlay.errors import OverlayError  # noqa: E402
 _USAGE = "usage: python -m aten_overlay (SCRIPT.py | -m MODULE | -c CODE) [ARGS...]"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Starts the device, then runs the program as Python would. 2 if there is no program or no device.
+def main(arguments: Sequence[str] | None = None, prepare: Callable[[], None] | None = None) -> int:
+    """Starts the device, calls `prepare`, then runs the program as Python would. 2 if there is no program or no device.
 
     Without arguments, those of the process.
     """
@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     faulthandler.enable()  # a kernel may write where no memory is
+    if prepare is not None:
+        prepare()
     _run(arguments)
     return 0
 

@@ -164,19 +164,33 @@ def export(
 @command(
     "import",
     ("porter kernel import --from mlx exp.py --out kernels", "a MetalKernel script from an MLX one"),
+    (
+        "porter kernel import --from mlx norms.py --call 'rms_norm(mx.ones((4, 64)), mx.ones(64))' --out kernels",
+        "the kernels that this call makes, each with its launch",
+    ),
     on_device=True,
 )
 @click.option("--from", "form", required=True, metavar="FORM", help="mlx or coreai.")
+@click.option("--run", is_flag=True, help="Run FILE, and take the kernels that it makes: mlx only.")
+@click.option("--call", "calls", multiple=True, metavar="CODE", help="Python that --run runs in the module of FILE.")
+@click.option("--kernel", metavar="NAME", help="The one of several kernels of --run.")
 @click.argument("file", type=click.Path(path_type=Path))
 @_OUT
-def import_(output: Output, file: Path, form: str, out: Path) -> int:
-    """Write a kernel of another ecosystem as a script of porter.
+def import_(
+    output: Output, file: Path, form: str, run: bool, calls: tuple[str, ...], kernel: str | None, out: Path
+) -> int:
+    """Write kernels of another ecosystem as scripts of porter.
 
-    FILE is read, not run. No file is overwritten.
+    FILE is read, not run, unless --run, --call or --kernel is given. No file is overwritten.
     """
-    from porter.workflows.kernel import import_kernel
+    from porter.workflows.kernel import import_kernel, import_running
 
-    return _tell(output, import_kernel(file, form, out))
+    if not (run or calls or kernel):
+        return _tell(output, import_kernel(file, form, out))
+    paths, notes = import_running(file, form, out, kernel, calls)
+    for note in notes:
+        output.note(note)
+    return _tell(output, paths)
 
 
 def _tell(output: Output, paths: list[Path]) -> int:

@@ -59,6 +59,7 @@ def _choose_arithmetic(_ctx: click.Context, param: click.Parameter, name: str | 
 @click.option(
     "--json", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the report as JSON."
 )
+@click.option("--mlx", is_flag=True, help="Run the kernels of MLX's metal_kernel, under its CPU backend.")
 @click.option("--quiet", is_flag=True, help="Print no report, unless there is a finding.")
 @click.option("-m", "is_module", is_flag=True, help="PROGRAM is a module, as for python -m.")
 @click.option("-c", "is_code", is_flag=True, help="PROGRAM is code, as for python -c.")
@@ -71,6 +72,7 @@ def run(
     operators: str | None,
     keep: Path | None,
     file: Path | None,
+    mlx: bool,
     quiet: bool,
     is_module: bool,
     is_code: bool,
@@ -92,7 +94,7 @@ def run(
 
     if is_module and is_code:
         raise click.UsageError("give -m or -c, not both")
-    chosen = RunSettings(output.settings.checkout, operators, arithmetic, shuffle)
+    chosen = RunSettings(output.settings.checkout, operators, arithmetic, shuffle, mlx)
     start = ("-m",) if is_module else ("-c",) if is_code else ()
     ended = run_program((*start, *words), chosen, keep)
     code = ended.code or (INCOMPLETE if ended.run.findings else DONE)

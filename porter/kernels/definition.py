@@ -11,6 +11,7 @@ from porter.core.names import C_WORDS
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.signature import (
     ATTRIBUTES,
+    MOST_BUFFERS,
     Content,
     blank_comments,
     is_declared,
@@ -43,7 +44,7 @@ def check_texts(name: str, lists: Mapping[str, object], texts: Mapping[str, obje
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Raises PTR200-PTR204 and PTR407 for a kernel that cannot be written as Metal."""
+    """Raises PTR200-PTR204, PTR213 and PTR407 for a kernel that cannot be written as Metal."""
     if not is_name(kernel.name):
         raise PorterError(
             "PTR200", f"`{kernel.name}` cannot name a Metal function", hint="Use letters, digits and underscores."
@@ -58,6 +59,11 @@ def check_kernel(kernel: Kernel) -> None:
         raise PorterError(
             "PTR202", f"the source of kernel `{kernel.name}` is a whole kernel, not a body",
             hint="Leave out the signature and its braces, or run it with torch.mps.compile_shader.",
+        )  # fmt: skip
+    if (buffers := len(kernel.inputs) + len(kernel.outputs)) > MOST_BUFFERS:
+        raise PorterError(
+            "PTR213", f"kernel `{kernel.name}` takes {buffers} buffers; Metal binds {MOST_BUFFERS}",
+            hint="Join inputs into one tensor.",
         )  # fmt: skip
     _check_braces(kernel)
     for parameter in kernel.parameters:

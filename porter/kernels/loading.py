@@ -68,7 +68,7 @@ def load(path: Path) -> Script:
 def load_text(path: Path, text: str) -> Script:
     """The `SCRIPT` of a file, were `text` in it. Raises as `load`."""
     values: dict[str, Any] = {"__name__": "<run_path>", "__file__": str(path)}
-    with _running(path):
+    with running_file(path):
         exec(compile(text, str(path), "exec"), values)
     return _find_script(path, values)
 
@@ -183,13 +183,13 @@ def require_script(path: Path) -> None:
 def run_file(path: Path) -> dict[str, Any]:
     """The values of a file's module. Raises PTR238, and the code of an error of porter with the line."""
     require_script(path)
-    with _running(path):
+    with running_file(path):
         values = runpy.run_path(str(path))
     return values
 
 
 @contextmanager
-def _running(path: Path) -> Iterator[None]:
+def running_file(path: Path) -> Iterator[None]:
     """A block that runs a file. Raises PTR238, and the code of an error of porter with the line."""
     try:
         yield

@@ -133,6 +133,14 @@ class MetalKernel:
             check_kernel(self._draft)
             self._operator = operator(self._draft, reference, vjp)
 
+    @classmethod
+    def of(cls, kernel: Kernel) -> MetalKernel:
+        """The kernel that is `kernel` as a value, without a reference."""
+        return cls(
+            kernel.name, kernel.inputs, kernel.outputs, kernel.body, kernel.header,
+            ensure_row_contiguous=kernel.row_contiguous, atomic_outputs=kernel.atomic_outputs,
+        )  # fmt: skip
+
     def __getstate__(self) -> dict[str, object]:
         """What copies and pickles hold: not the operator, which they find again, nor what repeats calls."""
         return {**self.__dict__, "_operator": None, "_repetitions": {}}

@@ -306,20 +306,39 @@ def export_kernel(path: Path, form: str, name: str | None, folder: Path, without
 
 
 def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
-    """Writes the kernel of a file in another form as porter's own. Raises PTR229-PTR232, PTR236 and PTR238."""
+    """Writes the kernel of a file in another form as porter's own, from its text. Raises PTR229-PTR232, PTR236 and
+    PTR238.
+    """
     start_device()
     from porter.kernels.export import export, find_form, read_back
     from porter.kernels.loading import require_script
 
-    find_form(form)
+    can_run = find_form(form).run is not None
     require_script(path)
     text = read_named(path, "PTR238")
     try:
         kernel = read_back(text, form)
     except PorterError as error:
         place = Place(str(path), error.place.line if error.place else 0)
-        raise PorterError(error.code, error.what, place, error.hint) from error
+        hint = f"{error.hint} Or pass --run: it runs the file, and takes what it makes." if can_run else error.hint
+        raise PorterError(error.code, error.what, place, hint) from error
     return _write(export(kernel, "porter"), folder)
+
+
+def import_running(
+    path: Path, form: str, folder: Path, kernel: str | None, calls: Sequence[str]
+) -> tuple[list[Path], tuple[str, ...]]:
+    """Writes the kernels that a file makes while it runs, or the one of that name; notes on what was called.
+
+    Raises PTR223, PTR229, PTR232, PTR236, PTR238 and PTR240.
+    """
+    start_device()
+    from porter.kernels.export import take_running
+    from porter.kernels.loading import require_script
+
+    require_script(path)
+    files, notes = take_running(path, form, kernel, calls)
+    return _write(files, folder), notes
 
 
 def _write(files: Mapping[str, str], folder: Path) -> list[Path]:

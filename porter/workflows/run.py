@@ -33,6 +33,7 @@ class RunSettings:
     operators: str | None = None
     arithmetic: str | None = None
     shuffle: int | None = None
+    mlx: bool = False  # porter's kernels under MLX's
 
     def make_environment(self) -> Mapping[str, str]:
         """The variables of the program that say so."""
@@ -60,7 +61,8 @@ def run_program(words: Sequence[str], settings: RunSettings, keep: Path | None =
     `words` are what follows `python`: a script, `-m` and a module, or `-c` and code. A copy of each kernel's source
     goes into the folder `keep`. Raises PTR190 where there is no such program.
     """
-    program = own_module("aten_overlay.__main__", *find_program(words))
+    module = "porter.workflows.mlx" if settings.mlx else "aten_overlay.__main__"
+    program = own_module(module, *find_program(words))
     with tempfile.TemporaryDirectory(prefix="porter-run-") as folder:
         environment = {**program.environment, **settings.make_environment(), VARIABLE: folder}
         process = subprocess.Popen(program.command, env=environment)

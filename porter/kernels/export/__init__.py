@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.kernels.call import Call, Value
 from porter.kernels.export import compile_shader, coreai, kernel_builder, mlx, script
 from porter.kernels.export.forms import Files, Form, check_gradient, source_of
@@ -64,6 +65,26 @@ def read_back(text: str, form: str) -> AnyKernel:
         readable = ", ".join(each.name for each in _forms.values() if each.read)
         raise PorterError("PTR232", f"kernels cannot be read from the form `{form}`", hint=f"Use one of {readable}.")
     return read(text)
+
+
+def take_running(
+    path: Path, form: str, kernel: str | None = None, calls: Sequence[str] = ()
+) -> tuple[Files, tuple[str, ...]]:
+    """The scripts of the kernels that a file of `form` makes while it runs, or of the one of that name, and notes.
+
+    Raises PTR223, PTR229, PTR232, PTR238 and PTR240.
+    """
+    run = find_form(form).run
+    if run is None:
+        runnable = ", ".join(name for name, other in _forms.items() if other.run)
+        raise PorterError("PTR232", f"files of the form `{form}` are read, not run", hint=f"Only {runnable} is run.")
+    gathered = run(path, calls)
+    if kernel is not None and kernel not in gathered.kernels:
+        raise PorterError("PTR240", f"the run made no kernel {kernel}", Place(str(path)),
+                          f"It made {', '.join(gathered.kernels)}.")  # fmt: skip
+    chosen = gathered.kernels if kernel is None else {kernel: gathered.kernels[kernel]}
+    files = [export(MetalKernel.of(made.kernel), script.FORM.name, call=made.call) for made in chosen.values()]
+    return {name: text for written in files for name, text in written.items()}, gathered.notes
 
 
 def find_form(name: str, others: Sequence[str] = ()) -> Form:

@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from porter.core.errors import PorterError
 from porter.kernels.call import Call, Value
 from porter.kernels.kernel import Kernel
 from porter.kernels.loading import AnyKernel, StageUse
+from porter.kernels.mlx.gathering import GatheredKernels
 from porter.kernels.operator import has_own_gradient
 from porter.kernels.references import Reference
 
@@ -48,12 +50,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Form:
-    """A form: `write` gives files by path, `read` makes a kernel of the text of one. `runs_here`: without a Mac."""
+    """A form: `write` gives files by path, `read` makes a kernel of the text of one, `run` takes those that a file
+    makes while it runs, with code that calls it. `runs_here`: without a Mac.
+    """
 
     name: str
     write: Callable[[Source], Files]
     read: Callable[[str], AnyKernel] | None = None
     runs_here: bool = False
+    run: Callable[[Path, Sequence[str]], GatheredKernels] | None = None
 
 
 def refuse(kernel: Kernel, form: str, what: str, hint: str) -> PorterError:

@@ -1,4 +1,4 @@
-"""MLX: a call of `mx.fast.metal_kernel`. Not yet run with MLX, which needs Apple hardware for its kernels."""
+"""MLX: a call of `mx.fast.metal_kernel`, read as text, or taken while a file of MLX's runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from porter.kernels.export.forms import Files, Form, Source, listed, quoted, ref
 from porter.kernels.export.reading import find_call
 from porter.kernels.kernel import Kernel
 from porter.kernels.metal_kernel import MetalKernel
+from porter.kernels.mlx.gathering import gather
 from porter.kernels.signature import ATTRIBUTES, Content, described, tensor_views
 
 _NAME = "mlx"
@@ -77,4 +78,4 @@ def read(text: str) -> MetalKernel:
     return MetalKernel(**given.arguments)
 
 
-FORM = Form(_NAME, write, read)
+FORM = Form(_NAME, write, read, run=gather)

@@ -49,17 +49,20 @@ class Launched:
 
 
 Watcher: TypeAlias = Callable[[Launched], None]
+Maker: TypeAlias = Callable[[Kernel], None]
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_maker: ContextVar[Maker | None] = ContextVar("maker", default=None)
 
 
 @contextmanager
-def watching(watcher: Watcher) -> Iterator[None]:
-    """Calls `watcher` before each launch of a block."""
-    token = _watcher.set(watcher)
+def watching(watcher: Watcher, made: Maker | None = None) -> Iterator[None]:
+    """Calls `watcher` before each launch of a block, and `made` with each kernel that is asked for."""
+    tokens = _watcher.set(watcher), _maker.set(made)
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _watcher.reset(tokens[0])
+        _maker.reset(tokens[1])
 
 
 class MetalFunction:
@@ -95,6 +98,8 @@ class MetalFunction:
                 row_contiguous=ensure_row_contiguous, atomic_outputs=atomic_outputs,
             )  # fmt: skip
             check_kernel(kernel)
+        if (made := _maker.get()) is not None:
+            made(kernel)
         return cls(mx, kernel)
 
     def __call__(

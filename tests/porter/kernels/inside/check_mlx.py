@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from porter.core.errors import PorterError
+from porter.kernels.export import take_running
 from porter.kernels.launch import Mode, running
 from porter.kernels.mlx.calls import Launched, MlxError, watching
 from porter.kernels.mlx.installing import Installation
@@ -188,3 +192,95 @@ def test_programs_are_told_of_a_gpu_unless_they_are_not(mx: Any) -> None:
     assert mx.default_device().type == "cpu" and mx.stream("gpu") == "cpu"
     mx.installation.uninstall()
     assert mx.fast.metal_kernel is None and not mx.metal.is_available()
+
+
+FACTORIES = """
+from __future__ import annotations
+import mlx.core as mx
+
+def _build(name, source, names=("x",)):
+    return mx.fast.metal_kernel(name=name, input_names=list(names), output_names=["y"], source=source)
+
+plain = _build("plain", "y[thread_position_in_grid.x] = x[thread_position_in_grid.x];")
+
+def by(factor: int, eps: float):
+    return mx.fast.metal_kernel(name=f"by_{factor}", input_names=["x"], output_names=["y"],
+                                source=f"uint i = thread_position_in_grid.x; y[i] = x[i] * {factor} + {eps};")
+
+def narrow(lanes: int):
+    if lanes > 8:
+        raise ValueError("too wide")
+    return mx.fast.metal_kernel("narrow", ["x"], ["y"], "y[0] = x[0];")
+
+def scale(x, count):
+    kernel = _build("scale", "y[thread_position_in_grid.x] = T(x[thread_position_in_grid.x]) * n + z;", ("x", "n", "z"))
+    return kernel(inputs=[x, count, 0.5], template=[("T", mx.float16), ("FLAG", True)], grid=(4, 1, 1),
+                  threadgroup=(4, 1, 1), output_shapes=[(4,)], output_dtypes=[mx.float16], init_value=0)[0]
+
+def named(source: str):
+    return mx.fast.metal_kernel("named", ["x"], ["y"], source)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of a package, under the stand-in for MLX."""
+    core, whole = stand_in(), ModuleType("mlx")
+    whole.core = core  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mlx", whole)
+    monkeypatch.setitem(sys.modules, "mlx.core", core)
+    for module in ("factories_of_mlx", "factories_of_mlx.inner"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    folder = tmp_path / "factories_of_mlx"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from .inner import plain\n")
+    (folder / "inner.py").write_text(FACTORIES)
+    return folder / "inner.py"
+
+
+def test_a_file_that_runs_gives_each_kernel_that_it_makes(package: Path) -> None:
+    files, notes = take_running(package, "mlx")
+    assert sorted(files) == ["by_64.py", "narrow.py", "plain.py"]
+    assert "x[i] * 64 + 1e-05" in files["by_64.py"]
+    assert [note.partition(" was called")[0].partition(" in line")[0] for note in notes] == [
+        "by(factor=64, eps=1e-05)", "narrow(lanes=8)", "named(source)",
+    ]  # fmt: skip
+    assert not any(str(package.parent.parent) == entry for entry in sys.path)
+
+
+def test_a_call_of_the_user_gives_the_launch_that_it_makes(package: Path) -> None:
+    call = "import torch; from check_mlx import Array; scale(Array(torch.arange(4.0)), 3)"
+    sys.modules["check_mlx"] = sys.modules[__name__]
+    files, notes = take_running(package, "mlx", "scale", [call])
+    scope: dict[str, Any] = {}
+    exec(compile(files["scale.py"], "script", "exec"), scope)
+    (case,) = scope["SCRIPT"].cases()
+    values = scope["SCRIPT"].values(case)
+    assert values["n"] == 3 and values["z"] == 0.5 and case.dtype == torch.float32 and not notes
+    (stage,) = scope["SCRIPT"].stages
+    got = stage.run(*(values[name] for name in stage.takes))
+    assert got.dtype == torch.float16 and torch.equal(got.cpu(), (values["x"].cpu().half() * 3 + 0.5))
+
+
+@pytest.mark.parametrize(
+    ("code", "form", "kernel", "calls", "said"),
+    [
+        ("PTR240", "mlx", "nosuch", (), "by_64"),
+        ("PTR232", "coreai", None, (), "read, not run"),
+        ("PTR238", "mlx", None, ("1 / 0",), "ZeroDivisionError"),
+        ("PTR229", "mlx", None, ("pass",), "named(source)"),
+    ],
+)
+def test_a_file_that_gives_no_kernel_says_why(
+    package: Path, code: str, form: str, kernel: str | None, calls: tuple[str, ...], said: str
+) -> None:
+    if calls:  # these run nothing, as does the file
+        package.write_text(FACTORIES.replace("plain = ", "plain = None and "))
+    with pytest.raises(PorterError) as caught:
+        take_running(package, form, kernel, calls)
+    assert caught.value.code == code and said in str(caught.value)
+
+
+def test_more_buffers_than_metal_binds_are_refused_when_a_kernel_is_made(mx: Any) -> None:
+    with pytest.raises(MlxError, match="PTR213"):
+        mx.fast.metal_kernel(name="many", input_names=[f"x{i}" for i in range(40)], output_names=["out"], source=COPY)
