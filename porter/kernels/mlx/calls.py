@@ -55,9 +55,9 @@ _maker: ContextVar[Maker | None] = ContextVar("maker", default=None)
 
 
 @contextmanager
-def watching(watcher: Watcher, made: Maker | None = None) -> Iterator[None]:
-    """Calls `watcher` before each launch of a block, and `made` with each kernel that is asked for."""
-    tokens = _watcher.set(watcher), _maker.set(made)
+def watching(watcher: Watcher, maker: Maker | None = None) -> Iterator[None]:
+    """Calls `watcher` before each launch of a block, and `maker` with each kernel that is asked for."""
+    tokens = _watcher.set(watcher), _maker.set(maker)
     try:
         yield
     finally:
@@ -98,8 +98,8 @@ class MetalFunction:
                 row_contiguous=ensure_row_contiguous, atomic_outputs=atomic_outputs,
             )  # fmt: skip
             check_kernel(kernel)
-        if (made := _maker.get()) is not None:
-            made(kernel)
+        if (maker := _maker.get()) is not None:
+            maker(kernel)
         return cls(mx, kernel)
 
     def __call__(

@@ -124,22 +124,23 @@ class _Maker:
 
     def try_in(self, values: Mapping[str, Any]) -> Iterator[str]:
         """Calls the function if numbers may be all it asks for, and says so, or why there is no kernel of it."""
-        told = f"{self} in line {self.line} was not called: it"
+        advice = f'Pass {_CALLED} "{self}", with values.'
         if any(kind not in _GUESSES and kind not in ("int", "") for kind in self.parameters.values()):
-            yield f'{told} takes more than numbers. Pass {_CALLED} "{self}", with values.'
+            yield f"{self} in line {self.line} was not called: it takes more than numbers. {advice}"
             return
+        refusal = ""
         for integer in _INTEGERS:
             guesses = {name: _GUESSES.get(kind, integer) for name, kind in self.parameters.items()}
             try:
                 values[self.name](**guesses)
             except Exception as error:  # the file is somebody else's, and its numbers were guessed
-                told = f"{self} in line {self.line} stops for numbers that were guessed: {error}"
+                refusal = f"{self} in line {self.line} stops for numbers that were guessed: {error}. {advice}"
                 continue
             if guesses:
-                said = ", ".join(f"{name}={value!r}" for name, value in guesses.items())
-                yield f'{self.name}({said}) was called: pass {_CALLED} "{self}" for other numbers.'
+                chosen = ", ".join(f"{name}={value!r}" for name, value in guesses.items())
+                yield f'{self.name}({chosen}) was called: pass {_CALLED} "{self}" for other numbers.'
             return
-        yield f'{told}. Pass {_CALLED} "{self}", with values.'
+        yield refusal
 
 
 def _find_makers(path: Path) -> list[_Maker]:
