@@ -265,3 +265,80 @@ def scalar_on_cpu(change: Change) -> Iterator[Remark]:
                 what = f"`other` of `{function.name}` may be a number on the CPU, whose memory the GPU does not have"
                 yield file.remark(start, what, "Pass its value, or move it: `other.to(self.device())`.")
                 break
+
+
+_GROUP = re.compile(r"threadsPerThreadgroup\s*:\s*MTLSizeMake\(\s*(?P<x>\d+)\s*,\s*(?P<y>\d+)\s*,\s*(?P<z>\d+)\s*\)")
+_MOST, _SAFE = 1024, 256  # threads that any group may have, and that every kernel can run with
+_GROUPED_HOST = _TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads").replace(
+    "threadsPerThreadgroup:group", "threadsPerThreadgroup:MTLSizeMake(1024, 1, 1)"
+)
+
+
+@rule(
+    Severity.WARNING,
+    "Host code launches threadgroups of a fixed size that a kernel may be too large for.",
+    bad=(
+        host_case(_GROUPED_HOST, _TAILED_KERNEL),
+        host_case(_GROUPED_HOST.replace("1024, 1, 1", "64, 32, 1"), _TAILED_KERNEL),
+    ),
+    good=(
+        host_case(_GROUPED_HOST.replace("1024, 1", "256, 1"), _TAILED_KERNEL),
+        host_case(
+            _GROUPED_HOST.replace("  mtl", "  TORCH_CHECK([state maxTotalThreadsPerThreadgroup] >= 1024);\n  mtl"),
+            _TAILED_KERNEL,
+        ),
+    ),
+)
+def fixed_group(change: Change) -> Iterator[Remark]:
+    """How many threads a group may have is asked of the kernel's pipeline state: registers make it less than 1024."""
+    for file in change.host:
+        for function in file.functions():
+            asks = "maxTotalThreadsPerThreadgroup" in file.text_of(function)
+            for match in _GROUP.finditer(file.after, function.body_start, function.body_end):
+                threads = int(match["x"]) * int(match["y"]) * int(match["z"])
+                if file.is_added(match.start()) and (threads > _MOST or (threads > _SAFE and not asks)):
+                    what = f"threadgroups have {threads} threads, and a kernel may run with fewer"
+                    hint = "Take the least of it and `[state maxTotalThreadsPerThreadgroup]`."
+                    yield file.remark(match.start(), what, hint)
+
+
+_SHARED = re.compile(r"\bthreadgroup\s+\w+\s+(?P<name>\w+)\s*\[\s*(?P<count>\d+)\s*\]")
+_SHARING_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
+    constant long& count [[buffer(2)]], uint index [[thread_position_in_grid]],
+    uint thread_id [[thread_index_in_threadgroup]]) {
+  threadgroup float row[64];
+  row[thread_id] = x[index];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[index] = row[0];
+}
+"""
+_SHARING_HOST = _GROUPED_HOST.replace("1024, 1, 1", "128, 1, 1")
+
+
+@rule(
+    Severity.ERROR,
+    "Threadgroups have more threads than the array has elements that each thread has one of.",
+    bad=(host_case(_SHARING_HOST, _SHARING_KERNEL),),
+    good=(
+        host_case(_SHARING_HOST.replace("128, 1, 1", "64, 1, 1"), _SHARING_KERNEL),
+        host_case(_SHARING_HOST, _SHARING_KERNEL.replace("row[thread_id]", "row[thread_id % 64]")),
+        host_case(_SHARING_HOST, _SHARING_KERNEL.replace("  row[thread", "  if (thread_id < 64)\n    row[thread")),
+    ),
+)
+def short_array(change: Change) -> Iterator[Remark]:
+    """An array of threadgroup memory has an element for each thread that writes one."""
+    for file, function, kernel in pair_launches(change):
+        group = _GROUP.search(file.after, function.body_start, function.body_end)
+        positions = kernel.positions("thread_index_in_threadgroup", "thread_position_in_threadgroup")
+        if group is None or not positions or _asks_about(kernel, positions):
+            continue
+        threads = int(group["x"]) * int(group["y"]) * int(group["z"])
+        start, end = kernel.function.body_start, kernel.function.body_end
+        for array in _SHARED.finditer(kernel.file.after, start, end):
+            places = "|".join(map(re.escape, sorted(positions)))
+            per_thread = re.compile(rf"\b{array['name']}\s*\[\s*(?:{places})(?:\.x)?\s*\]")
+            if int(array["count"]) < threads and per_thread.search(kernel.file.after, start, end):
+                what = (
+                    f"`{array['name']}` has {array['count']} elements, and `{function.name}` launches {threads} threads"
+                )
+                yield kernel.file.remark(array.start(), what, "Give it an element for each thread.")
