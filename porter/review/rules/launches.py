@@ -12,7 +12,8 @@ from porter.review.metal_facts import Kernel
 from porter.review.rule import host_case, rule
 from porter.review.rules.bindings import TENSOR, list_bound, pair_launches
 
-_ROUNDED_UP = re.compile(r"dispatchThreadgroups\s*:\s*MTLSizeMake\([^;]*?(?:ceil_div|-\s*1\s*\)\s*/)")
+_GROUPS = re.compile(r"dispatchThreadgroups\s*:")
+_ROUNDED_UP = re.compile(r"\bceil_div\b|\bdivup\b|\+\s*(?:\d+|\w+\s*-\s*1)\s*\)\s*/")
 _BRANCHES = frozenset({"if", "for", "while", "min", "clamp", "select"})
 _TAILED_HOST = """void planted(const Tensor& self, Tensor& out) {
   int64_t count = self.numel();
@@ -33,7 +34,13 @@ _TAILED_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], dev
     "Host code rounds a grid up to whole threadgroups, and the kernel accesses memory at each thread's position.",
     bad=(
         host_case(_TAILED_HOST, _TAILED_KERNEL),
-        host_case(_TAILED_HOST.replace("at::ceil_div(count, int64_t(256))", "(count + 255 - 1) / 255"), _TAILED_KERNEL),
+        host_case(_TAILED_HOST.replace("at::ceil_div(count, int64_t(256))", "(count + 255) / 256"), _TAILED_KERNEL),
+        host_case(
+            _TAILED_HOST.replace("at::ceil_div(count, int64_t(256))", "groups").replace(
+                "  auto", "  const auto groups = (count + size - 1) / size;\n  auto"
+            ),
+            _TAILED_KERNEL,
+        ),
     ),
     good=(
         host_case(_TAILED_HOST, _TAILED_KERNEL.replace("  out[index] =", "  if (index < count)\n    out[index] =")),
@@ -46,9 +53,10 @@ _TAILED_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], dev
 def unguarded_tail(change: Change) -> Iterator[Remark]:
     """Threads of a last, partial threadgroup access what stands behind a tensor unless the kernel asks (180709)."""
     for file, function, kernel in pair_launches(change):
+        launched = _GROUPS.search(file.after, function.body_start, function.body_end)
         rounded = _ROUNDED_UP.search(file.after, function.body_start, function.body_end)
         position = kernel.positions("thread_position_in_grid")
-        if rounded and position and not _asks_about(kernel, position):
+        if launched and rounded and position and not _asks_about(kernel, position):
             what = f"the grid is rounded up to whole threadgroups, and kernel `{kernel.name}` guards no access"
             yield file.remark(
                 rounded.start(), what, "Write `dispatchThreads`, or return where the position is past the end."
