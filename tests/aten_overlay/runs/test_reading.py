@@ -69,3 +69,13 @@ def test_an_origin_knows_what_wrote_the_metal() -> None:
     program = {"call": generated["call"], "__name__": "train"}
     exec(compile("def step():\n    return call()\n", "train.py", "exec"), program)
     assert program["step"]() == Origin("Inductor", "train.py:2", "step", "cabc.py:4")  # type: ignore[operator]
+
+
+def test_a_kernel_of_mlx_is_of_mlx_though_porter_launches_it() -> None:
+    launch: dict[str, object] = {"find": find_origin, "__name__": "porter.kernels.launch"}
+    exec(compile("def launch():\n    return find()\n", "launch.py", "exec"), launch)
+    calls: dict[str, object] = {"launch": launch["launch"], "__name__": "porter.kernels.mlx.calls"}
+    exec(compile("def call():\n    return launch()\n", "calls.py", "exec"), calls)
+    program = {"call": calls["call"], "__name__": "train"}
+    exec(compile("def step():\n    return call()\n", "train.py", "exec"), program)
+    assert program["step"]() == Origin("MLX", "train.py:2", "step")  # type: ignore[operator]
