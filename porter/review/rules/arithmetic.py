@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from porter.languages.lexer import Token, TokenKind
 from porter.languages.source import Function
 from porter.metal.lint_checks import find_qualifier, parameters
 from porter.review.change import Change, ChangedFile, Remark
 from porter.review.finding import Severity
-from porter.review.metal_facts import find_functors, list_instances
+from porter.review.metal_facts import find_functors, find_kernels, list_instances
 from porter.review.rule import host_case, metal_case, rule
 
 
@@ -65,11 +66,26 @@ REGISTER_BINARY_OP(blend, half, half);
 """
 
 
+_SUMMING = """template <typename T>
+kernel void sums(device const T* x [[buffer(0)]], device T* out [[buffer(1)]], constant uint& count [[buffer(2)]],
+    uint row [[thread_position_in_grid]]) {
+  T sum = 0;
+  for (uint i = 0; i < count; i++) {
+    sum += x[ulong(row) * count + i];
+  }
+  out[row] = T(sum);
+}
+REGISTER_SUMS(half);
+"""
+
+
 @rule(
     Severity.ERROR,
-    "A functor that is registered for half computes in several steps without `opmath_t`.",
-    bad=(metal_case(_BLEND),),
+    "What is registered for half computes in several steps, or adds up many elements, without `opmath_t`.",
+    bad=(metal_case(_BLEND), metal_case(_SUMMING)),
     good=(
+        metal_case(_SUMMING.replace("T sum", "float sum")),
+        metal_case(_SUMMING.replace("(half)", "(float)")),
         metal_case(_BLEND.replace("a + a * b", "static_cast<T>(float(a) + float(a) * float(b))")),
         metal_case(_BLEND.replace("a + a * b", "a * b")),
         metal_case(_BLEND.replace("REGISTER_BINARY_OP", "REGISTER_OPMATH_BINARY_OP")),
@@ -94,6 +110,37 @@ def half_arithmetic(change: Change) -> Iterator[Remark]:
                         f"`{functor.name}_functor` computes in half: each step rounds to 11 or 8 digits",
                         "Compute in `opmath_t<T>` and cast the result, or register it with the OPMATH macro.",
                     )
+        yield from _find_narrow_sums(file)
+
+
+_TEMPLATE = re.compile(r"template\s*<[^>]*\btypename\s+(\w+)[^>]*>\s*(?:\[\[[^\]]*\]\]\s*)?$")
+
+
+def _find_narrow_sums(file: ChangedFile) -> Iterator[Remark]:
+    """Sums over a loop in the type of the elements, in a kernel that is instantiated for half."""
+    for kernel in find_kernels(file):
+        function = kernel.function
+        named = _TEMPLATE.search(file.after[: function.start]) or re.search(
+            r"template\s*<[^>]*\btypename\s+(\w+)", file.after[function.start : function.body_start]
+        )
+        outside = file.after[: function.start] + file.after[function.end :]
+        if (
+            not named
+            or not re.search(r"\b(?:half|bfloat)\b", outside)
+            or not file.touches(function.start, function.end)
+        ):
+            continue
+        texts = [token.text for token in kernel.body]
+        for at in range(1, len(texts) - 2):
+            name = texts[at + 1]
+            is_local = texts[at] == named[1] and texts[at - 1] in ("{", ";", "}") and texts[at + 2] in ("=", ";")
+            rest = texts[at + 2 :]
+            is_added = any(one == name and two == "+=" for one, two in pairwise(rest))
+            if is_local and is_added and not {"for", "while"}.isdisjoint(rest):
+                what = f"`{name}` of kernel `{kernel.name}` adds up in the elements' type: half has 11 digits"
+                yield file.remark(
+                    kernel.body[at].start, what, "Add up in `opmath_t<T>`, or in float, and cast the result."
+                )
 
 
 def _find_steps(file: ChangedFile, start: int, body: int, end: int, operands: set[str]) -> Token | None:
@@ -203,6 +250,8 @@ def _find_cast(file: ChangedFile, call: Function) -> int | None:
 
 # A table of formulas: their texts without spaces, what goes wrong, and what to write.
 _OPERAND = r"(?:(?:static_cast<\w+>|float|om_t|opmath_t<T>)\()?(\w+(?:\.\w+)?)\)?"
+_NESTED = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*?"  # text in which brackets pair, two deep
+_ONE = r"1(?:\.0*f?)?"
 _FORMULAS = (
     (
         re.compile(rf"\bsqrt\({_OPERAND}\*{_OPERAND}\+{_OPERAND}\*{_OPERAND}\)"),
@@ -217,13 +266,13 @@ _FORMULAS = (
         "Correct the quotient by the remainder, as c10::metal::floor_divide and the CPU do.",
     ),
     (
-        re.compile(rf"\blog\(1(?:\.0?f?)?\+{_OPERAND}\)"),
+        re.compile(rf"\blog\((?:{_ONE}\+{_NESTED}|{_NESTED}\+{_ONE})\)"),
         (),
         "1 + x rounds a small x away",
         "Write `c10::metal::log1p`.",
     ),
     (
-        re.compile(rf"\bexp\({_OPERAND}\)-1(?:\.0?f?)?\b"),
+        re.compile(rf"\bexp\({_NESTED}\)-{_ONE}(?![\w.])"),
         (),
         "the difference cancels for a small x",
         "Write `c10::metal::expm1`.",
@@ -238,11 +287,16 @@ _FORMULAS = (
         metal_case("float f(float a, float b) { return precise::sqrt(a * a + b * b); }\n"),
         metal_case("float f(float a, float b) { return floor(a / b); }\n"),
         metal_case("float f(float x) { return precise::log(1.0f + x); }\n"),
+        metal_case("float f(float x) { return precise::log(float(x) + 1.0f); }\n"),
         metal_case("float f(float x) { return precise::exp(x) - 1; }\n"),
+        metal_case("float f(float x) { return metal::exp(float(x * 2)) - 1.0f; }\n"),
     ),
     good=(
         metal_case("float f(float a, float b) { return precise::sqrt(a * b + b * b); }\n"),
         metal_case("float f(float a, float b) { return floor(a) / b + precise::log(2.0f + a); }\n"),
+        metal_case(
+            "float f(float a, float b) { return log(a + 1e-5f) + log(a + 10) + (exp(a) - 1.5f) + (exp(a) - 10); }\n"
+        ),
     ),
 )
 def naive_formula(change: Change) -> Iterator[Remark]:
@@ -332,3 +386,70 @@ def endless_exchange(change: Change) -> Iterator[Remark]:
                     what = f"`{texts[at - 1]} {text} {texts[at + 1]}` is never what the loop waits for where it is NaN"
                     hint = "Compare the bits, by `as_type<uint>`, or take what the exchange returns."
                     yield file.remark(body[at].start, what, hint)
+
+
+_EXTREME = """kernel void most(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
+    constant uint& count [[buffer(2)]], uint row [[thread_position_in_grid]]) {
+  float most = -INFINITY;
+  for (uint i = 0; i < count; i++) {
+    const float value = x[ulong(row) * count + i];
+    most = value > most ? value : most;
+  }
+  out[row] = most;
+}
+"""
+_STARTS = frozenset({"INFINITY", "FLT_MAX", "infinity", "lowest", "max", "min", "FLT_MIN"})
+_PICKS = frozenset({"?", "max", "min", "fmax", "fmin"})
+
+
+@rule(
+    Severity.WARNING,
+    "A kernel stores the largest or least of many floats, and passes over NaN.",
+    bad=(
+        metal_case(_EXTREME),
+        metal_case(_EXTREME.replace("value > most ? value : most", "metal::max(most, value)")),
+        metal_case(_EXTREME.replace("most = value > most ? value : most", "if (value > most) most = value")),
+    ),
+    good=(
+        metal_case(_EXTREME.replace("value > most", "value > most || isnan(value)")),
+        metal_case(_EXTREME.replace("out[row] = most", "out[row] = x[row] / most")),
+        metal_case(_EXTREME.replace("float most = -INFINITY", "int most = -INFINITY")),
+    ),
+)
+def lost_nan(change: Change) -> Iterator[Remark]:
+    """The CPU's extreme of what holds a NaN is NaN; a comparison with NaN is false, and passes over it (177747)."""
+    for file in change.metal:
+        for kernel in find_kernels(file):
+            texts = [token.text for token in kernel.body]
+            if {"isnan", "isunordered"} & set(texts) or not file.touches(kernel.function.start, kernel.function.end):
+                continue
+            for at in range(2, len(texts) - 1):
+                name = texts[at]
+                end = next((k for k in range(at, len(texts)) if texts[k] == ";"), len(texts))
+                is_start = texts[at - 1] in ("float", "half", "bfloat") and _STARTS & set(texts[at:end])
+                if is_start and _picks(texts[end:], name) and _stores(texts[end:], name):
+                    what = f"`{name}` of kernel `{kernel.name}` passes over NaN, which the CPU's result keeps"
+                    yield file.remark(kernel.body[at].start, what, "Keep a NaN: `isnan(value) || value > most`.")
+
+
+def _picks(texts: list[str], name: str) -> bool:
+    """Whether the larger or the lesser of a local and another value is assigned to it."""
+    for at in range(1, len(texts) - 1):
+        if texts[at] == name and texts[at + 1] == "=":
+            end = next((k for k in range(at, len(texts)) if texts[k] == ";"), len(texts))
+            start = max((k for k in range(at) if texts[k] in (";", "{", "}")), default=0)
+            compares = "if" in texts[start:at] and {"<", ">"} & set(texts[start:at])
+            if _PICKS & set(texts[at:end]) or compares:
+                return True
+    return False
+
+
+def _stores(texts: list[str], name: str) -> bool:
+    """Whether a local is stored in memory as it is, or cast."""
+    for at in range(1, len(texts) - 2):
+        if texts[at : at + 2] == ["]", "="]:
+            end = next((k for k in range(at, len(texts)) if texts[k] == ";"), len(texts))
+            value = [text for text in texts[at + 2 : end] if text.isidentifier()]
+            if value[-1:] == [name] and not set("+-*/[") & set(texts[at + 2 : end]):
+                return True
+    return False

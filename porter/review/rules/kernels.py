@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from porter.languages.lexer import Token
 from porter.metal.lint_checks import is_written
@@ -83,11 +83,24 @@ _UNORDERED = """kernel void shift(device float* out [[buffer(0)]], uint lane [[t
 """
 
 
+_REUSED = """kernel void shifts(device float* out [[buffer(0)]], constant uint& count [[buffer(1)]],
+    uint lane [[thread_index_in_threadgroup]]) {
+  threadgroup float row[256];
+  for (uint i = 0; i < count; i++) {
+    row[lane] = out[i * 256 + lane];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[i * 256 + lane] = row[255 - lane];
+  }
+}
+"""
+
+
 @rule(
     Severity.ERROR,
     "A kernel reads threadgroup memory that other threads wrote, with no barrier between.",
-    bad=(metal_case(_UNORDERED),),
+    bad=(metal_case(_UNORDERED), metal_case(_REUSED)),
     good=(
+        metal_case(_REUSED.replace("  }\n}", "    threadgroup_barrier(mem_flags::mem_threadgroup);\n  }\n}")),
         metal_case(
             _UNORDERED.replace("  out[lane] =", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  out[lane] =")
         ),
@@ -106,6 +119,7 @@ def missing_barrier(change: Change) -> Iterator[Remark]:
                     declared.append(kernel.body[end - 1].text)
         for name in declared:
             yield from _check_array(kernel, name)
+            yield from _check_turns(kernel, name)
 
 
 def _check_array(kernel: Kernel, name: str) -> Iterator[Remark]:
@@ -126,6 +140,51 @@ def _check_array(kernel: Kernel, name: str) -> Iterator[Remark]:
                 "Put `threadgroup_barrier(mem_flags::mem_threadgroup)` between the write and the read.",
             )
             return
+
+
+def _check_turns(kernel: Kernel, name: str) -> Iterator[Remark]:
+    """A loop whose next turn writes an array that other threads still read, as no barrier ends a turn."""
+    body = kernel.body
+    for begin, end in _find_loops(kernel):
+        written, is_behind, last_read = "", False, -1
+        for at in range(begin, end):
+            if body[at].text == "threadgroup_barrier":
+                is_behind, last_read = bool(written), -1
+            elif body[at].text == name and body[at + 1].text == "[":
+                index = "".join(token.text for token in kernel.subscript(at + 1))
+                if is_written(body, at):
+                    if is_behind:
+                        break
+                    written = written or index
+                elif not written:
+                    break
+                elif is_behind and index != written:
+                    last_read = at
+        else:
+            if last_read >= 0:
+                what = f"the next turn of the loop writes `{name}`, which threads of kernel `{kernel.name}` still read"
+                hint = "End the turn with `threadgroup_barrier(mem_flags::mem_threadgroup)`."
+                yield kernel.file.remark(body[last_read].start, what, hint)
+
+
+def _find_loops(kernel: Kernel) -> Iterator[tuple[int, int]]:
+    """The tokens of each loop's body, without its brackets."""
+    texts = [token.text for token in kernel.body]
+    for at, text in enumerate(texts):
+        if text not in ("for", "while") or texts[at + 1 : at + 2] != ["("]:
+            continue
+        begin = _skip_brackets(texts, at + 1, "(", ")")
+        if texts[begin : begin + 1] == ["{"]:
+            yield begin + 1, _skip_brackets(texts, begin, "{", "}") - 1
+
+
+def _skip_brackets(texts: list[str], at: int, opening: str, closing: str) -> int:
+    depth = 0
+    for end in range(at, len(texts)):
+        depth += (texts[end] == opening) - (texts[end] == closing)
+        if depth == 0:
+            return end + 1
+    return len(texts)
 
 
 _REDUCTIONS = frozenset({"simd_sum", "simd_product", "simd_max", "simd_min", "simd_and", "simd_or", "simd_xor"})
@@ -228,6 +287,7 @@ def read_only_writable(change: Change) -> Iterator[Remark]:
 
 
 _INTEGERS = frozenset({"int", "long", "uint", "ulong", "int64_t", "int32_t", "uint32_t", "index_t", "IndexT", "I"})
+_REPORT = "Report an index out of range by TORCH_REPORT_ERROR, and write nothing."
 _CHECKING = frozenset({"<", ">=", "<=", ">", "ERROR_IF_NOT", "TORCH_REPORT_ERROR", "clamp", "min"})
 _UNCHECKED = """kernel void put(device float* out [[buffer(0)]], device const long* indices [[buffer(1)]],
     uint index [[thread_position_in_grid]]) {
@@ -240,8 +300,16 @@ _UNCHECKED = """kernel void put(device float* out [[buffer(0)]], device const lo
 @rule(
     Severity.WARNING,
     "A kernel writes at an index that a tensor holds, and does not check it.",
-    bad=(metal_case(_UNCHECKED),),
+    bad=(
+        metal_case(_UNCHECKED),
+        metal_case(_UNCHECKED.replace("out[target] = 1.0f", "out[indices[index]] = 1.0f")),
+        metal_case(
+            _UNCHECKED.replace("out[target] = 1.0f", "atomic_fetch_add_explicit(&out[indices[index]], 1, order)")
+        ),
+        metal_case(_UNCHECKED.replace("out[target] = 1.0f", "atomic_fetch_add_explicit(&out[target], 1, order)")),
+    ),
     good=(
+        metal_case(_UNCHECKED.replace("out[target] = 1.0f", "out[metal::clamp(indices[index], 0l, 7l)] = 1.0f")),
         metal_case(
             _UNCHECKED.replace("  out[target]", "  if (target < 0 || target >= 8) {\n    return;\n  }\n  out[target]")
         ),
@@ -255,6 +323,10 @@ def unchecked_index(change: Change) -> Iterator[Remark]:
             p.name for p in kernel.buffers
             if p.space == "device" and "const" in _texts(p.tokens) and _INTEGERS & _texts(p.tokens)
         }  # fmt: skip
+        for at in (at for table in tables for at in _find_subscripts(kernel, table)):
+            if not _CHECKING & _texts(kernel.subscript(at + 1)):
+                what = f"kernel `{kernel.name}` writes at what a tensor holds, and nothing checks"
+                yield kernel.file.remark(kernel.body[at].start, what, _REPORT)
         loaded = {name: at for table in tables for name, at in _find_loaded(kernel, table)}
         for name, start in loaded.items():
             checked = any(_is_checked(kernel, at) for at, t in enumerate(kernel.body) if t.text == name)
@@ -263,8 +335,14 @@ def unchecked_index(change: Change) -> Iterator[Remark]:
                 yield kernel.file.remark(
                     kernel.body[written[0]].start,
                     f"kernel `{kernel.name}` writes at `{name}`, which a tensor holds and nothing checks",
-                    "Report an index out of range by TORCH_REPORT_ERROR, and write nothing.",
+                    _REPORT,
                 )
+
+
+def _is_written_there(body: Sequence[Token], at: int) -> bool:
+    """Whether a subscript is written, by an atomic operation too."""
+    is_atomic = at > 2 and body[at - 1].text == "&" and body[at - 3].text.startswith("atomic_")
+    return is_atomic or is_written(body, at)
 
 
 def _texts(tokens: Iterable[Token]) -> set[str]:
@@ -286,7 +364,7 @@ def _find_subscripts(kernel: Kernel, name: str) -> Iterator[int]:
     """The tokens of tensors that are written at an element whose subscript has `name`."""
     body = kernel.body
     for at, token in enumerate(body[:-2]):
-        if body[at + 1].text != "[" or not is_written(body, at) or token.text == name:
+        if body[at + 1].text != "[" or not _is_written_there(body, at) or token.text == name:
             continue
         if name in _texts(kernel.subscript(at + 1)):
             yield at
@@ -363,3 +441,53 @@ def _find_accumulated(kernel: Kernel, wide: set[str]) -> Iterator[Remark]:
 def _remark(kernel: Kernel, at: int, what: str) -> Remark:
     hint = "Compute it in `ulong`, or make the type a template parameter that the host chooses by `mtlIdxSuffix`."
     return kernel.file.remark(kernel.body[at].start, what, hint)
+
+
+_GRID = ("thread_position_in_grid", *_IN_GROUP, *_IN_SIMDGROUP, "threadgroup_position_in_grid")
+_ADDING = """kernel void add_up(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
+    uint index [[thread_position_in_grid]]) {
+  out[0] += x[index];
+}
+"""
+_UPDATES = frozenset({"+=", "-=", "*=", "|=", "&=", "^="})
+
+
+@rule(
+    Severity.ERROR,
+    "All threads of a kernel update one element of memory, and not atomically.",
+    bad=(metal_case(_ADDING),),
+    good=(
+        metal_case(_ADDING.replace("out[0] +=", "out[index] +=")),
+        metal_case(_ADDING.replace("  out[0]", "  if (index == 0) out[0]")),
+        metal_case(_ADDING.replace("  out[0]", "  const uint at = index / 2;\n  out[at]")),
+    ),
+)
+def shared_update(change: Change) -> Iterator[Remark]:
+    """Two threads that read an element before either writes it lose one update: memory that they share is atomic."""
+    for kernel in find_changed_kernels(change):
+        texts = [token.text for token in kernel.body]
+        own = add_made(texts, kernel.positions(*_GRID))
+        buffers = {p.name for p in kernel.buffers if p.space == "device"}
+        for at, name in enumerate(texts[:-2]):
+            if name not in buffers or texts[at + 1] != "[":
+                continue
+            close = _skip_brackets(texts, at + 1, "[", "]")
+            guarded = any(own & set(texts[k : _skip_brackets(texts, k + 1, "(", ")")]) for k in range(at)
+                          if texts[k] in ("if", "for", "while") and texts[k + 1] == "(")  # fmt: skip
+            is_update = texts[close : close + 1] and texts[close] in _UPDATES
+            if own and is_update and not guarded and not own & set(texts[at + 2 : close]):
+                element = "".join(texts[at + 2 : close - 1])
+                what = f"all threads of kernel `{kernel.name}` update `{name}[{element}]`"
+                hint = "Use an atomic, or let the threads of a group add up first and one of them store."
+                yield kernel.file.remark(kernel.body[at].start, what, hint)
+
+
+def add_made(texts: list[str], names: set[str]) -> set[str]:
+    """Names, and the locals that are made of them."""
+    derived = set(names)
+    for at, text in enumerate(texts):
+        if text in ("=", "+=") and at and texts[at - 1].isidentifier():
+            end = next((k for k in range(at, len(texts)) if texts[k] == ";"), len(texts))
+            if derived & set(texts[at:end]):
+                derived.add(texts[at - 1])
+    return derived

@@ -11,6 +11,7 @@ from porter.review.finding import Severity
 from porter.review.metal_facts import Kernel
 from porter.review.rule import host_case, rule
 from porter.review.rules.bindings import TENSOR, list_bound, pair_launches
+from porter.review.rules.kernels import add_made
 
 _GROUPS = re.compile(r"dispatchThreadgroups\s*:")
 _ROUNDED_UP = re.compile(r"\bceil_div\b|\bdivup\b|\+\s*(?:\d+|\w+\s*-\s*1)\s*\)\s*/")
@@ -66,12 +67,7 @@ def unguarded_tail(change: Change) -> Iterator[Remark]:
 def _asks_about(kernel: Kernel, names: set[str]) -> bool:
     """Whether a condition of a kernel, or what bounds a value, has one of these names, or what is made of them."""
     texts = [token.text for token in kernel.body]
-    names = set(names)
-    for at, text in enumerate(texts):
-        if text == "=" and at and texts[at - 1].isidentifier():
-            end = texts.index(";", at) if ";" in texts[at:] else len(texts)
-            if names & set(texts[at:end]):
-                names.add(texts[at - 1])
+    names = add_made(texts, names)
     for at, text in enumerate(texts):
         if text == "?" or (text in _BRANCHES and texts[at + 1 : at + 2] == ["("]):
             start = at if text != "?" else max((k for k in range(at) if texts[k] in (";", "{", "}")), default=0)
