@@ -113,34 +113,27 @@ def half_arithmetic(change: Change) -> Iterator[Remark]:
         yield from _find_narrow_sums(file)
 
 
-_TEMPLATE = re.compile(r"template\s*<[^>]*\btypename\s+(\w+)[^>]*>\s*(?:\[\[[^\]]*\]\]\s*)?$")
+_TYPENAMES = re.compile(r"\btypename\s+(\w+)")
 
 
 def _find_narrow_sums(file: ChangedFile) -> Iterator[Remark]:
     """Sums over a loop in the type of the elements, in a kernel that is instantiated for half."""
     for kernel in find_kernels(file):
-        function = kernel.function
-        named = _TEMPLATE.search(file.after[: function.start]) or re.search(
-            r"template\s*<[^>]*\btypename\s+(\w+)", file.after[function.start : function.body_start]
-        )
-        outside = file.after[: function.start] + file.after[function.end :]
-        if (
-            not named
-            or not re.search(r"\b(?:half|bfloat)\b", outside)
-            or not file.touches(function.start, function.end)
-        ):
+        start, end = kernel.function.start, kernel.function.end
+        pointed = [{token.text for token in buffer.tokens} for buffer in kernel.buffers]
+        types = {name for name in _TYPENAMES.findall(file.after) if any({name, "*"} <= words for words in pointed)}
+        has_half = re.search(r"\b(?:half|bfloat)\b", file.after[:start] + file.after[end:])
+        if not (types and has_half and file.touches(start, end)):
             continue
         texts = [token.text for token in kernel.body]
         for at in range(1, len(texts) - 2):
-            name = texts[at + 1]
-            is_local = texts[at] == named[1] and texts[at - 1] in ("{", ";", "}") and texts[at + 2] in ("=", ";")
-            rest = texts[at + 2 :]
+            name, rest = texts[at + 1], texts[at + 2 :]
+            is_local = texts[at] in types and texts[at - 1] in ("{", ";", "}") and rest[0] in ("=", ";")
             is_added = any(one == name and two == "+=" for one, two in pairwise(rest))
             if is_local and is_added and not {"for", "while"}.isdisjoint(rest):
                 what = f"`{name}` of kernel `{kernel.name}` adds up in the elements' type: half has 11 digits"
-                yield file.remark(
-                    kernel.body[at].start, what, "Add up in `opmath_t<T>`, or in float, and cast the result."
-                )
+                hint = "Add up in `opmath_t<T>`, or in float, and cast the result."
+                yield file.remark(kernel.body[at].start, what, hint)
 
 
 def _find_steps(file: ChangedFile, start: int, body: int, end: int, operands: set[str]) -> Token | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from porter.languages.lexer import Token
 from porter.metal.lint_checks import is_written
@@ -339,7 +339,7 @@ def unchecked_index(change: Change) -> Iterator[Remark]:
                 )
 
 
-def _is_written_there(body: Sequence[Token], at: int) -> bool:
+def _is_written_there(body: tuple[Token, ...], at: int) -> bool:
     """Whether a subscript is written, by an atomic operation too."""
     is_atomic = at > 2 and body[at - 1].text == "&" and body[at - 3].text.startswith("atomic_")
     return is_atomic or is_written(body, at)
@@ -466,16 +466,16 @@ def shared_update(change: Change) -> Iterator[Remark]:
     """Two threads that read an element before either writes it lose one update: memory that they share is atomic."""
     for kernel in find_changed_kernels(change):
         texts = [token.text for token in kernel.body]
-        own = add_made(texts, kernel.positions(*_GRID))
+        positioned = add_made(texts, kernel.positions(*_GRID))
         buffers = {p.name for p in kernel.buffers if p.space == "device"}
         for at, name in enumerate(texts[:-2]):
             if name not in buffers or texts[at + 1] != "[":
                 continue
             close = _skip_brackets(texts, at + 1, "[", "]")
-            guarded = any(own & set(texts[k : _skip_brackets(texts, k + 1, "(", ")")]) for k in range(at)
+            guarded = any(positioned & set(texts[k : _skip_brackets(texts, k + 1, "(", ")")]) for k in range(at)
                           if texts[k] in ("if", "for", "while") and texts[k + 1] == "(")  # fmt: skip
             is_update = texts[close : close + 1] and texts[close] in _UPDATES
-            if own and is_update and not guarded and not own & set(texts[at + 2 : close]):
+            if positioned and is_update and not guarded and not positioned & set(texts[at + 2 : close]):
                 element = "".join(texts[at + 2 : close - 1])
                 what = f"all threads of kernel `{kernel.name}` update `{name}[{element}]`"
                 hint = "Use an atomic, or let the threads of a group add up first and one of them store."
