@@ -17,7 +17,6 @@ from porter.metal.loop_spelling import (
     flatten_sum,
     is_plain,
     list_operands,
-    name_loop,
 )
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
@@ -39,7 +38,7 @@ class ExpressionWriter:
         if self.is_copy and expr.op is Op.CALL:
             return self._compute(expr)
         if isinstance(expr.attribute, Loop):
-            return name_loop(expr.attribute)
+            return self.spelling.loop(expr.attribute)
         if expr.op is Op.LOAD:
             return self._read(expr)
         if expr.op is Op.SUM:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from porter.core.dtypes import FLOAT, DType, Kind
 from porter.core.errors import PorterError
@@ -38,6 +38,7 @@ _FORMS = {
 # What is not done to each part alone: comparisons, and products and quotients of two values.
 _OF_BOTH_PARTS = ("notEqual", "equal", "multiplication", "division")
 _SCALES = ("multiplication", "division")
+_LETTERS, _ROW, _COLUMN = ("i", "j", "k"), "row", "column"  # of loops
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Spelling:
     index, `stored` where one that is written has it. With
     `has_complex`, the text is a template for complex numbers too; with `is_mixed`, for floating types and integers. The
     numbers `scalars` have the type of values. `widen` gives the type that elements of a parameter's are combined in.
+    `loops` have variables of other names than their own.
     """
 
     buffers: Mapping[Buffer, str]
@@ -68,6 +70,12 @@ class Spelling:
     scalars: frozenset[Named] = frozenset()
     stored: Callable[[Buffer, str], str] = lambda buffer, index: index
     widen: Callable[[str], str] = lambda parameter: f"c10::metal::opmath_t<{parameter}>"
+    loops: Mapping[Loop, str] = field(default_factory=dict)
+
+    def loop(self, loop: Loop) -> str:
+        """The variable of a loop: `r0` of an outermost reduction's that has no name, else with its height, `r2_0`."""
+        name = f"r{loop.name[3:]}" if loop.name.startswith("r1.") else loop.name
+        return self.loops.get(loop) or name.replace(".", "_").replace("'", "b")
 
 
 def drop_conversion(store: Store) -> Expr:
@@ -131,10 +139,27 @@ def name_reduction(reduction: Reduction) -> str:
     return {"max": "largest", "min": "smallest", "any": "is_any", "all": "is_all", "arg": "best"}.get(first, first)
 
 
-def name_loop(loop: Loop) -> str:
-    """The variable of a loop: `r0` of an outermost reduction's, else with its height, `r2_0`."""
-    name = f"r{loop.name[3:]}" if loop.name.startswith("r1.") else loop.name
-    return name.replace(".", "_").replace("'", "b")
+def name_loops(nest: LoopNest, shares: bool, others: Collection[str]) -> dict[Loop, str]:
+    """Variables of a kernel's loops, as a person calls them where there are few, unlike the names of `others`.
+
+    If it `shares`, threads have a row together, and a loop of its reductions or its stores is of columns.
+    """
+    columns = list(dict.fromkeys(each for store in nest.stores for each in store.loops if each not in nest.rows))
+    reductions = [each for store in nest.stores for each in find_reductions(store.value)]
+    reduced = list(dict.fromkeys(loop for each in reductions for loop in each.reduction.loops))
+    names: dict[Loop, str] = {}
+    if any(each.name == _ROW for each in nest.rows):  # of which strides say where it is
+        return names
+    if not shares and len(nest.rows) + len(reduced) <= len(_LETTERS):
+        words = (_ROW, _COLUMN, "k") if len(nest.rows) == len((_ROW, _COLUMN)) else _LETTERS
+        names = dict(zip((*nest.rows, *reduced), words, strict=False))
+    elif shares:
+        is_nested = any(each.height > 1 or not each.loops.isdisjoint(columns) for each in reductions)
+        if len(reduced) < 2 > len(columns) and not is_nested:
+            names = dict.fromkeys((*reduced, *columns), _COLUMN if nest.rows else "at")
+        if len(nest.rows) == 1:
+            names[nest.rows[0]] = _ROW
+    return names if set(names.values()).isdisjoint(others) else {}
 
 
 def strip_index(value: Expr) -> Expr:

@@ -27,7 +27,6 @@ from porter.metal.loop_spelling import (
     list_operands,
     list_uses,
     may_be_nan,
-    name_loop,
     name_reduction,
     runs_alone,
     strip_index,
@@ -148,8 +147,8 @@ class NestWriter(ExpressionWriter):
             by = self.product(inner)
             text = index if not inner else f"{index} / {parenthesize(by)}"
             text = f"{text} % {write_size(loop)}" if i else text
-            if text != name_loop(loop):
-                self.line(f"const {self.spelling.index} {name_loop(loop)} = {text};")
+            if text != self.spelling.loop(loop):
+                self.line(f"const {self.spelling.index} {self.spelling.loop(loop)} = {text};")
 
     def product(self, loops: Sequence[Loop]) -> str:
         known = prod(loop.size for loop in loops if loop.number is None)
@@ -158,7 +157,7 @@ class NestWriter(ExpressionWriter):
 
     def write_strided(self, loops: tuple[Loop, ...], write: Callable[[], None]) -> None:
         """A loop whose turns the threads of a row share."""
-        name = name_loop(loops[0]) if len(loops) == 1 else self.name("turn")
+        name = self.spelling.loop(loops[0]) if len(loops) == 1 else self.name("turn")
         index, lane, width = self.spelling.index, self.spelling.lane, self.spelling.width
         self.line(f"for ({index} {name} = {lane}; {name} < {self.product(loops)}; {name} += {width}) {{")
 
@@ -327,7 +326,7 @@ class NestWriter(ExpressionWriter):
             self.line(f"{self.value_type(expr.args[0])} {extreme} = 0;")
             self.line(f"bool {extreme}_found = false;")
         for loop in reduction.loops:
-            i = name_loop(loop)
+            i = self.spelling.loop(loop)
             self.line(f"for ({index} {i} = 0; {i} < {write_size(loop)}; {i}++) {{")
         self.indented(lambda: self._write_turn(expr, name, extreme))
         for _ in reduction.loops[1:]:

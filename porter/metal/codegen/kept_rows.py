@@ -16,7 +16,7 @@ from porter.loops.host_values import Named
 from porter.metal.codegen.scan import put_loop
 from porter.metal.codegen.schedule import COUNT, MOST_ARRAYS, PLAIN, WIDTH, Schedule
 from porter.metal.expression import parenthesize
-from porter.metal.loop_spelling import Spelling, drop_conversion, flatten_sum, is_shared, name_loop
+from porter.metal.loop_spelling import Spelling, drop_conversion, flatten_sum, is_shared
 from porter.metal.loop_text import NestWriter, Shared
 
 _VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT)
@@ -260,7 +260,12 @@ class RowWriter(NestWriter):
     def write_strided(self, loops: tuple[Loop, ...], write: Callable[[], None]) -> None:
         """A pass over a row, which keeps what later ones need."""
         [loop] = loops
-        index, name, lane, width = self.spelling.index, name_loop(loop), self.spelling.lane, self.spelling.width
+        index, name, lane, width = (
+            self.spelling.index,
+            self.spelling.loop(loop),
+            self.spelling.lane,
+            self.spelling.width,
+        )
         used = self.used.copy()
 
         def write_element() -> None:

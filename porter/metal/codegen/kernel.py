@@ -38,7 +38,7 @@ from porter.metal.codegen.slices import (
     write_slices,
 )  # fmt: skip
 from porter.metal.codegen.slices import INDEX as COMBINED_INDEX
-from porter.metal.loop_spelling import Spelling, runs_alone, write_nan
+from porter.metal.loop_spelling import Spelling, name_loops, runs_alone, write_nan
 from porter.metal.loop_text import write_nest
 
 # The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
@@ -141,6 +141,10 @@ def write_kernel(
         spelling = replace(spelling, lane=LANE, width=WIDTH) if kept else spelling
     if strided:
         spelling = replace(spelling, place=_place_strided)
+    loops = name_loops(nest, not is_map, {*names.values(), *(number.name for number in numbers)})
+    if isinstance(symbolic, ScanNest) and len(nest.rows) == 1:
+        loops |= {symbolic.along: "column"}
+    spelling = replace(spelling, loops=loops)
     uniform = is_uniform(program)
     if uniform:
         spelling = replace(spelling, stored=place_uniform)
@@ -161,7 +165,7 @@ def write_kernel(
     if strided:
         input_ = next(names[buffer] for buffer in buffers if program.roles[buffer] is strided)
         at = next((i + 1 for i, line in enumerate(body) if line.startswith(f"const {_INDEX} row = ")), 0)
-        row = "row" if at else f"{_INDEX}(row)"
+        row = "row" if at else f"{_INDEX}(group)"
         body.insert(at, f"{input_} += strided_offset({row}, kept_sizes, kept_strides, ndim.x);")
         arguments += STRIDES
     arguments += DIMENSIONS if uniform else ()
@@ -216,7 +220,8 @@ def _write_combination(
     name = f"{kernel.name}_combine"
     width = _SIMDGROUP if style.threadgroup_reductions else "32"
     spelling = _spell(kernel.elements, names, style, [], "lane", width, has_simdgroup=True)
-    spelling = replace(spelling, index=COMBINED_INDEX)
+    others = {*names.values(), *(number.name for number in kernel.numbers)}
+    spelling = replace(spelling, index=COMBINED_INDEX, loops=name_loops(nest, True, others))
     body = write_combination(nest, partials, spelling)
     numbers = [each for each in kernel.numbers if any(contains_identifier(line, each.name) for line in body)]
     written = [store.buffer for store in nest.stores]
@@ -337,7 +342,7 @@ def _spell(
         value=elements.value,
         join=join,
         index=_INDEX,
-        row="row",
+        row="group",
         lane=lane,
         width=width if style.threadgroup_reductions else "32",
         join_extreme=join_extreme,
@@ -351,7 +356,7 @@ def _spell(
 def _positions(is_map: bool, has_groups: bool) -> list[str]:
     if is_map:
         return ["uint tid [[thread_position_in_grid]]"]
-    lanes = ["uint row [[threadgroup_position_in_grid]]", "uint tid [[thread_position_in_threadgroup]]"]
+    lanes = ["uint group [[threadgroup_position_in_grid]]", "uint tid [[thread_position_in_threadgroup]]"]
     return [*lanes, "uint group_size [[threads_per_threadgroup]]"] if has_groups else lanes
 
 

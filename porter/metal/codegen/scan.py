@@ -12,7 +12,7 @@ from porter.loops.expressions import Expr, Loop, Op, Reduction, ReductionKind, i
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Binary, Operator, SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
-from porter.metal.loop_spelling import Spelling, name_loop, name_reduction, write_size, write_start, write_turn
+from porter.metal.loop_spelling import Spelling, name_reduction, write_size, write_start, write_turn
 from porter.metal.loop_text import NestWriter
 
 _SCANNED = (ReductionKind.SUM, ReductionKind.PRODUCT)
@@ -81,7 +81,7 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
     turn = write_turn(scan.kind, name, writer.write_addend(total, type_), spelling)
     size, index = write_size(scan.along), spelling.index
     writer.line(f"threadgroup {type_} partial[{_MOST_THREADS}];")
-    writer.split_index("row", scan.nest.rows)
+    writer.split_index(spelling.row, scan.nest.rows)
     writer.line(f"const {index} part = ({size} + group_size - 1) / group_size;")
     writer.line(f"const {index} begin = min({index}(tid) * part, {size});")
     writer.line(f"const {index} end = min(begin + part, {size});")
@@ -106,6 +106,6 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
 
 def _write_part(writer: NestWriter, scan: ScanNest, lines: Sequence[str]) -> None:
     """A loop over the part of a thread."""
-    i = name_loop(scan.along)
+    i = writer.spelling.loop(scan.along)
     writer.line(f"for ({writer.spelling.index} {i} = begin; {i} < end; {i}++) {{")
     writer.lines += [*(f"  {line}" for line in lines), "}"]

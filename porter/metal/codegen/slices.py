@@ -20,7 +20,6 @@ from porter.metal.loop_spelling import (
     find_value,
     is_shared,
     may_be_nan,
-    name_loop,
     write_nan,
     write_start,
     write_turn,
@@ -33,7 +32,7 @@ POSITIONS = (
     "uint2 tid [[thread_position_in_threadgroup]]", "uint2 group_size [[threads_per_threadgroup]]",
 )  # fmt: skip
 ROW_POSITIONS = (POSITIONS[0], *POSITIONS[2:])
-ROW, SIMD_LANE = "uint row [[threadgroup_position_in_grid]]", "uint lane [[thread_index_in_simdgroup]]"
+ROW, SIMD_LANE = "uint group [[threadgroup_position_in_grid]]", "uint lane [[thread_index_in_simdgroup]]"
 LANE, WIDTH = "tid.x", "group_size.x"
 ROW_IN_GROUP = "tid.y"
 # What threads combine reductions with: `c10::metal::threadgroup_sum`, `c10::metal::simd_sum` ...
@@ -159,7 +158,7 @@ class SliceWriter(NestWriter):
         self.indented(write)
         inner, self.lines, self.turn = self.lines, outer, None
         if self.is_index_used:
-            self.line(f"    const {index} {name_loop(loop)} = {first} + i;")
+            self.line(f"    const {index} {self.spelling.loop(loop)} = {first} + i;")
         self.lines += [*(f"  {line}" for line in inner), "}"]
         return None
 
@@ -249,24 +248,24 @@ def write_slices(
 ) -> tuple[list[str], tuple[Partial, ...]]:
     """The statements of the kernel that reduces rows or slices of them, and what it stores of slices."""
     parts = {part: each for each in moments for part in (each.total, each.squares)}
-    writer = SliceWriter(spelling, is_copy=False, row=_name_row(nest, spelling.row), moments=parts, schedule=schedule)
+    writer = SliceWriter(spelling, is_copy=False, row=_name_row(nest, spelling), moments=parts, schedule=schedule)
     writer.read = next(iter(nest.reads()), None)
     writer.write_body(nest)
     return writer.lines, tuple(writer.partials)
 
 
-def _name_row(nest: LoopNest, row: str) -> str:
+def _name_row(nest: LoopNest, spelling: Spelling) -> str:
     """The index of a row; nothing if there is only one."""
     if len(nest.rows) == 1:
-        return name_loop(nest.rows[0])
-    return row if nest.rows else ""
+        return spelling.loop(nest.rows[0])
+    return spelling.row if nest.rows else ""
 
 
 def write_combination(nest: LoopNest, partials: Sequence[Partial], spelling: Spelling) -> list[str]:
     """The statements of a kernel whose simdgroups combine what is stored of a row's slices, and store the results."""
     writer = NestWriter(spelling, is_copy=False)
     writer.split_index(spelling.row, nest.rows)
-    at = find_slice(_name_row(nest, spelling.row), "slice")
+    at = find_slice(_name_row(nest, spelling), "slice")
     stored = {each: f"{buffer}[{at}]" for each, buffer in name_buffers(partials).items()}
     plain = [each for each in partials if each.found_in is None]
     for group in (plain, *([each] for each in partials if each.found_in)):

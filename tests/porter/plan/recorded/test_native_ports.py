@@ -29,10 +29,10 @@ new file mode 100644
 +    constant index_t& width,
 +    constant index_t& times,
 +    uint tid [[thread_position_in_grid]]) {
-+  const index_t i0 = index_t(tid) / width;
-+  const index_t i1 = index_t(tid) % width;
-+  const index_t offset = i0 * width;
-+  output[offset + i1] = input[offset + (i1 + times) % width];
++  const index_t row = index_t(tid) / width;
++  const index_t column = index_t(tid) % width;
++  const index_t offset = row * width;
++  output[offset + column] = input[offset + (column + times) % width];
 +}
 +
 +#define REGISTER_TURNED_(DTYPE, INDEX)                            \\
@@ -147,8 +147,8 @@ new file mode 100644
 +    uint2 group_size [[threads_per_threadgroup]]) {
 +  threadgroup float shared_sum[c10::metal::simdgroup_size];
 +  float sum = 0;
-+  for (index_t r0 = position.x; r0 < numel; r0 += grid_size.x) {
-+    const float value = input[r0];
++  for (index_t at = position.x; at < numel; at += grid_size.x) {
++    const float value = input[at];
 +    sum += value * value;
 +  }
 +  if (group_size.x > 1) {
@@ -348,7 +348,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Turns.metal
-@@ -0,0 +1,83 @@
+@@ -0,0 +1,85 @@
 +#include <c10/metal/reduction_utils.h>
 +#include <c10/metal/utils.h>
 +#include <metal_stdlib>
@@ -370,18 +370,18 @@ new file mode 100644
 +    uint2 tid [[thread_position_in_threadgroup]],
 +    uint2 group_size [[threads_per_threadgroup]]) {
 +  threadgroup float shared_sum[c10::metal::simdgroup_size];
-+  const index_t i0 = position.y;
-+  const index_t start = i0 * width;
++  const index_t row = position.y;
++  const index_t start = row * width;
 +  float kept[N];
 +  const index_t turns =
 +      N > 1 ? N / V : (width + group_size.x * V - 1) / (group_size.x * V);
 +  float sum = 0;
 +#pragma unroll
 +  for (index_t i = 0; i < turns; i++) {
-+    const index_t r0 = (tid.x + i * group_size.x) * V;
-+    if (r0 < width) {
++    const index_t column = (tid.x + i * group_size.x) * V;
++    if (column < width) {
 +      const auto elements =
-+          *reinterpret_cast<constant neighbors<T, V>*>(input + start + r0);
++          *reinterpret_cast<constant neighbors<T, V>*>(input + start + column);
 +      for (index_t j = 0; j < V; j++) {
 +        const float value = static_cast<float>(elements.at[j]);
 +        kept[(i * V + j) % N] = value;
@@ -393,18 +393,20 @@ new file mode 100644
 +      c10::metal::threadgroup_sum(shared_sum + tid.y, sum, tid.x, group_size.x);
 +#pragma unroll
 +  for (index_t i = 0; i < turns; i++) {
-+    const index_t i1 = (tid.x + i * group_size.x) * V;
-+    if (i1 < width) {
++    const index_t column = (tid.x + i * group_size.x) * V;
++    if (column < width) {
 +      const auto elements = N > 1
 +          ? neighbors<T, V>()
-+          : *reinterpret_cast<constant neighbors<T, V>*>(input + start + i1);
++          : *reinterpret_cast<constant neighbors<T, V>*>(
++                input + start + column);
 +      neighbors<T, V> results;
 +      for (index_t j = 0; j < V; j++) {
 +        const float value =
 +            N > 1 ? kept[i * V + j] : static_cast<float>(elements.at[j]);
 +        results.at[j] = static_cast<T>(value / sum);
 +      }
-+      *reinterpret_cast<device neighbors<T, V>*>(output + start + i1) = results;
++      *reinterpret_cast<device neighbors<T, V>*>(output + start + column) =
++          results;
 +    }
 +  }
 +}

@@ -117,8 +117,9 @@ kernel void largest_combine(
     device T* output,
     constant float* partials,
     constant uint& slices,
-    uint row [[threadgroup_position_in_grid]],
+    uint group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]]) {
+  const long row = group;
   float largest = -INFINITY;
   for (uint slice = lane; slice < slices; slice += c10::metal::simdgroup_size) {
     largest = c10::metal::max(largest, partials[row * slices + slice]);

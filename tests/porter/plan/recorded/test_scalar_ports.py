@@ -54,8 +54,8 @@ new file mode 100644
 +    constant uint& ndim,
 +    constant T& value,
 +    uint tid [[thread_position_in_grid]]) {
-+  const index_t i0 = index_t(tid);
-+  output[strided_offset(i0, sizes, strides, ndim)] = value;
++  const index_t i = index_t(tid);
++  output[strided_offset(i, sizes, strides, ndim)] = value;
 +}
 +
 +#define REGISTER_SET_(DTYPE, INDEX)                            \\
@@ -204,8 +204,8 @@ new file mode 100644
 +    constant acc_t<T>& start,
 +    constant acc_t<T>& step,
 +    uint tid [[thread_position_in_grid]]) {
-+  const index_t i0 = index_t(tid);
-+  output[i0] = static_cast<T>(start + (static_cast<acc_t<T>>(i0) * step));
++  const index_t i = index_t(tid);
++  output[i] = static_cast<T>(start + (static_cast<acc_t<T>>(i) * step));
 +}
 +
 +#define REGISTER_NUMBERED_(DTYPE, INDEX)                            \\
