@@ -199,11 +199,28 @@ REGISTER_BINARY_OP(modulo, long, long);
 """
 
 
+_THIRDS = """template <typename T>
+kernel void thirds(device const T* x [[buffer(0)]], device T* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  out[i] = static_cast<T>(metal::floor(float(x[i]) / 3.0f));
+}
+REGISTER_THIRDS(long);
+"""
+
+
 @rule(
     Severity.ERROR,
-    "A functor that is registered for 32-bit or 64-bit integers computes them in float.",
-    bad=(metal_case(_MODULO), metal_case(_TYPED_MODULO.replace("a % b", "T(fmod(float(a), float(b)))"))),
-    good=(metal_case(_TYPED_MODULO), metal_case(_MODULO.replace("long, long", "float, float"))),
+    "What is registered for 32-bit or 64-bit integers computes them in float.",
+    bad=(
+        metal_case(_MODULO),
+        metal_case(_THIRDS),
+        metal_case(_TYPED_MODULO.replace("a % b", "T(fmod(float(a), float(b)))")),
+    ),
+    good=(
+        metal_case(_TYPED_MODULO),
+        metal_case(_MODULO.replace("long, long", "float, float")),
+        metal_case(_THIRDS.replace("(long)", "(half)")),
+        metal_case(_THIRDS.replace("device T*", "device float*").replace("static_cast<T>", "")),
+    ),
 )
 def integer_through_float(change: Change) -> Iterator[Remark]:
     """float has 24 digits: integers above 2^24 that go through it come out as others (PyTorch 154171, 190052)."""
@@ -223,6 +240,34 @@ def integer_through_float(change: Change) -> Iterator[Remark]:
                 if cast is not None:
                     what = f"`{functor.name}_functor` computes integers in float, which is wrong above 2^24"
                     yield file.remark(cast, what, "Give integers an overload that computes in their own type.")
+        yield from _find_rounded_integers(file)
+
+
+_OF_INTEGERS = re.compile(r"^ *[A-Z][A-Z0-9_]*\([^)\n]*\b(?:int|long)\b[^)\n]*\)", re.M)
+
+
+def _find_rounded_integers(file: ChangedFile) -> Iterator[Remark]:
+    """Elements that a kernel casts to float and stores in their own type, where one is instantiated for integers."""
+    for kernel in find_kernels(file):
+        start, end = kernel.function.start, kernel.function.end
+        outside = file.after[:start] + file.after[end:]
+        if not (_OF_INTEGERS.search(outside) and file.touches(start, end)):
+            continue
+        texts = [token.text for token in kernel.body]
+        types = set(_TYPENAMES.findall(file.after))
+        read = {p.name: types & {t.text for t in p.tokens} for p in kernel.buffers if not kernel.writes(p.name)}
+        for at, text in enumerate(texts):
+            opens = at + 1 if texts[at + 1 : at + 2] == ["("] else at + 2
+            if text != "float" or texts[opens : opens + 1] != ["("]:
+                continue
+            before = max((k for k in range(at) if texts[k] in (";", "{", "}")), default=0)
+            after = next((k for k in range(at, len(texts)) if texts[k] == ";"), len(texts))
+            operands = [name for name in read if name in texts[opens:after]]
+            kinds = set[str]().union(*(read[name] for name in operands))
+            is_back = any(one in kinds and two in ("(", ">") for one, two in pairwise(texts[before:at]))
+            if is_back and not {"is_integral_v", "constexpr"} & set(texts):
+                what = f"kernel `{kernel.name}` computes integers in float, which is wrong above 2^24"
+                yield file.remark(kernel.body[at].start, what, "Compute integers in their own type.")
 
 
 def _takes(file: ChangedFile, call: Function, traits: frozenset[str] | set[str]) -> bool:
@@ -446,3 +491,27 @@ def _stores(texts: list[str], name: str) -> bool:
             if value[-1:] == [name] and not set("+-*/[") & set(texts[at + 2 : end]):
                 return True
     return False
+
+
+@rule(
+    Severity.WARNING,
+    "A kernel starts an extreme of floats from the largest finite number, and loses infinities.",
+    bad=(metal_case(_EXTREME.replace("-INFINITY", "-FLT_MAX")),),
+    good=(
+        metal_case(_EXTREME),
+        metal_case(_EXTREME.replace("-INFINITY", "-FLT_MAX").replace("value > most ? value : most", "value * 2")),
+    ),
+)
+def finite_start(change: Change) -> Iterator[Remark]:
+    """The largest of elements that are all -infinity is -infinity: what it starts from is no greater."""
+    for file in change.metal:
+        for kernel in find_kernels(file):
+            texts = [token.text for token in kernel.body]
+            if not file.touches(kernel.function.start, kernel.function.end):
+                continue
+            for at in range(2, len(texts) - 1):
+                end = next((k for k in range(at, len(texts)) if texts[k] == ";"), len(texts))
+                is_start = texts[at - 1] in ("float", "half", "bfloat") and {"FLT_MAX", "lowest"} & set(texts[at:end])
+                if is_start and _picks(texts[end:], texts[at]) and _stores(texts[end:], texts[at]):
+                    what = f"`{texts[at]}` of kernel `{kernel.name}` starts from a finite number: infinities are lost"
+                    yield file.remark(kernel.body[at].start, what, "Start from `-INFINITY`, or from `INFINITY`.")
