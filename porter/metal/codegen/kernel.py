@@ -164,9 +164,8 @@ def write_kernel(
     ]
     if strided:
         input_ = next(names[buffer] for buffer in buffers if program.roles[buffer] is strided)
-        at = next((i + 1 for i, line in enumerate(body) if line.startswith(f"const {_INDEX} row = ")), 0)
-        row = "row" if at else f"{_INDEX}(group)"
-        body.insert(at, f"{input_} += strided_offset({row}, kept_sizes, kept_strides, ndim.x);")
+        # behind the variable of the row
+        body.insert(len(nest.rows), f"{input_} += strided_offset(row, kept_sizes, kept_strides, ndim.x);")
         arguments += STRIDES
     arguments += DIMENSIONS if uniform else ()
     arguments += (_number_argument(each, scalars) for each in numbers)

@@ -47,16 +47,16 @@ class SlicedRows:
 
         Fewer than all simdgroups combine no 64-bit integers: their lanes read from each other.
         """
-        kernel, whole = self.kernel, "/*group_size=*/1024"
+        kernel, words = self.kernel, "/*group_size=*/"
         if not kernel.uses_reductions or all(each.type in _NARROW for each in kernel.partials):
             return ""
         if any(each.found_in for each in kernel.partials):  # indices may have 64 bits
-            return whole
+            return f"{words}1024"
         if not kernel.elements.has_long:
             return ""
         tensor = next(iter(self.types.values()))
         is_integral = f"isIntegralType({tensor}.scalar_type(), /*includeBool=*/true)"
-        return f"{whole.replace('1024', is_integral)} ? 1024 : 256" if kernel.elements.has_floating else whole
+        return f"{words}{f'{is_integral} ? 1024 : 256' if kernel.elements.has_floating else '1024'}"
 
     @property
     def threads(self) -> str:

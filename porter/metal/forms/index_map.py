@@ -80,6 +80,7 @@ class AccessMode(Enum):
 
 INDEXED = (IndexRule.POSITION, IndexRule.ELEMENT)  # along a dimension
 _PADS = (IndexRule.PADDED, IndexRule.CLAMPED, IndexRule.REFLECTED)
+_POSITION = "d == dim ? long(index[i * index_stride]) : i"
 _AT = {
     IndexRule.REVERSED: ("const index_t at = reversed >> d & 1 ? index_t(sizes[d]) - 1 - i : i;",),
     IndexRule.REPEATED: ("const index_t at = i % index_t({to}_sizes[d]);",),
@@ -89,7 +90,7 @@ _AT = {
         "const index_t last = index_t({to}_sizes[d]) - 1;",
         "const index_t at = last - abs(last - abs(i - index_t(padding[d])));",
     ),
-    IndexRule.POSITION: ("const long at = d == dim ? long(index[i * index_stride]) : i;",),
+    IndexRule.POSITION: (f"const long at = {_POSITION};",),
 }
 
 
@@ -266,7 +267,7 @@ def _write_at(form: IndexMap) -> Sequence[str]:
     if form.rule is not IndexRule.POSITION or not form.wraps:
         return lines
     counted = "const long at = counted < 0 ? counted + index_t({to}_sizes[d]) : counted;"
-    return (*(each.replace("long at", "long counted") for each in lines), counted)
+    return (f"const long counted = {_POSITION};", counted)
 
 
 def _write_end(form: IndexMap, source: str, to: str, inside: bool) -> Iterator[str]:

@@ -48,8 +48,8 @@ _POSITIONS = {
     Sampling.LINEAR: "max(({i} + shift) * {ratio} - shift, 0.0f)",
 }
 _INVERSES = {
-    Sampling.NEAREST: "({at}) / {ratio}",
-    Sampling.NEAREST_EXACT: "({at}) / {ratio} - 0.5f",
+    Sampling.NEAREST: "{at} / {ratio}",
+    Sampling.NEAREST_EXACT: "{at} / {ratio} - 0.5f",
     Sampling.LINEAR: "({at} + shift) / {ratio} - shift",
 }
 _ROUNDED = 2  # results at either end that may read the element too, of up to 2^24
@@ -185,9 +185,9 @@ def _write_ends(form: Resampling, source: str, letter: str, k: int) -> Iterator[
     is_linear = form.sampling is Sampling.LINEAR
     first, last = (
         _INVERSES[form.sampling].format(at=at, ratio=f"ratios[{k}]")
-        for at in (f"{letter} - 1" if is_linear else letter, f"{letter} + 1")
+        for at in ((f"{letter} - 1", f"{letter} + 1") if is_linear else (letter, f"({letter} + 1)"))
     )
-    first = f"max(index_t({first.replace(f'({letter})', letter)}) - {_ROUNDED}, index_t(0))"
+    first = f"max(index_t({first}) - {_ROUNDED}, index_t(0))"
     scaled = f"ratios[{k}] > 0" if form.corners else ""  # one element at the corner has no ratio
     yield f"const index_t first_{letter} = {f'{scaled} ? {first} : 0' if scaled else first};"
     size = f"index_t({source}_sizes[{k + 2}])"
