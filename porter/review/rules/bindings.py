@@ -15,7 +15,7 @@ from porter.review.metal_facts import Kernel, find_kernels
 from porter.review.rule import host_case, rule
 
 # The bytes of what host code binds and kernels read, by the names that either side has for it.
-_SIZES: Mapping[str, int] = {
+SIZES: Mapping[str, int] = {
     "bool": 1, "char": 1, "uchar": 1, "int8_t": 1, "uint8_t": 1, "short": 2, "ushort": 2, "int16_t": 2, "uint16_t": 2,
     "half": 2, "bfloat": 2, "int": 4, "uint": 4, "int32_t": 4, "uint32_t": 4, "float": 4, "unsigned": 4,
     "long": 8, "ulong": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8, "double": 8,
@@ -80,13 +80,13 @@ def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Ite
         if not name.isidentifier():
             continue
         declared = re.search(rf"\b(\w+)\s+{re.escape(name)}\s*(?:=|;|,|\)|\{{)", file.text_of(function))
-        size = _SIZES.get(declared[1], 0) if declared else 0
+        size = SIZES.get(declared[1], 0) if declared else 0
         if not size or index >= len(kernel.buffers):
             continue
         parameter = kernel.buffers[index]
         texts = [token.text for token in parameter.tokens]
-        kind = next((text for text in texts if text in _SIZES), "")
-        if parameter.space == "constant" and "&" in texts and kind and _SIZES[kind] != size:
+        kind = next((text for text in texts if text in SIZES), "")
+        if parameter.space == "constant" and "&" in texts and kind and SIZES[kind] != size:
             assert declared is not None
             what = f"`{name}` is {declared[1]}, and kernel `{kernel.name}` reads it as {kind}"
             yield file.remark(start, what, "Give both sides a type of the same size.")
@@ -131,7 +131,7 @@ class _Struct:
 
     def layout(self) -> tuple[tuple[str, int, str], ...]:
         """The name and the size in bytes of each field, and how many there are; 0 for a type that is not known."""
-        return tuple((name, _SIZES.get(kind, 0), extent) for kind, name, extent in self.fields)
+        return tuple((name, SIZES.get(kind, 0), extent) for kind, name, extent in self.fields)
 
 
 @rule(

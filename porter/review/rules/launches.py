@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from porter.languages.source import Function
 from porter.metal.lint_checks import Parameter
-from porter.review.change import Change, Remark
+from porter.review.change import Change, ChangedFile, Remark
 from porter.review.finding import Severity
 from porter.review.metal_facts import Kernel
 from porter.review.rule import host_case, rule
-from porter.review.rules.bindings import TENSOR, list_bound, pair_launches
+from porter.review.rules.bindings import SIZES, TENSOR, list_bound, pair_launches
 from porter.review.rules.kernels import add_made
 
 _GROUPS = re.compile(r"dispatchThreadgroups\s*:")
@@ -53,7 +54,7 @@ _TAILED_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], dev
 )
 def unguarded_tail(change: Change) -> Iterator[Remark]:
     """Threads of a last, partial threadgroup access what stands behind a tensor unless the kernel asks (180709)."""
-    for file, function, kernel in pair_launches(change):
+    for file, function, kernel in _pair_changed(change):
         launched = _GROUPS.search(file.after, function.body_start, function.body_end)
         rounded = _ROUNDED_UP.search(file.after, function.body_start, function.body_end)
         position = kernel.positions("thread_position_in_grid")
@@ -62,6 +63,16 @@ def unguarded_tail(change: Change) -> Iterator[Remark]:
             yield file.remark(
                 rounded.start(), what, "Write `dispatchThreads`, or return where the position is past the end."
             )
+
+
+def _pair_changed(change: Change) -> Iterator[tuple[ChangedFile, Function, Kernel]]:
+    """Each host function that launches one kernel, with this kernel, where a line of either is new or different."""
+    metal = {file.path: file for file in change.metal}
+    for file, function, kernel in pair_launches(change):
+        changed = metal.get(kernel.file.path)
+        in_kernel = changed is not None and changed.touches(kernel.function.start, kernel.function.end)
+        if in_kernel or file.touches(function.start, function.end):
+            yield file, function, kernel
 
 
 def _asks_about(kernel: Kernel, names: set[str]) -> bool:
@@ -117,7 +128,7 @@ _COPYING_HOST = """void planted(const Tensor& self, Tensor& out) {
 )
 def lost_result(change: Change) -> Iterator[Remark]:
     """`out.contiguous()` of a strided result is a copy: what a kernel writes there is lost (148350, 184743)."""
-    for file, function, kernel in pair_launches(change):
+    for file, function, kernel in _pair_changed(change):
         text = file.text_of(function)
         copies = {match["copy"]: match["tensor"] for match in _DENSE.finditer(text)}
         for index, argument, start in list_bound(file.after, function):
@@ -156,7 +167,7 @@ _SWAPPED = _TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads").repla
 )
 def swapped_arguments(change: Change) -> Iterator[Remark]:
     """Tensors are bound in the order of the kernel's buffers: a kernel that writes its operand destroys it (186580)."""
-    for file, function, kernel in pair_launches(change):
+    for file, function, kernel in _pair_changed(change):
         results = {name for name in TENSOR.findall(function.params) if _RESULT.fullmatch(name)}
         operands = {name for name in TENSOR.findall(function.params) if name not in results}
         bound = [(kernel.buffers[at], name, start) for at, name, start in list_bound(file.after, function)
@@ -194,7 +205,7 @@ _WIDE_HOST = _TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads")
 )
 def unaligned_vector(change: Change) -> Iterator[Remark]:
     """A view may start at any element: a vector that is read there needs its own alignment (183631, 195074)."""
-    for file, function, kernel in pair_launches(change):
+    for file, function, kernel in _pair_changed(change):
         text = file.text_of(function)
         body = kernel.file.after[kernel.function.body_start : kernel.function.body_end]
         cast = _VECTOR.search(body)
@@ -258,7 +269,7 @@ _ASKS_DEVICE = (
 )
 def scalar_on_cpu(change: Change) -> Iterator[Remark]:
     """The number in `tensor + number` is a tensor of the CPU: its buffer is none of the GPU's (187229, 193057)."""
-    for file, function, _ in pair_launches(change):
+    for file, function, _ in _pair_changed(change):
         if "other" not in TENSOR.findall(function.params) or not file.touches(function.start, function.end):
             continue
         text = file.text_of(function)
@@ -331,7 +342,7 @@ _SHARING_HOST = _GROUPED_HOST.replace("1024, 1, 1", "128, 1, 1")
 )
 def short_array(change: Change) -> Iterator[Remark]:
     """An array of threadgroup memory has an element for each thread that writes one."""
-    for file, function, kernel in pair_launches(change):
+    for file, function, kernel in _pair_changed(change):
         group = _GROUP.search(file.after, function.body_start, function.body_end)
         positions = kernel.positions("thread_index_in_threadgroup", "thread_position_in_threadgroup")
         if group is None or not positions or _asks_about(kernel, positions):
@@ -346,3 +357,71 @@ def short_array(change: Change) -> Iterator[Remark]:
                     f"`{array['name']}` has {array['count']} elements, and `{function.name}` launches {threads} threads"
                 )
                 yield kernel.file.remark(array.start(), what, "Give it an element for each thread.")
+
+
+_LISTS = re.compile(r"\b(?:vector|array|SmallVector)\s*<\s*(?P<kind>\w+)\b[^;(]*>\s+(?P<name>\w+)\s*[=({;]")
+_WIDE_LIST = re.compile(r"\.(?:sizes|strides|sym_sizes)\(\)$")
+_LISTING_HOST = _TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads").replace(
+    "out, count);", "out, self.strides());"
+)
+_STEPS_HOST = _LISTING_HOST.replace("self.strides()", "steps")
+_LISTING_KERNEL = _TAILED_KERNEL.replace("constant long& count", "constant uint* strides")
+
+
+@rule(
+    Severity.ERROR,
+    "Host code binds a list whose numbers have another size than those that the kernel reads.",
+    bad=(
+        host_case(_LISTING_HOST, _LISTING_KERNEL),
+        host_case(
+            _LISTING_HOST.replace("self.strides()", "steps").replace(
+                "  int64_t", "  std::vector<int64_t> steps = f();\n  int64_t"
+            ),
+            _LISTING_KERNEL,
+        ),
+    ),
+    good=(
+        host_case(_LISTING_HOST, _LISTING_KERNEL.replace("uint*", "long*")),
+        host_case(
+            _LISTING_HOST.replace("self.strides()", "steps").replace(
+                "  int64_t", "  std::array<uint32_t, 2> steps{};\n  int64_t"
+            ),
+            _LISTING_KERNEL,
+        ),
+    ),
+)
+def list_width(change: Change) -> Iterator[Remark]:
+    """Sizes and strides are 64-bit numbers: a kernel that reads them as `uint` takes every half of one for another."""
+    for file, function, kernel in _pair_changed(change):
+        lists = {match["name"]: match["kind"] for match in _LISTS.finditer(file.text_of(function))}
+        for index, argument, start in list_bound(file.after, function):
+            host_kind = "int64_t" if _WIDE_LIST.search(argument) else lists.get(argument, "")
+            if host_kind not in SIZES or index >= len(kernel.buffers):
+                continue
+            words = [token.text for token in kernel.buffers[index].tokens]
+            read = next((word for word in words if word in SIZES), "")
+            if kernel.buffers[index].space == "constant" and "*" in words and read and SIZES[read] != SIZES[host_kind]:
+                what = f"`{argument}` holds {host_kind}, and kernel `{kernel.name}` reads {read}"
+                yield file.remark(start, what, "Give both sides numbers of the same size.")
+
+
+@rule(
+    Severity.ERROR,
+    "A kernel has more buffers than host code binds.",
+    bad=(host_case(_WIDE_HOST.replace("out, count", "out"), _TAILED_KERNEL),),
+    good=(
+        host_case(_WIDE_HOST, _TAILED_KERNEL),
+        host_case(_WIDE_HOST.replace("out, count);", "out);\n  mtl_setBytes(encoder, count, 2);"), _TAILED_KERNEL),
+    ),
+)
+def unbound_buffer(change: Change) -> Iterator[Remark]:
+    """A buffer that nothing binds is what the launch before it bound there."""
+    for file, function, kernel in _pair_changed(change):
+        text = file.text_of(function)
+        bound = {index for index, _, _ in list_bound(file.after, function)}
+        calls = list(re.finditer(r"\bmtl_setArgs\b", text))
+        by_hand = re.search(r"setBuffer|setBytes\s*:|bind_\w+\(|\.\.\.|mtl_setBuffer", text)
+        if len(calls) == 1 and not by_hand and bound and max(bound) + 1 < len(kernel.buffers):
+            missing = kernel.buffers[max(bound) + 1].name
+            what = f"nothing binds `{missing}` of kernel `{kernel.name}`, which has {len(kernel.buffers)} buffers"
+            yield file.remark(function.start + calls[0].start(), what, "Bind every buffer of the kernel, in its order.")
