@@ -310,18 +310,20 @@ def find_early_returns(unit: Unit) -> Iterator[Finding]:
     """PTR293: some threads of a threadgroup return, and the others wait for them at a barrier."""
     if "threadgroup_barrier" not in unit.source.tokens:
         return
-    waiting = _find_waiting(unit)
     for body in bodies(unit):
-        source = body.source
-        end = body.kernel.declaration.end
-        for statement in body.statements():
-            if source.tokens[statement.start] != "return":
-                continue
-            divided = [h for h in statement.inside if _divides(body, h)]
-            if divided and mentions(source, divided[0].body_end, end, waiting):
-                what = "some threads of a threadgroup return here, and others wait for them at a barrier"
-                hint = "Guard the accesses, not the barrier, and return after the last one."
-                yield Finding("PTR293", body.instance.host_name, what, body.place(statement.start), hint)
+        for place in find_divided_returns(body):
+            what = "some threads of a threadgroup return here, and others wait for them at a barrier"
+            hint = "Guard the accesses, not the barrier, and return after the last one."
+            yield Finding("PTR293", body.instance.host_name, what, body.place(place), hint)
+
+
+def find_divided_returns(body: Body) -> Iterator[int]:
+    """The tokens at which some threads of a threadgroup return before a barrier."""
+    source, waiting = body.source, _find_waiting(body.unit)
+    for statement in body.statements():
+        divided = [h for h in statement.inside if source.tokens[statement.start] == "return" and _divides(body, h)]
+        if divided and mentions(source, divided[0].body_end, body.kernel.declaration.end, waiting):
+            yield statement.start
 
 
 def _divides(body: Body, header: Header) -> bool:

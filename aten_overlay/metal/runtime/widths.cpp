@@ -8,15 +8,20 @@ using namespace pm;
 using namespace pm::sanitizer;
 
 namespace {
-enum Operation : uint32_t { kConvert, kAdd, kSubtract, kMultiply, kWiden, kSigned = 8 };
-constexpr const char* kNames[] = {"converts", "adds", "subtracts", "multiplies"};
+enum Operation : uint32_t { kConvert, kAdd, kSubtract, kMultiply, kWiden, kShift, kRound, kSigned = 8 };
+constexpr const char* kNames[] = {"converts", "adds %lld and %lld", "subtracts %2$lld from %1$lld", "multiplies %lld and %lld", "", "shifts %lld left by %lld"};
 
 // The value of the low bits of a word, signed.
 int64_t extend(uint64_t word, uint32_t bits) { return int64_t(word << (64 - bits)) >> (64 - bits); }
 bool fits_signed(__int128 value, uint32_t bits) { return value >= -(__int128(1) << (bits - 1)) && value < __int128(1) << (bits - 1); }
 bool fits_unsigned(__int128 value, uint32_t bits) { return value >= 0 && value < __int128(1) << bits; }
 __int128 compute(uint32_t operation, __int128 a, __int128 b) {
-  return operation == kAdd ? a + b : operation == kSubtract ? a - b : a * b;
+  return operation == kAdd ? a + b : operation == kSubtract ? a - b : operation == kShift ? a * (__int128(1) << (b & 63)) : a * b;
+}
+// A float that is rounded towards zero: whether an integer of so many bits holds it.
+bool holds(float value, uint32_t bits, bool is_signed) {
+  const float end = __builtin_ldexpf(1, int(bits - is_signed));
+  return value > (is_signed ? -end - 1 : -1.0f) && value < end;
 }
 }  // namespace
 
@@ -44,12 +49,22 @@ void pm_check_width(uint64_t a, uint64_t b, const pm_width_site* site) {
            static_cast<long long>(left), to, static_cast<long long>(extend(a, to)));
     return;
   }
+  if (operation == kRound) {
+    const float value = __builtin_bit_cast(float, uint32_t(a));
+    if (__builtin_isfinite(value) && !(value < 0 || to < 32 ? holds(value, to, is_signed) : true))
+      fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "converts %.9g to %s%u bits on the way to an address: it is out of range",
+           double(value), is_signed ? "" : "unsigned ", to);
+    return;
+  }
   const __int128 exact = compute(operation, left, right);
-  if (fits_signed(exact, bits) || (!is_signed && fits_unsigned(compute(operation, a, b), bits))) return;
-  const int64_t shown = extend(uint64_t(exact), bits), wrapped = is_signed || shown >= 0 ? shown : int64_t(uint64_t(exact) & ((uint64_t(1) << bits) - 1));
-  fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "%s %lld and %lld in %s%u bits on the way to an address: the result wraps to %lld",
-       kNames[operation], static_cast<long long>(is_signed ? left : int64_t(a)), static_cast<long long>(is_signed ? right : int64_t(b)),
-       is_signed ? "" : "unsigned ", bits, static_cast<long long>(wrapped));
+  // A count of 8 or 16 bits ends where it passes its largest value; what is taken from one may pass below 0.
+  const bool is_count = to && right >= 0 && operation != kSubtract;
+  if ((fits_signed(exact, bits) && !is_count) || (!is_signed && fits_unsigned(compute(operation, a, b), bits))) return;
+  const int64_t shown = extend(uint64_t(exact), bits), wrapped = is_signed || (shown >= 0 && !is_count) ? shown : int64_t(uint64_t(exact) & ((uint64_t(1) << bits) - 1));
+  char made[96];
+  snprintf(made, sizeof(made), kNames[operation], static_cast<long long>(is_signed ? left : int64_t(a)), static_cast<long long>(is_signed ? right : int64_t(b)));
+  fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "%s in %s%u bits on the way to an address: the result, %lld, is out of range and wraps to %lld",
+       made, is_signed ? "" : "unsigned ", bits, static_cast<long long>(is_count ? compute(operation, a, b) : exact), static_cast<long long>(wrapped));
 }
 
 // `a`, `b` and `c` are the operands; the last one stands for those that there are not.

@@ -2,10 +2,10 @@
 
 Numbers of a program's data wrap as Metal says, and hashes wrap on purpose. A number that an address is computed of, or
 that bounds such a number in a comparison, has no use for either: it is followed back from each address, through the
-variables and functions of a module that clang has lowered and not optimized. Signed sums are those that clang marks
-`nsw`; the marks go, as Metal's integers wrap. An unsigned sum counts where it fits neither as signed nor as unsigned:
-a negative stride in a `uint` is meant (ml-explore/mlx#4528). A function is let off by
-`__attribute__((annotate("porter: wraps")))`.
+variables and functions of a module that clang has lowered and not optimized. A member of a class is one variable in
+all of its objects, and an array or a vector is one. Signed sums are those that clang marks `nsw`; the marks go, as
+Metal's integers wrap. An unsigned sum counts where it fits neither as signed nor as unsigned: a negative stride in a
+`uint` is meant (ml-explore/mlx#4528). A function is let off by `__attribute__((annotate("porter: wraps")))`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aten_overlay.metal.sanitizer.places import Places
 # A sum has a mark for a signed one, which `-fwrapv` would leave out.
 FLAGS = ("-fno-wrapv",)
 MEASURED = "overflow"  # the check
-_OPERATIONS = {"trunc": 0, "add": 1, "sub": 2, "mul": 3, "zext": 4}
+_OPERATIONS = {"trunc": 0, "add": 1, "sub": 2, "mul": 3, "zext": 4, "shl": 5, "fptosi": 6, "fptoui": 6}
 _SIGNED = 8  # in `pm_width_site.operation`
 _LINE = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
 _CALL = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?call [^@\n]*(@[-\w.$]+)\((.*)\)[^()]*$")
@@ -33,12 +33,21 @@ _RETURNED = re.compile(rf"^  ret i\d+ ({LOCAL.pattern})")
 _INDEX = re.compile(rf"\bi\d+ ({LOCAL.pattern})")
 _SUM = re.compile(r"^((?:nuw |nsw )*)i(8|16|32) (\S+), (\S+?)(?:,|$)")
 _CONVERSION = re.compile(rf"^(?:nneg )?i(\d+) ({LOCAL.pattern}) to i(\d+)")
+_ROUNDING = re.compile(rf"^(half|float) ({LOCAL.pattern}) to i(\d+)")
+_ELEMENT = re.compile(rf"^(?:inbounds |nusw |nuw )*(.+?), ptr ({LOCAL.pattern}), (.*?)(?:, !|$)")
+_MEMBER = re.compile(r"^i32 0, i32 (\d+)$")
+_SHARED = "%#"  # what the names of members begin with, which belong to no function
+# Classes that hold data of all kinds: members of one object are no other's.
+_PLAIN = re.compile(r'^%(?:"struct\.metal::(?:vec|packed)[^"]*"|struct\.anon[.\d]*|union\.anon[.\d]*)$')
+_FILLED = re.compile(r"^@(?:_ZN5metal3vecI\w+EE(?:C[12]|aS)|llvm\.mem(?:cpy|move)\.)")  # their first argument
+_VECTORS = re.compile(r"^@_ZN5metal(?:(ml|pl|mi)ERKNS_)?3vecI([ijstahc])Li(\d)EE(?:ES\d_|(mL|pL|mI)ERKS\d_)$")
+_BITS = dict.fromkeys("ij", 32) | dict.fromkeys("st", 16) | dict.fromkeys("ahc", 8)
 _LOCATION = re.compile(r"!dbg !(\d+)")
 _MARKS = re.compile(r"(= (?:add|sub|mul|shl)) (?:nuw |nsw )+")
 _POINTED = re.compile(r"(= getelementptr) (?:inbounds |nusw |nuw )+")
 _ANNOTATED = re.compile(r'^(@[.\w]+) = [^\n]*section "llvm\.metadata"$', re.M)
 _WRAPS = 'c"porter: wraps\\00"'
-_FOLLOWED = frozenset(["add", "sub", "mul", "shl", "sext", "zext", "trunc", "phi", "select", "freeze"])
+_FOLLOWED = frozenset(["add", "sub", "mul", "shl", "sext", "zext", "trunc", "phi", "select", "freeze", "extractvalue"])
 _LIBRARY = "@_ZN5metal"  # whose functions pass numbers on: `min`, `max`, `clamp`, `select`
 _HOOK = "@pm_check_width"
 
@@ -57,16 +66,15 @@ def watch_widths(module: str) -> str:
             continue
         pieces.append(module[at:start])
         for line in function.lines:
-            pieces.append(f"{line}\n")
-            checked = _LINE.match(line)
-            if checked is None or (name, checked[1]) not in wanted or not (placed := _LOCATION.search(line)):
-                continue
-            place, operation = places.find(placed[1]), function.describe(checked[1], checked[2], checked[3])
+            operation = next((o for value, o in function.describe_line(line) if _at(name, value) in wanted), None)
+            placed = _LOCATION.search(line) if operation else None
+            place = places.find(placed[1]) if placed else None
             if place and operation:
                 file = f"@pm.width.file.{files.setdefault(place[0], len(files))}"
                 site = f"{{ ptr {file}, i32 {place[1]}, i32 {operation.number} }}"
                 site_number = sites.setdefault(site, len(sites))
-                pieces += operation.write(next(numbers), f"@pm.width.{site_number}")
+                pieces += operation.write(numbers, f"@pm.width.{site_number}")
+            pieces.append(f"{line}\n")
         pieces[-1] = pieces[-1].removesuffix("\n")
         at = end
     text = _POINTED.sub(r"\1 ", _MARKS.sub(r"\1 ", "".join([*pieces, module[at:]])))
@@ -78,19 +86,37 @@ def watch_widths(module: str) -> str:
 
 @dataclass(frozen=True)
 class _Operation:
-    """An operation that is checked: what the runtime knows it by, and its operands with their type."""
+    """An operation that is checked: what the runtime knows it by, and its operands with their type. Of vectors the
+    operands are addresses of `elements`."""
 
     number: int
     bits: int
     operands: tuple[str, ...]
+    type: str = ""
+    elements: int = 0
 
-    def write(self, number: int, site: str) -> Iterator[str]:
-        names = []
-        for place, operand in enumerate(self.operands):
-            names.append(f"%pm.wide.{number}.{place}")
-            conversion = "bitcast" if self.bits == 64 else "zext"
-            yield f"  {names[-1]} = {conversion} i{self.bits} {operand} to i64\n"
-        yield f"  call void {_HOOK}(i64 {names[0]}, i64 {names[-1]}, ptr {site})\n"
+    def write(self, numbers: Iterator[int], site: str) -> Iterator[str]:
+        for element in range(max(self.elements, 1)):
+            names = []
+            for operand in self.operands:
+                name = f"%pm.wide.{next(numbers)}"
+                yield from self._widen(name, operand, element)
+                names.append(name)
+            yield f"  call void {_HOOK}(i64 {names[0]}, i64 {names[-1]}, ptr {site})\n"
+
+    def _widen(self, name: str, operand: str, element: int) -> Iterator[str]:
+        if self.elements:
+            yield f"  {name}.at = getelementptr i{self.bits}, ptr {operand}, i64 {element}\n"
+            yield f"  {name}.value = load i{self.bits}, ptr {name}.at\n"
+            operand = f"{name}.value"
+        if self.type == "half":
+            yield f"  {name}.float = fpext half {operand} to float\n"
+            operand = f"{name}.float"
+        if self.type:
+            yield f"  {name}.bits = bitcast float {operand} to i32\n"
+            operand = f"{name}.bits"
+        conversion, bits = ("zext", 32) if self.type else ("bitcast" if self.bits == 64 else "zext", self.bits)
+        yield f"  {name} = {conversion} i{bits} {operand} to i64\n"
 
 
 @dataclass
@@ -125,13 +151,15 @@ class _Function:
     def _read_line(self, line: str) -> None:
         if called := _CALL.match(line):
             arguments = _read_arguments(called[3])
+            if _FILLED.match(called[2]) or (called[2].startswith(_LIBRARY) and not called[1]):
+                self.stored[self.find_place(arguments[0])].update(map(self.find_place, arguments[1:]))
             self.arguments.append((called[2], arguments))
             if called[1]:
                 self.calls[called[1]] = called[2], arguments
             self.signed.update(re.findall(rf"\bsignext ({LOCAL.pattern})", called[3]))
             self.unsigned.update(re.findall(rf"\bzeroext ({LOCAL.pattern})", called[3]))
         elif store := _STORE.match(line):
-            self.stored[store[2]].add(store[1])
+            self.stored[self.find_place(store[2])].add(store[1])
         elif returned := _RETURNED.match(line):
             self.returned.append(returned[1])
         elif result := _LINE.match(line):
@@ -156,7 +184,37 @@ class _Function:
             yield name
             opcode, rest = self.results.get(name, ("", ""))
             if opcode == "load" and (loaded := _LOAD.match(rest)):
-                yield loaded[1]
+                yield self.find_place(loaded[1])
+
+    def find_place(self, pointer: str) -> str:
+        """What lies at an address: a variable as a whole, or a member of a class, in whichever object; the address
+        where neither is known."""
+        opcode, rest = self.results.get(pointer, ("", ""))
+        if opcode != "getelementptr" or not (element := _ELEMENT.match(rest)):
+            return pointer
+        member = _MEMBER.match(element[3])
+        if member and element[1].startswith("%") and not _PLAIN.match(element[1]):
+            return f"{_SHARED}{element[1]}.{member[1]}"
+        return self.find_place(element[2])
+
+    def describe_line(self, line: str) -> Iterator[tuple[str, _Operation]]:
+        """What is checked of a line, beside the value or variable that has to be on its way to an address."""
+        result = _LINE.match(line)
+        operation = self.describe(*result.groups()) if result else None
+        if result and operation:
+            yield result[1], operation
+        if (called := _CALL.match(line)) and (vectors := _VECTORS.match(called[2])):
+            pair = _read_arguments(called[3])[-2:]
+            sum_or_product = {"m": "mul", "p": "add"}[(vectors[1] or vectors[4])[0]]
+            if (vectors[1] or vectors[4]) in ("mi", "mI"):
+                sum_or_product = "sub"
+            is_signed = _SIGNED if vectors[2] in "isac" else 0
+            bits = _BITS[vectors[2]]
+            number = _OPERATIONS[sum_or_product] | is_signed | bits << 8
+            described = _Operation(number, bits, tuple(pair), elements=int(vectors[3]))
+            yield called[1] or self.find_place(_read_arguments(called[3])[0]), described
+            if vectors[4]:
+                yield self.find_place(pair[0]), described
 
     def describe(self, name: str, opcode: str, rest: str) -> _Operation | None:
         """What is checked of an operation on its way to an address; None for nothing."""
@@ -166,17 +224,24 @@ class _Function:
                 return None
             is_signed = _SIGNED if opcode == "trunc" and name in self.signed else 0
             return _Operation(_OPERATIONS[opcode] | is_signed | bits << 8 | to << 16, bits, (converted[2],))
-        summed = _SUM.match(rest) if opcode in ("add", "sub", "mul") else None
+        if opcode in ("fptosi", "fptoui") and (rounded := _ROUNDING.match(rest)):
+            to, is_signed = int(rounded[3]), _SIGNED if opcode == "fptosi" else 0
+            if to < 8 or (is_signed and to > 16):  # it becomes the nearest there is, which no test for bounds lets pass
+                return None
+            return _Operation(_OPERATIONS[opcode] | is_signed | 32 << 8 | to << 16, 32, (rounded[2],), rounded[1])
+        summed = _SUM.match(rest) if opcode in ("add", "sub", "mul", "shl") else None
         if summed is None:
             return None
-        is_signed, bits = _SIGNED if "nsw" in summed[1] else 0, int(summed[2])
-        return _Operation(_OPERATIONS[opcode] | is_signed | bits << 8, bits, (summed[3], summed[4]))
+        bits, unmarked = int(summed[2]), opcode == "shl" or summed[2] != "32"
+        is_signed = _SIGNED if "nsw" in summed[1] or (unmarked and name in self.signed) else 0
+        strict = bits < 32 and not is_signed and name in self.unsigned  # its operands had 32 bits, which clang has cut
+        return _Operation(_OPERATIONS[opcode] | is_signed | bits << 8 | strict << 16, bits, (summed[3], summed[4]))
 
     def find_variable(self, name: str) -> str:
         """The variable that a value was loaded from, whatever its width is now; the value where there is none."""
         opcode, rest = self.results.get(name, ("", ""))
         if opcode == "load" and (loaded := _LOAD.match(rest)):
-            return loaded[1]
+            return self.find_place(loaded[1])
         converted = _CONVERSION.match(rest) if opcode in ("sext", "zext", "trunc") else None
         return self.find_variable(converted[2]) if converted else name
 
@@ -186,7 +251,7 @@ class _Function:
             yield from self.stored[name]
         opcode, rest = self.results.get(name, ("", ""))
         if opcode == "load" and (loaded := _LOAD.match(rest)):
-            yield loaded[1]
+            yield self.find_place(loaded[1])
         elif opcode == "select":
             yield from LOCAL.findall(rest)[1:]
         elif opcode in _FOLLOWED:
@@ -199,6 +264,7 @@ class _Flow:
 
     by_name: dict[str, _Function]
     callers: dict[str, list[tuple[str, list[str]]]]  # of each function: the caller, and the arguments
+    members: dict[str, list[Value]]  # of classes: what is stored there
     wanted: set[Value] = field(default_factory=set)
 
     @classmethod
@@ -208,7 +274,12 @@ class _Flow:
         for function in by_name.values():
             for callee, arguments in function.arguments:
                 callers[callee].append((function.name, arguments))
-        flow = cls(by_name, callers)
+        members: dict[str, list[Value]] = defaultdict(list)
+        for name, function in by_name.items():
+            for variable, values in function.stored.items():
+                if variable.startswith(_SHARED):
+                    members[variable] += (_at(name, value) for value in values)
+        flow = cls(by_name, callers, members)
         pending = [(name, index) for name, function in by_name.items() for index in function.indices]
         while pending:
             flow._follow(pending)
@@ -223,8 +294,11 @@ class _Flow:
                 pending += self._sources(*value)
 
     def _sources(self, owner: str, name: str) -> Iterator[Value]:
+        if not owner:
+            yield from self.members[name]
+            return
         function = self.by_name[owner]
-        yield from ((owner, source) for source in function.sources(name))
+        yield from (_at(owner, source) for source in function.sources(name))
         if name in function.parameters and not owner.startswith(_LIBRARY):
             place = function.parameters.index(name)
             for caller, arguments in self.callers[owner]:
@@ -240,8 +314,13 @@ class _Flow:
         for name, function in self.by_name.items():
             for pair in function.compared:
                 values = [(name, side) for side in pair]
-                if any((name, function.find_variable(side)) in self.wanted for side in pair):
+                if any(_at(name, function.find_variable(side)) in self.wanted for side in pair):
                     yield from (v for v in values if v not in self.wanted and v[1].startswith("%"))
+
+
+def _at(owner: str, name: str) -> Value:
+    """A value of a function, or a member of a class, which belongs to none."""
+    return ("" if name.startswith(_SHARED) else owner, name)
 
 
 def _read_arguments(text: str) -> list[str]:

@@ -119,3 +119,23 @@ kernel void bits(device ushort* out, constant float& one) {
   out[0] = as_type<ushort>((bfloat)(1.5f));  // FAULT PTR294 bits
   out[1] = as_type<ushort>(bfloat(one));
 }
+
+[[max_total_threads_per_threadgroup(32)]]
+kernel void tail(device float* data, constant uint& n, uint t [[thread_position_in_threadgroup]]) {
+  threadgroup float tile[32];
+  if (t >= n) return;  // FAULTS PTR293 PTR294 tail
+  tile[t] = data[t];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  data[t] = tile[n - 1 - t];
+}
+#define TWICE(x) x x
+#define EIGHT_TIMES(x) TWICE(TWICE(TWICE(x)))
+float pick(float3 v, int k) {
+  float3 part = v * 2;
+  return part[k];
+}
+float pick_four(float3 v, int k) { return pick(v, k) + pick(v, k + 1) + pick(v, k + 2) + pick(v, k - 1); }
+kernel void picks(device float* out, constant int& k) {  // FAULT PTR294 picks
+  EIGHT_TIMES(TWICE(out[0] += pick_four(out[1], k);)) EIGHT_TIMES(out[1] += pick_four(out[0], k);)
+}
+kernel void few_picks(device float* out, constant int& k) { EIGHT_TIMES(TWICE(out[0] += pick_four(out[1], k);)) }

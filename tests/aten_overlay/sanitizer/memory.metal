@@ -106,6 +106,14 @@ kernel void endless(device atomic_float* out [[buffer(0)]], const device float* 
     atomic_compare_exchange_weak_explicit(out, &old, seen + in[i], memory_order_relaxed, memory_order_relaxed);
   } while (old != seen);
 }
+// The exchange itself tells whether it was made: Apple's GPUs compare the floats.
+kernel void exchanging(device atomic_float* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  float old = atomic_load_explicit(out, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak_explicit(out, &old, old * in[i], memory_order_relaxed, memory_order_relaxed));  // exchanging
+}
+kernel void exchanging_repaired(device atomic_float* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  atomic_fetch_add_explicit(out, in[i], memory_order_relaxed);
+}
 kernel void endless_repaired(device atomic_uint* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
   uint old = atomic_load_explicit(out, memory_order_relaxed);
   while (!atomic_compare_exchange_weak_explicit(

@@ -159,8 +159,9 @@ def test_memory_as_it_was_allocated_is_not_to_be_read() -> None:
     )
 
 
-def test_a_loop_that_never_ends_on_nan() -> None:
-    found = memory("endless", np.full(1, np.nan, np.float32), grid=32)
+@pytest.mark.parametrize("kernel", ["endless", "exchanging"])
+def test_a_loop_that_never_ends_on_nan(kernel: str) -> None:
+    found = memory(kernel, np.full(1, np.nan, np.float32), grid=32)
     assert found.code == "PTR268"
     assert "`out` (buffer 0) at byte 0" in found.what
 

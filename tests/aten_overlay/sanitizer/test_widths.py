@@ -29,16 +29,24 @@ def run(kernel: str, a: int, b: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("kernel", "a", "b", "message"),
     [
-        ("product", 65536, 65536, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result wraps to 0"),
-        ("product_of_signed", 65536, 32768, "multiplies 65536 and 32768 in 32 bits on the way to an address: the result wraps to -2147483648"),
-        ("sum", 2147483647, 2, "adds 2147483647 and 2 in 32 bits on the way to an address: the result wraps to -2147483647"),
+        ("product", 65536, 65536, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
+        ("product_of_signed", 65536, 32768, "multiplies 65536 and 32768 in 32 bits on the way to an address: the result, 2147483648, is out of range and wraps to -2147483648"),
+        ("sum", 2147483647, 2, "adds 2147483647 and 2 in 32 bits on the way to an address: the result, 2147483649, is out of range and wraps to -2147483647"),
         ("conversion", 40000, 0, "converts 40000 to 16 bits on the way to an address: it becomes -25536"),
         ("narrow_size", 1 << 30, 4, "converts 4294967296 to 32 bits on the way to an address: it becomes 0"),
-        ("unannotated", 65536, 0, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result wraps to 0"),
+        ("shift", 1 << 20, 12, "shifts 1048576 left by 12 in unsigned 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
+        ("member", 65536, 65536, "multiplies 65536 and 65536 in 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
+        ("array", 65536, 65536, "multiplies 65536 and 65536 in 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
+        ("vector", 65536, 65536, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
+        ("difference_of_vectors", -2147483648, 1, "subtracts 1 from -2147483648 in 32 bits on the way to an address: the result, -2147483649, is out of range and wraps to 2147483647"),
+        ("counter", 300, 0, "adds 255 and 1 in unsigned 8 bits on the way to an address: the result, 256, is out of range and wraps to 0"),
+        ("rounded", 5000, 4, "converts 40000 to 16 bits on the way to an address: it is out of range"),
+        ("rounded_below_zero", 2, 0, "converts -2 to unsigned 32 bits on the way to an address: it is out of range"),
+        ("unannotated", 65536, 0, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
     ],
 )  # fmt: skip
 def test_a_value_that_is_lost_is_named(kernel: str, a: int, b: int, message: str) -> None:
-    run(kernel, 2, 1)
+    run(kernel, 5, 1)
     with pytest.raises(OverlayError) as refused:
         run(kernel, a, b)
     lines = SOURCE.read_text().split("\n")
@@ -66,7 +74,7 @@ def test_a_negative_number_that_became_unsigned_is_named_where_it_is_out_of_boun
     ("kernel", "a", "b"),
     [
         ("data", 1 << 20, 1 << 20), ("hash", 1 << 30, 0), ("negative_stride", -1, 0), ("annotated", 65536, 0),
-        ("product_repaired", 65536, 65536), ("conversion_repaired", 40000, 0),
+        ("product_repaired", 65536, 65536), ("down_to_zero", 5, 0), ("data_in_places", 1 << 30, 12345), ("conversion_repaired", 40000, 0),
     ],
 )  # fmt: skip
 def test_what_wraps_on_purpose_and_what_is_wide_enough_pass(kernel: str, a: int, b: int) -> None:

@@ -40,7 +40,60 @@ kernel void narrow_size(ARGUMENTS) {
 kernel void unsigned_position(ARGUMENTS) {
   out[i] = x[a + i];  // unsigned_position
 }
+kernel void shift(ARGUMENTS) {
+  uint base = uint(a) << b;  // shift
+  out[i] = x[min(base, 7u)];
+}
+struct Tile {
+  int start, rows;
+  Tile(int row, int columns, int many) {
+    start = row * columns;  // member
+    rows = many;
+  }
+  int place(uint at) const { return start + int(at); }
+};
+kernel void member(ARGUMENTS) {
+  const Tile tile(a, b, 4), copy = tile;
+  out[i] = x[min(copy.place(i), 7)];
+}
+kernel void array(ARGUMENTS) {
+  int strides[2];
+  for (int k = 0; k < 2; ++k) strides[k] = a * (b >> k);  // array
+  out[i] = x[min(strides[i & 1], 7)];
+}
+kernel void vector(ARGUMENTS) {
+  uint3 at = uint3(uint(a), i, 1u);
+  at *= uint3(uint(b), 1u, 1u);  // vector
+  out[i] = x[min(at.x + at.y, 7u)];
+}
+kernel void difference_of_vectors(ARGUMENTS) {
+  const int4 at = int4(a) - int4(b, 0, 0, 0);  // difference_of_vectors
+  out[i] = x[min(at.x & 7, int(i))] + x[max(min(at.x, 7), 0)];
+}
+kernel void counter(ARGUMENTS) {
+  int turns = 0;
+  for (uchar at = 0; at < a && turns < 300; ++at, ++turns) out[i] += x[min(uint(at), 7u)];  // counter
+}
+kernel void rounded(ARGUMENTS) {
+  const short rows = short(float(a) * 8);  // rounded
+  for (short r = 0; r < min(rows, short(b)); ++r) out[r] = x[r];
+}
+kernel void rounded_below_zero(ARGUMENTS) {
+  const uint at = uint(float(a) - 4);  // rounded_below_zero
+  out[i] = x[min(at, 7u)];
+}
 // Right, or nothing that an address is made of.
+kernel void down_to_zero(ARGUMENTS) {
+  uchar left = uchar(a);
+  while (left-- > 0) out[i] += x[min(uint(left), 7u)];
+}
+kernel void data_in_places(ARGUMENTS) {
+  uint state[2] = {uint(a), uint(b)};
+  for (int k = 0; k < 4; ++k) state[k & 1] = state[0] * 0x9E3779B9u + state[1];
+  uint4 v = uint4(state[0]) * uint4(0xD2511F53u);
+  v = v * v + uint4(uint(b));
+  out[i] = x[v.x % 8u] + float(v.y) + float(state[1]) + x[state[0] & 7u];
+}
 kernel void data(ARGUMENTS) { out[i] = float(a * b) + float(short(a)) + x[i]; }
 kernel void hash(ARGUMENTS) {
   uint h = (uint(a) + i) * 0x9E3779B9u;

@@ -31,6 +31,14 @@ template <class T>
 PM_INLINE bool atomic_compare_exchange_weak_explicit(
     volatile atomic<T>* p, T* expected, type_identity_t<T> v, memory_order, memory_order) {
   PM_REQUIRE_NARROW(T);
+#ifdef PM_SANITIZE
+  // Apple's GPUs compare floats as numbers: one that expects a NaN never exchanges (pytorch/pytorch#196203).
+  if constexpr (__is_same(T, float))
+    if ((__builtin_bit_cast(uint, *expected) & 0x7FFFFFFFu) > 0x7F800000u) {
+      __atomic_load(&p->value_, expected, __ATOMIC_RELAXED);
+      return false;
+    }
+#endif
   return __atomic_compare_exchange(&p->value_, expected, &v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 // One instruction of the compiler, not a loop of ours: lanes stay together.
