@@ -1,11 +1,14 @@
 // Which bytes of a storage a tensor is that host code binds: host code names a buffer and an offset, no tensor. It can only
 // mean a tensor that the running operators were given, or that they made by other operators: those are kept as they come.
+// Outside of operators, as in a function that an extension binds with pybind11, it means one that an operator made before.
 #include "device.h"
 #include "metal/include/porter_metal_abi.h"
 
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <mutex>
+#include <unordered_map>
 #include <vector>
 
 namespace porter {
@@ -16,21 +19,52 @@ using Kept = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 // What the operators that run on this thread have to do with, an element for each of them.
 thread_local std::vector<std::vector<Kept>> running;
 
-void keep(const c10::IValue& value, std::vector<Kept>& kept) {
+// What operators have made that no other was running around, by storage.
+std::mutex made_guard;
+std::unordered_map<const void*, std::vector<Kept>> made;
+size_t made_count = 0;
+constexpr size_t kMostMade = 4096;  // until those that are gone are left out
+
+template <class Take>
+void visit_tensors(const c10::IValue& value, Take take) {
   if (value.isTensor()) {
     const at::Tensor& tensor = value.toTensor();
     if (tensor.defined() && tensor.device().type() == kDevice.type() && tensor.layout() == at::kStrided) {
-      kept.emplace_back(tensor.getIntrusivePtr());
+      take(tensor);
     }
   } else if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector()) {
-      keep(tensor, kept);
+      visit_tensors(tensor, take);
     }
   } else if (value.isList()) {
     for (const c10::IValue& element : value.toListRef()) {
-      keep(element, kept);
+      visit_tensors(element, take);
     }
   }
+}
+
+void keep(const c10::IValue& value, std::vector<Kept>& kept) {
+  visit_tensors(value, [&](const at::Tensor& tensor) { kept.emplace_back(tensor.getIntrusivePtr()); });
+}
+
+void forget_gone(std::vector<Kept>& kept) {
+  std::erase_if(kept, [](const Kept& each) { return each.expired(); });
+}
+
+void remember(const c10::IValue& value) {
+  const std::lock_guard<std::mutex> lock(made_guard);
+  visit_tensors(value, [](const at::Tensor& tensor) {
+    if (!tensor.has_storage()) {
+      return;
+    }
+    made[tensor.storage().data()].emplace_back(tensor.getIntrusivePtr());
+    if (++made_count % kMostMade == 0) {
+      for (auto& [base, kept] : made) {
+        forget_gone(kept);
+      }
+      std::erase_if(made, [](const auto& each) { return each.second.empty(); });
+    }
+  });
 }
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
@@ -45,8 +79,10 @@ void end(const at::RecordFunction& function, at::ObserverContext*) {
   if (!running.empty()) {
     running.pop_back();
   }
-  if (!running.empty()) {
-    for (const c10::IValue& output : function.outputs()) {
+  for (const c10::IValue& output : function.outputs()) {
+    if (running.empty()) {
+      remember(output);
+    } else {
       keep(output, running.back());
     }
   }
@@ -89,13 +125,25 @@ Span span_of(const c10::TensorImpl& tensor) {
 }
 
 template <class Visit>
+void visit_kept(const std::vector<Kept>& kept, const void* base, Visit visit) {
+  for (const Kept& each : kept) {
+    const auto tensor = each.lock();
+    if (tensor && tensor->has_storage() && tensor->storage().data() == base) {
+      visit(span_of(*tensor));
+    }
+  }
+}
+
+template <class Visit>
 void visit_spans(const void* base, Visit visit) {
   for (const std::vector<Kept>& kept : running) {
-    for (const Kept& each : kept) {
-      const auto tensor = each.lock();
-      if (tensor && tensor->has_storage() && tensor->storage().data() == base) {
-        visit(span_of(*tensor));
-      }
+    visit_kept(kept, base, visit);
+  }
+  if (running.empty()) {
+    const std::lock_guard<std::mutex> lock(made_guard);
+    if (const auto found = made.find(base); found != made.end()) {
+      forget_gone(found->second);
+      visit_kept(found->second, base, visit);
     }
   }
 }

@@ -21,6 +21,8 @@ VARIABLE = "PORTER_METAL"
 METAL_4 = INCLUDE / "metal4"  # the headers that no older version has
 _LAMBDAS, _TENSORS = 320, 400
 _BEFORE_LAMBDA = frozenset(("=", "(", ",", "return", "{", ";", "&&", "||", "?", ":"))
+# What Metal 3.2 added, by words of a program: fences, memory that the whole device sees, logs.
+_WORDS = {"atomic_thread_fence": "atomic_thread_fence", "coherent": "coherent(...)", "os_log_default": "os_log"}
 _MISSING = re.compile(r"'([^']+)' file not found")
 
 
@@ -96,11 +98,14 @@ def include_folders() -> tuple[Path, ...]:
 
 
 def refuse_newer(source: Source) -> None:
-    """Raises PTR281 for the first lambda of a source whose version has none."""
+    """Raises PTR281 for the first lambda, or word of Metal 3.2, of a source whose version has none."""
     language = select()
     if language is None or language.number >= _LAMBDAS:
         return
     for at, token in enumerate(source.tokens):
+        if token in _WORDS and source.tokens[at - 1] not in (".", "->") and source.tokens[at + 1] in ("(", "."):
+            what = f"`{_WORDS[token]}` is of Metal 3.2, not of {language.name}"
+            raise OverlayError("PTR281", what, source.place(at), _HINT)
         if token != "[" or at == 0 or source.tokens[at - 1] not in _BEFORE_LAMBDA or source.tokens[at + 1] == "[":
             continue
         if source.tokens[source.match[at] + 1 : source.match[at] + 2] in (["("], ["{"]):

@@ -30,12 +30,12 @@ constexpr const char* kTypes[] = {"bool", "char", "uchar", "short", "ushort", "i
 constexpr uint32_t kTypeSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 2};
 
 // Whether elements of one type make no sense through a pointer to the other. A kernel may take bits for an integer as wide, and
-// any tensor for bytes; half and bfloat mean different numbers.
+// any tensor for bytes, but for truth values; half and bfloat mean different numbers.
 bool is_another_type(uint32_t pointer, uint32_t tensor) {
   if (pointer >= PM_OTHER || tensor >= PM_OTHER || pointer == tensor) return false;
   const uint32_t size = kTypeSizes[pointer], other = kTypeSizes[tensor];
   if (size == other) return (pointer == PM_HALF && tensor == PM_BFLOAT) || (pointer == PM_BFLOAT && tensor == PM_HALF);
-  return size > 1 && other > 1;
+  return (size > 1 || pointer == PM_BOOL) && (other > 1 || tensor == PM_BOOL);
 }
 
 uint8_t shift_for(uint32_t alignment) { return alignment >= 4 ? 2 : alignment >= 2 ? 1 : 0; }

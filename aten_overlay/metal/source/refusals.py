@@ -34,6 +34,7 @@ _NUMBERS = frozenset(
     for size in ("", "2", "3", "4")
 ) | {"auto", "size_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t", "int32_t", "int64_t"}
 _RESERVED = frozenset(("half", "bfloat"))
+_LAST_BUFFER = 30
 
 
 class _Objection(NamedTuple):
@@ -46,7 +47,8 @@ class _Objection(NamedTuple):
 
 def refuse(unit: Unit) -> None:
     """Raises PTR101 for the first thing in a source that Apple's compiler refuses."""
-    found = sorted((*_attributes(unit), *_positions(unit), *_variables(unit), *_names(unit.source)))
+    rules = (_attributes, _positions, _buffers, _variables, _names)
+    found = sorted(objection for rule in rules for objection in rule(unit))
     if found:
         errors = [(str(unit.source.place(objection.at)), objection.what) for objection in found]
         told = describe_errors(errors, "".join(f"{place}: {what}\n" for place, what in errors))
@@ -98,6 +100,26 @@ def _positions(unit: Unit) -> Iterator[_Objection]:
             yield _Objection(kernel.declaration.start, what, "Give all of them as many: uint, uint2 or uint3.")
 
 
+def _buffers(unit: Unit) -> Iterator[_Objection]:
+    """Apple's: 'buffer' attribute parameter is out of bounds: must be between 0 and 30. And: cannot reserve 'buffer'
+    resource location at index 0."""
+    source = unit.source
+    for kernel in unit.kernels:
+        seen: set[str] = set()
+        for start, end in split_parameters(source, kernel.opening + 1, kernel.closing):
+            own = {each.name: source.tokens[each.start : each.end] for each in attributes(source, start, end)}
+            index = own.get("buffer", [])
+            if len(index) != 1 or not index[0].isdigit() or "function_constant" in own:
+                continue
+            at = next(i for i in range(start, end) if is_attribute(source, i))
+            if int(index[0]) > _LAST_BUFFER:
+                what = f"buffer {index[0]} is out of bounds: the last one is {_LAST_BUFFER}"
+                yield _Objection(at, what, "Bind fewer buffers, or one that holds the addresses of others.")
+            elif index[0] in seen:
+                yield _Objection(at, f"two arguments are buffer {index[0]}", "Give each argument an index of its own.")
+            seen.add(index[0])
+
+
 def _variables(unit: Unit) -> Iterator[_Objection]:
     """Apple's: program scope variable must reside in constant address space."""
     for entry in unit.entries:
@@ -122,10 +144,14 @@ def _name_of_variable(source: Source, declaration: Declaration) -> str:
     return ""
 
 
-def _names(source: Source) -> Iterator[_Objection]:
-    """Apple's: cannot combine with previous 'type-name' declaration specifier. No header declares `half`, a keyword."""
+def _names(unit: Unit) -> Iterator[_Objection]:
+    """Apple's: cannot combine with previous 'type-name' declaration specifier. No header declares `half`, a keyword.
+    And: 'double' is not supported in Metal."""
+    source = unit.source
     tokens = source.tokens
     for i in range(1, len(tokens) - 1):
+        if tokens[i] == "double":
+            yield _Objection(i, "`double` is not supported in Metal", "Compute in float, or in two of them.")
         if tokens[i] not in _RESERVED:
             continue
         is_pointer = tokens[i - 1] in ("*", "&") and tokens[i + 1] in (",", ")", ";", "=")

@@ -34,6 +34,8 @@ def test_one_fault_is_found_through_each_route(
         f"compile_shader: {answer}",
         f"extension: {answer}",
         f"extension, part of a buffer: {answer}",
+        f"extension, no operator: {answer}",
+        f"extension, no operator, part of a buffer: {answer}",
         "extension, right: nothing",
         f"encoder outside of the queue: {outside}",
         "second encoder, after an operator: PTR124",
@@ -44,6 +46,7 @@ def test_one_fault_is_found_through_each_route(
     launches = {(kernel.name, kernel.operator): kernel.origin.producer for kernel in run.kernels}
     assert launches == {
         ("further", ""): "compile_shader", ("copy", "slices_test::reads_further"): "extension slices.so",
+        ("copy", ""): "extension slices.so",
         ("copy", "slices_test::copies"): "extension slices.so",
     }  # fmt: skip
     findings = {(finding.code, finding.operators) for finding in run.findings if finding.code == "PTR264"}

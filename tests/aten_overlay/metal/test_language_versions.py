@@ -16,6 +16,15 @@ kernel void twice(device float* x [[buffer(0)]], device uint* n) {
   x[0] = f(x[0]);
 }
 """
+FENCE = """#include <metal_stdlib>
+using namespace metal;
+#if __METAL_VERSION__ >= 320
+kernel void ordered(device float* x) { atomic_thread_fence(mem_flags::mem_device); }
+#endif
+kernel void twice(device float* x, CHOSEN float* y) {
+  WORD;
+}
+"""
 GUARDED = """#include <metal_stdlib>
 #if __has_include(<MetalPerformancePrimitives/MetalPerformancePrimitives.h>)
 #include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>
@@ -26,13 +35,20 @@ kernel void plain(device float* x) { x[0] = __METAL_VERSION__; }
 """
 
 
+def _fence(chosen: str, word: str) -> str:
+    return FENCE.replace("CHOSEN", chosen).replace("WORD", word)
+
+
 @pytest.mark.parametrize(
     ("version", "source", "line", "message"),
     [
         ("3.2", HEADER, 2, "<metal_tensor> is of Metal 4.0, not of 3.2"),
         ("3.1", LAMBDA, 4, "a lambda is of Metal 3.2, not of 3.1"),
+        ("3.1", _fence("device", "atomic_thread_fence(mem_flags::mem_device)"), 7, "`atomic_thread_fence` is of Metal 3.2, not of 3.1"),
+        ("3.1", _fence("coherent(device) device", "y[0] = 1"), 6, "`coherent(...)` is of Metal 3.2, not of 3.1"),
+        ("3.1", _fence("device", 'os_log_default.log("x")'), 7, "`os_log` is of Metal 3.2, not of 3.1"),
     ],
-)
+)  # fmt: skip
 def test_what_a_version_lacks_is_refused(
     version: str, source: str, line: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,7 +63,7 @@ def test_what_a_version_lacks_is_refused(
     ("version", "source", "names"),
     [
         (None, HEADER, ("twice",)), (None, LAMBDA, ("twice",)), ("4.0", HEADER, ("twice",)), ("3.2", LAMBDA, ("twice",)),
-        ("3.2", GUARDED, ("plain",)), ("4.0", GUARDED, ("tensors",)), (None, GUARDED, ("tensors",)),
+        ("3.2", GUARDED, ("plain",)), ("3.1", _fence("device", "y[0] = 1"), ("twice",)), ("4.0", GUARDED, ("tensors",)), (None, GUARDED, ("tensors",)),
     ],
 )  # fmt: skip
 def test_what_it_has_is_read(

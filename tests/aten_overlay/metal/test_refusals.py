@@ -25,6 +25,9 @@ REFUSED = {
     "kernel void f(device uint* x) { uint half = x[0] / 2; x[1] = half; }": "`half` is a type",
     "uint2 pair(uint a, uint bfloat) { return {a, bfloat}; }\nkernel void f() {}": "`bfloat` is a type",
     "void g(device uint* half) { half[0] = 1; }\nkernel void f() {}": "`half` is a type",
+    "kernel void f(device float* x) { double sum = x[0]; x[1] = sum; }": "`double` is not supported",
+    "kernel void f(device float* x [[buffer(31)]]) {}": "buffer 31 is out of bounds: the last one is 30",
+    "kernel void f(device float* x [[buffer(0)]], constant int& n [[buffer(0)]]) {}": "two arguments are buffer 0",
 }
 
 TAKEN = (
@@ -61,6 +64,12 @@ def test_what_apples_compiler_refuses(source: str) -> None:
 def test_what_it_takes(source: str) -> None:
     assert host_names(HEADER + source) == ("f",)
     compile_kernels(HEADER + source, ["f"])
+
+
+def test_one_index_may_be_that_of_two_arguments_of_which_a_constant_chooses() -> None:
+    choice = "constant bool wide [[function_constant(0)]];\nconstant bool narrow = !wide;\n"
+    pair = ", ".join(f"device float* {name} [[buffer(30), function_constant({name})]]" for name in ("wide", "narrow"))
+    assert host_names(f"{HEADER}{choice}kernel void f({pair}) {{}}") == ("f",)
 
 
 def test_the_first_of_several_is_named_at_its_line() -> None:

@@ -40,6 +40,8 @@ def run(kernel: str, dtype: torch.dtype) -> None:
         ("take_bfloat", torch.float16, "as bfloat, and the tensor bound there holds half"),
         ("take_vectors", torch.float16, "as float, and the tensor bound there holds half"),
         ("take_int", torch.int64, "as int, and the tensor bound there holds long"),
+        ("take_float", torch.bool, "as float, and the tensor bound there holds bool"),
+        ("take_truth", torch.float32, "as bool, and the tensor bound there holds float"),
     ],
 )
 def test_another_type_is_named(kernel: str, dtype: torch.dtype, message: str) -> None:
@@ -54,7 +56,7 @@ def test_another_type_is_named(kernel: str, dtype: torch.dtype, message: str) ->
     [
         ("take_half", torch.float16), ("take_bfloat", torch.bfloat16), ("take_float", torch.float32),
         ("take_vectors", torch.float32), ("take_int", torch.int32), ("take_uint", torch.int32),
-        ("take_uint", torch.float32), ("take_bytes", torch.float32), ("take_uint", torch.uint8), ("take_float", torch.complex64),
+        ("take_uint", torch.float32), ("take_bytes", torch.float32), ("take_uint", torch.uint8), ("take_truth", torch.uint8), ("take_bytes", torch.bool), ("take_float", torch.complex64),
     ],
 )  # fmt: skip
 def test_the_same_type_its_bits_and_bytes_pass(kernel: str, dtype: torch.dtype) -> None:

@@ -9,6 +9,7 @@ kernel void take_vectors(device float* out, device const float2* x, uint i [[thr
 kernel void take_int(device float* out, device const int* x, uint i [[thread_position_in_grid]]) { out[i] = float(x[i / 4]); }
 kernel void take_uint(device float* out, device const uint* x, uint i [[thread_position_in_grid]]) { out[i] = as_type<float>(x[i / 4]); }
 kernel void take_bytes(device float* out, device const uchar* x, uint i [[thread_position_in_grid]]) { out[i] = float(x[i]); }
+kernel void take_truth(device float* out, device const bool* x, uint i [[thread_position_in_grid]]) { out[i] = x[i]; }
 kernel void skip_half(device float* out, device const half* x, uint i [[thread_position_in_grid]]) {
   out[i] = i > 100 ? float(x[i]) : 1;
 }

@@ -1,7 +1,9 @@
 """Reads behind a tensor by every route to a kernel, and says what each ends in."""
 
+import ctypes
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch.utils import cpp_extension
@@ -30,6 +32,13 @@ def shade(x: torch.Tensor, out: torch.Tensor) -> None:
     torch.mps.compile_shader(SOURCE).further(out, x)
 
 
+def call_directly(x: torch.Tensor, out: torch.Tensor) -> None:
+    function = ctypes.CDLL(str(Path(sys.argv[2], "slices.so"))).read_further_directly
+    function.argtypes, function.restype = [ctypes.c_void_p] * 2, ctypes.c_char_p
+    if error := function(x._cdata, out._cdata):  # type: ignore[attr-defined]
+        raise RuntimeError(error.decode())
+
+
 def end_in_copy(x: torch.Tensor) -> None:
     x.cpu()  # the host waits, and the encoder has ended
     ops.makes_second_encoder(x, False)
@@ -39,6 +48,8 @@ whole, out = torch.arange(4.0, device="mps"), torch.zeros(4, device="mps")
 report("compile_shader", shade, whole, out)
 report("extension", ops.reads_further, whole, out)
 report("extension, part of a buffer", ops.reads_further, torch.arange(8.0, device="mps")[2:6], out)
+report("extension, no operator", call_directly, whole, out)
+report("extension, no operator, part of a buffer", call_directly, torch.arange(8.0, device="mps")[2:6], out)
 report("extension, right", ops.copies, whole, out)
 report("encoder outside of the queue", ops.takes_encoder_outside, whole)
 report("second encoder, after an operator", lambda x: ops.makes_second_encoder(x + 1, False), whole)
