@@ -439,6 +439,9 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
 - (void)waitUntilScheduled {
 }
 - (void)waitUntilCompleted {
+  if (_state == MTLCommandBufferStatusNotEnqueued) {
+    porter::objc::fail("PTR124: the host waits for a command buffer that has not been committed, which never ends");
+  }
   if (_state == MTLCommandBufferStatusCommitted) {
     porter::metal::advance();
   }

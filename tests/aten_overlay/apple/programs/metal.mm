@@ -335,6 +335,13 @@ const char* after_commit() {
   });
 }
 
+const char* waited_uncommitted() {
+  return tell([](std::ostream& out, Fixture& f) {
+    [f.encoder endEncoding];
+    [f.commands waitUntilCompleted];
+  });
+}
+
 const char* one_after_the_other() {
   return tell([](std::ostream& out, Fixture& f) {
     [f.encoder endEncoding];
