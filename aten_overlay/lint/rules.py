@@ -26,6 +26,7 @@ from aten_overlay.metal.source.syntax import Declaration, class_key, head_end, i
 
 LIMIT = "max_total_threads_per_threadgroup"
 _REDUCTIONS = frozenset(f"simd_{name}" for name in ("sum", "product", "min", "max", "and", "or", "xor"))
+_FIRST = "simd_is_first"
 _BARRIERS = frozenset(("threadgroup_barrier", "simdgroup_barrier"))
 _IN_GROUP = frozenset(("thread_index_in_threadgroup", "thread_position_in_threadgroup"))
 _LANE, _SIMDGROUP, _GROUP = (
@@ -129,9 +130,11 @@ def _lost_totals(body: Body) -> Iterator[Finding]:
         if source.tokens[statement.start] == "return" and _is_varied(body, statement.inside):
             return  # the threads that go on may be one simdgroup
         stored = {totals[source.tokens[i]] for i in range(statement.start, statement.end) if source.tokens[i] in totals}
-        if stored and (across := _find_storing(body, statement, targets)) is not None:
+        if not stored:
+            stored = {_find_reduction(body, a) for a in assignments(source, statement.start, statement.end) if a.indexed}
+        if any(stored) and (across := _find_storing(body, statement, targets)) is not None:
             what = (
-                f"`{min(stored)}` reduces a simdgroup, and what one thread stores of it is taken for the threadgroup's"
+                f"`{max(stored)}` reduces a simdgroup, and what one thread stores of it is taken for the threadgroup's"
             )
             hint = "Let each simdgroup store its part in threadgroup memory, and reduce these after a barrier."
             yield Finding(
@@ -167,15 +170,18 @@ def _find_storing(body: Body, statement: Statement, targets: set[str]) -> Across
     atomic = source.tokens[statement.start].startswith("atomic_")
     if not atomic and (store is None or source.tokens[store.name] not in targets):
         return None
-    for header in (h for h in statement.inside if h.word == "if"):
+    headers = [h for h in statement.inside if h.word == "if"]
+    subscript = source.tokens[store.name + 2 : store.start - 2] if store else ["?"]
+    alone = {*body.named(_GROUP), "x", "y", "z", ".", "+", "*"}
+    is_shared = all(t in alone or t.isdigit() for t in subscript)  # by all simdgroups of a threadgroup
+    for header in headers:
         chosen = _find_chosen(body, header)
         if chosen is not None:
             return chosen
-        subscript = source.tokens[store.name + 2 : store.start - 2] if store else ["?"]
-        alone = {*body.named(_GROUP), "x", "y", "z", ".", "+", "*"}
-        if _is_zero(source, header, body.named(_LANE)) and all(t in alone or t.isdigit() for t in subscript):
+        is_lane = _is_zero(source, header, body.named(_LANE)) or _FIRST in source.tokens[header.start : header.end]
+        if is_lane and is_shared:
             return Across.ALL
-    return None
+    return Across.ALL if is_shared and not headers else None
 
 
 def _find_chosen(body: Body, header: Header) -> Across | None:

@@ -45,6 +45,18 @@ kernel void peak_of_all(device const float* in, device float* out, uint t [[thre
   const float all = simd_max(tops[lane % 4]);
   if (t == 0) out[0] = all;
 }
+kernel void peak_of_firsts(device const float* in, device float* out, uint t [[thread_position_in_threadgroup]],
+    uint g [[threadgroup_position_in_grid]]) {
+  const float top = simd_max(in[g * 64 + t]);
+  if (simd_is_first()) out[g] = top;  // FAULT PTR291 peak_of_firsts
+}
+kernel void peak_of_each(device const float* in, device float* out, uint t [[thread_position_in_threadgroup]],
+    uint g [[threadgroup_position_in_grid]]) {
+  out[g] = simd_max(in[g * 64 + t]);  // FAULT PTR291 peak_of_each
+}
+kernel void peak_for_each(device const float* in, device float* out, uint t [[thread_position_in_grid]]) {
+  out[t] = in[t] / simd_max(in[t]);
+}
 // How a launch says it: one column of threads, or rows of 32.
 kernel void row_sum(device const float* in, device float* out, uint2 t [[thread_position_in_threadgroup]],
     uint2 g [[thread_position_in_grid]]) {
