@@ -131,7 +131,8 @@ def _lost_totals(body: Body) -> Iterator[Finding]:
             return  # the threads that go on may be one simdgroup
         stored = {totals[source.tokens[i]] for i in range(statement.start, statement.end) if source.tokens[i] in totals}
         if not stored:
-            stored = {_find_reduction(body, a) for a in assignments(source, statement.start, statement.end) if a.indexed}
+            stores = assignments(source, statement.start, statement.end)
+            stored = {_find_reduction(body, assignment) for assignment in stores if assignment.indexed}
         if any(stored) and (across := _find_storing(body, statement, targets)) is not None:
             what = (
                 f"`{max(stored)}` reduces a simdgroup, and what one thread stores of it is taken for the threadgroup's"
