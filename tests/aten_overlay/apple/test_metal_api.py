@@ -71,7 +71,10 @@ def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: 
         ("open_at_commit", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
         ("lost_encoder", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
         ("after_commit", "PTR124: an encoder was made of a command buffer that has been committed"),
-        ("waited_uncommitted", "PTR124: the host waits for a command buffer that has not been committed, which never ends"),
+        (
+            "waited_uncommitted",
+            "PTR124: the host waits for a command buffer that has not been committed, which never ends",
+        ),
         ("device_address", "PTR124: newBufferWithBytes was given an address of the device"),
         ("unknown", "no function"),
     ],
