@@ -107,9 +107,9 @@ def _buffers(unit: Unit) -> Iterator[_Objection]:
     for kernel in unit.kernels:
         seen: set[str] = set()
         for start, end in split_parameters(source, kernel.opening + 1, kernel.closing):
-            own = {each.name: source.tokens[each.start : each.end] for each in attributes(source, start, end)}
-            index = own.get("buffer", [])
-            if len(index) != 1 or not index[0].isdigit() or "function_constant" in own:
+            listed = {a.name: source.tokens[a.start : a.end] for a in attributes(source, start, end)}
+            index = listed.get("buffer", [])
+            if len(index) != 1 or not index[0].isdigit() or "function_constant" in listed:
                 continue
             at = next(i for i in range(start, end) if is_attribute(source, i))
             if int(index[0]) > _LAST_BUFFER:
