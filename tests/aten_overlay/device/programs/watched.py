@@ -35,7 +35,7 @@ def shade(x: torch.Tensor, out: torch.Tensor) -> None:
 def call_directly(x: torch.Tensor, out: torch.Tensor) -> None:
     function = ctypes.CDLL(str(Path(sys.argv[2], "slices.so"))).read_further_directly
     function.argtypes, function.restype = [ctypes.c_void_p] * 2, ctypes.c_char_p
-    if error := function(x._cdata, out._cdata):  # type: ignore[attr-defined]
+    if error := function(x._cdata, out._cdata):
         raise RuntimeError(error.decode())
 
 
