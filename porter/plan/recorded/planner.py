@@ -66,7 +66,8 @@ def port_rows(
     """Ports rows that build graphs, each in its function, or in the helper that only they call unless it is `apart`.
 
     Where another row's function runs the graph, that row is ported: its runs have all that the function is called with.
-    A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too.
+    A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too. With
+    `scaffold`, it is an error if nothing may be recorded now: its old code may give a port.
     """
     port = NativePort(draft)
     read = {each: _read_lead(draft.fork, each, programs) for each in blocked}
@@ -97,6 +98,8 @@ def port_rows(
             why = found if isinstance(found, PorterError) else error
             port = replace(port, blocked=(*port.blocked, Blocked(row, why)))
             if scaffold:
+                if why.code == "PTR395":
+                    raise why from None  # its old code may have to run, not a person to write what it computes
                 port = _add_frame(port, row, symbols, why)
     late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
     blocked = tuple(each for each in port.blocked if each.served not in late)

@@ -125,6 +125,14 @@ def test_a_result_that_is_a_constant_of_the_graph_is_refused(tmp_path: Path) -> 
         fork.diff(tmp_path, "shares", Programs("shares", (replace(case, nests=()),)))
 
 
+def test_there_is_no_scaffold_of_what_was_not_recorded(tmp_path: Path) -> None:
+    def lack(served: ServedFunction) -> None:
+        raise PorterError("PTR395", "no runs of shares are kept")
+
+    with pytest.raises(PorterError, match="PTR395"):
+        plan_operator(fork.copy_fork(tmp_path), "shares", programs=lack, scaffold=True)
+
+
 def test_a_scaffold_has_each_open_decision_as_a_comment_and_raises(tmp_path: Path) -> None:
     checkout = fork.copy_fork(tmp_path)
     plan = plan_operator(checkout, "shares", programs=lambda served: None, scaffold=True)
