@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,9 +16,11 @@ from porter.core.progress import Progress
 from porter.verdict import client
 from porter.verdict.messages import VerdictAnswer, VerifyRequest
 from porter.verdict.result import Proof, Verdict
+from porter.workflows.candidates import Trial
 from porter.workflows.commits import Committed, changes_alike
-from porter.workflows.migrate import PortedOperator, Request, migrate, settle
-from porter.workflows.stacking import Grouping, read_old_code, stack_plans
+from porter.workflows.migrate import PortedOperator, Request, Wrote, migrate, settle
+from porter.workflows.stacking import Grouping, OldCode, read_old_code, stack_plans
+from porter.workflows.together import Proven
 
 OPS = ("erf", "hypot", "log1p")
 NAME = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b.c", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b.c"}
@@ -122,3 +125,22 @@ def test_what_changes_as_others_leave_is_verified_again(monkeypatch: pytest.Monk
     assert [step.op for step in kept] == (["hypot", "log1p"] if passes else ["hypot"])
     assert failed == ({"erf"} if passes else {"erf", "log1p"})
     assert ports["log1p"].verdict is None or passes
+
+
+def test_of_all_operators_those_that_fail_are_in_no_commit(fork: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prove(checkout: Checkout, ops: Sequence[str], proof: Proof, old: OldCode, *_: object) -> Iterator[Proven]:
+        for step in stack_plans(checkout, ops, old, {}):
+            assert step.plan is not None
+            failed = int(step.op == "erf")
+            yield Proven(step, Trial({}, step.plan, Verdict(step.op, "host", "default", 1, failed, 0, 1, None, 0.5)))
+
+    monkeypatch.setattr("porter.workflows.status.portable", lambda checkout: ("hypot", *OPS))
+    monkeypatch.setattr("porter.workflows.together.prove_together", prove)
+    monkeypatch.setattr("porter.workflows.recordings.record_ahead", lambda *_: ())
+    monkeypatch.setattr("porter.workflows.setup.start_preparation", lambda *_: SimpleNamespace(wait=None))
+    request = Request(all=True, write=True, proof=Proof(), commits=Grouping())
+    events = list(migrate(Checkout(fork, "test"), request))
+    assert [event.ops for event in events if isinstance(event, Committed)] == [("hypot",), ("log1p",)]
+    assert [event.left_out for event in events if isinstance(event, Wrote)] == [("erf",)]
+    assert "erf_functor" not in git(fork, "show", "HEAD:aten/src/ATen/native/mps/kernels/UnaryKernel.metal")
+    assert git(fork, "status", "--short") == ""
