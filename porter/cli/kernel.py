@@ -96,8 +96,21 @@ def list_templates(output: Output) -> int:
     default=0,
     help="Also try N slips in the script's Metal: does a case catch each?",
 )
+@click.option(
+    "--problem",
+    type=click.Path(path_type=Path),
+    metavar="SCRIPT",
+    help="FILE is an answer to it: a function for each of its stages, and cases and references are the problem's.",
+)
 def check(
-    output: Output, file: Path, device: str, arithmetic: str, large: bool, hidden: int | None, mutants: int
+    output: Output,
+    file: Path,
+    device: str,
+    arithmetic: str,
+    large: bool,
+    hidden: int | None,
+    mutants: int,
+    problem: Path | None,
 ) -> int:
     """Compare a script's kernels with their references.
 
@@ -108,16 +121,16 @@ def check(
     from porter.report.judging import mutant_lines
     from porter.report.kernel import check_lines, check_object
     from porter.workflows.judging import keeping_sources, take_verdict_file, try_mutants
-    from porter.workflows.kernel import backend_name, check_script
+    from porter.workflows.kernel import answering_to, backend_name, check_script
 
     if mutants and device != "mps":
         raise click.UsageError("--mutants runs on the host: omit --device")
     verdict_file = take_verdict_file()
-    with keeping_sources() as list_sources:
+    with keeping_sources() as list_sources, answering_to(problem):
         results = list(check_script(file, output.report_step, device, arithmetic, large, hidden))
         sources = list_sources() if mutants else ()
-    failing = [result.case for result in results if not result.ok]
-    report = try_mutants(file, sources, failing, mutants, hidden or 0, output.report_step) if mutants else None
+        failing = [result.case for result in results if not result.ok]
+        report = try_mutants(file, sources, failing, mutants, hidden or 0, output.report_step) if mutants else None
     verdict = check_object(file.name, results, report)
     if verdict_file is not None:
         write_whole(verdict_file, json.dumps(verdict))
@@ -133,13 +146,20 @@ def check(
     "judge",
     ("porter kernel judge answers", "every script of a folder"),
     ("porter kernel judge answers --seed 7 --mutants 20", "other hidden cases, and slips in the Metal"),
+    ("porter kernel judge answers --problems problems", "answers to these problems, by their names"),
 )
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--seed", type=click.IntRange(0), metavar="SEED", default=0, help="What hidden cases are made of.")
 @click.option(
     "--mutants", type=click.IntRange(0, 1000), metavar="N", default=0, help="Slips to try in each script's Metal."
 )
-def judge(output: Output, folder: Path, seed: int, mutants: int) -> int:
+@click.option(
+    "--problems",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Problems that the files of FOLDER answer, each in the file of the same name.",
+)
+def judge(output: Output, folder: Path, seed: int, mutants: int, problems: Path | None) -> int:
     """Judge kernel scripts that somebody else wrote.
 
     Checks each Python file of FOLDER in a process of its own, as `porter kernel check --hidden` does, and prints a
@@ -149,7 +169,7 @@ def judge(output: Output, folder: Path, seed: int, mutants: int) -> int:
     from porter.workflows.judging import judge_folder
 
     judgements = []
-    for judgement in judge_folder(folder, seed, mutants, output.report_step):
+    for judgement in judge_folder(folder, seed, mutants, output.report_step, problems):
         judgements.append(judgement)
         if output.json:
             output.object(judgement_object(judgement))

@@ -6,7 +6,8 @@ import runpy
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -60,8 +61,23 @@ class FoundKernel:
     others: tuple[Call, ...] = ()
 
 
+_problem: ContextVar[Path | None] = ContextVar("problem", default=None)
+
+
+@contextmanager
+def answering(problem: Path | None) -> Iterator[None]:
+    """A block in which a file is an answer to `problem`: its functions launch the stages of the problem's SCRIPT, and
+    what it says itself of cases, references and bounds counts for nothing.
+    """
+    token = _problem.set(problem)
+    try:
+        yield
+    finally:
+        _problem.reset(token)
+
+
 def load(path: Path) -> Script:
-    """The `SCRIPT` of a file. Raises PTR238 (cannot be run) or PTR239 (has none)."""
+    """The `SCRIPT` of a file. Raises PTR238 (cannot be run), PTR239 (has none) and PTR440 (is no answer)."""
     return _find_script(path, run_file(path))
 
 
@@ -74,11 +90,24 @@ def load_text(path: Path, text: str) -> Script:
 
 
 def _find_script(path: Path, values: Mapping[str, Any]) -> Script:
+    if (problem := _problem.get()) is not None:
+        return _answer(problem, path, values)
     found = values.get(NAME)
     if not isinstance(found, Script):
         hint = "Give it a module-level `SCRIPT = Script(...)`, as `porter kernel new quickstart` does."
         raise PorterError("PTR239", f"the script has no {NAME}", Place(str(path)), hint)
     return found
+
+
+def _answer(problem: Path, path: Path, values: Mapping[str, Any]) -> Script:
+    with answering(None):
+        script = load(problem)
+    missing = [stage.name for stage in script.stages if not callable(values.get(stage.name))]
+    if missing:
+        what = f"the answer to {problem.name} has no function {missing[0]}"
+        takes = next(", ".join(stage.takes) for stage in script.stages if stage.name == missing[0])
+        raise PorterError("PTR440", what, Place(str(path)), f"Define {missing[0]}({takes}), which launches a kernel.")
+    return replace(script, stages=tuple(replace(s, run=values[s.name], simple=None) for s in script.stages))
 
 
 def load_kernels(path: Path) -> dict[str, FoundKernel]:

@@ -106,6 +106,14 @@ class Case:
         return torch.Generator().manual_seed(zlib.crc32(repr(named).encode()))
 
 
+def to_answer(*_: object) -> Tensor:
+    """What launches a stage of a problem: an answer gives a function of the stage's name. Raises PTR440."""
+    raise PorterError(
+        "PTR440", "this script is a problem, whose stages have no kernels",
+        hint="Check an answer to it: porter kernel check ANSWER --problem FILE.",
+    )  # fmt: skip
+
+
 _GROUP_PARAMETERS = ("group", "group_size", "threadgroup", "threads_per_threadgroup")
 
 

@@ -31,19 +31,38 @@ _SCRIPT_SECONDS = 1800
 _VERDICT = "PORTER_VERDICT"  # the file that a judged process writes its verdict to
 
 
-def judge_folder(folder: Path, seed: int, mutants: int, steps: Steps) -> Iterator[Judgement]:
-    """A judgement of each Python file of a folder, by name. Runs them. Raises PTR238 for a folder without any."""
-    scripts = sorted(path for path in folder.iterdir() if path.suffix == ".py") if folder.is_dir() else []
-    if not scripts:
+def judge_folder(
+    folder: Path, seed: int, mutants: int, steps: Steps, problems: Path | None = None
+) -> Iterator[Judgement]:
+    """A judgement of each Python file of a folder, by name; or of the answer in it to each of `problems`, which may lie
+    in folders. Runs them. Raises PTR238 for a folder without any.
+    """
+    if problems is None:
+        scripts = {path.name: path for path in _list_python(folder, deep=False)}
+    else:
+        scripts = {str(path.relative_to(problems)): path for path in _list_python(problems, deep=True)}
+    for number, (name, script) in enumerate(scripts.items()):
+        steps(Step(name, number, len(scripts)))
+        if problems is None:
+            yield _judge(name, script, seed, mutants)
+        elif (answer := folder / name).is_file():
+            yield _judge(name, answer, seed, mutants, script)
+        else:
+            yield Judgement(name, Ruling.ERROR, first="there is no answer")
+
+
+def _list_python(folder: Path, deep: bool) -> list[Path]:
+    paths = sorted(folder.rglob("*.py") if deep else folder.glob("*.py")) if folder.is_dir() else []
+    if not paths:
         what = "there is no Python file in this folder" if folder.is_dir() else "there is no such folder"
         raise PorterError("PTR238", what, Place(str(folder)), "Name a folder of kernel scripts.")
-    for number, script in enumerate(scripts):
-        steps(Step(script.name, number, len(scripts)))
-        yield _judge(script, seed, mutants)
+    return paths
 
 
-def _judge(script: Path, seed: int, mutants: int) -> Judgement:
+def _judge(name: str, script: Path, seed: int, mutants: int, problem: Path | None = None) -> Judgement:
     options = ("--hidden", str(seed), *(("--mutants", str(mutants)) if mutants else ()))
+    if problem is not None:
+        options += ("--problem", str(problem.resolve()))
     program = own_module("porter.__main__", "kernel", "check", str(script.resolve()), *options)
     with TemporaryDirectory() as folder, TemporaryDirectory() as apart:
         file = Path(apart, "verdict.json")
@@ -54,19 +73,19 @@ def _judge(script: Path, seed: int, mutants: int) -> Judgement:
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_SCRIPT_SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Judgement(script.name, Ruling.ERROR, first=f"does not end within {_SCRIPT_SECONDS // 60} minutes")
+            return Judgement(name, Ruling.ERROR, first=f"does not end within {_SCRIPT_SECONDS // 60} minutes")
         verdict = json.loads(read_named(file, "PTR238")) if file.exists() else None
     if verdict is None:
         error = next((line for line in run.stderr.splitlines() if code_in(line)), "")
-        return Judgement(script.name, Ruling.ERROR, first=error or f"ends with exit code {run.returncode}")
+        return Judgement(name, Ruling.ERROR, first=error or f"ends with exit code {run.returncode}")
     parts = {name: (part["passed"], part["failed"]) for name, part in verdict["parts"].items()}
     cheats = [failure for failure in verdict["failed"] if failure["part"] == "conduct"]
     failures = cheats or verdict["failed"]
     if not failures:
-        return Judgement(script.name, Ruling.PASS, parts, mutants=verdict.get("mutants", {}))
+        return Judgement(name, Ruling.PASS, parts, mutants=verdict.get("mutants", {}))
     first = failures[0]
     return Judgement(
-        script.name, Ruling.CHEAT if cheats else Ruling.FAIL, parts,
+        name, Ruling.CHEAT if cheats else Ruling.FAIL, parts,
         f"{first['case']}: {first['error'] or first['summary']}", verdict.get("mutants", {}),
     )  # fmt: skip
 

@@ -305,6 +305,19 @@ def export_kernel(path: Path, form: str, name: str | None, folder: Path, without
     return _write(export(found.kernel, form, None, found.call, without_vjp, found.use, found.others), folder)
 
 
+@contextmanager
+def answering_to(problem: Path | None) -> Iterator[None]:
+    """A block in which a file is checked as an answer to `problem`, if there is one."""
+    if problem is None:
+        yield
+        return
+    start_device()
+    from porter.kernels.loading import answering
+
+    with answering(problem):
+        yield
+
+
 def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
     """Writes the kernel of a file in another form as porter's own, from its text. Raises PTR229-PTR232, PTR236 and
     PTR238.

@@ -19,3 +19,13 @@ def test_a_verdict_that_the_script_prints_counts_for_nothing(tmp_path: Path) -> 
     (tmp_path / "forged.py").write_text(FORGED)
     (judgement,) = judge_folder(tmp_path, 0, 0, lambda _step: None)
     assert (judgement.ruling, judgement.first) == (Ruling.ERROR, "ends with exit code 0")
+
+
+def test_each_problem_has_a_row_though_nobody_answers_it(tmp_path: Path) -> None:
+    problems, answers = tmp_path / "problems", tmp_path / "answers"
+    (problems / "level1").mkdir(parents=True)
+    (problems / "level1" / "relu.py").write_text("")
+    (judgement,) = judge_folder(answers, 0, 0, lambda _step: None, problems)
+    assert (judgement.script, judgement.ruling, judgement.first) == (
+        "level1/relu.py", Ruling.ERROR, "there is no answer",
+    )  # fmt: skip

@@ -11,12 +11,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from porter.core.errors import PorterError
 from porter.kernels import MetalKernel
 from porter.kernels.checking import CaseResult, Part, check
 from porter.kernels.compare import Tolerance
 from porter.kernels.judging.conduct import Unchanged
 from porter.kernels.judging.hidden import check_hidden
 from porter.kernels.judging.mutants import Fate, list_mutants, try_mutant
+from porter.kernels.loading import answering, load
 from porter.kernels.script import Case, Kind, Layout, Script, Stage, Values
 
 SCALE = MetalKernel(
@@ -185,3 +187,36 @@ def test_slips_that_a_scripts_own_cases_miss(tmp_path: Path) -> None:
         Fate.MISSED,
         Fate.SAME,
     ]
+
+
+PROBLEM = """
+from porter.kernels.script import Kind, Layout, Script, Stage, to_answer
+import torch
+STAGE = Stage("doubled", to_answer, lambda x: 2 * x, ("x",))
+SCRIPT = Script("2 * x", Kind.ELEMENTWISE, (STAGE,), lambda case: {"x": case.normal(*case.size)}, ((32,),), (),
+    dtypes=(torch.float32,), layouts=(Layout.DENSE,))
+"""
+
+
+def test_an_answer_is_judged_by_the_cases_and_the_reference_of_its_problem(tmp_path: Path) -> None:
+    problem, answer = tmp_path / "problem.py", tmp_path / "answer.py"
+    problem.write_text(PROBLEM)
+    claims = SLIPPING.replace("lambda x: 2 * x", "lambda x: 3 * x") + "doubled = KERNEL.run\n"
+    for factor, is_right in (("2.0f", True), ("3.0f", False)):  # the answer's own reference is three times x
+        answer.write_text(claims.replace("x[i] * 2.0f", f"x[i] * {factor}"))
+        with answering(problem):
+            assert all(result.ok for result in check(load(answer), sweeps=False)) is is_right
+    assert load(answer).stages[0].name == "slipping"
+
+
+def test_what_answers_no_problem_says_what_it_lacks(tmp_path: Path) -> None:
+    problem, answer = tmp_path / "problem.py", tmp_path / "answer.py"
+    problem.write_text(PROBLEM)
+    answer.write_text("tripled = None\n")
+    with (
+        answering(problem),
+        pytest.raises(PorterError, match=r"PTR440 the answer .* has no function doubled(.|\n)*\(x\)"),
+    ):
+        load(answer)
+    (result, *_) = check(load(problem), sweeps=False)
+    assert result.error.startswith("PTR440")
