@@ -45,7 +45,8 @@ class Launch:
 @dataclass(frozen=True)
 class Call:
     """A call of an operator: its tensors as shapes (`out` is the result), torch's own call, and launches by who wrote
-    them. `moves` are bytes at least; `types` are of tensors that have another than `dtype`.
+    them. `moves` are bytes at least; `types` are of tensors that have another than `dtype`,
+    and `ends` are above the greatest index that those of indices hold.
     """
 
     operator: str
@@ -56,6 +57,7 @@ class Call:
     moves: int
     sides: Mapping[str, Sequence[Launch]]
     types: Mapping[str, str]
+    ends: Mapping[str, int]
 
 
 @dataclass(frozen=True)

@@ -91,10 +91,9 @@ def list_calls(operators: Sequence[str], most: int) -> Iterator[LiveCall]:
         for shape, dim in dict.fromkeys(sizes):
             for dtype in MOST_ERROR:
                 x = torch.randn(shape).to(DTYPES[dtype])
-                tensors, types = {"x": x}, dict[str, str]()
-                for name, kind in entry.get("tensors", {}).items():
-                    tensors[name] = make_tensor(kind, x, dim)
-                    types |= {name: INDICES} if kind == INDICES else {}
+                others = {name: make_tensor(kind, x, dim) for name, kind in entry.get("tensors", {}).items()}
+                tensors = {"x": x} | others
+                types = {name: INDICES for name, tensor in others.items() if tensor.dtype == DTYPES[INDICES]}
                 yield LiveCall(
                     operator, f"{'x'.join(map(str, shape))} dim {dim}", dtype, entry["call"].format(dim=dim),
                     {name: tensor.to("mps") for name, tensor in tensors.items()}, types,
@@ -103,9 +102,10 @@ def list_calls(operators: Sequence[str], most: int) -> Iterator[LiveCall]:
 
 def make_tensor(kind: str, x: torch.Tensor, dim: int) -> torch.Tensor:
     """Another tensor of a call: indices into a dimension of `x`, a vector as long as one, or a tensor of its shape."""
-    if kind == INDICES:
-        return torch.randint(x.shape[dim], (x.shape[dim],))
-    vectors = {"rows": x.shape[0], "columns": x.shape[-1]}
+    indices = {"indices": (x.shape[dim],), "targets": (x.shape[0],), "positions": x.shape}
+    if kind in indices:
+        return torch.randint(x.shape[dim], tuple(indices[kind]))
+    vectors = {"rows": x.shape[0], "channels": x.shape[min(1, x.dim() - 1)], "columns": x.shape[-1]}
     return torch.rand(vectors[kind]).to(x.dtype) if kind in vectors else torch.rand_like(x)
 
 
@@ -173,6 +173,7 @@ def record(call: LiveCall, side: Path, fork: Path) -> dict[str, Any]:
         "tensors": shapes | {name: [length] for name, length in scratch.items()}, "torch": call.expression,
         "moves": sum(tensor.nbytes for tensor in tensors.values()), "sides": {side.name: written},
         "types": {**call.types, **find_result_type(result, call), **dict.fromkeys(scratch, BYTES)},
+        "ends": {name: int(call.tensors[name].max()) + 1 for name in call.types},
     }  # fmt: skip
 
 

@@ -79,7 +79,7 @@ class Race:
         exact = reference()
         times, errors = {}, {}
         for side, launches in call.sides.items():
-            tensors[RESULT].fill_(math.nan)
+            tensors[RESULT].fill_(math.nan if tensors[RESULT].is_floating_point() else -1)
             prepared = [self._prepare(launch, tensors) for launch in launches]
             run = partial(run_all, prepared)
             run()
@@ -116,7 +116,7 @@ def make_tensors(call: Call) -> dict[str, torch.Tensor]:
     for name, shape in call.tensors.items():
         dtype = DTYPES[call.types.get(name, call.dtype)]
         random = torch.rand(tuple(shape), device="cuda")
-        tensors[name] = (random * shape[0]).to(dtype) if dtype == torch.int64 else random.to(dtype)
+        tensors[name] = (random * call.ends[name]).to(dtype) if name in call.ends else random.to(dtype)
     return tensors
 
 

@@ -67,7 +67,7 @@ def find_kept(nest: LoopNest, spelling: Spelling) -> KeptRows | None:
         within = {value for root in roots for value in walk(root, enters=_computes)}
         first |= dict.fromkeys(within - computed, at)
         computed |= within
-    kept = KeptRows(along, _place(last, first), passes, _find_inner(nest, passes))
+    kept = KeptRows(along, _place(last, first), passes, find_adjacent(nest, passes))
     return kept if 0 < kept.count <= MOST_ARRAYS else None
 
 
@@ -99,8 +99,8 @@ def _describe(loop: Loop) -> object:
     return loop.number.value if loop.number else loop.size
 
 
-def _find_inner(nest: LoopNest, passes: Sequence[Pass]) -> Named | None:
-    """The number of the last loop over rows, if it goes over neighbors and passes step over as many."""
+def find_adjacent(nest: LoopNest, passes: Sequence[Pass]) -> Named | None:
+    """How many neighboring rows are adjacent in memory, if passes over a row step over as many."""
     last = nest.rows[-1] if len(nest.rows) > 1 else None
     if last is None or last.number is None:
         return None

@@ -15,9 +15,18 @@ from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Named
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram, Temporary
 from porter.metal.codegen.elements import NO_SCALARS, Complex, Elements, TypedScalars, find_typed, read_elements
-from porter.metal.codegen.kept_rows import Alignment, KeptRows, find_alignment, find_kept, write_kept
+from porter.metal.codegen.kept_rows import (
+    Alignment,
+    KeptRows,
+    Pass,
+    find_adjacent,
+    find_alignment,
+    find_kept,
+    write_kept,
+)
 from porter.metal.codegen.moments import find_moments
 from porter.metal.codegen.reduced import DIMENSIONS, find_strided, is_uniform, place_uniform
+from porter.metal.codegen.scan import POSITIONS as SCAN_POSITIONS
 from porter.metal.codegen.scan import ScanNest, write_scan
 from porter.metal.codegen.schedule import COUNT, NEIGHBORS, PLAIN, Family, Schedule, choose_schedule
 from porter.metal.codegen.slices import (
@@ -175,14 +184,19 @@ def write_kernel(
         if is_sliced
         else ROW_POSITIONS
         if kept
-        else _positions(is_map, style.threadgroup_reductions or is_scan)
+        else SCAN_POSITIONS
+        if is_scan
+        else _positions(is_map, style.threadgroup_reductions)
     )
     text = _write_template(name, elements, arguments, [*shared, *body], (_INDEX,), schedule)
     uses = register(name, elements, arguments, style, schedule=schedule)
     length = (symbolic.along,) if isinstance(symbolic, ScanNest) else _find_longest(nest)
     has_groups = bool(shared) or is_scan
     made = NativeKernel(name, text, uses, buffers, numbers, elements, is_map, length, schedule, has_groups, is_scan)
-    made = replace(made, scalars=scalars, inner=kept.inner if kept else None, alignment=alignment)
+    inner = kept.inner if kept else None
+    if isinstance(symbolic, ScanNest):
+        inner = find_adjacent(nest, [Pass(symbolic.along, (nest.stores[0].value,))])
+    made = replace(made, scalars=scalars, inner=inner, alignment=alignment)
     if not partials:
         return made
     return replace(made, partials=partials, combination=_write_combination(made, nest, partials, names, style))

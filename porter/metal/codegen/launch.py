@@ -45,6 +45,7 @@ from porter.metal.codegen.result_types import (
     find_long_of_bools,
     write_conversion,
 )
+from porter.metal.codegen.scan import write_scan_dispatch
 from porter.metal.codegen.schedule import ROW_HEADER, ROW_VARIABLES, Family, RowLaunch
 from porter.metal.codegen.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.codegen.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
@@ -344,7 +345,7 @@ class _Writer:
         read = [self._given(each) if self._flag(each) else self._tensor(each) for each in self._read(kernels)]
         tensors = (*written, *read)
         # The last turn of a row in registers may start beyond the row's end.
-        has_turns = Family.KEPT_ROWS in {kernel.schedule.family for kernel in kernels}
+        has_turns = any(kernel.is_scan or kernel.schedule.family is Family.KEPT_ROWS for kernel in kernels)
         largest = LARGEST if any(each.partials for each in kernels) else "1 << 30" if has_turns else ""
         typed = frozenset[Named]().union(*(kernel.scalars.numbers for kernel in kernels))
         chosen = list_chosen([each for each in self.taken if each not in typed], self.names.types)
@@ -379,6 +380,9 @@ class _Writer:
             dispatch = list(self._launch_rows(kernel, rows).dispatch(pso))
         elif sliced:
             dispatch = [write_dispatch(sliced, pso)]
+        elif kernel.is_scan:
+            inner, prefix = self._number(kernel.inner) if kernel.inner else "", self._prefix_threads(kernel)
+            dispatch = list(write_scan_dispatch(pso, self._value(rows), self._multiply(kernel.length), inner, prefix))
         else:
             dispatch = list(self._dispatch_rows(kernel, self._value(rows), pso))
         if kernel.schedule.family is Family.KEPT_ROWS:

@@ -1,22 +1,29 @@
-"""Scans: each result is the sum, or the product, of the elements of its row up to its own.
-
-The threads of a row have an equal part of it each: they reduce that, scan what all have, and go over their part again.
-"""
+"""Scans: each result is the sum, or the product, of the elements of its row up to its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from porter.languages.identifiers import is_word
 from porter.loops.expressions import Expr, Loop, Op, Reduction, ReductionKind, intern, walk
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Binary, Operator, SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.metal.codegen.schedule import SIMD_LANES
 from porter.metal.loop_spelling import Spelling, name_reduction, write_size, write_start, write_turn
 from porter.metal.loop_text import NestWriter
 
 _SCANNED = (ReductionKind.SUM, ReductionKind.PRODUCT)
 _MOST_THREADS = 1024
+_NEIGHBORS = 4  # of a row that a thread reads at once
+_COLUMNS = 32  # neighboring rows of a threadgroup
+_MANY_ROWS = 2048  # that keep a GPU busy where threadgroups have several each
+POSITIONS = (
+    "uint2 position [[thread_position_in_grid]]",
+    "uint2 tid [[thread_position_in_threadgroup]]",
+    "uint2 group_size [[dispatch_threads_per_threadgroup]]",
+)
 
 
 @dataclass(frozen=True)
@@ -78,34 +85,74 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
     assert total.dtype is not None
     type_ = writer.find_accumulator(total, replace(store, value=total))
     name, none = name_reduction(total.reduction), write_start(scan.kind, total.dtype, type_, spelling)
-    turn = write_turn(scan.kind, name, writer.write_addend(total, type_), spelling)
-    size, index = write_size(scan.along), spelling.index
-    writer.line(f"threadgroup {type_} partial[{_MOST_THREADS}];")
-    writer.split_index(spelling.row, scan.nest.rows)
-    writer.line(f"const {index} part = ({size} + group_size - 1) / group_size;")
-    writer.line(f"const {index} begin = min({index}(tid) * part, {size});")
-    writer.line(f"const {index} end = min(begin + part, {size});")
-    writer.line(f"{type_} {name} = {none};")
-    _write_part(writer, scan, [turn])
-    barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);"
-    writer.lines += [f"partial[tid] = {name};", barrier]
-    writer.line("for (uint offset = 1; offset < group_size; offset *= 2) {")
-    writer.line(f"  const {type_} before = tid >= offset ? partial[tid - offset] : {type_}({none});")
-    writer.lines += [
-        f"  {barrier}",
-        f"  {write_turn(scan.kind, 'partial[tid]', 'before', spelling)}",
-        f"  {barrier}",
-        "}",
-    ]
-    writer.line(f"{name} = tid > 0 ? partial[tid - 1] : {type_}({none});")
+    size, index, i = write_size(scan.along), spelling.index, spelling.loop(scan.along)
     element = spelling.elements[store.buffer]
+    value = writer.write_addend(total, type_)
+    writer.line(f"threadgroup {type_} partial[{_MOST_THREADS}];")
+    writer.split_index("position.x", scan.nest.rows)
+    begin, add_value = writer.lines, write_turn(scan.kind, name, "values[j]", spelling)
     stored = f"{spelling.buffers[store.buffer]}[{writer.text(store.place)}] = static_cast<{element}>({name});"
-    _write_part(writer, scan, [turn, stored])
-    return writer.lines
+    at = f"const {index} {i} = first + tid.y * {_NEIGHBORS} + j;"
+    return (
+        begin
+        + f"""\
+// Lanes go along the row, or each has a row of its own
+const bool is_row = group_size.x == 1;
+const uint part = is_row ? tid.y / {SIMD_LANES} : tid.y;
+const uint parts = is_row ? group_size.y / {SIMD_LANES} : group_size.y;
+{type_} carry = {none};
+for ({index} first = 0; first < {size}; first += group_size.y * {_NEIGHBORS}) {{
+  {type_} values[{_NEIGHBORS}];
+  {type_} {name} = {none};
+  for (uint j = 0; j < {_NEIGHBORS}; j++) {{
+    {at}
+    values[j] = {i} < {size} ? {value} : {type_}({none});
+    {add_value}
+  }}
+  {type_} before = {none};
+  if (is_row) {{
+    for (ushort delta = 1; delta < {SIMD_LANES}; delta *= 2) {{
+      before = shuffle_up({name}, delta);
+      if (tid.y % {SIMD_LANES} >= delta) {{
+        {write_turn(scan.kind, name, "before", spelling)}
+      }}
+    }}
+    before = shuffle_up({name}, 1);
+    before = tid.y % {SIMD_LANES} > 0 ? before : {type_}({none});
+  }}
+  if (!is_row || tid.y % {SIMD_LANES} == {SIMD_LANES - 1}) {{
+    partial[part * group_size.x + tid.x] = {name};
+  }}
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint k = 0; k < parts; k++) {{
+    {name} = k == part ? carry : {name};
+    {write_turn(scan.kind, "carry", "partial[k * group_size.x + tid.x]", spelling)}
+  }}
+  {write_turn(scan.kind, name, "before", spelling)}
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint j = 0; j < {_NEIGHBORS}; j++) {{
+    {at}
+    if ({i} < {size}) {{
+      {add_value}
+      {stored}
+    }}
+  }}
+}}""".splitlines()
+    )
 
 
-def _write_part(writer: NestWriter, scan: ScanNest, lines: Sequence[str]) -> None:
-    """A loop over the part of a thread."""
-    i = writer.spelling.loop(scan.along)
-    writer.line(f"for ({writer.spelling.index} {i} = begin; {i} < end; {i}++) {{")
-    writer.lines += [*(f"  {line}" for line in lines), "}"]
+def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: str) -> Iterator[str]:
+    """The launch, after whose name the pipeline state is `pso`; `inner` is how many neighboring rows are adjacent."""
+    most, lanes, columns = f"[{pso} maxTotalThreadsPerThreadgroup]", f"{prefix}lanes", f"{prefix}columns"
+    if not is_word(rows):
+        yield f"const int64_t {prefix}rows = {rows};"
+        rows = f"{prefix}rows"
+    along = f"at::ceil_div<int64_t>({length}, {_NEIGHBORS * SIMD_LANES}) * {SIMD_LANES}"
+    if inner:
+        yield "// lanes go along a row, or have neighboring rows each"
+        yield f"const NSUInteger {columns} = {inner} >= {_COLUMNS} && {rows} >= {_MANY_ROWS} ? {_COLUMNS} : 1;"
+        along = f"{columns} > 1 ? at::ceil_div<int64_t>({length}, {_NEIGHBORS}) : {along}"
+        most = f"{most} / {columns}"
+    yield f"const auto {lanes} = std::min<NSUInteger>({most}, {along});"
+    yield f"[computeEncoder dispatchThreads:MTLSizeMake({rows}, {lanes}, 1)"
+    yield f"threadsPerThreadgroup:MTLSizeMake({columns if inner else 1}, {lanes}, 1)];"

@@ -62,6 +62,7 @@ _HELPERS = (
     "greatest_value",
     "ProductTile",
     "find_element",
+    "shuffle_up",
 )
 
 

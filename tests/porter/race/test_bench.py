@@ -20,7 +20,7 @@ kernel void scale(device float* out, device const float* x, constant int& by, ui
 """
 CALL = {
     "operator": "mul", "label": "64", "dtype": "float", "tensors": {"x": [64], "out": [64]}, "torch": "x * 2",
-    "moves": 512, "types": {},
+    "moves": 512, "types": {}, "ends": {},
     "sides": {"port": [{
         "file": "port/scale.metal", "kernel": "scale", "arguments": ["out", "x", {"bytes": "02000000"}],
         "threads": [64, 1, 1], "group": [64, 1, 1],
