@@ -1,8 +1,8 @@
 """Results that are taken from the sorted rows of a tensor, whatever their size: sorts, and elements by their rank.
 
-Blocks of a row are sorted in a threadgroup each, then merged to runs of twice the length until one is left. In both
-stages an element goes to its place among its own run and those of the other run before it. Equal elements keep their
-order, and no memory is padded. Source: ATen/ceil_div.h.
+Blocks of a row are sorted in a threadgroup each, then merged to runs of twice the length until one is left. A thread
+finds where the merged elements begin that it writes, and merges a few. Equal elements keep their order, and no memory
+is padded. Source: ATen/ceil_div.h.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from porter.core.dtypes import DType, Kind
 from porter.metal.codegen.elements import KEY
 from porter.metal.codegen.host_code import Block, Launch, Node
 from porter.metal.codegen.kernel import KernelStyle
+from porter.metal.codegen.schedule import SIMD_LANES
 from porter.metal.forms.form import (
     CEIL_DIV,
     GRID,
@@ -49,23 +50,19 @@ inline bool comes_before(T a, T b, bool descending) {
   return descending ? a > b : a < b;
 }
 
-// Where element i of a row goes when its runs of this width are merged in
-// pairs; equal elements keep their order, and no sum is larger than the row
+// How many of the first elements of two merged runs are those of the left one;
+// equal elements keep their order, and no sum is larger than the runs
 template <typename P, typename index_t>
-inline index_t merged_position(P values, index_t i, index_t width, index_t size, bool descending) {
-  const index_t start = i / width / 2 * 2 * width;
-  const index_t middle = start + min(width, size - start);
-  const bool is_left = i < middle;
-  index_t low = is_left ? middle : start;
-  index_t high = is_left ? middle + min(width, size - middle) : middle;
+inline index_t count_left(P left, index_t left_size, P right, index_t right_size, index_t count, bool descending) {
+  index_t low = count > right_size ? count - right_size : 0;
+  index_t high = min(count, left_size);
   while (low < high) {
     const index_t at = low + (high - low) / 2;
-    const bool is_before = is_left ? comes_before(values[at], values[i], descending)
-                                   : !comes_before(values[i], values[at], descending);
-    low = is_before ? at + 1 : low;
-    high = is_before ? high : at;
+    const bool is_right = comes_before(right[count - 1 - at], left[at], descending);
+    low = is_right ? low : at + 1;
+    high = is_right ? at : high;
   }
-  return i - middle + low;
+  return low;
 }
 
 """
@@ -81,6 +78,7 @@ _BLOCKS = (
 _MERGE = (*_RESULTS, *_RUNS, "constant long* sizes", *_RESULT_STRIDES, *_ORDERED, "constant long& width", GRID)
 _MEDIAN = (*_RESULTS, *_RUNS, "constant long* sizes", *_RESULT_STRIDES, GRID)
 _BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+_EACH = 4  # elements of a thread
 
 
 class Kept(Enum):
@@ -164,44 +162,81 @@ def _write_store(at: str, value: str, index: str) -> Iterator[str]:
 
 def _write_blocks() -> Iterator[str]:
     yield f"threadgroup {KEY} shared_values[{MOST_THREADS}];"
-    yield f"threadgroup uint shared_indices[{MOST_THREADS}];"
+    yield f"threadgroup ushort shared_indices[{MOST_THREADS}];"
     yield "const index_t size = sizes[ndim - 1];"
-    yield "const index_t blocks = (size + group_size - 1) / group_size;"
-    yield "const index_t start = index_t(group) % blocks * group_size;"
-    yield "const uint count = min(index_t(group_size), size - start);"
+    yield f"const uint block = {_EACH} * group_size;"
+    yield "const index_t blocks = (size + block - 1) / block;"
+    yield "const index_t start = index_t(group) % blocks * block;"
+    yield "const uint count = min(index_t(block), size - start);"
     yield from _write_offsets(("input", "values", "indices"), "index_t(group) / blocks")
-    yield "if (tid < count) {"
-    yield "  shared_values[tid] = input[input_offset + (start + tid) * index_t(input_strides[ndim - 1])];"
-    yield "  shared_indices[tid] = tid;"
-    yield "}"
-    yield "for (uint width = 1; width < group_size; width *= 2) {"
-    yield f"  {_BARRIER}"
-    yield "  const uint from = min(tid, count - 1);"
-    yield "  const T value = shared_values[from];"
-    yield "  const uint index = shared_indices[from];"
-    yield "  const uint to = merged_position(&shared_values[0], from, width, count, descending);"
-    yield f"  {_BARRIER}"
-    yield "  if (tid < count) {"
-    yield "    shared_values[to] = value;"
-    yield "    shared_indices[to] = index;"
-    yield "  }"
-    yield "}"
-    yield _BARRIER
-    yield "if (tid < count && start + tid < kept) {"
-    yield from (
-        f"  {line}" for line in _write_store("(start + tid)", "shared_values[tid]", "start + shared_indices[tid]")
-    )
+    stored = _write_store("(start + i)", "shared_values[i]", "start + shared_indices[i]")
+    yield from f"""\
+for (uint i = tid; i < count; i += group_size) {{
+  shared_values[i] = input[input_offset + (start + i) * index_t(input_strides[ndim - 1])];
+}}
+{_BARRIER}
+// A thread sorts four elements by how many of them come before each
+const uint first = {_EACH} * tid;
+{KEY} sorted_values[{_EACH}];
+ushort sorted_indices[{_EACH}];
+for (uint i = 0; i < {_EACH} && first + i < count; i++) {{
+  sorted_values[i] = shared_values[first + i];
+}}
+for (uint i = 0; i < {_EACH} && first + i < count; i++) {{
+  uint place = first;
+  for (uint j = 0; j < {_EACH} && first + j < count; j++) {{
+    place += j < i ? !comes_before(sorted_values[i], sorted_values[j], descending)
+                   : comes_before(sorted_values[j], sorted_values[i], descending);
+  }}
+  shared_values[place] = sorted_values[i];
+  shared_indices[place] = first + i;
+}}
+for (uint width = {_EACH}; width < count; width *= 2) {{
+  {_BARRIER}
+  const uint pair = min(first / width / 2 * 2 * width, count);
+  const uint middle = min(pair + width, count);
+  const uint end = min(middle + width, count);
+  uint left = pair + count_left(
+      &shared_values[pair], middle - pair, &shared_values[middle], end - middle, first - pair, descending);
+  uint right = middle + (first - left);
+  for (uint i = 0; i < {_EACH} && first + i < count; i++) {{
+    const bool is_right =
+        left == middle || (right < end && comes_before(shared_values[right], shared_values[left], descending));
+    const uint from = is_right ? right++ : left++;
+    sorted_values[i] = shared_values[from];
+    sorted_indices[i] = shared_indices[from];
+  }}
+  {_BARRIER}
+  for (uint i = 0; i < {_EACH} && first + i < count; i++) {{
+    shared_values[first + i] = sorted_values[i];
+    shared_indices[first + i] = sorted_indices[i];
+  }}
+}}
+{_BARRIER}
+for (uint i = tid; i < count && start + i < kept; i += group_size) {{""".splitlines()
+    yield from (f"  {line}" for line in stored)
     yield "}"
 
 
 def _write_merge() -> Iterator[str]:
     yield "const index_t size = sizes[ndim - 1];"
-    yield "const index_t at = index_t(tid) % size;"
-    yield "const index_t row_start = tid - at;"
-    yield from _write_offsets(("values", "indices"), "index_t(tid) / size")
-    yield "const index_t to = merged_position(run_values + row_start, at, index_t(width), size, descending);"
-    yield "if (to < kept) {"
-    yield from (f"  {line}" for line in _write_store("to", "run_values[tid]", "run_indices[tid]"))
+    yield f"const index_t threads = (size - 1) / {_EACH} + 1;"
+    yield f"const index_t first = index_t(tid) % threads * {_EACH};"
+    yield "const index_t row_start = index_t(tid) / threads * size;"
+    yield from _write_offsets(("values", "indices"), "index_t(tid) / threads")
+    yield from f"""\
+const index_t pair = first / index_t(width) / 2 * 2 * index_t(width);
+const index_t middle = pair + min(index_t(width), size - pair);
+const index_t end = middle + min(index_t(width), size - middle);
+constant {KEY}* row_values = run_values + row_start;
+index_t left = pair + count_left(
+    row_values + pair, middle - pair, row_values + middle, end - middle, first - pair, descending);
+index_t right = middle + (first - left);
+for (index_t to = first; to < first + min(index_t({_EACH}), min(size, index_t(kept)) - first); to++) {{
+  const bool is_right =
+      left == middle || (right < end && comes_before(row_values[right], row_values[left], descending));
+  const index_t from = row_start + (is_right ? right++ : left++);""".splitlines()
+    yield from (f"  {line}" for line in _write_store("to", "run_values[from]", "run_indices[from]"))
     yield "}"
 
 
@@ -271,8 +306,9 @@ class _Writer:
     def _prepare(self, temporary: dict[str, str]) -> Iterator[str]:
         yield f'auto blocksPSO = lib.getPipelineStateForFunc("{self.name}_blocks_" + $type);'
         yield f'auto mergePSO = lib.getPipelineStateForFunc("{self.name}_merge_" + $type);'
-        yield f"const auto most = std::min<int64_t>({MOST_THREADS}, [blocksPSO maxTotalThreadsPerThreadgroup]);"
-        yield "int64_t $width = 1;"
+        most = f"{_EACH} * [blocksPSO maxTotalThreadsPerThreadgroup]"
+        yield f"const auto most = std::min<int64_t>({MOST_THREADS}, {most});"
+        yield f"int64_t $width = {_EACH * SIMD_LANES};"
         yield "while ($width < $row_size && 2 * $width <= most) {"
         yield "$width *= 2;"
         yield "}"
@@ -287,7 +323,7 @@ class _Writer:
             f"$run_indices.strides(), $input.dim(), $run_values.size(-1), {self._descending()}",
         )
         yield "const auto $blocks = $input.numel() / $row_size * at::ceil_div($row_size, $width);"
-        yield from dispatch_groups("$blocks", "$width")
+        yield from dispatch_groups("$blocks", f"$width / {_EACH}")
 
     def _merge(self, temporary: dict[str, str]) -> Iterator[str]:
         yield "for (; $width < $row_size; $width *= 2) {"
@@ -299,7 +335,7 @@ class _Writer:
             "merged_values, merged_indices, $run_values, $run_indices, $input.sizes(), merged_values.strides(), "
             f"merged_indices.strides(), $input.dim(), merged_values.size(-1), {self._descending()}, $width",
         )
-        yield dispatch_threads("mergePSO", "$input.numel()")
+        yield dispatch_threads("mergePSO", f"$input.numel() / $row_size * at::ceil_div<int64_t>($row_size, {_EACH})")
         yield from (f"$run_{each} = merged_{each};" for each in temporary)
         yield "}"
 

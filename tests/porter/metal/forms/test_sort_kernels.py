@@ -37,7 +37,7 @@ def longs(*values: int) -> torch.Tensor:
 
 
 def sort_rows(rows: torch.Tensor, descending: bool, kept: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """What host code does: blocks of this width, then merges; `kept` elements of each row, in memory with gaps."""
+    """What host code does: blocks of this width, four elements a thread, then merges; `kept` elements of each row, in memory with gaps."""
     type_, size, rank = TYPES[rows.dtype], rows.size(-1), longs(rows.ndim)
     flag = torch.tensor([descending])
     shape = (*rows.shape[:-1], kept)
@@ -50,12 +50,12 @@ def sort_rows(rows: torch.Tensor, descending: bool, kept: int, width: int) -> tu
     blocks = -(-size // width) * (rows.numel() // size)
     arguments = [values, indices, rows, longs(*rows.shape), longs(*rows.stride()), longs(*values.stride())]
     arguments += [longs(*indices.stride()), rank, longs(values.size(-1)), flag]
-    library().run(f"tested_blocks_{type_}_int", arguments, (blocks * width,), (width,))
+    library().run(f"tested_blocks_{type_}_int", arguments, (blocks * width // 4,), (width // 4,))
     while width < size:
         merged, places = make(2 * width >= size)
         arguments = [merged, places, values, indices, longs(*rows.shape), longs(*merged.stride())]
         arguments += [longs(*places.stride()), rank, longs(merged.size(-1)), flag, longs(width)]
-        library().run(f"tested_merge_{type_}_int", arguments, (rows.numel(),), (32,))
+        library().run(f"tested_merge_{type_}_int", arguments, (rows.numel() // size * -(-size // 4),), (32,))
         values, indices, width = merged, places, 2 * width
     return values, indices
 
@@ -69,7 +69,7 @@ def check(rows: torch.Tensor, descending: bool, width: int, kept: int | None = N
 
 
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("width", [1, 4, 64])
+@pytest.mark.parametrize("width", [4, 16, 64])
 @pytest.mark.parametrize("dtype", list(TYPES))
 def test_rows_of_several_blocks_with_ties(dtype: torch.dtype, width: int, descending: bool) -> None:
     rows = torch.randint(-9, 9, (3, 2, 37)).to(dtype)
@@ -85,7 +85,7 @@ def test_nan_is_larger_than_infinity(descending: bool) -> None:
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from([0.0, -0.0, 1.5, -2.5, NAN, float("inf"), 3e38]), min_size=1, max_size=70),
-    st.sampled_from([1, 2, 8, 32]),
+    st.sampled_from([4, 8, 16, 32]),
     st.booleans(),
 )
 def test_any_row(elements: list[float], width: int, descending: bool) -> None:
@@ -96,7 +96,7 @@ def test_any_row(elements: list[float], width: int, descending: bool) -> None:
 def test_a_median_is_the_lower_one_or_the_first_nan(rows: list[list[float]]) -> None:
     source = torch.tensor(rows)
     values, indices = torch.zeros(2, 1), longs(-1, -1).reshape(2, 1)
-    run_values, run_indices = sort_rows(source, False, source.size(1), 2)
+    run_values, run_indices = sort_rows(source, False, source.size(1), 4)
     arguments = [values, indices, run_values.contiguous(), run_indices.contiguous(), longs(*source.shape)]
     arguments += [longs(*values.stride()), longs(*indices.stride()), longs(2)]
     library().run("tested_float_int", arguments, (2,), (2,))
@@ -107,27 +107,27 @@ def test_a_median_is_the_lower_one_or_the_first_nan(rows: list[list[float]]) -> 
 
 
 _RAMPS = """
-// Even numbers in the first run, odd ones in the second
-struct Ramps {
-  long operator[](int i) const { return i < WIDTH ? 2 * long(i) : 2 * (long(i) - WIDTH) + 1; }
+// Even numbers, or odd ones
+struct Ramp {
+  int start;
+  long operator[](int i) const { return 2 * long(i) + start; }
 };
 
 kernel void ramps(device long* places, constant long* at, uint tid [[thread_position_in_grid]]) {
-  places[tid] = merged_position(Ramps(), int(at[tid]), WIDTH, SIZE, false);
+  places[tid] = count_left(Ramp{0}, LEFT, Ramp{1}, RIGHT, int(at[tid]), false);
 }
 """
 
 
-@pytest.mark.parametrize("second", [1, 5, 2**30 - 1])
-def test_runs_of_2_to_the_30_are_merged_in_32_bits(second: int) -> None:
-    width = 2**30
-    text = _RAMPS.replace("WIDTH", str(width)).replace("SIZE", str(width + second))
+@pytest.mark.parametrize("right", [1, 5, 2**30 - 1])
+def test_runs_of_2_to_the_30_are_merged_in_32_bits(right: int) -> None:
+    left = 2**30
+    text = _RAMPS.replace("LEFT", str(left)).replace("RIGHT", str(right))
     tested = Library(compile_kernels(f"#include <metal_stdlib>\nusing namespace metal;\n{HELPERS}{text}", ["ramps"]))
-    evens, odds = (0, 1, 2, 7, width // 2, width - 1), (0, second // 2, second - 1)
-    at = longs(*evens, *(width + k for k in odds))
+    at = longs(0, 1, 2, 3, 7, right, 2 * right, 2 * right + 1, left, left + right - 1, left + right)
     places = torch.full_like(at, -1)
     tested.run("ramps", [places, at], (len(at),), (1,))
-    assert places.tolist() == [*(k + min(k, second) for k in evens), *(2 * k + 1 for k in odds)]
+    assert places.tolist() == [max(-(-count // 2), count - right) for count in at.tolist()]
 
 
 def test_types() -> None:

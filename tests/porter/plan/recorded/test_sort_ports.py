@@ -70,7 +70,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Ranks.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Ranks.metal
-@@ -0,0 +1,185 @@
+@@ -0,0 +1,230 @@
 +#include <metal_stdlib>
 +
 +using namespace metal;
@@ -87,29 +87,26 @@ new file mode 100644
 +  return descending ? a > b : a < b;
 +}
 +
-+// Where element i of a row goes when its runs of this width are merged in
-+// pairs; equal elements keep their order, and no sum is larger than the row
++// How many of the first elements of two merged runs are those of the left one;
++// equal elements keep their order, and no sum is larger than the runs
 +template <typename P, typename index_t>
-+inline index_t merged_position(
-+    P values,
-+    index_t i,
-+    index_t width,
-+    index_t size,
++inline index_t count_left(
++    P left,
++    index_t left_size,
++    P right,
++    index_t right_size,
++    index_t count,
 +    bool descending) {
-+  const index_t start = i / width / 2 * 2 * width;
-+  const index_t middle = start + min(width, size - start);
-+  const bool is_left = i < middle;
-+  index_t low = is_left ? middle : start;
-+  index_t high = is_left ? middle + min(width, size - middle) : middle;
++  index_t low = count > right_size ? count - right_size : 0;
++  index_t high = min(count, left_size);
 +  while (low < high) {
 +    const index_t at = low + (high - low) / 2;
-+    const bool is_before = is_left
-+        ? comes_before(values[at], values[i], descending)
-+        : !comes_before(values[i], values[at], descending);
-+    low = is_before ? at + 1 : low;
-+    high = is_before ? high : at;
++    const bool is_right =
++        comes_before(right[count - 1 - at], left[at], descending);
++    low = is_right ? low : at + 1;
++    high = is_right ? at : high;
 +  }
-+  return i - middle + low;
++  return low;
 +}
 +
 +template <typename T, typename index_t>
@@ -128,11 +125,12 @@ new file mode 100644
 +    uint tid [[thread_position_in_threadgroup]],
 +    uint group_size [[threads_per_threadgroup]]) {
 +  threadgroup T shared_values[1024];
-+  threadgroup uint shared_indices[1024];
++  threadgroup ushort shared_indices[1024];
 +  const index_t size = sizes[ndim - 1];
-+  const index_t blocks = (size + group_size - 1) / group_size;
-+  const index_t start = index_t(group) % blocks * group_size;
-+  const uint count = min(index_t(group_size), size - start);
++  const uint block = 4 * group_size;
++  const index_t blocks = (size + block - 1) / block;
++  const index_t start = index_t(group) % blocks * block;
++  const uint count = min(index_t(block), size - start);
 +  index_t rest = index_t(group) / blocks;
 +  index_t input_offset = 0;
 +  index_t values_offset = 0;
@@ -144,31 +142,61 @@ new file mode 100644
 +    values_offset += i * index_t(values_strides[d]);
 +    indices_offset += i * index_t(indices_strides[d]);
 +  }
-+  if (tid < count) {
-+    shared_values[tid] =
-+        input[input_offset + (start + tid) * index_t(input_strides[ndim - 1])];
-+    shared_indices[tid] = tid;
++  for (uint i = tid; i < count; i += group_size) {
++    shared_values[i] =
++        input[input_offset + (start + i) * index_t(input_strides[ndim - 1])];
 +  }
-+  for (uint width = 1; width < group_size; width *= 2) {
++  threadgroup_barrier(mem_flags::mem_threadgroup);
++  // A thread sorts four elements by how many of them come before each
++  const uint first = 4 * tid;
++  T sorted_values[4];
++  ushort sorted_indices[4];
++  for (uint i = 0; i < 4 && first + i < count; i++) {
++    sorted_values[i] = shared_values[first + i];
++  }
++  for (uint i = 0; i < 4 && first + i < count; i++) {
++    uint place = first;
++    for (uint j = 0; j < 4 && first + j < count; j++) {
++      place += j < i
++          ? !comes_before(sorted_values[i], sorted_values[j], descending)
++          : comes_before(sorted_values[j], sorted_values[i], descending);
++    }
++    shared_values[place] = sorted_values[i];
++    shared_indices[place] = first + i;
++  }
++  for (uint width = 4; width < count; width *= 2) {
 +    threadgroup_barrier(mem_flags::mem_threadgroup);
-+    const uint from = min(tid, count - 1);
-+    const T value = shared_values[from];
-+    const uint index = shared_indices[from];
-+    const uint to =
-+        merged_position(&shared_values[0], from, width, count, descending);
++    const uint pair = min(first / width / 2 * 2 * width, count);
++    const uint middle = min(pair + width, count);
++    const uint end = min(middle + width, count);
++    uint left = pair +
++        count_left(&shared_values[pair],
++                   middle - pair,
++                   &shared_values[middle],
++                   end - middle,
++                   first - pair,
++                   descending);
++    uint right = middle + (first - left);
++    for (uint i = 0; i < 4 && first + i < count; i++) {
++      const bool is_right = left == middle ||
++          (right < end &&
++           comes_before(shared_values[right], shared_values[left], descending));
++      const uint from = is_right ? right++ : left++;
++      sorted_values[i] = shared_values[from];
++      sorted_indices[i] = shared_indices[from];
++    }
 +    threadgroup_barrier(mem_flags::mem_threadgroup);
-+    if (tid < count) {
-+      shared_values[to] = value;
-+      shared_indices[to] = index;
++    for (uint i = 0; i < 4 && first + i < count; i++) {
++      shared_values[first + i] = sorted_values[i];
++      shared_indices[first + i] = sorted_indices[i];
 +    }
 +  }
 +  threadgroup_barrier(mem_flags::mem_threadgroup);
-+  if (tid < count && start + tid < kept) {
-+    values[values_offset + (start + tid) * index_t(values_strides[ndim - 1])] =
-+        shared_values[tid];
-+    indices
-+        [indices_offset + (start + tid) * index_t(indices_strides[ndim - 1])] =
-+            start + shared_indices[tid];
++  for (uint i = tid; i < count && start + i < kept; i += group_size) {
++    values[values_offset + (start + i) * index_t(values_strides[ndim - 1])] =
++        shared_values[i];
++    indices[indices_offset + (start + i) * index_t(indices_strides[ndim - 1])] =
++        start + shared_indices[i];
 +  }
 +}
 +
@@ -212,9 +240,10 @@ new file mode 100644
 +    constant long& width,
 +    uint tid [[thread_position_in_grid]]) {
 +  const index_t size = sizes[ndim - 1];
-+  const index_t at = index_t(tid) % size;
-+  const index_t row_start = tid - at;
-+  index_t rest = index_t(tid) / size;
++  const index_t threads = (size - 1) / 4 + 1;
++  const index_t first = index_t(tid) % threads * 4;
++  const index_t row_start = index_t(tid) / threads * size;
++  index_t rest = index_t(tid) / threads;
 +  index_t values_offset = 0;
 +  index_t indices_offset = 0;
 +  for (long d = ndim - 2; d >= 0; d--) {
@@ -223,13 +252,29 @@ new file mode 100644
 +    values_offset += i * index_t(values_strides[d]);
 +    indices_offset += i * index_t(indices_strides[d]);
 +  }
-+  const index_t to = merged_position(
-+      run_values + row_start, at, index_t(width), size, descending);
-+  if (to < kept) {
++  const index_t pair = first / index_t(width) / 2 * 2 * index_t(width);
++  const index_t middle = pair + min(index_t(width), size - pair);
++  const index_t end = middle + min(index_t(width), size - middle);
++  constant T* row_values = run_values + row_start;
++  index_t left = pair +
++      count_left(row_values + pair,
++                 middle - pair,
++                 row_values + middle,
++                 end - middle,
++                 first - pair,
++                 descending);
++  index_t right = middle + (first - left);
++  for (index_t to = first;
++       to < first + min(index_t(4), min(size, index_t(kept)) - first);
++       to++) {
++    const bool is_right = left == middle ||
++        (right < end &&
++         comes_before(row_values[right], row_values[left], descending));
++    const index_t from = row_start + (is_right ? right++ : left++);
 +    values[values_offset + to * index_t(values_strides[ndim - 1])] =
-+        run_values[tid];
++        run_values[from];
 +    indices[indices_offset + to * index_t(indices_strides[ndim - 1])] =
-+        run_indices[tid];
++        run_indices[from];
 +  }
 +}
 +
@@ -259,7 +304,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Ranks.mm b/aten/src/ATen/native/mps/operations/Ranks.mm
 --- a/aten/src/ATen/native/mps/operations/Ranks.mm
 +++ b/aten/src/ATen/native/mps/operations/Ranks.mm
-@@ -1,13 +1,90 @@
+@@ -1,13 +1,91 @@
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
@@ -303,8 +348,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Ranks.mm b/aten/src/ATen/native
 +      auto computeEncoder = stream->commandEncoder();
 +      auto blocksPSO = lib.getPipelineStateForFunc("ranked_blocks_" + type);
 +      auto mergePSO = lib.getPipelineStateForFunc("ranked_merge_" + type);
-+      const auto most = std::min<int64_t>(1024, [blocksPSO maxTotalThreadsPerThreadgroup]);
-+      int64_t width = 1;
++      const auto most = std::min<int64_t>(1024, 4 * [blocksPSO maxTotalThreadsPerThreadgroup]);
++      int64_t width = 128;
 +      while (width < row_size && 2 * width <= most) {
 +        width *= 2;
 +      }
@@ -325,7 +370,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Ranks.mm b/aten/src/ATen/native
 +                  run_values.size(-1),
 +                  largest);
 +      const auto blocks = input.numel() / row_size * at::ceil_div(row_size, width);
-+      [computeEncoder dispatchThreadgroups:MTLSizeMake(blocks, 1, 1) threadsPerThreadgroup:MTLSizeMake(width, 1, 1)];
++      [computeEncoder dispatchThreadgroups:MTLSizeMake(blocks, 1, 1)
++                     threadsPerThreadgroup:MTLSizeMake(width / 4, 1, 1)];
 +      for (; width < row_size; width *= 2) {
 +        const auto merged_values = 2 * width < row_size ? kept_values.new_empty(input.sizes()) : kept_values;
 +        const auto merged_indices = 2 * width < row_size ? kept_indices.new_empty(input.sizes()) : kept_indices;
@@ -342,7 +388,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Ranks.mm b/aten/src/ATen/native
 +                    merged_values.size(-1),
 +                    largest,
 +                    width);
-+        mtl_dispatch1DJob(computeEncoder, mergePSO, input.numel());
++        mtl_dispatch1DJob(computeEncoder, mergePSO, input.numel() / row_size * at::ceil_div<int64_t>(row_size, 4));
 +        run_values = merged_values;
 +        run_indices = merged_indices;
 +      }
@@ -384,8 +430,8 @@ Tensor middle_mps(const Tensor& input) {
       auto computeEncoder = stream->commandEncoder();
       auto blocksPSO = lib.getPipelineStateForFunc("middle_blocks_" + type);
       auto mergePSO = lib.getPipelineStateForFunc("middle_merge_" + type);
-      const auto most = std::min<int64_t>(1024, [blocksPSO maxTotalThreadsPerThreadgroup]);
-      int64_t width = 1;
+      const auto most = std::min<int64_t>(1024, 4 * [blocksPSO maxTotalThreadsPerThreadgroup]);
+      int64_t width = 128;
       while (width < row_size && 2 * width <= most) {
         width *= 2;
       }
@@ -406,7 +452,8 @@ Tensor middle_mps(const Tensor& input) {
                   run_values.size(-1),
                   false);
       const auto blocks = input_.numel() / row_size * at::ceil_div(row_size, width);
-      [computeEncoder dispatchThreadgroups:MTLSizeMake(blocks, 1, 1) threadsPerThreadgroup:MTLSizeMake(width, 1, 1)];
+      [computeEncoder dispatchThreadgroups:MTLSizeMake(blocks, 1, 1)
+                     threadsPerThreadgroup:MTLSizeMake(width / 4, 1, 1)];
       for (; width < row_size; width *= 2) {
         const auto merged_values = kept_values.new_empty(input_.sizes());
         const auto merged_indices = kept_indices.new_empty(input_.sizes());
@@ -423,7 +470,7 @@ Tensor middle_mps(const Tensor& input) {
                     merged_values.size(-1),
                     false,
                     width);
-        mtl_dispatch1DJob(computeEncoder, mergePSO, input_.numel());
+        mtl_dispatch1DJob(computeEncoder, mergePSO, input_.numel() / row_size * at::ceil_div<int64_t>(row_size, 4));
         run_values = merged_values;
         run_indices = merged_indices;
       }
