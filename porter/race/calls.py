@@ -31,8 +31,8 @@ _HINT = "Record it again: porter bench OP --folder FOLDER."
 class Launch:
     """One kernel of a Metal file.
 
-    Arguments are names of tensors, or `{"bytes": HEX}` for what the host copied: a number, or what a pointer to
-    constants gets.
+    Arguments are names of tensors, `{"tensor": NAME, "offset": BYTES}` for a part of one, or `{"bytes": HEX}` for what
+    the host copied: a number, or what a pointer to constants gets.
     """
 
     file: str

@@ -70,13 +70,16 @@ class BoundLaunch:
 class Memory:
     """Names device memory: tensors by where they lie, what else a side binds as scratch memory."""
 
-    tensors: Mapping[int, str]
+    tensors: Mapping[int, tuple[str, int]]  # name and bytes, by address
     side: str
     scratch: dict[int, tuple[str, int]] = field(default_factory=dict)
 
-    def name(self, bound: Bound) -> str:
-        if bound.address in self.tensors:
-            return self.tensors[bound.address]
+    def name(self, bound: Bound) -> str | dict[str, str | int]:
+        """What is bound: a name, or a part of that tensor from a byte on."""
+        for address, (name, length) in self.tensors.items():
+            if address <= bound.address < address + max(length, 1):
+                offset = bound.address - address
+                return {"tensor": name, "offset": offset} if offset else name
         name, length = self.scratch.get(bound.address, (f"{self.side}_scratch{len(self.scratch)}", 0))
         self.scratch[bound.address] = name, max(length, bound.length)
         return name
@@ -164,7 +167,8 @@ def record(call: LiveCall, side: Path, fork: Path) -> dict[str, Any]:
         )  # fmt: skip
     device = started() or start()
     tensors = {**call.tensors, RESULT: result}
-    memory = Memory({device.host_address(tensor.data_ptr()): name for name, tensor in tensors.items()}, side.name)
+    places = {device.host_address(tensor.data_ptr()): (name, tensor.nbytes) for name, tensor in tensors.items()}
+    memory = Memory(places, side.name)
     written = [write_launch(launch, memory, side, fork) for launch in launches]
     shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
     scratch = dict(memory.scratch.values())

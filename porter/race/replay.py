@@ -96,6 +96,9 @@ class Race:
             if isinstance(argument, str):
                 arguments.append(tensors[argument])
                 continue
+            if "tensor" in argument:
+                arguments.append(tensors[argument["tensor"]].flatten().view(torch.uint8)[argument["offset"] :])
+                continue
             data = bytes.fromhex(argument["bytes"])
             parts = memoryview(data.ljust(-(-len(data) // 4) * 4, b"\0")).cast("i").tolist()
             arguments.append(parts if len(parts) > 1 else parts[0])

@@ -121,10 +121,9 @@ kernel void ramps(device long* places, constant long* at, uint tid [[thread_posi
 
 @pytest.mark.parametrize("right", [1, 5, 2**30 - 1])
 def test_runs_of_2_to_the_30_are_merged_in_32_bits(right: int) -> None:
-    left = 2**30
-    text = _RAMPS.replace("LEFT", str(left)).replace("RIGHT", str(right))
+    text = _RAMPS.replace("LEFT", str(2**30)).replace("RIGHT", str(right))
     tested = Library(compile_kernels(f"#include <metal_stdlib>\nusing namespace metal;\n{HELPERS}{text}", ["ramps"]))
-    at = longs(0, 1, 2, 3, 7, right, 2 * right, 2 * right + 1, left, left + right - 1, left + right)
+    at = longs(0, 1, 2, 3, 7, right, 2 * right, 2 * right + 1, 2**30, 2**30 + right - 1, 2**30 + right)
     places = torch.full_like(at, -1)
     tested.run("ramps", [places, at], (len(at),), (1,))
     assert places.tolist() == [max(-(-count // 2), count - right) for count in at.tolist()]

@@ -217,7 +217,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
 --- a/aten/src/ATen/native/mps/operations/Turns.mm
 +++ b/aten/src/ATen/native/mps/operations/Turns.mm
-@@ -1,6 +1,51 @@
+@@ -1,6 +1,53 @@
 +#include <ATen/AccumulateType.h>
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
@@ -250,7 +250,9 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
 +  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
 +  const bool has_simdgroup = length <= 1024 || (length <= 8192 && rows * kSimdSize >= kManyThreads);
-+  const int64_t lanes = has_thread ? 1 : has_simdgroup ? kSimdSize : group_size;
++  // Lanes of a threadgroup have 16 elements at least, which are worth combining.
++  const int64_t most_lanes = std::min(group_size, at::ceil_div(length, 16 * kSimdSize) * kSimdSize);
++  const int64_t lanes = has_thread ? 1 : has_simdgroup ? kSimdSize : most_lanes;
 +  // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
 +  const int64_t most = length / (32 * lanes);
 +  const int64_t least = at::ceil_div(length, 256 * lanes);
@@ -264,12 +266,12 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +                          const RowThreads& threads) {
 +  const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
 +  [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
-+      threadsPerThreadgroup:MTLSizeMake(lanes, std::max<NSUInteger>(1, 256 / lanes), 1)];
++      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 32 ? 1 : 256 / lanes, 1)];
 +}
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -33,13 +78,57 @@
+@@ -33,13 +80,57 @@
  }
  
  Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {

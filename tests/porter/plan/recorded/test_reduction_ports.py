@@ -212,7 +212,9 @@ static RowThreads share_rows(int64_t rows, int64_t length, bool are_adjacent = f
   // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
   const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
   const bool has_simdgroup = length <= 1024 || (length <= 8192 && rows * kSimdSize >= kManyThreads);
-  const int64_t lanes = has_thread ? 1 : has_simdgroup ? kSimdSize : group_size;
+  // Lanes of a threadgroup have 16 elements at least, which are worth combining.
+  const int64_t most_lanes = std::min(group_size, at::ceil_div(length, 16 * kSimdSize) * kSimdSize);
+  const int64_t lanes = has_thread ? 1 : has_simdgroup ? kSimdSize : most_lanes;
   // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
   const int64_t most = length / (32 * lanes);
   const int64_t least = at::ceil_div(length, 256 * lanes);
@@ -226,7 +228,7 @@ static void dispatch_rows(id<MTLComputeCommandEncoder> encoder,
                           const RowThreads& threads) {
   const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], threads.lanes);
   [encoder dispatchThreads:MTLSizeMake(threads.slices * lanes, rows, 1)
-      threadsPerThreadgroup:MTLSizeMake(lanes, std::max<NSUInteger>(1, 256 / lanes), 1)];
+      threadsPerThreadgroup:MTLSizeMake(lanes, lanes > 32 ? 1 : 256 / lanes, 1)];
 }
   using namespace mps;
 
