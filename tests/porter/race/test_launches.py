@@ -22,11 +22,13 @@ library = torch.mps.compile_shader(
 x, by = torch.ones(64, device="mps"), torch.full((1,), 3.0, device="mps")
 with recorder.recording() as launches:
     library.scale(x, by, 5, threads=64, group_size=32, arg_casts={2: "int32"})
+    library.scale(x[16:], by, 5, threads=1, arg_casts={2: "int32"})
 library.scale(x, by, 5, threads=64, arg_casts={2: "int32"})
-(launch,) = launches
-memory = recorder.Memory({started().host_address(x.data_ptr()): "x"}, "port")
+launch, on_part = launches
+memory = recorder.Memory({started().host_address(x.data_ptr()): ("x", x.nbytes)}, "port")
 print(launch.kernel, launch.threads, launch.group)
 print(memory.name(launch.buffers[0]), memory.name(launch.buffers[1]), memory.name(launch.buffers[1]), len(memory.scratch))
+print(memory.name(on_part.buffers[0]))
 print([buffer.copied for buffer in launch.buffers])
 """
 
@@ -39,6 +41,7 @@ def test_a_launch_is_recorded_with_what_it_bound(
     assert done.stdout.splitlines() == [
         "scale (64, 1, 1) (32, 1, 1)",
         "x port_scratch0 port_scratch0 1",
+        "{'tensor': 'x', 'offset': 64}",
         r"[None, None, b'\x05\x00\x00\x00']",
     ]
 
