@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -236,7 +236,12 @@ def _write_combination(
     others = {*names.values(), *(number.name for number in kernel.numbers)}
     spelling = replace(spelling, index=COMBINED_INDEX, loops=name_loops(nest, True, others))
     body = write_combination(nest, partials, spelling)
-    numbers = [each for each in kernel.numbers if any(contains_identifier(line, each.name) for line in body)]
+    counts = [each.moments.mean.args[1] for each in partials if each.moments]
+    needed = {
+        *find_numbers(nest, {expr for each in partials for expr in each.bound}),
+        *(each.attribute for each in walk(*counts)),
+    }
+    numbers = [each for each in kernel.numbers if each in needed]
     written = [store.buffer for store in nest.stores]
     arguments = [*_buffer_arguments(written, written, kernel.elements, names)]
     arguments += [f"constant {each.type}* {buffer}" for each, buffer in name_buffers(partials).items()]
@@ -259,8 +264,8 @@ def _place_strided(_buffer: Buffer, index: str) -> str:
     return f"strided_offset({index}, reduced_sizes, reduced_strides, {COUNT} ? 1 : ndim.y)"
 
 
-def find_numbers(nest: LoopNest) -> Iterator[Named]:
-    """The numbers that a nest takes, in the order of first use, each once."""
+def find_numbers(nest: LoopNest, bound: Collection[Expr] = ()) -> Iterator[Named]:
+    """The numbers that a nest takes, in the order of first use, each once; none for values that are `bound`."""
     seen: dict[Named, None] = {}
     for loop in nest.rows[1:]:
         _note(loop, seen)
@@ -270,7 +275,8 @@ def find_numbers(nest: LoopNest) -> Iterator[Named]:
         for loop in store.loops:
             if loop not in nest.rows:
                 _note(loop, seen)
-        for each in walk(store.value, store.place):
+        values = walk(store.value, store.place, enters=lambda each: each.args if each not in bound else ())
+        for each in (each for each in values if each not in bound):
             for loop in each.attribute.loops if isinstance(each.attribute, Reduction) else ():
                 _note(loop, seen)
             if isinstance(each.attribute, Named):
