@@ -101,15 +101,19 @@ def keeping_sources() -> Iterator[Callable[[], list[str]]]:
     """A block whose Metal sources are kept: what it yields tells those compiled until then."""
     from aten_overlay.runs.journal import SOURCES, VARIABLE
 
-    before = os.environ.get(VARIABLE)
+    if of_run := os.environ.get(VARIABLE):  # the report of `porter run` needs them there
+        yield lambda: _read_sources(Path(of_run, SOURCES))
+        return
     with TemporaryDirectory() as folder:
         os.environ[VARIABLE] = folder
         try:
-            yield lambda: [read_named(path, "PTR238") for path in sorted(Path(folder, SOURCES).glob("*.metal"))]
+            yield lambda: _read_sources(Path(folder, SOURCES))
         finally:
             os.environ.pop(VARIABLE, None)
-            if before is not None:
-                os.environ[VARIABLE] = before
+
+
+def _read_sources(folder: Path) -> list[str]:
+    return [read_named(path, "PTR238") for path in sorted(folder.glob("*.metal"))]
 
 
 def try_mutants(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
+from aten_overlay.runs.journal import SOURCES, VARIABLE
 from porter.report.judging import Ruling
-from porter.workflows.judging import judge_folder
+from porter.workflows.judging import judge_folder, keeping_sources
 
 FORGED = """
 import json, os
@@ -29,3 +33,17 @@ def test_each_problem_has_a_row_though_nobody_answers_it(tmp_path: Path) -> None
     assert (judgement.script, judgement.ruling, judgement.first) == (
         "level1/relu.py", Ruling.ERROR, "there is no answer",
     )  # fmt: skip
+
+
+def test_the_sources_of_a_run_stay_where_its_report_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with keeping_sources() as list_sources:
+        assert os.environ[VARIABLE] == str(tmp_path)
+        (tmp_path / SOURCES).mkdir()
+        (tmp_path / SOURCES / "a.metal").write_text("kernel")
+        assert list_sources() == ["kernel"]
+    assert os.environ[VARIABLE] == str(tmp_path)
+    monkeypatch.delenv(VARIABLE)
+    with keeping_sources() as list_sources:
+        assert list_sources() == [] and os.environ[VARIABLE] != str(tmp_path)
+    assert VARIABLE not in os.environ
