@@ -100,6 +100,19 @@ def test_a_structure_of_the_host_has_the_size_of_the_kernels() -> None:
         load().run("take_pair", [torch.zeros(8), np.zeros(4, np.int32)], [8], [8])
 
 
+@pytest.mark.parametrize(
+    ("kernel", "right", "wrong"), [("take_factor", np.float32, np.float64), ("take_small", np.float16, np.float32)]
+)
+def test_a_float_of_the_host_has_the_width_of_the_kernels(kernel: str, right: type, wrong: type) -> None:
+    load().run(kernel, [torch.zeros(8), np.ones(1, right)], [8], [8])
+    with pytest.raises(OverlayError, match=r"PTR279.*which takes \d bytes, and the host handed over"):
+        load().run(kernel, [torch.zeros(8), np.ones(1, wrong)], [8], [8])
+
+
+def test_an_integer_of_the_host_may_be_wider() -> None:
+    load().run("take_number", [torch.zeros(8), np.ones(1, np.int64)], [8], [8])
+
+
 def test_views_of_bytes_may_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ALLOW_BYTES, "1")
     allowed = Library(compile_kernels(SOURCE, ["take_half", "take_pair"], Options(sanitize=("bounds",))))

@@ -25,3 +25,6 @@ kernel void take_list(device float* out, constant int* n, uint i [[thread_positi
 kernel void take_four(device float* out, constant int4& n, uint i [[thread_position_in_grid]]) { out[i] = n.z; }
 kernel void take_three(device float* out, constant uint3& n, uint i [[thread_position_in_grid]]) { out[i] = n.y; }
 kernel void take_sizes(device float* out, constant Sizes& n, uint i [[thread_position_in_grid]]) { out[i] = n.columns.x; }
+kernel void take_factor(device float* out, constant float& n, uint i [[thread_position_in_grid]]) { out[i] = n; }
+kernel void take_small(device float* out, constant half& n, uint i [[thread_position_in_grid]]) { out[i] = n; }
+kernel void take_number(device float* out, constant int& n, uint i [[thread_position_in_grid]]) { out[i] = n; }
