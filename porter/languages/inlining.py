@@ -14,7 +14,14 @@ from porter.languages.lexer import strip_comments
 from porter.languages.liveness import list_declared
 from porter.languages.patterns import Found, find_code, has_code, match_code, replace_code
 from porter.languages.source import Function
-from porter.languages.statements import Statement, find_returns, name_tokens, read_statements, walk_statements
+from porter.languages.statements import (
+    Statement,
+    find_returns,
+    list_lambdas,
+    name_tokens,
+    read_statements,
+    walk_statements,
+)
 
 _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
 _CONST_CAST = ("const_cast<$$type>($name)", "(Tensor&)$name", "(Tensor&)($name)")
@@ -195,8 +202,11 @@ def list_given(function: Function, text: str) -> set[str]:
 
 
 def rename(text: str, known: Mapping[str, str]) -> str:
-    """A text with other variables in the place of some, but for members so named."""
-    tokens = (token for token in name_tokens(text) if token.text in known)
+    """A text with other variables in the place of some, but for members and parameters of lambdas so named."""
+    tokens = [token for token in name_tokens(text) if token.text in known]
+    for inner in list_lambdas(text) if tokens else ():
+        hidden = inner.parameters & known.keys()
+        tokens = [each for each in tokens if each.text not in hidden or not inner.start < each.start < inner.end]
     return replace_spans(text, ((token.start, token.end, known[token.text]) for token in tokens))
 
 

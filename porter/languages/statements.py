@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from porter.languages.lexer import Token, TokenKind
 from porter.languages.patterns import Found, find_code
@@ -55,25 +56,37 @@ def walk_statements(text: str) -> Iterator[Statement]:
 
 def find_returns(text: str) -> Iterator[Found]:
     """Yields the `return` statements of a text with their `value`, none of its lambdas and blocks."""
-    spans = list(_list_lambdas(Source.parse("", text))) if _RETURN in text else []
+    lambdas = list(list_lambdas(text)) if _RETURN in text else []
     for leaving in find_code(text, f"{_RETURN} $$value;"):
-        if not any(start < leaving.start < end for start, end in spans):
+        if not any(each.start < leaving.start < each.end for each in lambdas):
             yield leaving
 
 
-def _list_lambdas(source: Source) -> Iterator[tuple[int, int]]:
-    """The spans of the bodies of lambdas and blocks."""
+@dataclass(frozen=True)
+class Lambda:
+    """A lambda or a block of a text, from its capture on, and the names of its parameters."""
+
+    start: int
+    end: int
+    parameters: frozenset[str]
+
+
+def list_lambdas(text: str) -> Iterator[Lambda]:
+    """Yields the lambdas and blocks of a text, each before those within it."""
+    source = Source.parse("", text)
     code, partners = source.code, source.partners
     for at, token in enumerate(code):
         before = code[at - 1] if at else None
         is_operand = before is not None and (before.kind is not TokenKind.PUNCTUATION or before.text in (")", "]"))
         if token.text not in ("[", "^") or (is_operand and before and before.text != _RETURN):
             continue
-        after = partners[at] + 1 if token.text == "[" else at + 1
+        first = after = partners[at] + 1 if token.text == "[" else at + 1
         while after < len(code) and (code[after].kind is TokenKind.IDENTIFIER or code[after].text in _OF_LAMBDAS):
             after = partners[after] + 1 if code[after].text == "(" else after + 1
         if after < len(code) and code[after].text == "{":
-            yield code[after].start, code[partners[after]].end
+            pairs = pairwise(code[first:after])
+            names = (name.text for name, behind in pairs if name.kind is TokenKind.IDENTIFIER and behind.text in ",)")
+            yield Lambda(token.start, code[partners[after]].end, frozenset(names))
 
 
 def name_tokens(text: str) -> Iterator[Token]:

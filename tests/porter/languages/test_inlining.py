@@ -82,6 +82,12 @@ def test_a_lambda_returns_what_it_does() -> None:
     assert text.count("{ return size != 0; }") == text.count("return") == 1
 
 
+def test_a_parameter_of_a_lambda_stays() -> None:
+    helper = HELPER.replace("input.dim() > 0", "any_of(input, [](int64_t reduction) { return reduction > 1; })")
+    text = inline("\n  loss_template(self, result, 1, false, std::nullopt, name);\n", helper)
+    assert text is not None and "[](int64_t reduction) { return reduction > 1; }" in text
+
+
 def test_a_variable_that_hides_an_argument_gets_a_name_of_its_own() -> None:
     helper = (
         "void pad(const Tensor& input_, Tensor& output) {\n  Tensor grad, input = input_;\n  run(input, output);\n}\n"
