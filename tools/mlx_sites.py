@@ -1,6 +1,6 @@
 """Runs the Metal kernels of packages for MLX against the packages' own reference paths, under MLX's CPU backend.
 
-    python tools/mlx_sites.py [PACKAGE...] [--sanitize] [--markdown]
+    python tools/mlx_sites.py [PACKAGE...] [-k NAME] [--sanitize] [--markdown]
 
 A call site is a line of a package that calls `metal_kernel`. tools/mlx_sites.yaml says how one is reached: Python that
 calls the kernel, and Python that computes the same without it. PACKAGE is a folder in which modules are found, mlx_lm
@@ -65,6 +65,7 @@ class Row:
 def main() -> int:
     options = parser(__doc__)
     options.add_argument("packages", nargs="*", metavar="PACKAGE", default=["mlx_lm", "mlx_vlm"])
+    options.add_argument("-k", dest="name", default="", help="only modules whose name has this in it")
     options.add_argument("--sanitize", action="store_true", help="watch every launch")
     options.add_argument("--markdown", action="store_true", help="print a table for docs")
     arguments = options.parse_args()
@@ -74,7 +75,7 @@ def main() -> int:
     rows = []
     for entry in yaml.safe_load(TABLE.read_text()):
         for name in entry["modules"]:
-            if name.partition(".")[0] in arguments.packages:
+            if name.partition(".")[0] in arguments.packages and arguments.name in name:
                 rows.append(_try_entry(porter.mlx, name, entry, arguments.sanitize))
                 print(rows[-1], file=sys.stderr, flush=True)
     print("\n".join(_tabulate(sites, rows, arguments.markdown)))
