@@ -22,6 +22,7 @@ from porter.core.python import own_module
 
 MODULE, CODE = "-m", "-c"
 _PYTHON = "python"
+_METAL = (".metal", ".metallib")
 _SIGNALED = 128  # what a shell adds to the number of the signal that ended a program
 
 
@@ -85,6 +86,11 @@ def find_program(words: Sequence[str]) -> list[str]:
         words = words[1:]
     if not words or (words[0] in (MODULE, CODE) and len(words) == 1):
         raise PorterError("PTR190", "there is no program to run", hint=_HINT)
+    if Path(words[0]).suffix in _METAL:
+        raise PorterError(
+            "PTR190", f"`{words[0]}` is Metal, which a program compiles",
+            hint="Run a Python file that gives its text to torch.mps.compile_shader.",
+        )  # fmt: skip
     if words[0] in (MODULE, CODE) or Path(words[0]).exists():
         return words
     path = shutil.which(words[0])

@@ -124,3 +124,9 @@ def test_a_program_is_named_as_python_takes_it(
 def test_what_is_no_program_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--", *words]) == 2
     assert "PTR190" in capsys.readouterr().err
+
+
+def test_metal_source_is_no_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scale.metal").write_text("kernel void scale() {}")
+    assert main(["run", str(tmp_path / "scale.metal")]) == 2
+    assert "torch.mps.compile_shader" in capsys.readouterr().err
