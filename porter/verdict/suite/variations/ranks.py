@@ -79,12 +79,12 @@ def vary_ranks(op: OpInfo, sample: SampleInput, every: bool = False) -> Iterator
             for end in range(most) if every or most == max(RANKS) else (0, most - 1):
                 named = end if most == max(RANKS) else end - most
                 moved = _transform(raised, partial(_move, rank=most, start=start, end=end))
-                yield f"{told}, {place}={named}", _replace(moved, place, named)
+                yield f"{told}, {place}={named}", replace(moved, place, named)
         else:
             yield told, raised
             if place is not None:
                 for dims in _LISTS if every or most == max(RANKS) else _LISTS[-1:]:
-                    yield f"{told}, {place}={dims}", _replace(raised, place, dims)
+                    yield f"{told}, {place}={dims}", replace(raised, place, dims)
         if most > rank:
             yield f"{told}, new ones last", add_dimensions(sample, most, before=False)
 
@@ -166,7 +166,8 @@ def _change_leaf(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Te
     return change(tensor.detach()).detach().requires_grad_(tensor.requires_grad)
 
 
-def _replace(sample: SampleInput, place: Place, value: Any) -> SampleInput:
+def replace(sample: SampleInput, place: Place, value: Any) -> SampleInput:
+    """The sample with another argument at a place."""
     args = tuple(value if at == place else before for at, before in enumerate(sample.args))
     kwargs = sample.kwargs if isinstance(place, int) else {**sample.kwargs, place: value}
     return SampleInput(sample.input, args=args, kwargs=kwargs)

@@ -31,11 +31,13 @@ from porter.verdict.suite.resizing import (
 )
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
+from porter.verdict.suite.variations.ranks import find_dim, read, replace
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 LONG = 70_001  # more than 2^16, and nothing that 16 bits make of it is another size
 SHORT = 1 << 16
 BATCH, CHANNELS = 257, 263  # more than 2^16 together
+LENGTH, COLUMNS = 260, 2_080  # so many columns that threadgroups have several each, which are read in several turns
 SAMPLES = 4
 GRADIENT_SAMPLES = 2
 MOST_FLAGS = 2
@@ -47,7 +49,8 @@ GRADIENT_ROW = 1_100  # more than threadgroups have threads
 
 def list_wide(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """Each sample with its first dimension long, its last one, and of three dimensions or more the first two together;
-    one with each dimension between; one with elements, and with each number, of which results have so many elements.
+    one with each dimension between; one of long columns; one with elements, and with each number, of which results have
+    so many elements.
     """
     if not varies_in(opinfos, op, dtype):
         return
@@ -58,6 +61,7 @@ def list_wide(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
             if resized is not None:
                 yield label, resized
                 between |= {label} if 0 < min(longs) < sample.input.ndim - 1 else set()
+    yield from islice(list_columns(opinfos, op, dtype), 1)
     few = sorted(opinfos.reaching_samples(op, dtype), key=count_elements)
     yield from islice((varied for sample in few[-SAMPLES:] for varied in count_far(op, sample)), 1)
     numbered = (varied for sample in few for varied in enlarge_results(op, sample))
@@ -66,6 +70,20 @@ def list_wide(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
         if label not in seen and len(seen) < NUMBERED:
             seen.add(label)
             yield label, sample
+
+
+def list_columns(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Samples that go over the first dimension, with long columns and many of them."""
+    for sample in opinfos.reaching_samples(op, dtype):
+        place = find_dim(op, sample) if isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1 else None
+        if place is None or not isinstance(read(sample, place), int):
+            continue
+        columns = replace(sample, place, 0)
+        longs = {0: LENGTH, sample.input.ndim - 1: COLUMNS}
+        if any(True for _ in keep_computed(stay_inside(op), [("", columns)])):
+            resized = lengthen_dimensions(op, columns, longs, 2 * LENGTH * COLUMNS)
+            if resized is not None:
+                yield f"{COLUMNS} columns of {LENGTH} elements", resized
 
 
 def enlarge_results(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
