@@ -6,15 +6,28 @@ zeros of either sign.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.testing._internal.opinfo.core import SampleInput
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.verdict.suite.arguments import Varied, turn_flags
 from porter.verdict.suite.long_rows import ignores_order, keeps, put_ends, reduces
 from porter.verdict.suite.refusals import REFUSALS
+
+FLAGGED = (torch.float32, torch.int64)
+
+
+def list_all_ends(op: OpInfo, picked: Sequence[SampleInput], dtype: torch.dtype) -> Iterator[Varied]:
+    """Samples at the ends of their type; then, of `FLAGGED` types, the first one with each flag turned over: where a
+    sort descends, its NaN are compared in another way than where it ascends.
+    """
+    for sample in picked:
+        yield from list_ends(op, sample)
+    flagged = [turned for sample in picked[:1] if dtype in FLAGGED for turned in turn_flags(op, sample)]
+    yield from ((f"{label}, {flag}", varied) for flag, sample in flagged for label, varied in list_ends(op, sample))
 
 
 def list_ends(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:

@@ -17,7 +17,7 @@ from torch.testing._internal.opinfo.core import OpInfo
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
-from porter.verdict.suite.ends import list_ends
+from porter.verdict.suite.ends import list_all_ends, list_ends
 from porter.verdict.suite.opinfos import opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
@@ -26,8 +26,7 @@ FORWARD = OPINFOS.select_structured("mps_ops_modifier")
 
 def list_varied(op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """A few samples with elements at the ends of their type, that the CPU computes."""
-    found = OPINFOS.pick_samples(op, dtype)
-    yield from keep_computed(op, (each for sample in found for each in list_ends(op, sample)))
+    yield from keep_computed(op, list_all_ends(op, OPINFOS.pick_samples(op, dtype), dtype))
 
 
 def has_ends(op: OpInfo, dtype: torch.dtype) -> bool:

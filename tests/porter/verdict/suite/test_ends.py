@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.ends import list_ends, shift_to_ends
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.ends import list_all_ends, list_ends, shift_to_ends
+from porter.verdict.suite.opinfos import OpInfos
 
 ENDS = [f"{each} {at}" for each in ("inf", "-inf", "nan") for at in ("first", "last")]
 ZEROS = "zeros of either sign"
@@ -103,6 +105,33 @@ def test_nan_stands_beside_nan() -> None:
     varied = dict(list_ends(torch.unique_consecutive, SampleInput(torch.tensor([[1.0, 1.0, 2.0], [3.0, 2.0, 2.0]]))))
     runs = {label: (torch.unique_consecutive(each.input), join_nan(each.input)) for label, each in varied.items()}
     assert [label for label, (right, wrong) in runs.items() if right.shape != wrong.shape] == ["nan alone"]
+
+
+def reverse_nan(x: torch.Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    """An ascending sort whose comparison says of two NaN that either comes first: they are in reverse."""
+    values, at = x.sort(dim=dim, descending=descending, stable=True)
+    if descending:
+        return values, at
+    ends = x.isnan().sum(dim, keepdim=True)
+    place = torch.arange(x.shape[dim]).view([-1 if d == dim % x.ndim else 1 for d in range(x.ndim)])
+    last = x.shape[dim] - 1
+    reversed_place = torch.where(place > last - ends, 2 * last + 1 - ends - place, place)
+    return values, at.gather(dim, reversed_place)
+
+
+def test_nan_are_in_order_whether_a_sort_descends_or_not() -> None:
+    opinfos = OpInfos(Context(bases=("sort",)))
+    (op,) = opinfos.select("mps_ops_modifier")
+    varied = list(list_all_ends(op, opinfos.pick_samples(op, torch.float32), torch.float32))
+    shown = [
+        label
+        for label, each in varied
+        if not reverse_nan(each.input, *each.args, **each.kwargs)[1].equal(op(each.input, *each.args, **each.kwargs)[1])
+    ]
+    assert shown == ["nan alone, with 1=False"]
+    assert not [
+        label for label, _ in list_all_ends(op, opinfos.pick_samples(op, torch.int8), torch.int8) if "," in label
+    ]
 
 
 def test_elements_that_shapes_follow_from_stay_small() -> None:
