@@ -11,7 +11,8 @@ import torch
 
 Transform = Callable[[torch.Tensor], torch.Tensor]
 
-OFFSET = 3
+OFFSET = 3  # no multiple of what vectors have
+BEHIND = "storage offset"
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by the number of dimensions
 
 
@@ -58,7 +59,7 @@ def scalar(t: torch.Tensor) -> torch.Tensor:
 LAYOUTS: dict[str, Transform] = {
     "transposed": transpose,
     "every second element": take_every_second,
-    "storage offset": shift,
+    BEHIND: shift,
     "expanded": expand,
 }
 POINTWISE: dict[str, Transform] = {"empty": empty, "0-d": scalar}

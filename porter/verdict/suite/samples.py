@@ -18,7 +18,7 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.layouts import LAYOUTS, POINTWISE, Transform, scalar, take_every_second
+from porter.verdict.suite.layouts import BEHIND, LAYOUTS, POINTWISE, Transform, scalar, take_every_second
 
 COMBINATIONS = 8192
 SINGLE_VALUES = 16
@@ -141,6 +141,12 @@ def vary_layouts(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, Sa
     if pointwise and len({t.shape for t in _tensors(sample)}) == 1:
         for name, change in POINTWISE.items():
             yield name, sample.transform(_on_tensors(change))
+
+
+def vary_offsets(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with tensors that start behind other elements, all of them or one, as `vary_layouts` has them."""
+    varied = vary_layouts(sample, pointwise=False)
+    yield from (labeled for labeled in varied if labeled[0].startswith(BEHIND))
 
 
 def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tuple[str, SampleInput]]:

@@ -21,6 +21,7 @@ from porter.verdict.suite.consistency import Refused, instantiate, to_cpu
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.elementwise import Elementwise
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
+from porter.verdict.suite.variations.choice import choose_vectors
 
 OPINFOS = opinfos(get_context())
 FORWARD = OPINFOS.select("mps_ops_modifier")
@@ -64,6 +65,9 @@ class TestConsistency(Elementwise):
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype):
                 self.match_all(op, dtype, samples.vary_layouts(sample, is_pointwise(op)), device)
+            if not is_pointwise(op):
+                for sample in choose_vectors(OPINFOS, op, dtype):
+                    self.match_all(op, dtype, samples.vary_offsets(sample), device)
 
     @parametrize_over([o for o in FORWARD if isinstance(o, BinaryUfuncInfo)], allowed_dtypes=OPINFOS.dtypes)
     def test_mixed_dtypes(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:

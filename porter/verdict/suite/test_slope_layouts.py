@@ -22,17 +22,21 @@ from porter.verdict.suite.opinfos import opinfos, parametrize_over
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.slope_layouts import make_dense_leaves, vary_operands, vary_seeds
 from porter.verdict.suite.variations.channels_last import pick_images
+from porter.verdict.suite.variations.choice import choose_vectors
 
 OPINFOS = opinfos(get_context())
-SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+# With bounds checks forward tests are enough of what they call.
+IS_LEFT_OUT = OPINFOS.context.checks_memory and not OPINFOS.context.through_backward
+SLOPES = [] if IS_LEFT_OUT else OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
 
 
 def list_samples(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
-    """A few samples, with an image and a volume among them if there are any."""
+    """A few samples, with an image and a volume among them if there are any, and rows that vectors are read of."""
     picked = OPINFOS.pick_samples(op, dtype, requires_grad=True)
     every = OPINFOS.reaching_samples(op, dtype, requires_grad=True)
     missing = [rank for rank in CHANNELS_LAST if not pick_images(picked, rank)]
-    return [*picked, *(image for rank in missing for image in pick_images(every, rank)[:1])]
+    images = [image for rank in missing for image in pick_images(every, rank)[:1]]
+    return [*picked, *images, *choose_vectors(OPINFOS, op, dtype, requires_grad=True)]
 
 
 @contextmanager

@@ -19,9 +19,12 @@ from porter.verdict.suite.arguments import turn_to_last
 from porter.verdict.suite.made_opinfos import list_opinfos, name_opinfos
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.refusals import REFUSALS
+from porter.verdict.suite.resizing import replace_input, resize_along
 
 MOST_CALLS, MOST_INDIRECT = 5, 1
 TYPES = (torch.float32, torch.int64, torch.bool)
+VECTOR, FEW = 4, 3  # elements of rows, and of other dimensions
+OF_VECTORS = 2  # samples
 
 
 def varies_in(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> bool:
@@ -90,6 +93,14 @@ def choose_samples(
         last = turn_to_last(op, alike[-1])
         chosen += [alike[0], *([last] if len(alike) > 1 or last is not alike[-1] else [])]
     return chosen[:most]
+
+
+def choose_vectors(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
+    """Samples with rows of as many elements as a kernel reads at once, where these are dense and aligned for that."""
+    chosen = choose_samples(opinfos, op, dtype, OF_VECTORS, requires_grad)
+    dense = [sample for sample in chosen if sample.input.layout is torch.strided]
+    rows = [varied for sample in dense for _, varied in resize_along(op, sample, sample.input.ndim - 1, (VECTOR,), FEW)]
+    return [replace_input(sample, sample.input.requires_grad_(requires_grad)) for sample in rows]
 
 
 def choose_factories(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, most: int) -> list[SampleInput]:

@@ -18,11 +18,10 @@ from porter.verdict.suite.layouts import take_every_second, transpose
 from porter.verdict.suite.long_rows import ignores_order, makes_nan, put_ends
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import replace_input, resize_along
-from porter.verdict.suite.variations.choice import choose_samples
+from porter.verdict.suite.variations.choice import FEW, VECTOR, choose_samples
 from porter.verdict.suite.variations.variation import Variation
 
 SAMPLES = 4
-VECTOR, OTHERS = 4, 3  # elements
 _ENDS = ("nan last", "inf last")
 
 
@@ -32,7 +31,7 @@ def list_strided_ends(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Itera
     """
     for sample in choose_samples(opinfos, op, dtype, SAMPLES):
         if sample.input.ndim > 1 and sample.input.layout is torch.strided:
-            for size, dense in resize_along(op, sample, sample.input.ndim - 1, (VECTOR,), OTHERS):
+            for size, dense in resize_along(op, sample, sample.input.ndim - 1, (VECTOR,), FEW):
                 ends = ((f"{label}, rows of {size}", varied) for label, varied in put_ends(dense) if label in _ENDS)
                 yield from ((label, varied) for label, varied in ends if _follows_elements(op, varied))
             labeled = [("equal extremes", replace_input(sample, tie_extremes(sample.input.detach())))]
