@@ -22,12 +22,18 @@ from porter.verdict.suite.opinfos import opinfos, parametrize_over
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.slope_layouts import make_dense_leaves, vary_operands, vary_seeds
 from porter.verdict.suite.variations.channels_last import pick_images
-from porter.verdict.suite.variations.choice import choose_vectors
+from porter.verdict.suite.variations.choice import choose_vectors, varies_in
 
 OPINFOS = opinfos(get_context())
-# With bounds checks forward tests are enough of what they call.
-IS_LEFT_OUT = OPINFOS.context.checks_memory and not OPINFOS.context.through_backward
-SLOPES = [] if IS_LEFT_OUT else OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
+
+
+def is_run(op: OpInfo, dtype: torch.dtype) -> bool:
+    """Whether an OpInfo has its test in this run: one with bounds checks, which is slow, has the plainest of those
+    whose gradients alone call what is tested.
+    """
+    context = OPINFOS.context
+    return not context.checks_memory or (bool(context.through_backward) and varies_in(OPINFOS, op, dtype))
 
 
 def list_samples(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
@@ -53,7 +59,7 @@ class TestSlopeLayouts(Gradients):
 
     opinfos = OPINFOS
 
-    @parametrize_over(SLOPES, dtypes=OpDTypes.supported_backward, allowed_dtypes=[torch.float32])
+    @parametrize_over(SLOPES, applies=is_run, dtypes=OpDTypes.supported_backward, allowed_dtypes=[torch.float32])
     def test_slopes_by_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op, slopes=True):
             for sample in list_samples(op, dtype):

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 import pytest
+from torch.testing._internal import common_device_type
 
 from porter.server import worker
-from porter.verdict.suite import runner
+from porter.verdict.suite import consistency, execution, runner
 from porter.verdict.suite.context import Context
 
 
 def test_tests_that_only_a_run_with_checks_has_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "select", lambda context, _expr: ["beyond"] if context.checks_memory else [])
     assert worker._selects_any(Context(), "test_indices_beyond")
+
+
+def test_gradients_are_checked_where_they_alone_call_an_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution._execution, "redirect", nullcontext())
+    bases = list(common_device_type.device_type_test_bases)
+    monkeypatch.setattr(common_device_type, "device_type_test_bases", bases)
+    monkeypatch.setattr(consistency, "device_type_test_bases", bases)
+    of_slopes = Context(
+        ("_log_softmax_backward_data",), through_backward=("log_softmax", "nn.functional.cross_entropy")
+    )
+    checked = replace(of_slopes, checks_memory=True)
+    assert runner.select(checked, worker.CHECKED) == [
+        "TestSlopeLayoutsMPS.test_slopes_by_layouts_log_softmax_mps_float32"
+    ]
+    assert not runner.select(Context(("cumsum",), checks_memory=True), "test_slopes_by_layouts")
 
 
 def test_nothing_is_built_for_no_test_and_what_is_no_expression_is_told_by_the_run(
