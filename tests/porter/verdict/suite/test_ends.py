@@ -125,8 +125,10 @@ def test_nan_are_in_order_whether_a_sort_descends_or_not() -> None:
     varied = list(list_all_ends(op, opinfos.pick_samples(op, torch.float32), torch.float32))
     shown = [
         label
-        for label, each in varied
-        if not reverse_nan(each.input, *each.args, **each.kwargs)[1].equal(op(each.input, *each.args, **each.kwargs)[1])
+        for label, sample in varied
+        if not reverse_nan(sample.input, *sample.args, **sample.kwargs)[1].equal(
+            op(sample.input, *sample.args, **sample.kwargs)[1]
+        )
     ]
     assert shown == ["nan alone, with 1=False"]
     assert not [
