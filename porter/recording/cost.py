@@ -18,6 +18,7 @@ from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions, order_loops, walk
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.graph import ConcreteGraph, list_tensors
+from porter.loops.host_values import Arguments
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.codegen.canonicalize import prepare
 from porter.metal.codegen.kernel import KernelStyle, NativeKernel, write_kernel
@@ -25,6 +26,7 @@ from porter.metal.codegen.moments import TYPE as MOMENTS
 from porter.metal.codegen.moments import find_moments
 from porter.metal.codegen.slice_launch import LEAST_ELEMENTS
 from porter.metal.codegen.slices import Partial
+from porter.metal.forms.form import Form, count_bytes
 from porter.metal.loop_spelling import VALUES_OF
 
 LIMIT = 1.5  # what a port may move, by the least that it has to
@@ -176,6 +178,23 @@ def _find_places(place: Expr, guards: _Guards) -> frozenset[int]:
         holds &= evaluate_expression(condition, {}, loops) == expected
     found: torch.Tensor = evaluate_expression(place, {}, loops)[holds]
     return frozenset(found.unique().tolist())
+
+
+def form_cost_lines(form: Form, call: Arguments) -> Iterator[str]:
+    """As `cost_lines`, of the kernels of a form; none where it does not say what they cost."""
+    if costs := tuple(form.count_costs(call)):
+        names = dict.fromkeys(chain.from_iterable(kernel.reads for kernel in costs))
+        buffers = {name: Buffer(i, is_temporary=name not in call.tensors) for i, name in enumerate(names)}
+        needed = [name for name in call.tensors if name in names or name.startswith("result")]
+        kernels = (
+            KernelCost(
+                Shape.REDUCTION, kernel.rows, kernel.turns,
+                {buffers[name]: read for name, read in kernel.reads.items()}, kernel.written,
+            )
+            for kernel in costs
+        )  # fmt: skip
+        cost = Cost(tuple(kernels), sum(count_bytes(call, name) for name in needed))
+        yield from cost_lines(cost, {buffer: name for name, buffer in buffers.items()})
 
 
 def count_graph_bytes(graph: ConcreteGraph) -> tuple[int, int]:

@@ -29,7 +29,7 @@ from porter.mpsgraph.graph import Call, Case, Graph, NotRecorded, Recording, dec
 from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.source_reader.read_graph import read_graph
 from porter.plan.recorded.files import read_style
-from porter.recording.cost import cost_lines, count_cost, list_together, slice_lines
+from porter.recording.cost import cost_lines, count_cost, form_cost_lines, list_together, slice_lines
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.messages import RecordRequest
@@ -115,6 +115,8 @@ def describe_programs(
             continue
         if isinstance(each, FormProgram):
             yield f"{each.form.TITLE} of {each.name}", tuple(each.form.describe())
+            if cost and each.calls and (lines := tuple(form_cost_lines(each.form, _find_largest(each.calls)))):
+                yield _title_cost(each.name, _find_largest(each.calls)), lines
             continue
         for program in each.cases:
             types = ", ".join(dtype.metal for dtype in program.dtypes)
@@ -128,9 +130,8 @@ def describe_programs(
 
 def _describe_cost(checkout: Checkout, program: SymbolicProgram) -> tuple[str, tuple[str, ...]]:
     """What the largest recorded call costs."""
-    call = max(program.calls, key=lambda each: sum(math.prod(value.shape) for value in each.tensors.values()))
-    shapes = ", ".join(f"{name} {value.shape}" for name, value in call.tensors.items())
-    title = f"cost of a call of {program.name}, for {shapes}"
+    call = _find_largest(program.calls)
+    title = _title_cost(program.name, call)
     sizes = {buffer: size for buffer, role in program.roles.items() if (size := _size(role, call)) is not None}
     try:
         nests = instantiate([each.nest for each in program.nests], call)
@@ -138,6 +139,14 @@ def _describe_cost(checkout: Checkout, program: SymbolicProgram) -> tuple[str, t
     except PorterError as error:
         return title, (f"{error.code} {error.what}",)
     return title, (*cost_lines(found, name_memory(program)), *slice_lines(read_style(checkout), program))
+
+
+def _find_largest(calls: Sequence[Arguments]) -> Arguments:
+    return max(calls, key=lambda call: sum(math.prod(value.shape) for value in call.tensors.values()))
+
+
+def _title_cost(name: str, call: Arguments) -> str:
+    return f"cost of a call of {name}, for {', '.join(f'{name} {value.shape}' for name, value in call.tensors.items())}"
 
 
 def _size(role: Role, call: Arguments) -> int | None:

@@ -34,6 +34,7 @@ _OTHER_RANK = 2  # sets of a rank, or of a number, that no sample has
 _FACTORS = (2, 3, 4)  # numbers that sizes are made multiples of
 _NEAR = 24  # samples that differ from one in several sizes
 _MAX_ELEMENTS = 20_000  # of a tensor
+_MAX_RESULT = 4_000_000  # elements, which a stride of a transposed convolution multiplies
 
 
 @dataclass(frozen=True, order=True)
@@ -357,11 +358,21 @@ class SizeSets:
             margins = Margins()
             made = template.make(sizes, memory=margins.place)
             count_call(count_elements(made))
+            if any(slot.dim < 0 for slot in sizes) and self._count_result(made) > _MAX_RESULT:
+                return False
             result = self._run(made)
             tensors = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
             self._drops_dimensions = any(1 in tensor.shape for tensor in tensors)  # such a dimension is no loop
             return margins.are_intact() and (template.has_nan or not has_nan(result))
         return False
+
+    def _count_result(self, sample: SampleInput) -> int:
+        """The elements of the results, without memory for them; none where torch cannot tell."""
+        with suppress(Exception):
+            without_memory = sample.transform(lambda leaf: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf)
+            leaves = pytree.tree_leaves(self._run(without_memory))
+            return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
+        return 0
 
     def _draw(self, template: Template, original: Sizes, groups: Sequence[_Group]) -> Sizes | None:
         """Sizes that are all different, if the CPU accepts some."""

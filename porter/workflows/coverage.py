@@ -18,6 +18,7 @@ from porter.aten.operator import (
 )
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.plan.recorded.result_functions import find_givers
 from porter.plan.recorded.target import list_leads
 from porter.plan.routes import Route
 from porter.report.coverage import LIBRARY, NATIVE, PORTED, Coverage, CoverageRow
@@ -26,12 +27,14 @@ from porter.workflows.status import EVERY, IS_NATIVE, operators
 
 
 def find_needed(checkout: Checkout, op: str) -> tuple[str, ...]:
-    """The operators that build graphs and that the rows of one would call: ported first, they run no graph.
+    """The operators that are ported before one: they build graphs, and its rows call them, or they give functions that
+    make its results a tensor that its own calls lack.
 
     None for an operator that a stub or a recording serves, or that cannot be read.
     """
     try:
-        return tuple(_find_graphs(checkout, Operator.read(checkout, op)))
+        operator = Operator.read(checkout, op)
+        return tuple(dict.fromkeys((*_find_graphs(checkout, operator), *find_givers(checkout, operator))))
     except PorterError:
         return ()
 

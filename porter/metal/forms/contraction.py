@@ -12,16 +12,29 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import prod
 from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import BFLOAT, DType, Kind
+from porter.loops.host_values import Arguments
 from porter.metal.codegen.elements import KEY
 from porter.metal.codegen.host_code import Branches, Encode, Launch, Line, Node, run_on_stream
 from porter.metal.codegen.host_values import write_fits, write_given
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.schedule import COUNT, SIMD_LANES, Family, Schedule
-from porter.metal.forms.form import CEIL_DIV, HEADERS, RESULT, Form, FormKernels, Site, list_elements, write_kernel
+from porter.metal.forms.form import (
+    CEIL_DIV,
+    HEADERS,
+    RESULT,
+    Form,
+    FormCost,
+    FormKernels,
+    Site,
+    count_bytes,
+    list_elements,
+    write_kernel,
+)
 
 _ADDENDS = 256  # products that are added up in a row
 _DEPTH = 16  # elements of the inner dimension that are in threadgroup memory
@@ -98,6 +111,26 @@ class Contraction(Form):
         source += "\n" + write_kernel(f"{name}{_VECTOR_ENDING}", elements, vector, _VECTOR.splitlines(), style)
         return FormKernels(name, source, elements, numbers={"": 1}, endings=("", _VECTOR_ENDING))
 
+    def count_costs(self, call: Arguments) -> Iterator[FormCost]:
+        operand, result = call.tensors[self.left_operand], call.tensors[RESULT]
+        inner = operand.shape[-2 if self.is_left_transposed else -1]
+        columns = 1 if self.operands is Operands.VECTOR else result.shape[-1] if result.shape else 1
+        count = prod(result.shape)
+        is_batched = self.operands is Operands.BATCHES
+        rows = result.shape[-2] if is_batched else count // max(columns, 1)
+        is_large = min(rows, columns) >= _LARGE_TILE and count >= _MANY * _LARGE_TILE**2
+        tile = _LARGE_TILE if is_large and result.dtype.kind is Kind.FLOATING else TILE
+        is_vector = min(rows, columns) == 1 and inner >= SIMD_LANES
+        across, down = (1, 1) if is_vector else (-(-columns // tile), -(-rows // tile))
+        reads = {
+            self.left_operand: (count_bytes(call, self.left_operand),) * across,
+            self.right_operand: (count_bytes(call, self.right_operand),) * down,
+        }
+        if self.added in call.tensors and call.others.get(self.beta, 1):
+            reads[self.added] = (count_bytes(call, self.added),)
+        turns = count * inner * (operand.shape[0] if self.operands is Operands.SUMMED else 1)
+        yield FormCost(rows, turns, reads, count_bytes(call, RESULT))
+
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels, site)
         return Launch(writer.write(), frozenset((*HEADERS, CEIL_DIV, _COMPLEX)))
@@ -154,23 +187,15 @@ for (index_t batch = group.z; batch < index_t(group.z) + index_t(sizes[3]); batc
   }}
   totals.take(sums);
 }}
-const bool is_added = scales[1].x != 0 || scales[1].y != 0;
 #pragma unroll
 for (uint strip = 0; strip < SIDE; strip += 8) {{
   totals.store(strips[simdgroup], strip, lane);
   simdgroup_barrier(mem_flags::mem_threadgroup);
   for (uint i = lane; i < 8 * SIDE; i += 32) {{
     const index_t y = row + side_row + strip + i / SIDE, x = column + side_column + i % SIDE;
-    if (y >= rows || x >= columns) {{
-      continue;
+    if (y < rows && x < columns) {{
+      store_scaled(output, added, strips[simdgroup][i], index_t(group.z), y, x, strides, scales, factors);
     }}
-    total_t value = scale_sum(strips[simdgroup][i], scales[0], factors[0]);
-    if (is_added) {{
-      const index_t at = index_t(group.z) * index_t(strides[9]) + y * index_t(strides[10]) + x * index_t(strides[11]);
-      value += scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1]);
-    }}
-    const index_t to = index_t(group.z) * index_t(strides[0]) + y * index_t(strides[1]) + x * index_t(strides[2]);
-    output[to] = static_cast<{KEY}>(value);
   }}
   simdgroup_barrier(mem_flags::mem_threadgroup);
 }}
@@ -213,12 +238,8 @@ if (at >= length || (are_adjacent ? simdgroup : lane) > 0) {{
 for (uint i = 1; i < (are_adjacent ? 8 : 32); i++) {{
   total += are_adjacent ? sums[i][lane] : sums[simdgroup][i];
 }}
-total = scale_sum(total, scales[0], factors[0]);
-if (scales[1].x != 0 || scales[1].y != 0) {{
-  const index_t from = index_t(group.z) * index_t(strides[9]) + at * index_t(strides[is_column ? 10 : 11]);
-  total += scale_sum(static_cast<total_t>(added[from]), scales[1], factors[1]);
-}}
-output[index_t(group.z) * index_t(strides[0]) + at * index_t(strides[is_column ? 1 : 2])] = static_cast<{KEY}>(total);
+const index_t y = is_column ? at : 0, x = is_column ? 0 : at;
+store_scaled(output, added, total, index_t(group.z), y, x, strides, scales, factors);
 """
 _VECTOR_ENDING = "_vector"
 

@@ -11,14 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import prod
 from typing import ClassVar, Self
 
 from porter.core import dtypes
-from porter.core.dtypes import DType, Kind
+from porter.core.dtypes import FLOAT, DType, Kind
+from porter.loops.host_values import Arguments
 from porter.metal.codegen.elements import KEY
 from porter.metal.codegen.host_code import Launch, as_nodes
 from porter.metal.codegen.kernel import KernelStyle
-from porter.metal.forms.form import CEIL_DIV, HEADERS, RESULT, Form, FormKernels, Site, list_elements, write_kernel
+from porter.metal.forms.form import (
+    CEIL_DIV,
+    HEADERS,
+    RESULT,
+    Form,
+    FormCost,
+    FormKernels,
+    Site,
+    count_bytes,
+    list_elements,
+    write_kernel,
+)
 
 
 class Convolved(Enum):
@@ -29,6 +42,8 @@ class Convolved(Enum):
     OUTPUT = "Output"
 
 
+_SIDE = 32  # rows and columns that a threadgroup has
+_LEAST_ROWS = 4  # of a group, which tiles compute
 _NUMBERS = ("padding", "stride", "dilation", "groups")
 
 
@@ -79,10 +94,42 @@ class Convolution(Form):
         )
         return FormKernels(name, "\n".join(texts), elements, endings=tuple(endings))
 
+    def count_costs(self, call: Arguments) -> Iterator[FormCost]:
+        """As `run_convolution` chooses kernels and slices."""
+        for i, computed in enumerate(self.results):
+            result = f"result{i}"
+            if result in call.tensors:  # a mask may ask for others alone
+                yield from self._count_result(call, computed, result)
+
+    def _count_result(self, call: Arguments, computed: Convolved, result: str) -> Iterator[FormCost]:
+        names = {**self._names, computed: result}
+        first, weight, output = (call.tensors[name].shape for name in names.values())
+        groups, is_input = call.others[self.numbers[3]], computed is Convolved.INPUT
+        assert isinstance(groups, int)
+        windows = first[0] * prod((first if is_input else output)[2:])
+        taps = prod(weight[2:]) * (weight[0] // groups if is_input else weight[1])
+        columns, inner = (taps, windows) if computed is Convolved.WEIGHT else (windows, taps)
+        rows = weight[1] if is_input else weight[0] // groups
+        is_direct = rows < _LEAST_ROWS
+        across, down = (1, 1) if is_direct else (-(-columns // _SIDE), -(-rows // _SIDE))
+        slices = 1 if is_direct else max(1, min(inner // 2048, -(-256 // (groups * across * down))))
+        factors = names[Convolved.OUTPUT if computed is Convolved.WEIGHT else Convolved.WEIGHT]
+        source = names[Convolved.OUTPUT if is_input else Convolved.INPUT]
+        reads = {factors: (count_bytes(call, factors),) * across, source: (count_bytes(call, source),) * down}
+        if self.bias in call.tensors:
+            reads[self.bias] = (count_bytes(call, self.bias),)
+        written, partial = count_bytes(call, result), slices * prod(call.tensors[result].shape) * FLOAT.size
+        yield FormCost(rows * groups, rows * groups * columns * inner, reads, written if slices == 1 else partial)
+        if slices > 1:
+            yield FormCost(rows * groups, partial // FLOAT.size, {"partial": (partial,)}, written)
+
+    @property
+    def _names(self) -> dict[Convolved, str]:
+        return {Convolved.INPUT: self.input, Convolved.WEIGHT: self.weight, Convolved.OUTPUT: self.output}
+
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         [computed] = self.results
-        names = {Convolved.INPUT: self.input, Convolved.WEIGHT: self.weight, Convolved.OUTPUT: self.output}
-        tensors = [site.variable(name) for name in (names | {computed: RESULT}).values()]
+        tensors = [site.variable(name) for name in (self._names | {computed: RESULT}).values()]
         bias = site.variable(self.bias) if self.bias else "std::nullopt"
         passed = (*tensors, bias, *map(site.variable, self.numbers))
         call = f'run_convolution("{kernels.name}", Convolved::{computed.value}, {", ".join(passed)});'

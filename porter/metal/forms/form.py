@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from string import Template
 from typing import ClassVar, Protocol, Self
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.loops.host_values import Arguments
 from porter.metal.codegen.elements import KEY, Elements, TypeParameter
 from porter.metal.codegen.host_code import (
     PROFILER_NOTE,
@@ -100,6 +102,19 @@ class FormKernels:
 
 
 @dataclass(frozen=True)
+class FormCost:
+    """What a kernel of a form does for a call: the bytes that it reads of each tensor, pass by pass, and writes.
+
+    A `turn` is a product that is added. A name that is none of the call's tensors is memory of the launch.
+    """
+
+    rows: int
+    turns: int
+    reads: Mapping[str, tuple[int, ...]]
+    written: int
+
+
+@dataclass(frozen=True)
 class Site:
     """Where a launch goes: the names that a function has.
 
@@ -162,6 +177,10 @@ class Form(Protocol):
         """Launches the kernels. Raises PTR371."""
         ...
 
+    def count_costs(self, call: Arguments) -> Iterator[FormCost]:
+        """Yields what kernels do for a call; nothing where that is not known."""
+        yield from ()
+
     def choose_names(self, names: Names) -> Names:
         """The names that a launch uses, of those that a function has."""
         return names
@@ -182,6 +201,12 @@ class Form(Protocol):
 def name_tensor(tensor: str) -> str:
     """What a kernel calls a tensor of the schema."""
     return _USUAL.get(tensor, tensor)
+
+
+def count_bytes(call: Arguments, name: str) -> int:
+    """The bytes of a tensor's elements."""
+    tensor = call.tensors[name]
+    return prod(tensor.shape) * tensor.dtype.size
 
 
 def list_real() -> list[DType]:

@@ -20,6 +20,27 @@ inline float2 scale_sum(float2 sum, float2 scale, long) {
   return float2(sum.x * scale.x - sum.y * scale.y, sum.x * scale.y + sum.y * scale.x);
 }
 
+// Stores an element of a product: its sum times a number, and what is added times another
+template <typename T, typename E, typename index_t>
+inline void store_scaled(
+    device E* output,
+    const device E* added,
+    T sum,
+    index_t batch,
+    index_t row,
+    index_t column,
+    constant long* strides,
+    constant float2* scales,
+    constant long* factors) {
+  T value = scale_sum(sum, scales[0], factors[0]);
+  if (scales[1].x != 0 || scales[1].y != 0) {
+    const index_t from = batch * index_t(strides[9]) + row * index_t(strides[10]) + column * index_t(strides[11]);
+    value += scale_sum(static_cast<T>(added[from]), scales[1], factors[1]);
+  }
+  const index_t to = batch * index_t(strides[0]) + row * index_t(strides[1]) + column * index_t(strides[2]);
+  output[to] = static_cast<E>(value);
+}
+
 // What a thread of 128 brings from device memory of N rows of 16 elements, or of as many columns
 template <typename T, uint N>
 struct TileElements {

@@ -10,7 +10,7 @@ from itertools import chain
 
 from porter.aten.lacking import LibraryCall
 from porter.aten.native_functions import NativeFunction
-from porter.aten.operator import Blocked, Operator, ServedFunction
+from porter.aten.operator import Blocked, Operator, ServedFunction, find_served
 from porter.aten.opinfo import find_opinfos
 from porter.aten.skip_lists import ListKind, find_entries, read_lists
 from porter.core.checkout import Checkout
@@ -186,10 +186,23 @@ def _port_row(
 
 
 def _port_results(port: NativePort, operator: Operator, row: ServedFunction, program: FormProgram) -> NativePort:
-    """Writes kernels of a row to the functions that make its results. Raises PTR043 and PTR368 too."""
+    """Writes kernels of a row to the functions that make its results, but those that no longer run a graph.
+
+    Raises PTR043 and PTR368 too.
+    """
+    lost: PorterError | None = None
     for place, part in enumerate(program.list_parts()):
-        target = find_result_target(port.draft.fork, row, place)
+        try:
+            target = find_result_target(port.draft.fork, row, place)
+        except PorterError as error:
+            if error.code != "PTR368":
+                raise
+            lost = lost or error
+            continue
         port = _port_form(port, operator, row, target, part)
+    rest = find_served(port.draft.fork, row.function)
+    if lost and (rest is None or rest.builds_graph):
+        raise lost
     return port
 
 

@@ -14,7 +14,8 @@ from porter.loops.expressions import Buffer, Loop, Op, intern, load
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Named, SizeProduct, TensorValue
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
-from porter.metal.forms import encode_computations
+from porter.metal.forms import FormProgram, encode_computations
+from porter.metal.forms.contraction import Contraction, Operands
 from porter.recording import readings
 from porter.verdict import client
 from porter.verdict.messages import RecordRequest
@@ -69,3 +70,19 @@ def test_the_cost_is_that_of_the_largest_call(monkeypatch: pytest.MonkeyPatch, t
         "map: 40 threads, 40 turns, 160 bytes read, 160 written",
         "320 bytes moved, 1.00 times the 320 of inputs and results",
     )
+
+
+def test_the_cost_of_a_form_is_that_of_the_largest_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    form = Contraction(Operands.MATRICES, "self", "mat2")
+    sizes = ({"self": (2, 3), "mat2": (3, 4), "result0": (2, 4)}, {"self": (5, 3), "mat2": (3, 8), "result0": (5, 8)})
+    calls = (Arguments({name: TensorValue(shape, FLOAT) for name, shape in shapes.items()}, {}) for shapes in sizes)
+    programs = (FormProgram("neg.out", form, tuple(calls)),)
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
+    monkeypatch.setattr(client, "request_recording", lambda request, progress: encode_computations(programs))
+    checkout = Checkout(EMBEDDED_FORK, "embedded")
+    stages = dict(readings.describe_programs(checkout, "neg", "neg.out", "", cost=True))
+    assert stages["cost of a call of neg.out, for self (5, 3), mat2 (3, 8), result0 (5, 8)"] == (
+        "reduction: 5 rows, 120 turns, 156 bytes read, 160 written",
+        "316 bytes moved, 1.00 times the 316 of inputs and results",
+    )
+    assert "matrix product of neg.out" in dict(readings.describe_programs(checkout, "neg", "neg.out", ""))

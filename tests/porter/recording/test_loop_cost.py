@@ -10,11 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aten_overlay.apple.mpsgraph.objects import Ref
+from porter.core.dtypes import FLOAT
 from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import fuse
+from porter.loops.host_values import Arguments, TensorValue
+from porter.metal.forms.contraction import Contraction, Operands
+from porter.metal.forms.convolution import Convolution, Convolved
+from porter.metal.forms.form import Form
 from porter.recording.concrete import read_concrete_graph
-from porter.recording.cost import Cost, cost_lines, count_cost, count_graph_bytes
+from porter.recording.cost import Cost, cost_lines, count_cost, count_graph_bytes, form_cost_lines
 from tests.porter.recording.graphs import GraphBuilder
 
 
@@ -92,3 +97,53 @@ def test_a_pad_reads_its_operand_once(rows: int, columns: int, before: int, afte
     cost, _ = count(builder, made)
     written = (rows + before) * (columns + after)
     assert (cost.moved, cost.ratio) == ((rows * columns + written) * 4, 1.0)
+
+
+def describe_form(form: Form, others: dict[str, int], **shapes: tuple[int, ...]) -> list[str]:
+    tensors = {name: TensorValue(shape, FLOAT) for name, shape in shapes.items()}
+    return list(form_cost_lines(form, Arguments(tensors, others)))
+
+
+def test_a_convolution_reads_weights_for_each_tile_of_windows_and_the_input_for_each_of_channels() -> None:
+    """Tiles of 32: 24 windows, then 7,200 and so 225 tiles, and 64 channels and so 2."""
+    form = Convolution("self", "weight", "", (Convolved.OUTPUT,), "bias")
+    groups = {"groups": 1}
+    assert describe_form(form, groups, self=(2, 8, 5, 6), weight=(64, 8, 3, 3), result0=(2, 64, 3, 4)) == [
+        "reduction: 64 rows, 110592 turns, 22272 bytes read, 6144 written",
+        "28416 bytes moved, 1.07 times the 26496 of inputs and results",
+    ]
+    assert describe_form(
+        form, groups, self=(2, 8, 62, 62), weight=(64, 8, 3, 3), bias=(64,), result0=(2, 64, 60, 60)
+    ) == [
+        "reduction: 64 rows, 33177600 turns, 4639488 bytes read, 1843200 written",
+        "6482688 bytes moved, 3.08 times the 2107904 of inputs and results",
+        "weight is read in 225 passes of the reduction kernel",
+        "self is read in 2 passes of the reduction kernel",
+    ]
+
+
+def test_a_convolution_of_few_rows_reads_all_once_and_slices_are_memory_of_the_launch() -> None:
+    form = Convolution("self", "weight", "grad", (Convolved.INPUT, Convolved.WEIGHT))
+    grouped = describe_form(
+        form, {"groups": 8}, self=(2, 8, 5, 6), weight=(8, 1, 3, 3), grad=(2, 8, 3, 4), result0=(2, 8, 5, 6)
+    )
+    assert grouped == [
+        "reduction: 8 rows, 4320 turns, 1056 bytes read, 1920 written",
+        "2976 bytes moved, 1.00 times the 2976 of inputs and results",
+    ]
+    sliced = describe_form(
+        form, {"groups": 1}, self=(2, 8, 64, 64), weight=(32, 8, 1, 1), grad=(2, 32, 64, 64), result1=(32, 8, 1, 1)
+    )
+    assert sliced == [
+        "reduction: 32 rows, 2097152 turns, 1310720 bytes read, 4096 written",
+        "reduction: 32 rows, 1024 turns, 4096 bytes read, 1024 written",
+        "1319936 bytes moved, 1.01 times the 1311744 of inputs and results",
+    ]
+
+
+def test_a_product_reads_an_operand_for_each_tile_of_the_other() -> None:
+    form = Contraction(Operands.MATRICES, "a", "b", added="c", beta="beta")
+    [line, *_] = describe_form(form, {"beta": 0}, a=(64, 8), b=(8, 33), c=(64, 33), result0=(64, 33))
+    assert line == f"reduction: 64 rows, {64 * 33 * 8} turns, {(2 * 64 * 8 + 2 * 8 * 33) * 4} bytes read, 8448 written"
+    [line, *_] = describe_form(form, {"beta": 1}, a=(1, 64), b=(64, 70), c=(1, 70), result0=(1, 70))
+    assert line == f"reduction: 1 rows, {70 * 64} turns, {(64 + 64 * 70 + 70) * 4} bytes read, 280 written"

@@ -55,6 +55,19 @@ def test_dimensions_of_a_tensor_differ(case: str) -> None:
         assert len(set(shape)) == len(shape)
 
 
+def test_no_results_are_made_that_have_many_more_elements_than_what_is_given() -> None:
+    counts: list[int] = []
+
+    def convolve(*args: Any) -> torch.Tensor:
+        result = functional.conv_transpose3d(*args)
+        counts.append(result.device.type == "cpu" and result.numel())
+        return result
+
+    args = torch.rand(2, 2, 4, 4, 4), torch.rand(2, 2, 3, 3, 3), None, (8, 7, 6)
+    assert make_samples(convolve, *args)
+    assert 0 < max(counts) <= 4_000_000
+
+
 def make_ranks(op: Op, *args: Any, known: tuple[int, ...]) -> set[int]:
     sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), LONG)
     found = sets.make_ranks(SampleInput(args[0], args=args[1:]), requires_grad=False, known=known)

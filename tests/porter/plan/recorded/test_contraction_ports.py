@@ -64,7 +64,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Multiplies.metal b/aten/src/ATen/n
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Multiplies.metal
-@@ -0,0 +1,402 @@
+@@ -0,0 +1,417 @@
 +#include <c10/metal/utils.h>
 +#include <metal_simdgroup_matrix>
 +#include <metal_stdlib>
@@ -92,6 +92,30 @@ new file mode 100644
 +inline float2 scale_sum(float2 sum, float2 scale, long) {
 +  return float2(
 +      sum.x * scale.x - sum.y * scale.y, sum.x * scale.y + sum.y * scale.x);
++}
++
++// Stores an element of a product: its sum times a number, and what is added
++// times another
++template <typename T, typename E, typename index_t>
++inline void store_scaled(
++    device E* output,
++    const device E* added,
++    T sum,
++    index_t batch,
++    index_t row,
++    index_t column,
++    constant long* strides,
++    constant float2* scales,
++    constant long* factors) {
++  T value = scale_sum(sum, scales[0], factors[0]);
++  if (scales[1].x != 0 || scales[1].y != 0) {
++    const index_t from = batch * index_t(strides[9]) +
++        row * index_t(strides[10]) + column * index_t(strides[11]);
++    value += scale_sum(static_cast<T>(added[from]), scales[1], factors[1]);
++  }
++  const index_t to = batch * index_t(strides[0]) + row * index_t(strides[1]) +
++      column * index_t(strides[2]);
++  output[to] = static_cast<E>(value);
 +}
 +
 +// What a thread of 128 brings from device memory of N rows of 16 elements, or
@@ -308,7 +332,6 @@ new file mode 100644
 +    }
 +    totals.take(sums);
 +  }
-+  const bool is_added = scales[1].x != 0 || scales[1].y != 0;
 +#pragma unroll
 +  for (uint strip = 0; strip < SIDE; strip += 8) {
 +    totals.store(strips[simdgroup], strip, lane);
@@ -316,19 +339,18 @@ new file mode 100644
 +    for (uint i = lane; i < 8 * SIDE; i += 32) {
 +      const index_t y = row + side_row + strip + i / SIDE,
 +                    x = column + side_column + i % SIDE;
-+      if (y >= rows || x >= columns) {
-+        continue;
++      if (y < rows && x < columns) {
++        store_scaled(
++            output,
++            added,
++            strips[simdgroup][i],
++            index_t(group.z),
++            y,
++            x,
++            strides,
++            scales,
++            factors);
 +      }
-+      total_t value = scale_sum(strips[simdgroup][i], scales[0], factors[0]);
-+      if (is_added) {
-+        const index_t at = index_t(group.z) * index_t(strides[9]) +
-+            y * index_t(strides[10]) + x * index_t(strides[11]);
-+        value +=
-+            scale_sum(static_cast<total_t>(added[at]), scales[1], factors[1]);
-+      }
-+      const index_t to = index_t(group.z) * index_t(strides[0]) +
-+          y * index_t(strides[1]) + x * index_t(strides[2]);
-+      output[to] = static_cast<T>(value);
 +    }
 +    simdgroup_barrier(mem_flags::mem_threadgroup);
 +  }
@@ -426,16 +448,9 @@ new file mode 100644
 +  for (uint i = 1; i < (are_adjacent ? 8 : 32); i++) {
 +    total += are_adjacent ? sums[i][lane] : sums[simdgroup][i];
 +  }
-+  total = scale_sum(total, scales[0], factors[0]);
-+  if (scales[1].x != 0 || scales[1].y != 0) {
-+    const index_t from = index_t(group.z) * index_t(strides[9]) +
-+        at * index_t(strides[is_column ? 10 : 11]);
-+    total +=
-+        scale_sum(static_cast<total_t>(added[from]), scales[1], factors[1]);
-+  }
-+  output
-+      [index_t(group.z) * index_t(strides[0]) +
-+       at * index_t(strides[is_column ? 1 : 2])] = static_cast<T>(total);
++  const index_t y = is_column ? at : 0, x = is_column ? 0 : at;
++  store_scaled(
++      output, added, total, index_t(group.z), y, x, strides, scales, factors);
 +}
 +
 +#define REGISTER_MULTIPLIED_VECTOR_(DTYPE, INDEX)                            \\

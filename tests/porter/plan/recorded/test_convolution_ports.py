@@ -10,7 +10,11 @@ from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.forms import FormProgram
 from porter.metal.forms.convolution import Convolution, Convolved
+from porter.plan.draft import Draft
+from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
+from porter.workflows.coverage import find_needed
+from porter.workflows.status import IS_NATIVE
 from tests.porter.plan.recorded import fork
 
 _NUMBERS = "SymInt[] padding, SymInt[] stride, SymInt[] dilation, SymInt groups"
@@ -26,6 +30,10 @@ ROWS = f"""
 - func: convolved_transpose(Tensor grad_output, Tensor weight, Tensor self, {_NUMBERS}) -> Tensor
   dispatch:
     MPS: convolved_transpose_mps
+
+- func: convolved_transpose_backward(Tensor self, Tensor grad_output, Tensor weight, {_NUMBERS}) -> (Tensor, Tensor)
+  dispatch:
+    MPS: convolved_transpose_backward_mps
 """
 _PASSED = "IntArrayRef padding, IntArrayRef stride, IntArrayRef dilation, int64_t groups"
 HOST = f"""#include <ATen/native/mps/OperationUtils.h>
@@ -83,20 +91,37 @@ Tensor convolved_transpose_mps(const Tensor& grad_output, const Tensor& weight, 
   return convolve(grad_output, weight, std::nullopt, padding, stride, dilation, groups);
 }}
 
+std::tuple<Tensor, Tensor> convolved_transpose_backward_mps(
+    const Tensor& input, const Tensor& grad_output, const Tensor& weight, {_PASSED}) {{
+  Tensor grad_input, grad_weight;
+  grad_input = convolve(grad_output, weight, std::nullopt, padding, stride, dilation, groups);
+  grad_weight = find_weight(weight.sizes(), input, grad_output, padding, stride, dilation, groups);
+  return std::tuple<Tensor, Tensor>{{grad_input, grad_weight}};
+}}
+
 }} // namespace at::native
 """
 OUTPUT = Convolution("self", "weight", "", (Convolved.OUTPUT,), "bias")
 GRADIENTS = Convolution("self", "weight", "grad_output", (Convolved.INPUT, Convolved.WEIGHT))
 TRANSPOSED = Convolution("grad_output", "weight", "", (Convolved.OUTPUT,))
+SLOPES = Convolution("grad_output", "weight", "self", (Convolved.OUTPUT, Convolved.WEIGHT))
 
 
-def plan(path: Path, operator: str, form: Convolution) -> str:
-    """The port of a row: what changes in its host file, without the function that launches."""
+def write_fork(path: Path) -> Checkout:
     copy = fork.copy_fork(path)
     (copy.root / OPERATIONS / "Convolves.mm").write_text(HOST)
     rows = copy.root / NATIVE_FUNCTIONS
     rows.write_text(rows.read_text() + ROWS)
-    planned = plan_operator(Checkout(copy.root, "named"), operator, programs=lambda row: FormProgram(operator, form))
+    return Checkout(copy.root, "named")
+
+
+def plan_in(checkout: Checkout, operator: str, form: Convolution) -> Plan:
+    return plan_operator(checkout, operator, programs=lambda row: FormProgram(operator, form))
+
+
+def plan(path: Path, operator: str, form: Convolution) -> str:
+    """The port of a row: what changes in its host file, without the function that launches."""
+    planned = plan_in(write_fork(path), operator, form)
     [host] = [each for each in planned.changes.diff().split("diff --git ") if "operations/Convolves.mm" in each]
     return host[host.index("\n+}\n", host.index("run_convolution(const")) + 4 :]
 
@@ -215,3 +240,18 @@ def test_each_gradient_has_a_launch(tmp_path: Path) -> None:
 def test_a_row_that_lacks_a_tensor_of_the_function_waits_for_another(tmp_path: Path) -> None:
     with pytest.raises(PorterError, match="PTR043 convolve takes bias, which no call of this row gives"):
         plan(tmp_path, "convolved_transpose", TRANSPOSED)
+
+
+def test_a_function_that_another_row_ported_is_left_as_it_is(tmp_path: Path) -> None:
+    """Its other function has the only graph that is left."""
+    draft = Draft(write_fork(tmp_path))
+    assert find_needed(draft.fork, "convolved_transpose_backward") == ("convolved",)
+    assert find_needed(draft.fork, "convolved") == () == find_needed(draft.fork, "convolved_backward")
+    draft = draft.follow(plan_in(draft.fork, "convolved", OUTPUT).changes)
+    host = draft.fork.read(f"{OPERATIONS}/Convolves.mm")
+    draft = draft.follow(plan_in(draft.fork, "convolved_transpose_backward", SLOPES).changes)
+    ported = draft.fork.read(f"{OPERATIONS}/Convolves.mm")
+    assert (host.count("runMPSGraph("), ported.count("runMPSGraph(")) == (2, 1)
+    assert ported.count("Convolved::Output") == 1 == ported.count("Convolved::Weight,")
+    with pytest.raises(PorterError, match=IS_NATIVE):
+        plan_in(draft.fork, "convolved_transpose", TRANSPOSED)
