@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from math import prod
+from math import gcd, prod
 from typing import ClassVar, Self
 
 from porter.core import dtypes
@@ -104,10 +104,13 @@ class Convolution(Form):
     def _count_result(self, call: Arguments, computed: Convolved, result: str) -> Iterator[FormCost]:
         names = {**self._names, computed: result}
         first, weight, output = (call.tensors[name].shape for name in names.values())
-        groups, is_input = call.others[self.numbers[3]], computed is Convolved.INPUT
-        assert isinstance(groups, int)
-        windows = first[0] * prod((first if is_input else output)[2:])
-        taps = prod(weight[2:]) * (weight[0] // groups if is_input else weight[1])
+        _, stride, dilation, groups = (call.others[name] for name in self.numbers)
+        assert isinstance(groups, int) and isinstance(stride, tuple) and isinstance(dilation, tuple)
+        is_input = computed is Convolved.INPUT
+        # Places that lie a stride apart have a launch, unless dilation leaves them no taps
+        launches = prod(map(_count_steps, stride, dilation)) if is_input else 1
+        windows = first[0] * prod((first if is_input else output)[2:]) // (prod(stride) if is_input else 1)
+        taps = prod(weight[2:]) * (weight[0] // groups if is_input else weight[1]) // launches
         columns, inner = (taps, windows) if computed is Convolved.WEIGHT else (windows, taps)
         rows = weight[1] if is_input else weight[0] // groups
         is_direct = rows < _LEAST_ROWS
@@ -115,11 +118,15 @@ class Convolution(Form):
         slices = 1 if is_direct else max(1, min(inner // 2048, -(-256 // (groups * across * down))))
         factors = names[Convolved.OUTPUT if computed is Convolved.WEIGHT else Convolved.WEIGHT]
         source = names[Convolved.OUTPUT if is_input else Convolved.INPUT]
-        reads = {factors: (count_bytes(call, factors),) * across, source: (count_bytes(call, source),) * down}
+        reads = {
+            factors: (count_bytes(call, factors),) * across,
+            source: (count_bytes(call, source),) * down * launches,
+        }
         if self.bias in call.tensors:
             reads[self.bias] = (count_bytes(call, self.bias),)
         written, partial = count_bytes(call, result), slices * prod(call.tensors[result].shape) * FLOAT.size
-        yield FormCost(rows * groups, rows * groups * columns * inner, reads, written if slices == 1 else partial)
+        turns = rows * groups * columns * inner * launches
+        yield FormCost(rows * groups, turns, reads, written if slices == 1 else partial)
         if slices > 1:
             yield FormCost(rows * groups, partial // FLOAT.size, {"partial": (partial,)}, written)
 
@@ -134,6 +141,11 @@ class Convolution(Form):
         passed = (*tensors, bias, *map(site.variable, self.numbers))
         call = f'run_convolution("{kernels.name}", Convolved::{computed.value}, {", ".join(passed)});'
         return Launch(as_nodes([call]), frozenset((*HEADERS, CEIL_DIV)))
+
+
+def _count_steps(stride: int, dilation: int) -> int:
+    """The taps from one to the next that a place of an input has products of."""
+    return stride // gcd(stride, dilation)
 
 
 # `sizes` are the rows of a group, the slices, the elements of one, whether windows are added up, and whether there is a

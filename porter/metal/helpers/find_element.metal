@@ -23,20 +23,13 @@ inline T find_offset(vec<T, 4> places, constant long* strides) {
 }
 
 // Where a source has the element of a batch and its window, for a channel and a tap of its weights; less than 0 where
-// that is padding, or lies between the elements
+// that is padding
 template <typename T>
 inline T find_element(
     vec<T, 4> window, vec<T, 4> tap, constant long* sizes, constant long* strides, constant long* geometry) {
   T offset = window[0] * T(strides[1]) + tap[0] * T(strides[0]);
   for (uint dim = 0; dim < 3; dim++) {
-    T place = window[dim + 1] * T(geometry[dim]) + tap[dim + 1] * T(geometry[3 + dim]) + T(geometry[6 + dim]);
-    const T gaps = geometry[9 + dim];
-    if (gaps > 1) {
-      if (place % gaps != 0) {
-        return -1;
-      }
-      place /= gaps;
-    }
+    const T place = window[dim + 1] * T(geometry[dim]) + tap[dim + 1] * T(geometry[3 + dim]) + T(geometry[6 + dim]);
     if (place < 0 || place >= T(sizes[dim])) {
       return -1;
     }

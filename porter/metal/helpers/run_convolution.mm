@@ -13,6 +13,32 @@ static void run_convolution(const std::string& kernel,
                             IntArrayRef dilation,
                             int64_t groups) {
   using namespace mps;
+  const bool is_input = computed == Convolved::Input, is_weight = computed == Convolved::Weight;
+  for (size_t i = 0; is_input && i < stride.size(); i++) {
+    if (stride[i] == 1) {
+      continue;
+    }
+    // Places of an input that lie a stride apart have products of the same taps: of every `step`-th alone
+    const int64_t dim = i + 2, step = stride[i] / std::gcd(stride[i], dilation[i]);
+    auto offsets = padding.vec(), strides = stride.vec(), dilations = dilation.vec();
+    strides[i] = 1;
+    dilations[i] = dilation[i] * step / stride[i];
+    for (int64_t first = 0; first < std::min(stride[i], input_.size(dim)); first++) {
+      const auto places = input_.slice(dim, first, std::nullopt, stride[i]);
+      int64_t tap = 0;
+      while (tap < step && (first + padding[i] - tap * dilation[i]) % stride[i] != 0) {
+        tap++;
+      }
+      if (tap >= std::min(step, weight_.size(dim))) {
+        places.zero_();
+        continue;
+      }
+      offsets[i] = (first + padding[i] - tap * dilation[i]) / stride[i];
+      const auto taps = weight_.slice(dim, tap, std::nullopt, step);
+      run_convolution(kernel, computed, places, taps, output_, bias, offsets, strides, dilations, groups);
+    }
+    return;
+  }
   const auto widen = [](Tensor tensor) {
     while (tensor.dim() < 5) {
       tensor = tensor.unsqueeze(2);
@@ -20,7 +46,6 @@ static void run_convolution(const std::string& kernel,
     return tensor;
   };
   const auto input = widen(input_), weight = widen(weight_), output = widen(output_);
-  const bool is_input = computed == Convolved::Input, is_weight = computed == Convolved::Weight;
   const Tensor& result = is_input ? input : is_weight ? weight : output;
   const Tensor& factors = is_weight ? output : weight;
   const Tensor& source = is_input ? output : input;
@@ -52,13 +77,12 @@ static void run_convolution(const std::string& kernel,
   const auto factor_strides = list_strides(factors, !is_weight);
   const auto source_strides = list_strides(source, false);
   const std::array<int64_t, 3> places = {source.size(2), source.size(3), source.size(4)};
-  // Where a source begins for a window and a tap, and its steps; elements of a gradient have gaps between them
-  std::array<int64_t, 12> geometry = {1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1};
+  // The steps of a source between windows and between taps, and where it begins
+  std::array<int64_t, 9> geometry = {1, 1, 1, 1, 1, 1, 0, 0, 0};
   for (size_t i = 0, dim = 3 - stride.size(); i < stride.size(); i++, dim++) {
-    geometry[dim] = is_input ? 1 : stride[i];
+    geometry[dim] = stride[i];
     geometry[3 + dim] = is_input ? -dilation[i] : dilation[i];
     geometry[6 + dim] = is_input ? padding[i] : -padding[i];
-    geometry[9 + dim] = is_input ? stride[i] : 1;
   }
   const bool has_bias = bias && bias->defined();
   const auto added = has_bias ? bias->to(result.scalar_type()) : result;

@@ -14,7 +14,7 @@ from porter.core.dtypes import FLOAT
 from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import fuse
-from porter.loops.host_values import Arguments, TensorValue
+from porter.loops.host_values import Arguments, ArgumentValue, TensorValue
 from porter.metal.forms.contraction import Contraction, Operands
 from porter.metal.forms.convolution import Convolution, Convolved
 from porter.metal.forms.form import Form
@@ -99,21 +99,25 @@ def test_a_pad_reads_its_operand_once(rows: int, columns: int, before: int, afte
     assert (cost.moved, cost.ratio) == ((rows * columns + written) * 4, 1.0)
 
 
-def describe_form(form: Form, others: dict[str, int], **shapes: tuple[int, ...]) -> list[str]:
+def describe_form(form: Form, others: dict[str, ArgumentValue], **shapes: tuple[int, ...]) -> list[str]:
     tensors = {name: TensorValue(shape, FLOAT) for name, shape in shapes.items()}
     return list(form_cost_lines(form, Arguments(tensors, others)))
+
+
+def list_numbers(groups: int = 1, stride: int = 1, dilation: int = 1) -> dict[str, ArgumentValue]:
+    return {"padding": (0, 0), "stride": (stride, stride), "dilation": (dilation, dilation), "groups": groups}
 
 
 def test_a_convolution_reads_weights_for_each_tile_of_windows_and_the_input_for_each_of_channels() -> None:
     """Tiles of 32: 24 windows, then 7,200 and so 225 tiles, and 64 channels and so 2."""
     form = Convolution("self", "weight", "", (Convolved.OUTPUT,), "bias")
-    groups = {"groups": 1}
-    assert describe_form(form, groups, self=(2, 8, 5, 6), weight=(64, 8, 3, 3), result0=(2, 64, 3, 4)) == [
+    numbers = list_numbers()
+    assert describe_form(form, numbers, self=(2, 8, 5, 6), weight=(64, 8, 3, 3), result0=(2, 64, 3, 4)) == [
         "reduction: 64 rows, 110592 turns, 22272 bytes read, 6144 written",
         "28416 bytes moved, 1.07 times the 26496 of inputs and results",
     ]
     assert describe_form(
-        form, groups, self=(2, 8, 62, 62), weight=(64, 8, 3, 3), bias=(64,), result0=(2, 64, 60, 60)
+        form, numbers, self=(2, 8, 62, 62), weight=(64, 8, 3, 3), bias=(64,), result0=(2, 64, 60, 60)
     ) == [
         "reduction: 64 rows, 33177600 turns, 4639488 bytes read, 1843200 written",
         "6482688 bytes moved, 3.08 times the 2107904 of inputs and results",
@@ -125,20 +129,32 @@ def test_a_convolution_reads_weights_for_each_tile_of_windows_and_the_input_for_
 def test_a_convolution_of_few_rows_reads_all_once_and_slices_are_memory_of_the_launch() -> None:
     form = Convolution("self", "weight", "grad", (Convolved.INPUT, Convolved.WEIGHT))
     grouped = describe_form(
-        form, {"groups": 8}, self=(2, 8, 5, 6), weight=(8, 1, 3, 3), grad=(2, 8, 3, 4), result0=(2, 8, 5, 6)
+        form, list_numbers(8), self=(2, 8, 5, 6), weight=(8, 1, 3, 3), grad=(2, 8, 3, 4), result0=(2, 8, 5, 6)
     )
     assert grouped == [
         "reduction: 8 rows, 4320 turns, 1056 bytes read, 1920 written",
         "2976 bytes moved, 1.00 times the 2976 of inputs and results",
     ]
     sliced = describe_form(
-        form, {"groups": 1}, self=(2, 8, 64, 64), weight=(32, 8, 1, 1), grad=(2, 32, 64, 64), result1=(32, 8, 1, 1)
+        form, list_numbers(), self=(2, 8, 64, 64), weight=(32, 8, 1, 1), grad=(2, 32, 64, 64), result1=(32, 8, 1, 1)
     )
     assert sliced == [
         "reduction: 32 rows, 2097152 turns, 1310720 bytes read, 4096 written",
         "reduction: 32 rows, 1024 turns, 4096 bytes read, 1024 written",
         "1319936 bytes moved, 1.01 times the 1311744 of inputs and results",
     ]
+
+
+def test_the_gradient_of_a_strided_input_has_products_of_few_taps() -> None:
+    """Places of four kinds have a fourth of 4 * 4 taps each, unless dilation leaves three kinds none."""
+    form = Convolution("self", "weight", "grad", (Convolved.INPUT,))
+    shapes = {"weight": (4, 4, 4, 4), "grad": (1, 4, 4, 4), "result0": (1, 4, 10, 10)}
+    assert describe_form(form, list_numbers(stride=2), **shapes)[:2] == [
+        f"reduction: 4 rows, {4 * 4 * 100 * 4} turns, 2048 bytes read, 1600 written",
+        "3648 bytes moved, 1.27 times the 2880 of inputs and results",
+    ]
+    [line, *_] = describe_form(form, list_numbers(stride=2, dilation=2), **shapes)
+    assert line == f"reduction: 4 rows, {4 * 4 * 25 * 16} turns, 1280 bytes read, 1600 written"
 
 
 def test_a_product_reads_an_operand_for_each_tile_of_the_other() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import prod
+from math import gcd, prod
 
 import pytest
 import torch
@@ -27,7 +27,6 @@ TILES, DIRECT = "tested_", "tested_direct_"
 FAULTS = {
     "a wrong bound of the padding": (DIRECT, "place >= T(sizes[dim])", "place > T(sizes[dim])"),
     "one dilation for all dimensions": (DIRECT, "geometry[3 + dim]", "geometry[5]"),
-    "gaps that are elements": (DIRECT, "if (place % gaps != 0)", "if (false)"),
     "the first group for all": (DIRECT, "source + group * index_t(source_strides[0])", "source"),
     "sums in the type of elements": (DIRECT, "float total = 0, sum = 0;", "T total = 0, sum = 0;"),
     "the tail of a tile left out": (TILES, "mine < length", "k + 8 <= length"),
@@ -55,13 +54,39 @@ Tensors = dict[str, torch.Tensor]
 Numbers = dict[str, list[int]]
 
 
+def find_part(tensors: Tensors, numbers: Numbers, dim: int, place: int) -> tuple[Tensors, Numbers]:
+    """The places of an input a stride apart along a dimension, with the taps that they have products of."""
+    stride, dilation = numbers["stride"][dim], numbers["dilation"][dim]
+    step, start = stride // gcd(stride, dilation), place + numbers["padding"][dim]
+    tap = next((tap for tap in range(step) if (start - tap * dilation) % stride == 0), tensors["weight"].shape[dim + 2])
+    front = [slice(None)] * (dim + 2)
+    part = {
+        **tensors,
+        "input": tensors["input"][(*front, slice(place, None, stride))],
+        "weight": tensors["weight"][(*front, slice(tap, None, step))],
+    }
+    changed = {"stride": 1, "dilation": dilation * step // stride, "padding": (start - tap * dilation) // stride}
+    return part, {name: [*numbers[name][:dim], number, *numbers[name][dim + 1 :]] for name, number in changed.items()}
+
+
 def convolve_by_kernel(
     library: Library, computed: Convolved, tensors: Tensors, numbers: Numbers, groups: int, slices: int = 0
 ) -> torch.Tensor:
-    """What a kernel makes of operands with five dimensions; without slices, the one without tiles."""
+    """What a kernel makes of operands with five dimensions; without slices, the one without tiles.
+
+    As in host code, places of an input that lie a stride apart are made together.
+    """
     is_input, is_weight = computed is Convolved.INPUT, computed is Convolved.WEIGHT
     first, weight, output = (tensors[name] for name in ("input", "weight", "output"))
     result = torch.full_like({**tensors, "": first}[computed.value.lower()], 7)
+    for i, stride in enumerate(numbers["stride"]):
+        if is_input and stride > 1:
+            for place in range(min(stride, first.shape[i + 2])):
+                part, changed = find_part(tensors, numbers, i, place)
+                at = (*[slice(None)] * (i + 2), slice(place, None, stride))
+                has_taps = part["weight"].numel() > 0
+                result[at] = convolve_by_kernel(library, computed, part, changed, groups, slices) if has_taps else 0
+            return result
     factors, source = output if is_weight else weight, output if is_input else first
     windows = [first.shape[0], *(first if is_input else output).shape[2:]]
     taps = [weight.shape[0] // groups if is_input else weight.shape[1], *weight.shape[2:]]
@@ -75,9 +100,10 @@ def convolve_by_kernel(
         group = tensor.shape[grouped] // groups * tensor.stride(grouped)
         return torch.tensor([group, tensor.stride(row), tensor.stride(1 - row), *tensor.stride()[2:]])
 
-    ones, padding, stride, dilation = [1, 1, 1], numbers["padding"], numbers["stride"], numbers["dilation"]
-    steps = [*ones, *(-each for each in dilation), *padding, *stride]
-    steps = steps if is_input else [*stride, *dilation, *(-each for each in padding), *ones]
+    sign = -1 if is_input else 1
+    steps = [
+        *numbers["stride"], *(sign * each for each in numbers["dilation"]), *(-sign * each for each in numbers["padding"])
+    ]  # fmt: skip
     bias = tensors.get("bias") if computed is Convolved.OUTPUT else None
     sizes = [rows, max(slices, 1), result.numel(), is_weight, bias is not None, 0 if bias is None else bias.stride(0)]
     arguments = [
