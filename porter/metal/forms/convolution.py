@@ -104,8 +104,9 @@ class Convolution(Form):
     def _count_result(self, call: Arguments, computed: Convolved, result: str) -> Iterator[FormCost]:
         names = {**self._names, computed: result}
         first, weight, output = (call.tensors[name].shape for name in names.values())
-        _, stride, dilation, groups = (call.others[name] for name in self.numbers)
-        assert isinstance(groups, int) and isinstance(stride, tuple) and isinstance(dilation, tuple)
+        stride, dilation = (_read_list(call, name) for name in self.numbers[1:3])
+        groups = call.others[self.numbers[3]]
+        assert isinstance(groups, int)
         is_input = computed is Convolved.INPUT
         # Places that lie a stride apart have a launch, unless dilation leaves them no taps
         launches = prod(map(_count_steps, stride, dilation)) if is_input else 1
@@ -141,6 +142,11 @@ class Convolution(Form):
         passed = (*tensors, bias, *map(site.variable, self.numbers))
         call = f'run_convolution("{kernels.name}", Convolved::{computed.value}, {", ".join(passed)});'
         return Launch(as_nodes([call]), frozenset((*HEADERS, CEIL_DIV)))
+
+
+def _read_list(call: Arguments, name: str) -> list[int]:
+    listed = call.others[name]
+    return [number for number in listed if isinstance(number, int)] if isinstance(listed, tuple) else []
 
 
 def _count_steps(stride: int, dilation: int) -> int:
