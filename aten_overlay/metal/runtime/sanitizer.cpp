@@ -80,9 +80,11 @@ void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   bound.high = b.extent ? address_of(b.address) + b.extent : base + b.length;
   const bool is_list = !b.base && b.type;  // of numbers, in the host's memory
   const bool is_reference = a.kind == PM_CONSTANT_REFERENCE, is_structure = is_reference && a.type == PM_OTHER;
-  // Host code may hand over more than an integer takes, as PyTorch's does; a float or structure of another size is another one.
-  const bool has_own_size = is_structure || (is_reference && (a.type == PM_HALF || a.type == PM_FLOAT || a.type == PM_BFLOAT));
-  bound.other_size = (is_list && is_reference && b.length != a.element_size) || (!b.base && has_own_size && b.length > a.element_size);
+  // Host code may hand over more than a number takes, as PyTorch's does with `MPSScalar::value`, a union of 8 bytes of which
+  // any may be left over: of these a double cannot be told. A float is no half, and a structure of another size is another one.
+  const bool is_float_for_half = b.length == sizeof(float) && (a.type == PM_HALF || a.type == PM_BFLOAT);
+  const bool is_wider = !b.base && b.length > a.element_size && (is_structure || (is_reference && is_float_for_half));
+  bound.other_size = (is_list && is_reference && b.length != a.element_size) || is_wider;
   bound.other_layout = is_list && is_structure && kTypeSizes[b.type - 1] > a.alignment;
   bound.other_type = (a.kind == PM_BUFFER || is_list) && b.type && is_another_type(a.type, uint32_t(b.type - 1));
   Range* range = b.length ? add_range(s, base, base + b.length, kDevice, a.writable, shift_for(a.alignment)) : nullptr;

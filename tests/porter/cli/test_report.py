@@ -81,7 +81,9 @@ def test_pull_requests_of_all_ports_are_those_of_families(capsys: pytest.Capture
     said = capsys.readouterr().out
     titles = [line for line in said.splitlines() if line.startswith("[MPS] ")]
     assert {title.split(" of ")[1] for title in titles} == {"UnaryOps to Metal", "BinaryOps to Metal"}
-    lines = [int(line.rpartition("changes ")[2].split()[0]) for line in said.splitlines() if line.startswith("Made by")]
+    lines = [
+        int(line.rpartition("changes ")[2].split()[0]) for line in said.splitlines() if line.startswith("Authored")
+    ]
     assert len(lines) == len(titles) > 1 and max(lines) <= 600
     assert said.count("\n## ") == 17
 
