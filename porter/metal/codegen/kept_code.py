@@ -70,7 +70,8 @@ class KeptCode:
 
     def asks_empty(self, *tensors: str) -> bool:
         """Whether it, or what is done before it, asks for one of some tensors without elements."""
-        return any(f"{tensor}.numel() == 0" in f"{self.before}{self.text}" for tensor in tensors)
+        code = f"{self.before}{self.text}"
+        return any(has_code(code, f"{tensor}.numel() == 0") for tensor in tensors)
 
     @cached_property
     def locals(self) -> dict[str, str]:

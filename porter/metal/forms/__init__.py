@@ -19,6 +19,7 @@ from porter.metal.forms.contraction import Contraction
 from porter.metal.forms.convolution import Convolution
 from porter.metal.forms.form import Form
 from porter.metal.forms.index_map import IndexMap
+from porter.metal.forms.linear_gradients import LinearGradients
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.pooling import Pooling
 from porter.metal.forms.resampling import Resampling
@@ -27,7 +28,17 @@ from porter.metal.forms.unique import Unique
 
 # The union is what stored programs are decoded by.
 AnyForm = (
-    IndexMap | Bincount | Concatenation | Resampling | Pooling | Sort | Nonzero | Unique | Contraction | Convolution
+    IndexMap
+    | Bincount
+    | Concatenation
+    | Resampling
+    | Pooling
+    | Sort
+    | Nonzero
+    | Unique
+    | Contraction
+    | Convolution
+    | LinearGradients
 )
 FORMS: tuple[type[Form], ...] = get_args(AnyForm)
 

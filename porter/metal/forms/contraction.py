@@ -53,6 +53,7 @@ class Operands(Enum):
     SUMMED = "as many matrices each, whose products are added up"
     ROWS = "rows of any dimensions, and a matrix or a row"
     VECTOR = "a matrix and a vector"
+    FLAT = "rows of any dimensions each"
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ class Contraction(Form):
     def count_costs(self, call: Arguments) -> Iterator[FormCost]:
         operand, result = call.tensors[self.left_operand], call.tensors[RESULT]
         inner = operand.shape[-2 if self.is_left_transposed else -1]
+        if self.operands is Operands.FLAT:
+            inner = prod(operand.shape[:-1])
         columns = 1 if self.operands is Operands.VECTOR else result.shape[-1] if result.shape else 1
         count = prod(result.shape)
         is_batched = self.operands is Operands.BATCHES
@@ -277,6 +280,10 @@ class _Writer:
                     f"{output}.copy_($product.view({output}.sizes()));",
                     "}",
                 ]
+        elif form.operands is Operands.FLAT:
+            for name, operand in zip(_ROWS, (first, second), strict=True):
+                lines.append(f"const auto {name} = {operand}.reshape({{-1, {operand}.size(-1)}});")
+            lines += self._run(output, output, *_ROWS)
         elif form.operands is Operands.VECTOR:
             lines += [f"const auto $right_rows = {second}.unsqueeze(-1);"]
             lines += [f"const auto $product = {output}.unsqueeze(-1);"]

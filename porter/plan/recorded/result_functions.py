@@ -110,6 +110,10 @@ def _list_calls(source: Source, body: str, place: int) -> Iterator[tuple[Functio
     returned = read_returned(body)
     values = list_values(body, returned[place]) if place < len(returned) else []
     values += [each["value"] for each in find_returns(body)]
+    if place < len(returned):
+        for tie in find_code(body, "std::tie($$names) = $$value;"):
+            if returned[place] in map(str.strip, split_at_commas(tie["names"])):
+                values.append(tie["value"])
     for name, overloads in source.functions_by_name.items():
         for value in values:
             match = match_code(value, f"{name}($$arguments)")
@@ -125,9 +129,10 @@ def _read_target(maker: _ResultFunction) -> Target:
     body = _without_copies(maker.body, parameters)
     [*_, last] = [each["value"] for each in find_returns(body)]
     tensors = {each["name"]: each["tensor"] for each in find_code(body, '$name{$tensor, "result", $position}')}
-    result = tensors.get(last.removeprefix("*"), last)
+    returned = read_returned(body) or [tensors.get(last.removeprefix("*"), last)]
+    results = {f"result{i}": tensors.get(name, name) for i, name in enumerate(returned)}
     optional = frozenset(each.name for each in parameters if "ptional" in each.type)
-    named = {**maker.variables, "result0": result}
+    named = {**maker.variables, **results}
     return Target(maker.source.path, maker.function, body, named, optional, arguments=named)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from porter.metal.forms import AnyForm
-from porter.recording.forms.contraction import find_contraction
+from porter.recording.forms.contraction import find_contraction, find_linear_gradients
 from porter.recording.forms.convolution import find_convolution
 from porter.recording.forms.index_map import find_bincount, find_index_map
 from porter.recording.forms.order import find_concatenation, find_nonzero, find_sort, find_unique
@@ -24,6 +24,7 @@ FINDERS: tuple[Callable[[Sequence[RecordedRun]], AnyForm | None], ...] = (
     find_unique,
     find_contraction,
     find_convolution,
+    find_linear_gradients,
 )
 
 

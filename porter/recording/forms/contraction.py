@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations, product
 from typing import Any
 
 import torch
 
 from porter.metal.forms.contraction import Contraction, Operands
+from porter.metal.forms.linear_gradients import LinearGradients
 from porter.recording.calls import OpCall
 from porter.recording.forms.agreement import Results, find_only, is_near_in_scale, read_types, tell_form, widen
 from porter.recording.runs import RecordedRun
 
+_ROLES = 3  # tensors of a linear layer
 _SCALARS = 2  # the factors of what is added, and of the product
+_FOUND = [operands for operands in Operands if operands is not Operands.FLAT]
 _RANKS = {
     Operands.MATRICES: ((2,), (2,), (2,)), Operands.BATCHES: ((3,), (3,), (3,)), Operands.SUMMED: ((3,), (3,), (2,)),
     Operands.VECTOR: ((2,), (1,), (1,)),
@@ -38,7 +42,7 @@ def _list_contractions(call: OpCall) -> Iterator[Contraction]:
         return
     for first, second in permutations(tensors, 2):
         [*added] = (name for name in (*tensors, *optional) if name not in (first, second))
-        for operands, is_left, is_right in product(Operands, (False, True), (False, True)):
+        for operands, is_left, is_right in product(_FOUND, (False, True), (False, True)):
             for beta, alpha in permutations(scalars, 2) if scalars else [("", "")]:
                 yield Contraction(operands, first, second, is_left, is_right, "".join(added), beta, alpha)
 
@@ -65,6 +69,36 @@ def _computes(form: Contraction, run: RecordedRun, results: Results) -> bool:
     except (RuntimeError, IndexError):  # sizes that do not go with each other
         return False
     return is_near_in_scale(computed, result)
+
+
+def find_linear_gradients(runs: Sequence[RecordedRun]) -> LinearGradients | None:
+    """The linear layer whose gradients all calls return, as far as they ask for them."""
+    if not tell_form(runs, (1, 2, 3)):
+        return None
+    types = read_types(runs[0].call)
+    tensors = [name for name, type_ in types.items() if type_ == "Tensor"]
+    masks = [name for name, type_ in types.items() if type_ == "List[bool]"]
+    if len(tensors) != _ROLES or len(masks) != 1 or len(types) != _ROLES + 1:
+        return None
+    candidates = (LinearGradients(*names) for names in permutations(tensors))
+    return find_only(candidates, runs, partial(_computes_gradients, mask=masks[0]))
+
+
+def _computes_gradients(form: LinearGradients, run: RecordedRun, results: Results, mask: str) -> bool:
+    asked = run.call.arguments[mask]
+    try:
+        computed = list_gradients(form, run.given)
+    except (RuntimeError, IndexError):  # sizes that do not go with each other
+        return False
+    places = zip(run.made, results, strict=True)
+    return all(is_near_in_scale(computed[place], result) for place, result in places if asked[place])
+
+
+def list_gradients(form: LinearGradients, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """The gradients of input, weight and bias. Raises RuntimeError for sizes that do not go with each other."""
+    output, weight, rows = (widen(tensors[name]) for name in (form.output, form.weight, form.input))
+    flat = output.reshape(-1, output.shape[-1])
+    return torch.matmul(output, weight), flat.mT @ rows.reshape(-1, rows.shape[-1]), flat.sum(0)
 
 
 def contract(form: Contraction, tensors: Mapping[str, torch.Tensor], arguments: Mapping[str, object]) -> torch.Tensor:

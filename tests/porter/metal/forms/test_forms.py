@@ -17,6 +17,7 @@ from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Contraction, Operands
 from porter.metal.forms.convolution import Convolution, Convolved
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
+from porter.metal.forms.linear_gradients import LinearGradients
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.pooling import Pooled, Pooling
 from porter.metal.forms.resampling import Resampling, Sampling
@@ -35,6 +36,7 @@ SAMPLES: tuple[AnyForm, ...] = (
     Unique("self", True, "return_inverse", "return_counts", dtypes=(FLOAT,)),
     Contraction(Operands.MATRICES, "mat1", "mat2", added="self", beta="beta", alpha="alpha", dtypes=(FLOAT,)),
     Convolution("self", "weight", "grad_output", (Convolved.INPUT, Convolved.WEIGHT), dtypes=(FLOAT,)),
+    LinearGradients("self", "weight", "grad_output", dtypes=(FLOAT,)),
 )
 
 

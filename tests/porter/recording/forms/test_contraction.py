@@ -12,8 +12,9 @@ import torch
 
 from porter.core.dtypes import FLOAT
 from porter.metal.forms.contraction import Contraction, Operands
+from porter.metal.forms.linear_gradients import LinearGradients
 from porter.recording.calls import OpCall
-from porter.recording.forms.contraction import find_contraction
+from porter.recording.forms.contraction import find_contraction, find_linear_gradients, list_gradients
 from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten
@@ -102,3 +103,27 @@ def test_whole_numbers_are_multiplied_by_what_a_factor_has_of_them() -> None:
     ]
     form = find_contraction(runs)
     assert form is not None and replace(form, dtypes=(FLOAT,)) == FOUND["addmv"]
+
+
+GRADIENTS = LinearGradients("self", "weight", "grad_output", dtypes=(FLOAT,))
+
+
+def list_gradient_calls() -> Iterator[RecordedRun]:
+    """Calls that ask for all gradients, or for some: what is not asked for has any values, or is not there."""
+    for (rows, inner, columns), mask in product(
+        SIZES, ([True, True, True], [True, False, False], [False, True, False])
+    ):
+        input_, output, weight = draw((2, rows, inner), (2, rows, columns), (columns, inner))
+        tensors = {"self": input_, "grad_output": output, "weight": weight}
+        listed = list_gradients(GRADIENTS, tensors)
+        results = [gradient.float() if asked else torch.rand(3) for gradient, asked in zip(listed, mask, strict=True)]
+        count = 3 if mask[1] else 1
+        call = OpCall(aten.linear_backward.default, {**tensors, "output_mask": mask})
+        yield RecordedRun(call, tensors, (), tuple(results[:count]), False, tuple(range(count)))
+
+
+def test_gradients_of_a_linear_layer_are_found() -> None:
+    runs = list(list_gradient_calls())
+    assert find_linear_gradients(runs) == GRADIENTS
+    runs[0].results[2][0] += 1
+    assert find_linear_gradients(runs) is None
