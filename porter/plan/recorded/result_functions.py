@@ -129,7 +129,7 @@ def _read_target(maker: _ResultFunction) -> Target:
     body = _without_copies(maker.body, parameters)
     [*_, last] = [each["value"] for each in find_returns(body)]
     tensors = {each["name"]: each["tensor"] for each in find_code(body, '$name{$tensor, "result", $position}')}
-    returned = read_returned(body) or [tensors.get(last.removeprefix("*"), last)]
+    returned = read_returned(f"return {last};") or [tensors.get(last.removeprefix("*"), last)]
     results = {f"result{i}": tensors.get(name, name) for i, name in enumerate(returned)}
     optional = frozenset(each.name for each in parameters if "ptional" in each.type)
     named = {**maker.variables, **results}

@@ -39,8 +39,10 @@ static std::tuple<Tensor, Tensor> slope_weight(const Tensor& grad_output, const 
     bias.zero_();
     return std::tuple<Tensor, Tensor>{output, bias};
   }
-  runMPSGraph(getCurrentMPSStream(), makeGraph(grad_output, input, has_bias), feeds, output);
-  return std::tuple<Tensor, Tensor>{output, bias};
+  @autoreleasepool {
+    runMPSGraph(getCurrentMPSStream(), makeGraph(grad_output, input, has_bias), feeds, output);
+    return std::tuple<Tensor, Tensor>{output, bias};
+  }
 }
 
 std::tuple<Tensor, Tensor, Tensor> sloped_mps(
@@ -181,14 +183,15 @@ a/aten/src/ATen/native/mps/operations/Slopes.mm b/aten/src/ATen/native/mps/opera
    return output;
  }
  
-@@ -21,7 +113,90 @@
+@@ -21,10 +113,91 @@
      bias.zero_();
      return std::tuple<Tensor, Tensor>{output, bias};
    }
--  runMPSGraph(getCurrentMPSStream(), makeGraph(grad_output, input, has_bias), feeds, output);
+-  @autoreleasepool {
+-    runMPSGraph(getCurrentMPSStream(), makeGraph(grad_output, input, has_bias), feeds, output);
 +  if (output.numel() == 0 && bias.numel() == 0) {
-+    return std::tuple<Tensor, Tensor>{output, bias};
-+  }
+     return std::tuple<Tensor, Tensor>{output, bias};
+   }
 +
 +  bias.copy_(grad_output.reshape({-1, grad_output.size(-1)}).sum(0));
 +  if (output.numel() > 0) {
@@ -270,8 +273,9 @@ a/aten/src/ATen/native/mps/operations/Slopes.mm b/aten/src/ATen/native/mps/opera
 +    });
 +  }
 +
-   return std::tuple<Tensor, Tensor>{output, bias};
++  return std::tuple<Tensor, Tensor>{output, bias};
  }
  
+ std::tuple<Tensor, Tensor, Tensor> sloped_mps(
 """,
     )
