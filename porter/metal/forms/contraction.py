@@ -281,9 +281,9 @@ class _Writer:
                     "}",
                 ]
         elif form.operands is Operands.FLAT:
-            for name, operand in zip(_ROWS, (first, second), strict=True):
-                lines.append(f"const auto {name} = {operand}.reshape({{-1, {operand}.size(-1)}});")
-            lines += self._run(output, output, *_ROWS)
+            for side, operand in (("left", first), ("right", second)):
+                lines.append(f"const auto ${side}_rows = {operand}.reshape({{-1, {operand}.size(-1)}});")
+            lines += self._run(output, output, "$left_rows", "$right_rows")
         elif form.operands is Operands.VECTOR:
             lines += [f"const auto $right_rows = {second}.unsqueeze(-1);"]
             lines += [f"const auto $product = {output}.unsqueeze(-1);"]

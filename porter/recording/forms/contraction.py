@@ -80,7 +80,7 @@ def find_linear_gradients(runs: Sequence[RecordedRun]) -> LinearGradients | None
     masks = [name for name, type_ in types.items() if type_ == "List[bool]"]
     if len(tensors) != _ROLES or len(masks) != 1 or len(types) != _ROLES + 1:
         return None
-    candidates = (LinearGradients(*names) for names in permutations(tensors))
+    candidates = (LinearGradients(*names) for names in permutations(tensors, 3))
     return find_only(candidates, runs, partial(_computes_gradients, mask=masks[0]))
 
 
