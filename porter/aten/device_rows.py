@@ -69,9 +69,9 @@ def find_own_body(checkout: Checkout, functions: Sequence[NativeFunction], funct
     """What the function that MPS keeps, one of an operator's, has to do, or None if no other device says it."""
     if function.loops:
         stub = find_stub_declaration(checkout, f"{function.base}_stub")
-        scalars = tuple(each.name for each in function.inputs if not each.is_tensor)
+        scalars = tuple(argument.name for argument in function.inputs if not argument.is_tensor)
         call = StubCall(stub, scalars, ALL, (), "", (), False, stub.place, SHARING_KEYS[0])
-        names = tuple(each.name for each in function.arguments)
+        names = tuple(argument.name for argument in function.arguments)
         return OwnBody(call, names, _write_call(call))
     # MPS is more like CUDA, whose function may leave out what only a CPU kernel uses.
     for key in reversed(SHARING_KEYS):

@@ -214,8 +214,9 @@ def _list_edits(found: SkipList, decisions: Sequence[Decision]) -> Iterator[Edit
     yield from remove_items(found.expression, {path for decision in decisions for path in _paths(found, decision)})
     # The edit that adds names to an allow-list, in order between sorted neighbors, else at the end
     added: dict[int, list[str]] = {}
-    for name in [each.name for each in decisions if each.change is Change.ADDED]:
-        added.setdefault(_find_index(found.entries, name), []).append(name)
+    for decision in decisions:
+        if decision.change is Change.ADDED:
+            added.setdefault(_find_index(found.entries, decision.name), []).append(decision.name)
     yield from insert_strings(found.expression, added)
 
 

@@ -36,15 +36,15 @@ def choose(
 
     try:
         offer = _choose_candidate(output, checkout, op, proof, force or not write, keep_dtypes)
-        kept = _choose_hunks(output, offer) if offer else None
+        hunks = _choose_hunks(output, offer) if offer else None
     except click.Abort:
-        offer, kept = None, None
-    if offer is None or not kept:
+        offer, hunks = None, None
+    if offer is None or not hunks:
         output.note(_NOTHING)
         return INCOMPLETE
-    taken_whole = len(kept) == sum(len(hunks) for hunks in _list_hunks(offer))
-    if not taken_whole:
-        offer = judge(checkout, take_hunks(offer, kept), proof, output.report_progress)
+    is_whole = len(hunks) == sum(map(len, _list_hunks(offer)))
+    if not is_whole:
+        offer = judge(checkout, take_hunks(offer, hunks), proof, output.report_progress)
         _show_verdict(output, offer)
     if write:
         files = write_offer(checkout, offer, force, unverified)

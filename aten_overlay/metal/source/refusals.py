@@ -48,12 +48,12 @@ class _Objection(NamedTuple):
 def refuse(unit: Unit) -> None:
     """Raises PTR101 for the first thing in a source that Apple's compiler refuses."""
     rules = (_attributes, _positions, _buffers, _variables, _names)
-    found = sorted(objection for rule in rules for objection in rule(unit))
-    if found:
-        errors = [(str(unit.source.place(objection.at)), objection.what) for objection in found]
+    objections = sorted(objection for rule in rules for objection in rule(unit))
+    if objections:
+        errors = [(str(unit.source.place(objection.at)), objection.what) for objection in objections]
         told = describe_errors(errors, "".join(f"{place}: {what}\n" for place, what in errors))
         what = f"the Metal source does not compile: {told}"
-        raise OverlayError("PTR101", what, unit.source.place(found[0].at), found[0].hint)
+        raise OverlayError("PTR101", what, unit.source.place(objections[0].at), objections[0].hint)
 
 
 _BEFORE = "Write it before `kernel`: the host compiler takes it, Apple's does not."

@@ -123,7 +123,7 @@ class _Example:
 
     @classmethod
     def of(cls, kernel: Kernel, call: Call) -> _Example:
-        """That of one call: its numbers stand as they were."""
+        """An example of one call, with the numbers that it had."""
         tensors = [value for value in call.inputs if isinstance(value, torch.Tensor)]
         floating = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), torch.float32)
         size = tuple(max(tensors, key=torch.numel).shape) if tensors else (1,)

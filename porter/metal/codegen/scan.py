@@ -90,12 +90,10 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
     value = writer.write_addend(total, type_)
     writer.line(f"threadgroup {type_} partial[{_MOST_THREADS}];")
     writer.split_index("position.x", scan.nest.rows)
-    begin, add_value = writer.lines, write_turn(scan.kind, name, "values[j]", spelling)
+    add_value = write_turn(scan.kind, name, "values[j]", spelling)
     stored = f"{spelling.buffers[store.buffer]}[{writer.text(store.place)}] = static_cast<{element}>({name});"
     at = f"const {index} {i} = first + tid.y * {_NEIGHBORS} + j;"
-    return (
-        begin
-        + f"""\
+    writer.lines += f"""\
 // Lanes go along the row, or each has a row of its own
 const bool is_row = group_size.x == 1;
 const uint part = is_row ? tid.y / {SIMD_LANES} : tid.y;
@@ -138,7 +136,7 @@ for ({index} first = 0; first < {size}; first += group_size.y * {_NEIGHBORS}) {{
     }}
   }}
 }}""".splitlines()
-    )
+    return writer.lines
 
 
 def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: str) -> Iterator[str]:
