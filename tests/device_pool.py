@@ -88,7 +88,9 @@ def serve() -> None:
 
     Nothing computes here: a pool of threads, which torch makes for its first computation, does not survive a fork.
     """
-    for module in _PRELOADED:
+    from porter.server.command import PRELOADED  # here: the tests themselves import it only where they need it
+
+    for module in (*_PRELOADED, *PRELOADED):
         importlib.import_module(module)
     # A sample of an OpInfo took 90 ms: torch's tools look for its test among all modules.
     importlib.import_module("porter.verdict.suite.torch_tools").make_quick()

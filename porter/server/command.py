@@ -84,8 +84,15 @@ def run_elsewhere(module: str, arguments: Sequence[str], progress: Progress) -> 
 
 
 def _can_share(arguments: Sequence[str]) -> bool:
-    """Options of Python's, and files that have but a number in this process, stay with the process."""
+    """Options of Python's, and files that have but a number in this process, stay with the process.
+
+    So does all of a process that has the device already: a server that it started would have its variables, by which a
+    child brings the device up when it looks for torch.
+    """
     if _inside or not sys.platform.startswith("linux") or os.environ.get(client.NO_SERVER):
+        return False
+    device = sys.modules.get("aten_overlay.device.load")
+    if device is not None and device.started():
         return False
     return not sys.warnoptions and not sys._xoptions and not any("/fd/" in argument for argument in arguments)
 

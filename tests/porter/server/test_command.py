@@ -20,7 +20,7 @@ from porter.core.errors import PorterError
 from porter.core.progress import ignore
 from porter.server import command
 from porter.verdict import client
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Run
 from tests.hostile import fill_with_traps, list_sprung
 from tests.porter.server import told_command
 
@@ -114,6 +114,18 @@ def test_what_cannot_run_elsewhere_runs_here(why: str, monkeypatch: pytest.Monke
         words = ("/dev/fd/63",) if "file" in why else ("x",)
         assert command.run_elsewhere(told_command.__name__, words, ignore) is None
         assert (ours.fileno() >= 0) is (why != "it answers nothing")
+
+
+def test_a_process_that_has_the_device_starts_no_server(on_device: Run) -> None:
+    code = """
+from porter.core.progress import ignore
+from porter.server import command
+from porter.verdict import client
+client.connect = None
+assert command.run_elsewhere("porter.__main__", ["kernel", "list"], ignore) is None
+"""
+    done = on_device(code)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_command_that_was_started_is_not_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
