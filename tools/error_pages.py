@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -87,6 +88,8 @@ def docstring_codes(root: Path) -> dict[str, set[str]]:
     """The codes that docstrings name, by `file:line` of the module, class or function."""
     named: dict[str, set[str]] = {}
     for file, tree in _modules(root).items():
+        if not CODE.search((root / file).read_text()):
+            continue
         for node in ast.walk(tree):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
                 codes = set(CODE.findall(ast.get_docstring(node) or ""))
@@ -124,7 +127,8 @@ def list_free(named: Mapping[str, str]) -> Iterator[str]:
             yield f"{code}  {AREAS[start]}"
 
 
-def _modules(root: Path) -> dict[str, ast.Module]:
+@cache
+def _modules(root: Path) -> Mapping[str, ast.Module]:
     paths = (path for package in PACKAGES for path in sorted((root / package).rglob("*.py")))
     return {path.relative_to(root).as_posix(): ast.parse(path.read_text()) for path in paths}
 
