@@ -36,12 +36,13 @@ from porter.verdict.build.kernel_files import (
     literals,
     match_pair,
 )
+from porter.verdict.build.releases import find_release_faults
 from porter.verdict.build.siblings import find_siblings
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, name_in_fork, raising_porter_errors
 from porter.verdict.fork_findings import add_findings, place_findings
 from porter.verdict.messages import VerdictAnswer
-from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, Verdict, VerifyTarget
+from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, ForkFinding, Verdict, VerifyTarget
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
@@ -321,10 +322,18 @@ def _build_and_test(
         context = replace(context, siblings=find_siblings(tree, target))
     answer = _run_tests(tree, context, target, options, progress, started)
     if options.backend == HOST:
-        findings = (*findings, *host.list_short_arguments())
+        findings = (*findings, *host.list_short_arguments(), *_find_release_faults(tree, target, answer.verdict))
     rows = [row for name, row in _read_rows(tree.read(NATIVE_FUNCTIONS), target).items() if name in target.rows]
     place = f"{NATIVE_FUNCTIONS}:{rows[0].line}" if rows else NATIVE_FUNCTIONS
     return replace(answer, verdict=add_findings(place_findings(answer.verdict, place), findings))
+
+
+def _find_release_faults(tree: Tree, target: VerifyTarget, found: Verdict) -> tuple[ForkFinding, ...]:
+    """What tells of failing tests that files of the fork do not fit each other."""
+    from porter.verdict.suite import counters
+
+    messages = [failure.reason for failure in found.failures]
+    return find_release_faults(tree, target, messages, counters.read_kernels()) if messages else ()
 
 
 def _selects_any(context: Context, expr: str) -> bool:

@@ -27,7 +27,8 @@ from porter.languages.source import parse_source
 from porter.metal.insertion import find_registrations
 from porter.metal.macros import MacroBook
 from porter.verdict.errors import NoKernelNamed, NotNative
-from porter.verdict.result import VerifyTarget
+from porter.verdict.fork_findings import finding_of_error
+from porter.verdict.result import ForkFinding, VerifyTarget
 
 # Kernel names in host code: in an exec_* call, of a pipeline, and in a format string.
 _NAMES = (
@@ -84,6 +85,12 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
         registers=False,
     )
     return add_gradient(target, checkout)
+
+
+def find_unserved(checkout: Checkout, op: str) -> tuple[ForkFinding, ...]:
+    """The rows of an operator that dispatch to MPS and have no code in the fork: their tests can only fail."""
+    served = (find_served(checkout, entry) for entry in NativeFunctions.read(checkout).find_overloads(op))
+    return tuple(finding_of_error(row.error) for row in served if row and row.error)
 
 
 def _list_answered(checkout: Checkout, shared: Sequence[ServedFunction]) -> tuple[str, ...]:

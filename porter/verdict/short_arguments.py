@@ -12,19 +12,15 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
-from aten_overlay.apple.compiler import find_names
-from aten_overlay.errors import OverlayError
-from aten_overlay.metal.build import Options, find_instance, preprocess, read_unit
-from aten_overlay.metal.source.declarations import find_definition, kernel_arguments
+from aten_overlay.metal.build import Options
 from porter.core.errors import Place
 from porter.core.layout import KERNELS, METAL_HEADERS, OPERATIONS
 from porter.languages.patterns import find_code
+from porter.verdict.build.kernel_files import list_kernels, read_kernel_arguments
 from porter.verdict.build.sources import find_definitions
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import ForkFinding
@@ -98,19 +94,11 @@ class ShortArguments:
     def _find_type(self, asked: ShortArgument) -> str:
         """The type of a kernel's parameter as the fork writes it; empty if no file of the fork has the kernel."""
         if self._files is None:
-            self._files = dict(self._list_kernels())
+            self._files = dict(list_kernels(self.tree, self.options))
         if asked.kernel not in self._files:
             return ""
-        unit = read_unit(_preprocess(self._files[asked.kernel], self.options))
-        parameters = kernel_arguments(unit, find_definition(unit, find_instance(unit, asked.kernel)))
+        parameters = read_kernel_arguments(self._files[asked.kernel], asked.kernel, self.options)
         return next((parameter.type for parameter in parameters if parameter.name == asked.argument), "")
-
-    def _list_kernels(self) -> Iterator[tuple[str, Path]]:
-        """Each kernel of the fork and its file."""
-        headers = self.tree.headers_digest()
-        for file in (self.tree.root / path for path in self.tree.kernel_files()):
-            with suppress(OverlayError):  # none of its kernels can run
-                yield from ((name, file) for name in find_names(file, self.options, headers))
 
     def _find_place(self, asked: ShortArgument) -> Place | None:
         """Where the fork defines the function that binds the bytes; None if this is no fault of the fork alone."""
@@ -145,8 +133,3 @@ def _name_function(function: str) -> str:
 def _tell(kernels: Sequence[str]) -> str:
     first, *others = dict.fromkeys(kernels)
     return f"kernel `{first}`" + (f" and {len(others)} more" if others else "")
-
-
-@lru_cache(maxsize=8)
-def _preprocess(path: Path, options: Options) -> str:
-    return preprocess(path, options)

@@ -17,7 +17,8 @@ from porter.plan.draft import Draft
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
-from porter.verdict.native import native_target
+from porter.verdict.fork_findings import add_findings
+from porter.verdict.native import find_unserved, native_target
 from porter.verdict.prove import prove
 from porter.verdict.result import Proof, Verdict
 from porter.verdict.verify import ask_verdict, make_request
@@ -78,7 +79,8 @@ def verify_operator(
 
         return choose_candidates(checkout, plan, verdict, recorded, planner, proof).verdict
     found = ask_verdict(make_request(checkout.root, {}, target, proof, proof.expr), progress)
-    return replace(found, notes=(*found.notes, NO_BASELINE))
+    found = replace(found, notes=(*found.notes, NO_BASELINE))
+    return found if found.ok else add_findings(found, find_unserved(checkout, op))
 
 
 def _verify_written(checkout: Checkout, before: Baseline, op: str, proof: Proof, progress: Progress) -> Verdict:

@@ -27,8 +27,17 @@ def no_programs(_served: ServedFunction) -> Computation | None:
     return None
 
 
+# There were no runs, for a reason that says nothing of the row: asked again, it may be ported.
+_NOT_RUN = frozenset({"PTR100", "PTR141", "PTR142", "PTR170", "PTR171", "PTR172", "PTR175", "PTR176", "PTR182"})
+
+
 def also_without_stub(error: PorterError, without_stub: PorterError) -> PorterError:
-    """Why runs give no port of a row; the hint ends with why no stub serves it, without what would make one."""
+    """Why runs give no port of a row; the hint ends with why no stub serves it, without what would make one.
+
+    Where the row could not be run because of the machine, that would mislead: the error is all there is to say.
+    """
+    if error.code in _NOT_RUN:
+        return error
     place = f"{without_stub.place}: " if without_stub.place else ""
     hints = filter(None, (error.hint, f"No stub serves it either: {place}{without_stub.code} {without_stub.what}"))
     return PorterError(error.code, error.what, error.place, "\n  ".join(hints))

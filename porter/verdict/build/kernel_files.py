@@ -9,8 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from aten_overlay.errors import OverlayError
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, METAL_HEADERS
@@ -24,6 +28,10 @@ from porter.verdict.build.tree import Tree, metal_include
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.fork_findings import finding_of_error
 from porter.verdict.result import MOST_TOLD, ForkFinding, VerifyTarget
+
+if TYPE_CHECKING:
+    from aten_overlay.metal.build import Options
+    from aten_overlay.metal.source.arguments import Argument
 
 # What instantiates a kernel is told its name first: REGISTER_UNARY_OP(exp, ...), instantiate_kernel("exp", ...).
 _INSTANTIATION = re.compile(r'^[ \t]*(?:[A-Z][A-Z0-9_]*|instantiate_\w+)\(\s*"?(\w+)', re.M)
@@ -91,6 +99,32 @@ def list_kernel_names(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
             if defines_kernel(tree.read(path), target.kernels):
                 raise
     return tuple(names)
+
+
+def list_kernels(tree: Tree, options: Options) -> Iterator[tuple[str, Path]]:
+    """Each kernel of the fork and its file; without those of a file that cannot be read, none of which can run."""
+    from aten_overlay.apple.compiler import find_names
+
+    headers = tree.headers_digest()
+    for file in (tree.root / path for path in tree.kernel_files()):
+        with suppress(OverlayError):
+            yield from ((name, file) for name in find_names(file, options, headers))
+
+
+def read_kernel_arguments(file: Path, name: str, options: Options) -> tuple[Argument, ...]:
+    """A kernel's parameters as its file writes them. Raises OverlayError for what is not understood."""
+    from aten_overlay.metal.build import find_instance, read_unit
+    from aten_overlay.metal.source.declarations import find_definition, kernel_arguments
+
+    unit = read_unit(_preprocess(file, options))
+    return kernel_arguments(unit, find_definition(unit, find_instance(unit, name)))
+
+
+@lru_cache(maxsize=8)
+def _preprocess(path: Path, options: Options) -> str:
+    from aten_overlay.metal.build import preprocess
+
+    return preprocess(path, options)
 
 
 def match_pair(target: VerifyTarget, given: str, made: str) -> re.Pattern[str]:

@@ -27,6 +27,7 @@ from porter.verdict.build import objects, registration, sources, unnamed
 from porter.verdict.build.missing import find_missing, find_new_runtime, write_missing
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.registration import rows
+from porter.verdict.build.releases import tell_misfit
 from porter.verdict.build.sources import list_defined
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.derivatives import list_called, list_derived_with
@@ -326,7 +327,7 @@ def _objects(
             except PorterError as error:
                 if error.code != DOES_NOT_COMPILE:  # a full disk says nothing of a file
                     raise
-                errors[name] = error
+                errors[name] = tell_misfit(tree, name, error) if name in files else error
     return objects_by_name, errors
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import NATIVE_FUNCTIONS
 from porter.core.progress import Progress, Step
 from porter.verdict import client
 from porter.verdict.messages import VerdictAnswer, VerifyRequest
@@ -44,6 +47,26 @@ def test_an_operator_without_a_verdict_does_not_end_the_others(answering: None) 
     assert isinstance(first, Verdict) and isinstance(last, Verdict) and (first.op, last.op) == ("exp", "copysign")
     with pytest.raises(PorterError, match="PTR014"):
         list(verify_operators(FORK, ["arctan2"], Proof()))
+
+
+ROW = """
+- func: exp.turned(Tensor self, Tensor other) -> Tensor
+  dispatch:
+    MPS: exp_turned_mps
+"""
+
+
+def test_rows_without_code_are_told_beside_failures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shutil.copytree(EMBEDDED_FORK, tmp_path / "fork")
+    with (tmp_path / "fork" / NATIVE_FUNCTIONS).open("a") as rows:
+        rows.write(ROW)
+    fork, passing = Checkout(tmp_path / "fork", "test"), Verdict("exp", "host", "default", 1, 0, 0, 1, None, 0.5)
+    failing = replace(passing, failed=1, failures=(Failure("test_match", "DispatchStub: missing kernel for mps"),))
+    for verdict, told in ((failing, ["PTR032"]), (passing, [])):
+        monkeypatch.setattr(client, "ask", lambda *_, verdict=verdict: VerdictAnswer(verdict))
+        [found] = verify_operators(fork, ["exp"], Proof())
+        assert isinstance(found, Verdict)
+        assert [finding.what.partition(" ")[0] for finding in found.fork_findings] == told
 
 
 def test_a_single_operator_is_not_counted(answering: None) -> None:

@@ -272,13 +272,18 @@ def test_a_tensor_that_no_recorded_call_gives_is_refused(tmp_path: Path) -> None
         plan_operator(checkout, "shares", programs=lambda served: fork.shares())
 
 
-def test_a_row_says_why_nothing_is_recorded_of_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "is_of_row"), [("PTR395", True), ("PTR170", False)])
+def test_a_row_says_why_nothing_is_recorded_of_it(code: str, is_of_row: bool, tmp_path: Path) -> None:
     def fail(served: ServedFunction) -> Programs:
-        raise PorterError("PTR395", f"no runs of {served.function.base} are kept", hint="Record them.")
+        raise PorterError(code, f"no runs of {served.function.base} are kept", hint="Record them.")
 
     with pytest.raises(PorterError) as raised:
         plan_operator(fork.copy_fork(tmp_path), "shares", programs=fail)
-    assert (raised.value.code, raised.value.what) == ("PTR395", "no runs of shares are kept")
+    assert raised.value.code == code
+    if not is_of_row:
+        assert raised.value.hint == "Record them.", "nothing is wrong with the row"
+        return
+    assert raised.value.what == "no runs of shares are kept"
     hint, stub = raised.value.hint.split("\n  ")
     assert hint == "Record them.", "what to do about its runs comes first"
     assert stub.startswith("No stub serves it either: ") and "PTR071 " in stub

@@ -58,7 +58,7 @@ def test_what_defines_a_function_that_is_called_has_to_compile(tmp_path: Path, m
 
 
 def test_what_is_required_or_edited_has_to_compile(tmp_path: Path) -> None:
-    with pytest.raises(PorterError, match="PTR166"):
+    with pytest.raises(PorterError, match=r"PTR169 .*`unheard_of`"):
         link(make_tree(tmp_path / "required", {USED: GOOD, BESIDE: BROKEN}), tmp_path, BESIDE)
     edited = make_tree(tmp_path / "edited", {USED: GOOD, BESIDE: BROKEN}, {BESIDE: f"{BROKEN}\n"})
     with pytest.raises(PorterError, match=r"PTR166 [^\n]*\n  The port edits this file\."):

@@ -1,0 +1,145 @@
+"""Files of a fork that do not fit each other, said before the errors that follow from it.
+
+A tree with newer headers than host files, or with older kernels than what launches them, is of no release: its host
+files name what no header declares, and its launches ask for kernels that no file has, or give a grid of fewer
+dimensions than a kernel takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from aten_overlay import toolchain
+from aten_overlay.errors import OverlayError
+from porter.core.errors import PorterError
+from porter.core.files import read_regular
+from porter.core.layout import ATEN_ROOT, C10, NATIVE_FUNCTIONS, OPERATIONS
+from porter.languages.identifiers import contains_identifier, list_words
+from porter.verdict.build.kernel_files import defines_kernel, list_kernels, read_kernel_arguments
+from porter.verdict.build.sources import LAUNCH, find_definitions
+from porter.verdict.build.tree import Tree, metal_include
+from porter.verdict.result import ForkFinding, VerifyTarget
+
+CODE = "PTR169"
+_USED = re.compile(r"(?:undeclared identifier|unknown type name|no (?:member|type|template) named) '(?P<name>\w+)'")
+_INCLUDED = re.compile(r"'(?P<path>[\w./+-]+\.h)' file not found")
+_CALLED = re.compile(r"(?:no matching (?:member )?function for call to|call to) '(?P<name>\w+)'")
+_HINT = "If it is of another release, take the file of the release that the headers are of; if not, correct it."
+# What gives a Mac's library no function of a name, as ATen's host code says it.
+_NO_KERNEL = re.compile(r"Failed to create function state object for: (?P<name>\w+)")
+_DISPATCH = re.compile(r"\bmtl_dispatch(?P<dimensions>[123])DJob\b")
+_OTHER_DISPATCH = re.compile(r"\bdispatchThread\w+:|\bmtlDispatch\w*\(|\bdispatchThreads\w*\(")
+_POSITION, _VECTOR = "thread_position_in_grid", re.compile(r"(?P<dimensions>[23])$")
+
+
+def tell_misfit(tree: Tree, path: str, error: PorterError) -> PorterError:
+    """PTR169 for a host file that no plan edits and that fails to compile for what no header declares, or declares
+    otherwise; else the error itself.
+    """
+    uses = [] if path in tree.texts else list(_list_misfits(tree, error.what))
+    if not uses:
+        return error
+    what = f"this host file does not fit the headers: it {', and '.join(uses)}"
+    return PorterError(CODE, f"{what}\n{error.what}", error.place, error.hint or _HINT)
+
+
+def _list_misfits(tree: Tree, errors: str) -> Iterator[str]:
+    """What a host file does that its headers do not take, by what a compiler said."""
+    neither = f"neither this fork nor torch {toolchain.torch_version()}"
+    for name in dict.fromkeys(_USED.findall(errors)):
+        if not _is_declared(tree, name):
+            yield f"uses `{name}`, which {neither} declares"
+    for name in dict.fromkeys(_INCLUDED.findall(errors)):
+        yield f"includes `{name}`, which {neither} has"
+    for name in dict.fromkeys(_CALLED.findall(errors)):
+        if place := _find_header(tree, name):
+            yield f"calls `{name}` otherwise than {place} declares it"
+
+
+def _is_declared(tree: Tree, name: str) -> bool:
+    """Whether a header or a row has this name, or had it before a plan."""
+    paths = {NATIVE_FUNCTIONS, *tree.texts}
+    before = (tree.before(path) for path in paths if tree.in_checkout(path))
+    return any(contains_identifier(text, name) for text in before) or bool(_find_header(tree, name))
+
+
+def _find_header(tree: Tree, name: str) -> str:
+    """A header with this word, of the fork or else of torch; empty if there is none. Those of single operators, which
+    the rows declare, are left out."""
+    wheel = toolchain.torch_root() / "include"
+    for root, parts in ((tree.checkout, (ATEN_ROOT, C10)), (wheel, ("ATen", "c10"))):
+        for path, words in (header for part in parts for header in _read_headers(root, part)):
+            if name in words:
+                return path
+    return ""
+
+
+@lru_cache(maxsize=8)
+def _read_headers(root: Path, part: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    paths = (path for path in sorted((root / part).rglob("*.h")) if path.parent.name != "ops")
+    texts = ((path, read_regular(path).decode(errors="replace")) for path in paths if path.is_file())
+    return tuple((path.relative_to(root).as_posix(), frozenset(list_words(text))) for path, text in texts)
+
+
+def find_release_faults(
+    tree: Tree, target: VerifyTarget, messages: Iterable[str], launched: Iterable[str]
+) -> tuple[ForkFinding, ...]:
+    """What tells that an operator whose tests fail launches kernels of another release, by what the tests say and the
+    names of kernels that ran."""
+    from aten_overlay.metal.build import Options
+
+    asked = {match["name"] for message in messages for match in _NO_KERNEL.finditer(message)}
+    names = dict(list_kernels(tree, Options(metal_include(tree.root))))
+    missing = sorted(name for name in asked if name not in names)
+    return (*_tell_missing(tree, target, missing), *_tell_short_grids(tree, target, names, launched))
+
+
+def _tell_missing(tree: Tree, target: VerifyTarget, missing: list[str]) -> Iterator[ForkFinding]:
+    if not missing:
+        return
+    functions = {function for function, _, _ in _list_launchers(tree, target)}
+    launcher = f"{' or '.join(sorted(functions))} asks" if functions else "host code asks"
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    texts = ((path, tree.read(path)) for path in tree.kernel_files())
+    files = (path for path, text in texts if defines_kernel(text, target.kernels))
+    what = f"{launcher} for kernel `{missing[0]}`{more}, which no kernel file has: host code and kernels do not fit"
+    yield ForkFinding(f"{CODE} {what}", next(files, ""))
+
+
+def _list_launchers(tree: Tree, target: VerifyTarget) -> Iterator[tuple[str, str, str]]:
+    """The shared functions that launch a target's kernels: the name, the place and the text."""
+    launches = (match for path in tree.files(OPERATIONS, ".mm", ".cpp") for match in LAUNCH.finditer(tree.read(path)))
+    for function in dict.fromkeys(match["function"] for match in launches if match["kernel"] in target.kernels):
+        yield from ((function, f"{path}:{line}", text) for path, line, text in find_definitions(tree, function))
+
+
+def _tell_short_grids(
+    tree: Tree, target: VerifyTarget, files: Mapping[str, Path], launched: Iterable[str]
+) -> Iterator[ForkFinding]:
+    """Launchers whose grids have fewer dimensions than a kernel that ran takes its position in."""
+    for function, place, text in _list_launchers(tree, target):
+        given = max((int(match["dimensions"]) for match in _DISPATCH.finditer(text)), default=0)
+        if not given or _OTHER_DISPATCH.search(text):
+            continue
+        for name in launched:
+            taken = _count_dimensions(tree, files[name], name) if name in files else 1
+            if taken > given and name.startswith(tuple(f"{kernel}_" for kernel in target.kernels)):
+                of = f"{given} dimension{'s' * (given > 1)}"
+                what = f"{function} launches `{name}` over {of}, and the kernel goes over {taken}: they do not fit"
+                yield ForkFinding(f"{CODE} {what}", place)
+                break
+
+
+def _count_dimensions(tree: Tree, file: Path, name: str) -> int:
+    """The dimensions of a kernel's position in its grid; 1 where it is no vector, or its file is not understood."""
+    from aten_overlay.metal.build import Options
+
+    try:
+        arguments = read_kernel_arguments(file, name, Options(metal_include(tree.root)))
+    except OverlayError:
+        return 1
+    types = (argument.type for argument in arguments if argument.kind == _POSITION)
+    return max((int(match["dimensions"]) for kind in types if (match := _VECTOR.search(kind))), default=1)
