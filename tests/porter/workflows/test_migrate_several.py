@@ -62,11 +62,11 @@ def test_rows_without_code_are_told_beside_failures(monkeypatch: pytest.MonkeyPa
         rows.write(ROW)
     fork, passing = Checkout(tmp_path / "fork", "test"), Verdict("exp", "host", "default", 1, 0, 0, 1, None, 0.5)
     failing = replace(passing, failed=1, failures=(Failure("test_match", "DispatchStub: missing kernel for mps"),))
-    for verdict, told in ((failing, ["PTR032"]), (passing, [])):
+    for verdict, codes in ((failing, ["PTR032"]), (passing, [])):
         monkeypatch.setattr(client, "ask", lambda *_, verdict=verdict: VerdictAnswer(verdict))
-        [found] = verify_operators(fork, ["exp"], Proof())
-        assert isinstance(found, Verdict)
-        assert [finding.what.partition(" ")[0] for finding in found.fork_findings] == told
+        [judged] = verify_operators(fork, ["exp"], Proof())
+        assert isinstance(judged, Verdict)
+        assert [finding.what.partition(" ")[0] for finding in judged.fork_findings] == codes
 
 
 def test_a_single_operator_is_not_counted(answering: None) -> None:

@@ -42,9 +42,9 @@ def tell(tree: Tree, errors: str) -> PorterError:
 def test_a_host_file_of_another_release_is_named_before_what_the_compiler_says(
     errors: str, told: str, tmp_path: Path
 ) -> None:
-    found = tell(make(tmp_path, {HOST: "", HEADER: "void turn_by(int degrees);\n"}), errors)
-    assert (found.code, found.place) == ("PTR169", Place(HOST, 3))
-    first, second = found.what.split("\n")
+    misfit = tell(make(tmp_path, {HOST: "", HEADER: "void turn_by(int degrees);\n"}), errors)
+    assert (misfit.code, misfit.place) == ("PTR169", Place(HOST, 3))
+    first, second = misfit.what.split("\n")
     assert first.startswith("this host file does not fit the headers: ") and told in first
     assert second == errors
 
@@ -82,17 +82,17 @@ def make_native(folder: Path, launcher: str = LAUNCHER) -> Tree:
 
 def test_kernels_that_are_asked_for_and_nowhere_are_told(tmp_path: Path) -> None:
     asked = [f"RuntimeError: Failed to create function state object for: turn_{of}" for of in ("half", "dense_float")]
-    [found] = find_release_faults(make_native(tmp_path), TARGET, asked, ())
-    assert found.place == KERNEL
-    assert found.what == (
+    [fault] = find_release_faults(make_native(tmp_path), TARGET, asked, ())
+    assert fault.place == KERNEL
+    assert fault.what == (
         "PTR169 exec_turn_kernel asks for kernel `turn_half`, which no kernel file has: host code and kernels do not fit"
     )
 
 
 def test_a_grid_of_fewer_dimensions_than_a_kernel_goes_over_is_told(tmp_path: Path) -> None:
-    [found] = find_release_faults(make_native(tmp_path / "one"), TARGET, [], RAN)
-    assert found.place == f"{SHARED}:1"
-    assert found.what == (
+    [fault] = find_release_faults(make_native(tmp_path / "one"), TARGET, [], RAN)
+    assert fault.place == f"{SHARED}:1"
+    assert fault.what == (
         "PTR169 exec_turn_kernel launches `turn_strided_float` over 1 dimension, and the kernel goes over 3: "
         "they do not fit"
     )
