@@ -328,11 +328,11 @@ def _build_and_test(
     return replace(answer, verdict=add_findings(place_findings(answer.verdict, place), findings))
 
 
-def _find_release_faults(tree: Tree, target: VerifyTarget, found: Verdict) -> tuple[ForkFinding, ...]:
+def _find_release_faults(tree: Tree, target: VerifyTarget, verdict: Verdict) -> tuple[ForkFinding, ...]:
     """What tells of failing tests that files of the fork do not fit each other."""
     from porter.verdict.suite import counters
 
-    messages = [failure.reason for failure in found.failures]
+    messages = [failure.reason for failure in verdict.failures]
     return find_release_faults(tree, target, messages, counters.read_kernels()) if messages else ()
 
 

@@ -78,9 +78,9 @@ def verify_operator(
             return prove(Draft(checkout), candidate, parse_base_name(op), asked, progress)
 
         return choose_candidates(checkout, plan, verdict, recorded, planner, proof).verdict
-    found = ask_verdict(make_request(checkout.root, {}, target, proof, proof.expr), progress)
-    found = replace(found, notes=(*found.notes, NO_BASELINE))
-    return found if found.ok else add_findings(found, find_unserved(checkout, op))
+    verdict_as_is = ask_verdict(make_request(checkout.root, {}, target, proof, proof.expr), progress)
+    verdict_as_is = replace(verdict_as_is, notes=(*verdict_as_is.notes, NO_BASELINE))
+    return verdict_as_is if verdict_as_is.ok else add_findings(verdict_as_is, find_unserved(checkout, op))
 
 
 def _verify_written(checkout: Checkout, before: Baseline, op: str, proof: Proof, progress: Progress) -> Verdict:

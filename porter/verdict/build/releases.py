@@ -121,14 +121,14 @@ def _tell_short_grids(
 ) -> Iterator[ForkFinding]:
     """Launchers whose grids have fewer dimensions than a kernel that ran takes its position in."""
     for function, place, text in _list_launchers(tree, target):
-        given = max((int(match["dimensions"]) for match in _DISPATCH.finditer(text)), default=0)
-        if not given or _OTHER_DISPATCH.search(text):
+        launched_over = max((int(match["dimensions"]) for match in _DISPATCH.finditer(text)), default=0)
+        if not launched_over or _OTHER_DISPATCH.search(text):
             continue
         for name in launched:
-            taken = _count_dimensions(tree, files[name], name) if name in files else 1
-            if taken > given and name.startswith(tuple(f"{kernel}_" for kernel in target.kernels)):
-                of = f"{given} dimension{'s' * (given > 1)}"
-                what = f"{function} launches `{name}` over {of}, and the kernel goes over {taken}: they do not fit"
+            goes_over = _count_dimensions(tree, files[name], name) if name in files else 1
+            if goes_over > launched_over and name.startswith(tuple(f"{kernel}_" for kernel in target.kernels)):
+                of = f"{launched_over} dimension{'s' * (launched_over > 1)}"
+                what = f"{function} launches `{name}` over {of}, and the kernel goes over {goes_over}: they do not fit"
                 yield ForkFinding(f"{CODE} {what}", place)
                 break
 

@@ -30,7 +30,7 @@ def tell(tree: Tree, errors: str) -> PorterError:
 
 
 @pytest.mark.parametrize(
-    ("errors", "told"),
+    ("errors", "said"),
     [
         (UNDECLARED, "it uses `turned_elsewhere`, which neither this fork nor torch "),
         ("no member named 'turned_elsewhere' in namespace 'at'", "it uses `turned_elsewhere`, which neither "),
@@ -40,12 +40,12 @@ def tell(tree: Tree, errors: str) -> PorterError:
     ],
 )
 def test_a_host_file_of_another_release_is_named_before_what_the_compiler_says(
-    errors: str, told: str, tmp_path: Path
+    errors: str, said: str, tmp_path: Path
 ) -> None:
     misfit = tell(make(tmp_path, {HOST: "", HEADER: "void turn_by(int degrees);\n"}), errors)
     assert (misfit.code, misfit.place) == ("PTR169", Place(HOST, 3))
     first, second = misfit.what.split("\n")
-    assert first.startswith("this host file does not fit the headers: ") and told in first
+    assert first.startswith("this host file does not fit the headers: ") and said in first
     assert second == errors
 
 
