@@ -96,7 +96,9 @@ def command(
         def with_output(checkout: Path | None, no_color: bool, json: bool = False, **own: Any) -> int:
             before = click.get_current_context().obj or Settings()
             output = Output(before.merge(Settings(checkout, json, no_color)))
-            if on_device and before.words is not None and own.get("device", "mps") == "mps":
+            file = own.get("file")
+            is_missing = file is not None and not file.is_file()  # no server has to start to say so
+            if on_device and before.words is not None and own.get("device", "mps") == "mps" and not is_missing:
                 from porter.server.command import run_elsewhere
 
                 code = run_elsewhere("porter.__main__", before.words, output.report_progress)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE)
+_OF_CHECKOUT = ("PTR003", "PTR004", "PTR005", "PTR007", "PTR064", "PTR065", "PTR066")
 _CODE = re.compile(r"\bPTR\d{3}\b")
 
 
@@ -35,6 +36,11 @@ class PorterError(Exception):
         self.what = what
         self.place = place
         self.hint = hint
+
+    @property
+    def of_checkout(self) -> bool:
+        """Whether a file cannot be read, or the style not be used: whatever is planned, nothing else would do."""
+        return self.code in _OF_CHECKOUT
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""

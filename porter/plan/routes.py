@@ -107,7 +107,8 @@ def _choose_route(checkout: Checkout, outcome: Migration | Blocked, has_stub: bo
     served = outcome.served
     if isinstance(outcome, Migration):
         return RowRoute(served, Route.OWN if outcome.body else Route.SHARED, has_stub=True)
-    if not served.builds_graph or is_shared(served.entry) or isinstance(outcome.error, NewDialect):
+    stays = not served.builds_graph or is_shared(served.entry)
+    if stays or outcome.error.of_checkout or isinstance(outcome.error, NewDialect):
         return RowRoute(served, Route.NONE, outcome.error, has_stub)
     if library := find_library_call(checkout, served):
         return (

@@ -9,13 +9,14 @@ import pytest
 from porter.aten.operator import Operator, ServedFunction, find_served
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import OPERATIONS
+from porter.core.layout import CLANG_FORMAT, OPERATIONS
 from porter.loops.program import Programs
 from porter.metal.source import Source
 from porter.plan.planner import plan_operator
 from porter.plan.routes import Route, RowRoute, read_routes
 from porter.workflows.explain import explain
 from porter.workflows.stacking import OldCode, read_old_code
+from tests.porter.plan.golden.forks import copy_embedded
 from tests.porter.plan.recorded import fork as made_up
 
 INVERSE = "makeMatrices(^() { [graph inverseOfTensor:a name:nil]; })"
@@ -83,6 +84,21 @@ def test_a_row_whose_function_runs_no_graph_that_is_seen_is_not_run(runs_elsewhe
     with pytest.raises(PorterError, match="PTR368") as raised:
         plan_operator(runs_elsewhere, "shares", programs=run_nothing)
     assert "No stub serves it either: " in raised.value.hint and "PTR071" in raised.value.hint
+
+
+@pytest.mark.parametrize("code", ["PTR005", "PTR065", "PTR066"])
+def test_no_old_code_runs_where_the_checkout_cannot_be_used(tmp_path: Path, code: str) -> None:
+    checkout = copy_embedded(tmp_path / "fork")
+    wrong = {
+        "PTR005": (f"{OPERATIONS}/BinaryKernel.mm", "<<<<<<< ours\n=======\n>>>>>>> theirs\n"),
+        "PTR065": (CLANG_FORMAT, "a: &a 1\nBasedOnStyle: *a\n"),
+        "PTR066": (CLANG_FORMAT, "BasedOnStyle: inheritparentconfig\n"),
+    }
+    file, text = wrong[code]
+    (checkout.root / file).write_text(text)
+    with pytest.raises(PorterError, match=code) as raised:
+        plan_operator(checkout, "atan2", programs=run_nothing)
+    assert "No stub" not in raised.value.hint
 
 
 def test_a_row_of_runs_says_why_no_stub_serves_it(tmp_path: Path) -> None:
