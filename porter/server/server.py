@@ -63,6 +63,7 @@ from porter.verdict.messages import (
     StepStarted,
     VerdictAnswer,
     VerifyRequest,
+    answer_of_error,
     decode_request,
     encode_line,
 )
@@ -190,10 +191,15 @@ def main() -> int:
         _answer_once()
         return 0
     path, fingerprint, backend = arguments
-    if backend == client.COMMANDS:
-        serve(Path(path), fingerprint, command.preload, command.handle)
-    else:
-        serve(Path(path), fingerprint, partial(worker.preload, backend))
+    try:
+        with raising_porter_errors():
+            if backend == client.COMMANDS:
+                serve(Path(path), fingerprint, command.preload, command.handle)
+            else:
+                serve(Path(path), fingerprint, partial(worker.preload, backend))
+    except PorterError as error:  # the last line of the log, which a client reads
+        sys.stderr.buffer.write(encode_line(answer_of_error(error)))
+        return 1
     return 0
 
 
@@ -202,7 +208,6 @@ def _answer_once() -> None:
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)
         request = decode_request(sys.stdin.readline())
-        worker.preload(request.backend)
         end_with_parent(os.getppid())
         adopt_orphans()
 
@@ -210,8 +215,12 @@ def _answer_once() -> None:
             out.write(encode_line(StepStarted(step)))
             out.flush()
 
+        def act(progress: Progress) -> Answer:
+            worker.preload(request.backend)
+            return answer(request, progress)
+
         try:
-            out.write(encode_line(act_here(partial(answer, request), send_step)))
+            out.write(encode_line(act_here(act, send_step)))
         finally:
             end_descendants()
 

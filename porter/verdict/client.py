@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -209,7 +209,7 @@ def _connect(name: str, progress: Progress) -> socket.socket:
             return link
         ended = child.poll()
         if ended:
-            raise NoVerdict("PTR170", f"the verdict server did not start:\n{_tail(_log(name))}")
+            raise _read_refusal(_log(name))
         if ended == 0:  # another one came first; should that one end, this client's takes its place
             time.sleep(0.5)
             link = _try(path)
@@ -293,8 +293,14 @@ def _log(name: str) -> Path:
     return private_directory() / f"{name}.log"
 
 
-def _tail(path: Path) -> str:
-    return "\n".join(path.read_text(errors="replace").splitlines()[-15:]) if path.is_file() else ""
+def _read_refusal(log: Path) -> NoVerdict:
+    """Why a server did not start: the last line of its log is an error, or PTR170 has the end of it."""
+    lines = log.read_text(errors="replace").splitlines()[-15:] if log.is_file() else []
+    with suppress(ValueError, IndexError):
+        answer = decode_line(lines[-1])
+        if isinstance(answer, ErrorAnswer):
+            return NoVerdict(answer.code, answer.what, answer.place, answer.hint)
+    return NoVerdict("PTR170", "the verdict server did not start:\n" + "\n".join(lines))
 
 
 Report = Callable[[int, str], None]

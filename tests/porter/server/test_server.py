@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from aten_overlay.errors import OverlayError
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.errors import Place, PorterError
 from porter.core.progress import Progress
@@ -312,6 +313,46 @@ sys.exit(server.main())
     done = subprocess.run([sys.executable, "-c", program], input=request, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, encode_line(PrepareAnswer())), done.stderr.decode()
     assert done.stderr.endswith(b"noise")
+
+
+FULL = OverlayError("PTR182", "the system refused: No space left on device", hint="Make room.")
+
+
+def refuse(_backend: str) -> None:
+    raise FULL
+
+
+def test_a_server_that_cannot_start_says_why_with_the_code_of_its_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A traceback of the device's stood there, under PTR170."""
+    monkeypatch.setattr(worker, "preload", refuse)
+    monkeypatch.setattr(sys, "argv", ["server", str(tmp_path / "socket"), "host-1", "host"])
+    assert server.main() == 1
+    log = tmp_path / "log"
+    log.write_bytes(b"what a server before it said\n" + capfdbinary.readouterr().err)
+    error = client._read_refusal(log)
+    assert (error.code, error.what, error.hint) == (FULL.code, FULL.what, FULL.hint)
+    log.write_bytes(b"Traceback\nSegmentation fault\n")
+    assert client._read_refusal(log).code == "PTR170"
+
+
+def test_a_process_that_cannot_start_answers_with_its_error() -> None:
+    program = """
+import sys
+from aten_overlay.errors import OverlayError
+from porter.server import server, worker
+
+def refuse(backend):
+    raise OverlayError("PTR182", "the system refused: No space left on device", hint="Make room.")
+
+worker.preload = refuse
+sys.argv = ["server", "--once"]
+sys.exit(server.main())
+"""
+    request = encode_request(PrepareRequest(Path("/"), "host"))
+    done = subprocess.run([sys.executable, "-c", program], input=request, capture_output=True, check=False)
+    assert done.stdout == encode_line(ErrorAnswer(FULL.code, FULL.what, FULL.place, FULL.hint)), done.stderr.decode()
 
 
 def test_every_name_of_an_environments_interpreter_has_one_server(
