@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from mutation.ported import find_added
 from mutation.slips import Slips, slip_in_host_code, slip_in_registrations, slip_in_rows
 from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
 from mutation.trial import Fate, Stage, find_quick_stage
-from porter.kernels.judging.slips import slip_in_metal
+from porter.core.python import PACKAGES
+from porter.languages.slips import slip_in_metal
 from porter.verdict.judge import verdict_without_tests
 from porter.verdict.messages import ErrorAnswer, VerdictAnswer
 from porter.verdict.result import DEFAULT, HOST, NO_TEST, Failure, VerifyTarget
@@ -239,3 +242,9 @@ def test_a_stage_whose_tests_all_fail_without_a_mutant_catches_none(monkeypatch:
     subject = Subject("a", VerifyTarget("a", ()), {}, (), is_ported=True)
     mutant = Mutant("a", "host", "line", "A.mm", "", "A.mm:1: 'f();' -> ''")
     assert trial.try_mutant(subject, mutant, lambda *_: ()) == (Fate.SURVIVED, "")
+
+
+def test_the_tool_imports_no_torch_before_the_device() -> None:
+    """Its `start` could bring up no device, so that it ran nowhere but in tests."""
+    program = "import sys; sys.path.insert(0, 'tools'); import mutants; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=PACKAGES, check=False).returncode == 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from porter.kernels.judging.slips import Slip, SlipTable, slip_by_table, slip_in_arguments
+from porter.languages.slips import Slip, SlipTable, slip_by_table, slip_in_arguments
 
 Slips = Callable[[str], Iterator[Slip]]
 

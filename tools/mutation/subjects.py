@@ -11,8 +11,8 @@ from pathlib import Path
 from mutation.slips import Slips, slip_in_host_code, slip_in_registrations, slip_in_rows
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import INDEXING, KERNELS, METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.kernels.judging.slips import slip_in_metal
 from porter.languages.brackets import find_closing_end
+from porter.languages.slips import slip_in_metal
 from porter.languages.source import parse_source
 from porter.metal.insertion import find_registrations
 from porter.metal.macros import MacroBook

@@ -14,8 +14,8 @@ from pathlib import Path
 from porter.core.errors import PorterError, code_in
 from porter.kernels.checking import CaseResult, check
 from porter.kernels.judging.hidden import check_hidden
-from porter.kernels.judging.slips import slip_in_metal
 from porter.kernels.loading import load_text
+from porter.languages.slips import slip_in_metal
 
 # Errors of compilers: such a mutant is no kernel.
 _NO_KERNEL = ("PTR101", "PTR105", "PTR108", "PTR109", "PTR166")
