@@ -352,7 +352,7 @@ sys.exit(server.main())
 """
     request = encode_request(PrepareRequest(Path("/"), "host"))
     done = subprocess.run([sys.executable, "-c", program], input=request, capture_output=True, check=False)
-    assert done.stdout == encode_line(ErrorAnswer(FULL.code, FULL.what, FULL.place, FULL.hint)), done.stderr.decode()
+    assert done.stdout == encode_line(ErrorAnswer(FULL.code, FULL.what, hint=FULL.hint)), done.stderr.decode()
 
 
 def test_every_name_of_an_environments_interpreter_has_one_server(
