@@ -14,11 +14,15 @@ INDEX_TYPE = "index_type"  # that for the type of the indices of kernels
 
 @dataclass(frozen=True)
 class Line:
-    """A statement, or a comment; `declares` is the variable that it makes, if any, and `value` what that is set to."""
+    """A statement, or a comment; `declares` is the variable that it makes, if any, and `value` what that is set to.
+
+    A `helper` that it calls has to be in its file.
+    """
 
     text: str
     declares: str = ""
     value: str = ""
+    helper: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,11 @@ class Launch:
         return "\n".join(print_nodes(self.nodes, hidden=INDEX_TYPE))
 
     @property
+    def helpers(self) -> frozenset[str]:
+        """The functions that the file has to have."""
+        return frozenset(node.helper for node in walk(self.nodes) if isinstance(node, Line) and node.helper)
+
+    @property
     def kernels(self) -> tuple[str, ...]:
         """The kernels that are encoded, without those that go with another."""
         return tuple(node.kernel for node in walk(self.nodes) if isinstance(node, Encode) and not node.ending)
@@ -157,8 +166,8 @@ def rewrite(node: Node, change: Callable[[str], str]) -> Node:
         return tuple(rewrite(inner, change) for inner in nodes)
 
     match node:
-        case Line(text, declares, value):
-            return Line(change(text), change(declares), change(value))
+        case Line(text, declares, value, helper):
+            return Line(change(text), change(declares), change(value), helper)
         case Profile(call, arguments):
             return Profile(call, change(arguments))
         case Block(head, body, end):
@@ -171,9 +180,14 @@ def rewrite(node: Node, change: Callable[[str], str]) -> Node:
             return replace(node, types=types, inputs=inputs, arguments=passed, dispatch=dispatch)
 
 
-def declare(name: str, value: str, type_: str = "auto") -> Line:
+def declare(name: str, value: str, type_: str = "auto", helper: str = "") -> Line:
     """A constant of the host code."""
-    return Line(f"const {type_} {name} = {value};", name, value)
+    return Line(f"const {type_} {name} = {value};", name, value, helper)
+
+
+def call_helper(name: str, helper: str, *arguments: str) -> Line:
+    """A constant that a helper of the file computes."""
+    return declare(name, f"{helper}({', '.join(arguments)})", helper=helper)
 
 
 def run_on_stream(nodes: Iterable[Node]) -> Block:

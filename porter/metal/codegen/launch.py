@@ -294,7 +294,8 @@ class _Writer:
                 strided = find_strided(self.program)
                 assert strided is not None
                 counted = f"count_neighbors({self._tensor(strided.name)}, kept, reduced)"
-                yield declare(self._count(kernel), f'{INDEX_TYPE} == "int" ? {counted} : {kernel.schedule.any_row}')
+                value = f'{INDEX_TYPE} == "int" ? {counted} : {kernel.schedule.any_row}'
+                yield declare(self._count(kernel), value, helper="count_neighbors")
         encoded = list[Node]()
         for i, (kernel, count) in enumerate(zip(kernels, rows, strict=True)):
             nodes, guards = tuple(self._encode_one(kernel, count, i)), self._guards(i)

@@ -15,7 +15,7 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, find_buf
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Arguments, Binary, HostValue, Named, SizeProduct, SizesOver, evaluate, list_names
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
-from porter.metal.codegen.host_code import Line, declare
+from porter.metal.codegen.host_code import Line, call_helper, declare
 from porter.metal.codegen.host_values import Names
 
 ROW = "row"
@@ -209,8 +209,8 @@ def write_strides(role: StridedArgument, tensor: str, names: Names) -> Iterator[
     mask = declare("mask", f"make_dim_mask({_write_dims(role.dims, names)}, {names.member(role.name)}dim())")
     if mask.text not in names.code.text:  # the function may have it, to resize its result
         yield mask
-    yield declare("kept", f"merge_dims({tensor}, ~mask)")
-    yield declare("reduced", f"merge_dims({tensor}, mask)")
+    yield call_helper("kept", "merge_dims", tensor, "~mask")
+    yield call_helper("reduced", "merge_dims", tensor, "mask")
     counts = ", ".join(f"static_cast<uint32_t>({each}.sizes.size())" for each in ("kept", "reduced"))
     yield declare("ndim", f"{{{counts}}}", "std::array<uint32_t, 2>")
     yield declare(REDUCED, "c10::multiply_integers(reduced.sizes)", "int64_t")
@@ -267,4 +267,4 @@ def list_passed(program: SymbolicProgram) -> tuple[str, ...]:
 
 def write_dims(tensor: str) -> Line:
     """A variable for the dimensions of a result, of which those that one stride goes over are one."""
-    return declare("dims", f"merge_dims({tensor}, DimMask().set())")
+    return call_helper("dims", "merge_dims", tensor, "DimMask().set()")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from porter.core import dtypes
 from porter.metal.codegen.elements import COMBINED
-from porter.metal.codegen.host_code import Block, Encode, Line, declare
+from porter.metal.codegen.host_code import Block, Encode, Line, call_helper, declare
 from porter.metal.codegen.kernel import NativeKernel
 from porter.metal.codegen.moments import TYPE as MOMENTS
 from porter.metal.codegen.slices import name_buffers
@@ -72,7 +72,7 @@ def write_threads(sliced: SlicedRows) -> Iterator[Line]:
     group_size = sliced.group_size
     adjacent = sliced.adjacent or ("false" if group_size else "")
     arguments = [sliced.rows, sliced.length, f"/*are_adjacent=*/{adjacent}" if adjacent else "", group_size]
-    yield declare(sliced.threads, f"share_rows({', '.join(filter(None, arguments))})")
+    yield call_helper(sliced.threads, "share_rows", *filter(None, arguments))
     slices = f"{sliced.threads}.slices"
     for name, partial in zip(sliced.partials, sliced.kernel.partials, strict=True):
         options = f"{sliced.spare}.options().dtype({_find_type(partial.type, sliced.types)})"

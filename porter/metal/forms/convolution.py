@@ -18,7 +18,7 @@ from porter.core import dtypes
 from porter.core.dtypes import FLOAT, DType, Kind
 from porter.loops.host_values import Arguments
 from porter.metal.codegen.elements import KEY
-from porter.metal.codegen.host_code import Launch, as_nodes
+from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CEIL_DIV,
@@ -141,7 +141,7 @@ class Convolution(Form):
         bias = site.variable(self.bias) if self.bias else "std::nullopt"
         passed = (*tensors, bias, *map(site.variable, self.numbers))
         call = f'run_convolution("{kernels.name}", Convolved::{computed.value}, {", ".join(passed)});'
-        return Launch(as_nodes([call]), frozenset((*HEADERS, CEIL_DIV)))
+        return Launch((Line(call, helper="run_convolution"),), frozenset((*HEADERS, CEIL_DIV)))
 
 
 def _read_list(call: Arguments, name: str) -> list[int]:

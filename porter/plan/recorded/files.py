@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from porter.aten.implementations import list_host_sources
@@ -16,6 +16,7 @@ from porter.languages.directives import read_includes
 from porter.languages.identifiers import contains_identifier
 from porter.languages.patterns import find_code, has_code
 from porter.languages.source import Source
+from porter.metal.codegen.host_code import Launch
 from porter.metal.codegen.host_values import NON_EMPTY
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.launch import REDUCE_UTILS
@@ -51,7 +52,13 @@ _DECLARED_IN = (
     (("simdgroup_matrix", "simdgroup_float8x8"), _SIMDGROUP_MATRIX),
     ((_METAL,), f"{METAL_HEADERS}/utils.h"),
 )
-# Those of kernels.
+# Those of host code, by what they return, and those of kernels.
+_HOST_HELPERS = {
+    "merge_dims": "MergedDims",
+    "count_neighbors": "int64_t",
+    "run_convolution": "void",
+    "share_rows": "RowThreads",
+}
 _HELPERS = (
     "strided_offset",
     "neighbors",
@@ -105,27 +112,28 @@ def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]
     yield Edit(file, len(old), len(old), ("" if old.endswith("\n") else "\n") + "\n" + text)
 
 
-def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Iterable[str]) -> Iterator[Edit]:
-    """Adds a host file's includes, and its library of kernels if it has none. Raises PTR374 where none can be added."""
+def edit_host_file(checkout: Checkout, file: str, kernel_file: str, launch: Launch) -> Iterator[Edit]:
+    """Adds the includes and helpers of a launch to a host file, and a library of kernels if it has none.
+
+    Raises PTR374 where none can be added.
+    """
     text = checkout.read(file)
     included = {include.path: include for include in read_includes(text)}
-    missing = set(headers) - included.keys()
+    missing = launch.headers - included.keys()
     if _NON_EMPTY_IN & (included.keys() | missing):
-        missing.discard(NON_EMPTY)
+        missing -= {NON_EMPTY}
         if NON_EMPTY in included:  # an earlier port's
             yield Edit(file, included[NON_EMPTY].start, text.index("\n", included[NON_EMPTY].end) + 1, "")
     yield from insert_includes(file, text, tuple(sorted(missing)))
     unscoped = _blank_scopes(text)
     found = _LIBRARY.search(unscoped) or _OTHER_LIBRARY.search(unscoped)
     helper = ""
-    for used, declared, written in (
-        ("merge_dims(", "MergedDims merge_dims(", read_helper("merge_dims.mm")),
-        ("count_neighbors(", "int64_t count_neighbors(", read_helper("count_neighbors.mm")),
-        ("run_convolution(", "void run_convolution(", read_helper("run_convolution.mm")),
-        ("share_rows(", "RowThreads share_rows(", write_helper(read_style(checkout).threadgroup_reductions)),
-    ):
+    for name in (each for each in _HOST_HELPERS if each in launch.helpers):
+        shares = name == "share_rows"
+        written = write_helper(read_style(checkout).threadgroup_reductions) if shares else read_helper(f"{name}.mm")
+        declared = f"{_HOST_HELPERS[name]} {name}("
         at = text.find(written) if declared in text else -1
-        if used in text and (declared not in text or text.find(used) < at):
+        if declared not in text or text.find(f"{name}(") < at:
             helper += written
             if at >= 0:  # an earlier port's, which stands after its first use now
                 start = at + (found is not None and found.end() == at)  # the empty line goes with the library

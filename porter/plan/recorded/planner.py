@@ -213,7 +213,7 @@ def _edit_files(
     target = row.target
     host = make_function(replace_graph(body, target.place, row.written, target.before), row)
     draft = port.draft.apply([edit_function(row.fork, target, host)])
-    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch.headers))
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, host.launch))
     for text in texts:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, text))
     listed = tuple(dict.fromkeys((*port.kernels, *kernels)))
