@@ -16,8 +16,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.journal import undo
 from porter.core.layout import LINTRUNNER, MATCHER, NATIVE_FUNCTIONS, PRE_COMMIT, PROJECT, SPIN_COMMANDS, SPIN_PORTER
-from porter.plan.toolbelt import TOOLS, plan_toolbelt
-from porter.plan.toolbelt.lintrunner import ENTRY
+from porter.plan.toolbelt import ENTRY, TOOLS, plan_toolbelt
 from porter.report.review import LINTER, review_text
 from porter.review.finding import Finding, Severity
 from porter.review.review import Review
