@@ -6,18 +6,20 @@ Values of a union of dataclasses include their class name; an element type is wr
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from cattrs import Converter
 from cattrs.errors import StructureHandlerNotFoundError
 
 from porter.core.dtypes import BY_METAL, DType
 
+T = TypeVar("T")
+S = TypeVar("S")
 _CLASS = "is"
 _PLAIN = (bool, int, float, str, NoneType)
 
@@ -35,6 +37,12 @@ def decode(text: str | bytes, kind: Any) -> Any:
         raise
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError, StructureHandlerNotFoundError) as error:
         raise ValueError(f"not what was written: {type(error).__name__}: {error}") from error
+
+
+def store_as(kind: type[T], stored: Any, store: Callable[[T], S], load: Callable[[S], T]) -> None:
+    """Makes values of a class be written as what `store` makes of them, of type `stored`, and read by `load`."""
+    _converter.register_unstructure_hook(kind, lambda value: _converter.unstructure(store(value), stored))
+    _converter.register_structure_hook(kind, lambda value, _: load(_converter.structure(value, stored)))
 
 
 def _is_union(kind: Any) -> bool:
@@ -69,12 +77,27 @@ def _convert_lists(value: Any, _: Any) -> Any:
     return tuple(_convert_lists(each, _) for each in value) if isinstance(value, list) else value
 
 
+def _is_keyed_by_class(kind: Any) -> bool:
+    """Whether a mapping has values as keys that JSON has none of: it is written as pairs."""
+    return get_origin(kind) is Mapping and is_dataclass(get_args(kind)[0])
+
+
+def _list_pairs(kind: Any) -> Any:
+    return tuple[tuple[get_args(kind)], ...]  # type: ignore[misc]
+
+
 def _make_converter() -> Converter:
     converter = Converter(detailed_validation=False)
     converter.register_unstructure_hook_func(_is_union_of_classes, _unstructure_with_class)
     converter.register_structure_hook_func(_is_union_of_classes, _structure_by_class)
     converter.register_unstructure_hook_func(_is_plain_union, lambda value: value)
     converter.register_structure_hook_func(_is_plain_union, _convert_lists)
+    converter.register_unstructure_hook_factory(
+        _is_keyed_by_class, lambda kind: lambda pairs: converter.unstructure(tuple(pairs.items()), _list_pairs(kind))
+    )
+    converter.register_structure_hook_func(
+        _is_keyed_by_class, lambda pairs, kind: dict(converter.structure(pairs, _list_pairs(kind)))
+    )
     converter.register_unstructure_hook(DType, lambda dtype: dtype.metal)
     converter.register_structure_hook(DType, lambda name, _: BY_METAL[name])
     converter.register_unstructure_hook(Path, str)

@@ -51,7 +51,7 @@ def list_read(program: SymbolicProgram, tensors: Iterable[str]) -> list[str]:
         for each in walk(store.value):
             if each.op is Op.LOAD and each not in chosen:
                 name = _name_memory(program, each)
-                if name in wanted and name != _name(program.roles[store.buffer]):
+                if name in wanted and name != name_role(program.roles[store.buffer]):
                     found[name] = None
     return list(found)
 
@@ -64,7 +64,7 @@ def list_readers(program: SymbolicProgram, tensor: str) -> frozenset[str]:
     while known:
         made |= {each.buffer for each in stores if made & _list_buffers(each)}
         known = len(made) if len(made) > known else 0
-    written = (_name(program.roles[each.buffer]) for each in stores if each.buffer in made)
+    written = (name_role(program.roles[each.buffer]) for each in stores if each.buffer in made)
     return frozenset(written) - {"", tensor}
 
 
@@ -104,7 +104,7 @@ def allow_unasked(program: SymbolicProgram, results: Collection[str], mask: str)
     that others are computed from, or that sizes are taken of.
     """
     for role in list(dict.fromkeys(program.roles.values())):
-        name = _name(role)
+        name = name_role(role)
         is_known = any(name not in call.tensors for call in program.calls)
         if not isinstance(role, ResultBuffer) or name not in results or is_known:
             continue
@@ -145,7 +145,7 @@ def _have_one_shape(program: SymbolicProgram, one: str, other: str) -> bool:
 
 
 def _guard(store: Store, program: SymbolicProgram, flags: Mapping[str, Named], neutral: Mapping[str, Number]) -> Store:
-    own = _name(program.roles[store.buffer])
+    own = name_role(program.roles[store.buffer])
     made: dict[Expr, Expr] = {}
     for each in walk(store.value):
         made[each] = intern(each.op, [made[arg] for arg in each.args], each.dtype, each.attribute)
@@ -169,10 +169,10 @@ def _name_loaded(program: SymbolicProgram, value: Expr) -> str:
 
 def _name_memory(program: SymbolicProgram, loaded: Expr) -> str:
     """The name of what an element is of; nothing for another expression."""
-    return _name(program.roles[loaded.attribute]) if isinstance(loaded.attribute, Buffer) else ""
+    return name_role(program.roles[loaded.attribute]) if isinstance(loaded.attribute, Buffer) else ""
 
 
-def _name(role: Role) -> str:
+def name_role(role: Role) -> str:
     """The name of memory of the call."""
     match role:
         case ArgumentBuffer(name):

@@ -80,7 +80,7 @@ class Recording:
                 for storage, old, new in zip(whole, before, after, strict=True)
             ],
             "arguments": [_write(value, memory) for value in arguments],
-            "threads": _listed(options.get("threads")), "group_size": _listed(options.get("group_size")),
+            "threads": list_sizes(options.get("threads")), "group_size": list_sizes(options.get("group_size")),
             "arg_casts": dict.fromkeys(range(len(arguments)), casts) if isinstance(casts, str) else dict(casts),
         })  # fmt: skip
 
@@ -164,7 +164,8 @@ def _describe(arguments: Sequence[Any], options: Mapping[str, Any]) -> str:
     return repr((layouts, sorted(options.items(), key=str)))
 
 
-def _listed(sizes: Any) -> list[int] | None:
+def list_sizes(sizes: Any) -> list[int] | None:
+    """One to three sizes of a grid as a list; None where there are none."""
     if sizes is None:
         return None
     return [sizes] if isinstance(sizes, int) else [int(size) for size in sizes]

@@ -15,6 +15,7 @@ import torch
 from porter.core.dtypes import name_torch
 from porter.kernels.export.forms import list_globals, quoted
 from porter.kernels.script import Case, Script, Stage, moved, on_cpu
+from porter.witness.recording import list_sizes
 
 _FEW_TYPES = 2  # of a script's element types, as `porter kernel bench` times
 _ALLOWED = ("torch", "math")
@@ -37,7 +38,7 @@ class Launches:
         self.rows.append({
             "source": self.sources.index(source), "kernel": name,
             "arguments": [describe(value) for value in arguments],
-            "threads": _listed(options.get("threads")), "group_size": _listed(options.get("group_size")),
+            "threads": list_sizes(options.get("threads")), "group_size": list_sizes(options.get("group_size")),
             "arg_casts": {str(at): cast for at, cast in casts.items()},
         })  # fmt: skip
         kernel(*arguments, **options)
@@ -164,9 +165,3 @@ def find_code(function: Any) -> dict[str, str]:
     except (OSError, TypeError) as error:
         raise _NotAlone("the text of its reference is not known") from error
     return {"Tensor": "from torch import Tensor", **code, function.__name__: source}
-
-
-def _listed(sizes: Any) -> list[int] | None:
-    if sizes is None:
-        return None
-    return [sizes] if isinstance(sizes, int) else [int(size) for size in sizes]

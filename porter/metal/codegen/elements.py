@@ -17,7 +17,8 @@ from porter.languages.identifiers import contains_identifier
 from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, find_buffers, walk
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments, Named, Scalar
-from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
+from porter.loops.optional import name_role
+from porter.loops.program import SymbolicProgram, Table, Temporary
 from porter.metal.codegen.host_values import Names
 from porter.metal.loop_spelling import copies, drop_conversion
 
@@ -90,8 +91,8 @@ def read_elements(
     columns = [program.key]
     for buffer in buffers:
         role = program.roles[buffer]
-        tensor = _tensor(role)
-        if tensor is None:
+        tensor = name_role(role)
+        if not tensor:
             assert isinstance(role, (Temporary, Table))
             types[buffer] = role.dtype.metal
             continue
@@ -191,15 +192,6 @@ def _moves_only(program: SymbolicProgram) -> bool:
 def _agree(program: SymbolicProgram, tensor: str, other: str) -> bool:
     known = [call for call in program.calls if {tensor, other} <= call.tensors.keys()]
     return all(_dtype(call, tensor) == _dtype(call, other) for call in known)
-
-
-def _tensor(role: Role) -> str | None:
-    match role:
-        case ArgumentBuffer(name):
-            return name
-        case ResultBuffer(index):
-            return f"result{index}"
-    return None
 
 
 def _dtype(call: Arguments, tensor: str) -> DType:

@@ -12,7 +12,7 @@ from typing import get_args
 from porter.core import codec
 from porter.loops.host_values import Arguments
 from porter.loops.program import Programs, UnexplainedCall
-from porter.loops.storage import StoredPrograms, load_programs, store_programs
+from porter.loops.storage import register_programs
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Contraction
@@ -65,16 +65,15 @@ class FormProgram:
 
 
 Computation = Programs | FormProgram
-_Stored = StoredPrograms | FormProgram
+register_programs()
 
 
 def encode_computations(computations: Sequence[Computation]) -> str:
     """One line of JSON."""
-    stored = (store_programs(each) if isinstance(each, Programs) else each for each in computations)
-    return codec.encode(tuple(stored), tuple[_Stored, ...])
+    return codec.encode(tuple(computations), tuple[Computation, ...])
 
 
 def decode_computations(text: str | bytes) -> tuple[Computation, ...]:
     """What `encode_computations` wrote. Raises ValueError, KeyError or TypeError for other text."""
-    stored: tuple[_Stored, ...] = codec.decode(text, tuple[_Stored, ...])
-    return tuple(load_programs(each) if isinstance(each, StoredPrograms) else each for each in stored)
+    computations: tuple[Computation, ...] = codec.decode(text, tuple[Computation, ...])
+    return computations

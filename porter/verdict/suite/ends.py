@@ -14,8 +14,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, turn_flags
-from porter.verdict.suite.long_rows import ignores_order, keeps, put_ends, reduces
-from porter.verdict.suite.refusals import REFUSALS
+from porter.verdict.suite.long_rows import compute_unless_refused, ignores_order, keeps, put_ends, reduces
 
 FLAGGED = (torch.float32, torch.int64)
 
@@ -59,13 +58,13 @@ def shift_to_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
 
 
 def _list_not_finite(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
-    result = _compute(op, sample)
+    result = compute_unless_refused(op, sample)
     if not keeps(result, sample):
         return
     yield "zeros of either sign", _replace_input(sample, _alternate_zeros(sample.input.detach()))
     if reduces(result, sample):
         return
-    turned = pytree.tree_leaves(_compute(op, _replace_input(sample, _turn(sample.input.detach()))))
+    turned = pytree.tree_leaves(compute_unless_refused(op, _replace_input(sample, _turn(sample.input.detach()))))
     found = [(a, b) for a, b in zip(pytree.tree_leaves(result), turned, strict=False) if isinstance(a, torch.Tensor)]
     turns = bool(found) and all(a.shape == b.shape and torch.allclose(_turn(a), b, equal_nan=True) for a, b in found)
     yield from ((label, each) for label, each in put_ends(sample) if not turns or ignores_order(op, each))
@@ -84,15 +83,7 @@ def _turn(tensor: torch.Tensor) -> torch.Tensor:
 def _tells_shapes(op: Callable[..., Any], sample: SampleInput) -> bool:
     """Whether the shapes of results do not follow from elements: a count of the greatest integer has no memory."""
     meta = sample.transform(lambda value: value.detach().to("meta") if isinstance(value, torch.Tensor) else value)
-    return _compute(op, meta) is not None
-
-
-def _compute(op: Callable[..., Any], sample: SampleInput) -> Any:
-    """Results, or None where the sample is refused."""
-    try:
-        return op(sample.input, *sample.args, **sample.kwargs)
-    except REFUSALS:
-        return None
+    return compute_unless_refused(op, meta) is not None
 
 
 def _replace_input(sample: SampleInput, changed: torch.Tensor) -> SampleInput:

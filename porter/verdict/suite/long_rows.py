@@ -41,7 +41,7 @@ def list_long(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[tupl
         long = _list_reduced(op, sample)
         yield from long
         many = zip(repeat_rows(sample), repeat_rows(sample, SHORT[0]), strict=False)
-        yield from (each for each, (_, few_rows) in many if reduces(_compute(op, few_rows), few_rows))
+        yield from (each for each, (_, few_rows) in many if reduces(compute_unless_refused(op, few_rows), few_rows))
         if long:
             yield from put_nan_last(long[:1])
             infinite = put_infinite_last([*long[:1], *make_pairs(sample)])
@@ -56,13 +56,13 @@ def list_long(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[tupl
 def _list_reduced(op: OpInfo, sample: SampleInput) -> list[tuple[str, SampleInput]]:
     """The sample with rows of several parts, where results have one element for each row."""
     varied = _lengthen_alike(sample, LONG, COLUMNS)
-    return [long for long, short in varied if reduces(_compute(op, short), short)]
+    return [long for long, short in varied if reduces(compute_unless_refused(op, short), short)]
 
 
 def _list_kept(op: OpInfo, sample: SampleInput) -> list[tuple[str, SampleInput]]:
     """The sample with rows of several threadgroups, where results are as long; one of them with flags turned over."""
     varied = _lengthen_alike(sample, *SEVERAL)
-    kept = [long for long, short in varied if keeps(_compute(op, short), short)]
+    kept = [long for long, short in varied if keeps(compute_unless_refused(op, short), short)]
     turned = ((f"{label}, {flag}", each) for label, long in kept[-1:] for flag, each in turn_flags(op, long))
     return [*kept, *turned]
 
@@ -81,7 +81,7 @@ def _lengthen_alike(
         return []
 
 
-def _compute(op: OpInfo, sample: SampleInput) -> Any:
+def compute_unless_refused(op: Callable[..., Any], sample: SampleInput) -> Any:
     """The CPU's results, or None where it refuses the sample, as it may of sizes that are not the OpInfo's."""
     try:
         return op(sample.input, *sample.args, **sample.kwargs)

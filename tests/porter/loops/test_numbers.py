@@ -19,7 +19,7 @@ from porter.loops.host_values import Arguments, TensorValue, describe, evaluate
 from porter.loops.numbers import digest_structure, list_numbers, replace_numbers
 from porter.loops.printing import nest_lines, program_lines
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, instantiate
-from porter.loops.storage import StoredPrograms, load_programs, store_programs
+from porter.loops.storage import register_programs
 
 INPUT, OUTPUT = Buffer(0), Buffer(2)
 
@@ -134,7 +134,8 @@ def test_numbers_of_another_element_type_are_transferred_if_they_are_the_same() 
 def test_programs_come_back_from_json() -> None:
     program, _ = build_program("mean.dim", CALLS)
     programs = Programs("mean.dim", (program,), (PorterError("PTR364", "one call"),))
-    loaded = load_programs(decode(encode(store_programs(programs), StoredPrograms), StoredPrograms))
+    register_programs()
+    loaded = decode(encode(programs, Programs), Programs)
     assert loaded.cases == (program,)
     assert list(program_lines(loaded.cases[0])) == list(program_lines(program))
     assert [(each.code, each.what) for each in loaded.left] == [("PTR364", "one call")]

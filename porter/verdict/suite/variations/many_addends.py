@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
 
@@ -24,6 +23,7 @@ from porter.verdict.suite.indices import list_indices
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.sums import convert
+from porter.verdict.suite.variations.more_indices import Way
 from porter.verdict.suite.variations.variation import Expectation, Variation
 
 MANY = 512  # addends: half of what eight bits of digits can count, by ones, to
@@ -154,30 +154,15 @@ def _equal_indices(sample: SampleInput) -> Iterator[SampleInput]:
             yield SampleInput(sample.input, args=args, kwargs=kwargs)
 
 
-@dataclass(frozen=True)
-class _Repeat:
-    """Makes an index tensor one of many equal indices in a dimension, and what goes with them as long.
-
-    That is an operand of the same shape, or the first or the last dimension of one that has as many rows.
-    """
-
-    index: torch.Tensor
-    dim: int
-    nearest: int
+class _Repeat(Way):
+    """Makes an index tensor one of many equal indices in a dimension, and what goes with them as long."""
 
     def __call__(self, value: Any) -> Any:
         if value is self.index:
             shape = [_EQUAL if dim == self.dim else size for dim, size in enumerate(value.shape)]
             return value.flatten()[0].expand(shape).clone()
-        axis = self._find_axis(value) if isinstance(value, torch.Tensor) else None
+        axis = self.find_axis(value) if isinstance(value, torch.Tensor) else None
         return value if axis is None else _resize(value, axis, _EQUAL)
-
-    def _find_axis(self, value: torch.Tensor) -> int | None:
-        """The dimension of an operand that goes with the indices."""
-        if value.ndim == self.index.ndim:
-            return self.dim if value.shape == self.index.shape else None
-        rows = [dim for dim, size in enumerate(value.shape) if self.index.ndim == 1 and size == len(self.index)]
-        return rows[self.nearest] if rows else None
 
 
 def _lengthen_rows(sample: SampleInput) -> Iterator[SampleInput]:

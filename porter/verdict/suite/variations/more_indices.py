@@ -55,7 +55,7 @@ class Way:
         def change(value: Any) -> Any:
             if value is self.index:
                 return place_largest_last(value, shape, self.dim)
-            axis = self._find_axis(value) if isinstance(value, torch.Tensor) else None
+            axis = self.find_axis(value) if isinstance(value, torch.Tensor) else None
             if axis is None:
                 return value
             long = [count if at == axis else size for at, size in enumerate(value.shape)]
@@ -66,7 +66,7 @@ class Way:
         args, kwargs = pytree.tree_map(change, (tuple(sample.args), dict(sample.kwargs)))
         return SampleInput(sample.input, args=args, kwargs=kwargs)
 
-    def _find_axis(self, value: torch.Tensor) -> int | None:
+    def find_axis(self, value: torch.Tensor) -> int | None:
         """The dimension of an operand that goes with the indices."""
         if value.ndim == self.index.ndim:
             return self.dim if value.shape == self.index.shape else None
