@@ -1,5 +1,6 @@
 """The port of a row whose functions make the gradients of a linear layer, one of them two."""
 
+import re
 from pathlib import Path
 
 from expecttest import assert_expected_inline
@@ -11,6 +12,8 @@ from porter.metal.forms.linear_gradients import LinearGradients
 from porter.plan.planner import plan_operator
 from tests.porter.plan.recorded import fork
 
+# What the launches of all products have in common, which the golden of products has.
+LAUNCH = re.compile(r"\+ +const std::array<c10::complex<float>, 2> scales[\s\S]*?\n\+ +\}\);\n")
 ROWS = """
 - func: sloped(Tensor self, Tensor grad_output, Tensor weight, bool[3] output_mask) -> (Tensor, Tensor, Tensor)
   dispatch:
@@ -69,8 +72,9 @@ def test_functions_that_make_gradients_launch_products(tmp_path: Path) -> None:
     form = LinearGradients("self", "weight", "grad_output")
     planned = plan_operator(Checkout(copy.root, "named"), "sloped", programs=lambda row: FormProgram("sloped", form))
     [host] = [each for each in planned.changes.diff().split("diff --git ") if "operations/Slopes.mm" in each]
+    assert [launch.count('"sloped') for launch in LAUNCH.findall(host)] == [4, 4]
     assert_expected_inline(
-        host,
+        LAUNCH.sub("+ THE LAUNCH OF A PRODUCT\n", host),
         """\
 a/aten/src/ATen/native/mps/operations/Slopes.mm b/aten/src/ATen/native/mps/operations/Slopes.mm
 --- a/aten/src/ATen/native/mps/operations/Slopes.mm
@@ -128,57 +132,7 @@ a/aten/src/ATen/native/mps/operations/Slopes.mm b/aten/src/ATen/native/mps/opera
 +                                           0,
 +                                           0,
 +                                           0};
-+  const std::array<c10::complex<float>, 2> scales = {1.0f, 0.0f};
-+  const std::array<int64_t, 2> factors = {1, 1};
-+  MPSStream* stream = getCurrentMPSStream();
-+  const std::string index_type =
-+      canUse32BitIndexMath(product) && canUse32BitIndexMath(left_rows) && canUse32BitIndexMath(right_rows) ? "int"
-+                                                                                                           : "long";
-+  const int64_t tile = isFloatingType(product.scalar_type()) && index_type == "int" && std::min(rows, columns) >= 64 &&
-+          product.numel() >= 524288
-+      ? 64
-+      : 32;
-+  dispatch_sync_with_rethrow(stream->queue(), ^() {
-+    @autoreleasepool {
-+      auto computeEncoder = stream->commandEncoder();
-+      if (std::min(rows, columns) == 1 && inner >= 32) {
-+        auto PSO = lib.getPipelineStateForFunc("sloped_vector_" + scalarToMetalTypeString(product) + "_" + index_type);
-+        // this function call is a no-op if MPS Profiler is not enabled
-+        getMPSProfiler().beginProfileKernel(PSO, "sloped_vector", {left_rows, right_rows}, stream);
-+        [computeEncoder setComputePipelineState:PSO];
-+        mtl_setArgs(computeEncoder,
-+                    product,
-+                    inner > 0 ? left_rows : product,
-+                    inner > 0 ? right_rows : product,
-+                    product,
-+                    sizes,
-+                    strides,
-+                    scales,
-+                    factors);
-+        [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div<int64_t>(rows * columns, 8), 1, 1)
-+                       threadsPerThreadgroup:MTLSizeMake(256, 1, 1)];
-+        getMPSProfiler().endProfileKernel(PSO, stream);
-+      } else {
-+        auto PSO = lib.getPipelineStateForFunc("sloped_" + scalarToMetalTypeString(product) + "_" + index_type + "_" +
-+                                               std::to_string(tile));
-+        // this function call is a no-op if MPS Profiler is not enabled
-+        getMPSProfiler().beginProfileKernel(PSO, "sloped", {left_rows, right_rows}, stream);
-+        [computeEncoder setComputePipelineState:PSO];
-+        mtl_setArgs(computeEncoder,
-+                    product,
-+                    inner > 0 ? left_rows : product,
-+                    inner > 0 ? right_rows : product,
-+                    product,
-+                    sizes,
-+                    strides,
-+                    scales,
-+                    factors);
-+        [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(columns, tile), at::ceil_div(rows, tile), 1)
-+                       threadsPerThreadgroup:MTLSizeMake(128, 1, 1)];
-+        getMPSProfiler().endProfileKernel(PSO, stream);
-+      }
-+    }
-+  });
++ THE LAUNCH OF A PRODUCT
 +
    return output;
  }
@@ -220,57 +174,7 @@ a/aten/src/ATen/native/mps/operations/Slopes.mm b/aten/src/ATen/native/mps/opera
 +                                             0,
 +                                             0,
 +                                             0};
-+    const std::array<c10::complex<float>, 2> scales = {1.0f, 0.0f};
-+    const std::array<int64_t, 2> factors = {1, 1};
-+    MPSStream* stream = getCurrentMPSStream();
-+    const std::string index_type =
-+        canUse32BitIndexMath(output) && canUse32BitIndexMath(left_rows) && canUse32BitIndexMath(right_rows) ? "int"
-+                                                                                                            : "long";
-+    const int64_t tile = isFloatingType(output.scalar_type()) && index_type == "int" && std::min(rows, columns) >= 64 &&
-+            output.numel() >= 524288
-+        ? 64
-+        : 32;
-+    dispatch_sync_with_rethrow(stream->queue(), ^() {
-+      @autoreleasepool {
-+        auto computeEncoder = stream->commandEncoder();
-+        if (std::min(rows, columns) == 1 && inner >= 32) {
-+          auto PSO = lib.getPipelineStateForFunc("sloped_vector_" + scalarToMetalTypeString(output) + "_" + index_type);
-+          // this function call is a no-op if MPS Profiler is not enabled
-+          getMPSProfiler().beginProfileKernel(PSO, "sloped_vector", {left_rows, right_rows}, stream);
-+          [computeEncoder setComputePipelineState:PSO];
-+          mtl_setArgs(computeEncoder,
-+                      output,
-+                      inner > 0 ? left_rows : output,
-+                      inner > 0 ? right_rows : output,
-+                      output,
-+                      sizes,
-+                      strides,
-+                      scales,
-+                      factors);
-+          [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div<int64_t>(rows * columns, 8), 1, 1)
-+                         threadsPerThreadgroup:MTLSizeMake(256, 1, 1)];
-+          getMPSProfiler().endProfileKernel(PSO, stream);
-+        } else {
-+          auto PSO = lib.getPipelineStateForFunc("sloped_" + scalarToMetalTypeString(output) + "_" + index_type + "_" +
-+                                                 std::to_string(tile));
-+          // this function call is a no-op if MPS Profiler is not enabled
-+          getMPSProfiler().beginProfileKernel(PSO, "sloped", {left_rows, right_rows}, stream);
-+          [computeEncoder setComputePipelineState:PSO];
-+          mtl_setArgs(computeEncoder,
-+                      output,
-+                      inner > 0 ? left_rows : output,
-+                      inner > 0 ? right_rows : output,
-+                      output,
-+                      sizes,
-+                      strides,
-+                      scales,
-+                      factors);
-+          [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(columns, tile), at::ceil_div(rows, tile), 1)
-+                         threadsPerThreadgroup:MTLSizeMake(128, 1, 1)];
-+          getMPSProfiler().endProfileKernel(PSO, stream);
-+        }
-+      }
-+    });
++ THE LAUNCH OF A PRODUCT
 +  }
 +
 +  return std::tuple<Tensor, Tensor>{output, bias};
