@@ -206,20 +206,16 @@ def _find_dispatched(file: _File, text: str) -> Iterator[str]:
 def _find_hits_per_type(found: Definition, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
     """The stub calls of one definition in a file's text, each with the input types it is made for."""
     with bounded(found.place):
-        return _group_hits(found, text)
-
-
-def _group_hits(found: Definition, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
-    types: dict[_Hit, tuple[DType, ...]] = {}
-    file, function = (found.path, text), parse_definition(found)
-    for dtype in ALL:
-        facts = Facts(dtype, dtype.real)
-        hits = tuple(_find_hits(file, function.body, facts, (), ()))
-        if not facts.asked:
-            return tuple((hit, ALL) for hit in dict.fromkeys(hits))
-        for hit in hits:
-            types[hit] = (*types.get(hit, ()), dtype)
-    return tuple(types.items())
+        types: dict[_Hit, tuple[DType, ...]] = {}
+        file, function = (found.path, text), parse_definition(found)
+        for dtype in ALL:
+            facts = Facts(dtype, dtype.real)
+            hits = tuple(_find_hits(file, function.body, facts, (), ()))
+            if not facts.asked:
+                return tuple((hit, ALL) for hit in dict.fromkeys(hits))
+            for hit in hits:
+                types[hit] = (*types.get(hit, ()), dtype)
+        return tuple(types.items())
 
 
 def _find_hits(

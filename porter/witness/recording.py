@@ -51,7 +51,10 @@ class Recording:
 
     def launch(self, kernel: Any, name: str, source: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> None:
         """Runs a kernel, and records the launch unless one like it was recorded, or many of the kernel were."""
-        library = self._find_library(source)
+        if source not in self._libraries:
+            self._libraries[source] = len(self._libraries)
+            self.records.append({"record": "library", "library": self._libraries[source], "source": source})
+        library = self._libraries[source]
         seen, likeness = self._seen.setdefault((library, name), set()), _describe(arguments, options)
         wanted = likeness not in seen and len(seen) < MOST_LAUNCHES
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
@@ -91,12 +94,6 @@ class Recording:
             return True
         self.leave_out(TOO_LARGE if holds_values else UNKNOWN_ARGUMENT, name, dtype)
         return False
-
-    def _find_library(self, source: str) -> int:
-        if source not in self._libraries:
-            self._libraries[source] = len(self._libraries)
-            self.records.append({"record": "library", "library": self._libraries[source], "source": source})
-        return self._libraries[source]
 
     def _find_lack(self, library: int, name: str, source: str) -> str:
         if (library, name) not in self._lacks:

@@ -373,21 +373,11 @@ _LISTING_KERNEL = _TAILED_KERNEL.replace("constant long& count", "constant uint*
     "Host code binds a list whose numbers have another size than those that the kernel reads.",
     bad=(
         host_case(_LISTING_HOST, _LISTING_KERNEL),
-        host_case(
-            _LISTING_HOST.replace("self.strides()", "steps").replace(
-                "  int64_t", "  std::vector<int64_t> steps = f();\n  int64_t"
-            ),
-            _LISTING_KERNEL,
-        ),
+        host_case(_STEPS_HOST.replace("  int64_t", "  std::vector<int64_t> steps = f();\n  int64_t"), _LISTING_KERNEL),
     ),
     good=(
         host_case(_LISTING_HOST, _LISTING_KERNEL.replace("uint*", "long*")),
-        host_case(
-            _LISTING_HOST.replace("self.strides()", "steps").replace(
-                "  int64_t", "  std::array<uint32_t, 2> steps{};\n  int64_t"
-            ),
-            _LISTING_KERNEL,
-        ),
+        host_case(_STEPS_HOST.replace("  int64_t", "  std::array<uint32_t, 2> steps{};\n  int64_t"), _LISTING_KERNEL),
     ),
 )
 def list_width(change: Change) -> Iterator[Remark]:

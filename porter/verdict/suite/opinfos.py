@@ -151,7 +151,8 @@ class OpInfos:
         found: dict[object, SampleInput] = {}
         for sample in (*self.pick_samples(op, dtype), *self.samples(op, dtype)):
             if isinstance(sample.input, torch.Tensor):
-                found.setdefault(_kinds(sample), sample)
+                named = tuple((name, _kind(value)) for name, value in sorted(sample.kwargs.items()))
+                found.setdefault((tuple(map(_kind, sample.args)), named), sample)
         return list(found.values())[:KINDS]
 
 
@@ -265,11 +266,6 @@ def _list_inputs(sample: SampleInput) -> list[torch.Tensor]:
 
 def operands(sample: SampleInput) -> list[torch.Tensor]:
     return [v for v in pytree.tree_leaves((sample.input, sample.args)) if isinstance(v, torch.Tensor)]
-
-
-def _kinds(sample: SampleInput) -> object:
-    named = tuple((name, _kind(value)) for name, value in sorted(sample.kwargs.items()))
-    return tuple(map(_kind, sample.args)), named
 
 
 def _kind(value: object) -> object:

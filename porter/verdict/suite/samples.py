@@ -41,16 +41,12 @@ def mirror(value: Any, device: str) -> Any:
         return {k: device if k == "device" and str(v) == "cpu" else mirror(v, device) for k, v in value.items()}
     if not isinstance(value, torch.Tensor) or _stays_on_cpu(value):
         return value
-    return _mirror(value, device)
-
-
-def _mirror(tensor: torch.Tensor, device: str) -> torch.Tensor:
-    if tensor.is_conj() or tensor.is_neg() or tensor.layout != torch.strided:
-        return tensor.detach().to(device, copy=True).requires_grad_(tensor.requires_grad)
-    count = tensor.untyped_storage().nbytes() // tensor.element_size()
-    flat = tensor.detach().as_strided((count,), (1,), 0).to(device, copy=True)
-    view = flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
-    return view.requires_grad_(tensor.requires_grad)
+    if value.is_conj() or value.is_neg() or value.layout != torch.strided:
+        return value.detach().to(device, copy=True).requires_grad_(value.requires_grad)
+    count = value.untyped_storage().nbytes() // value.element_size()
+    flat = value.detach().as_strided((count,), (1,), 0).to(device, copy=True)
+    view = flat.as_strided(value.size(), value.stride(), value.storage_offset())
+    return view.requires_grad_(value.requires_grad)
 
 
 def on_device(sample: SampleInput) -> SampleInput:
