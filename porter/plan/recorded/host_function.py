@@ -17,7 +17,7 @@ from porter.languages.assignments import read_assignments
 from porter.languages.brackets import is_balanced, strip_parentheses
 from porter.languages.identifiers import contains_identifier
 from porter.languages.liveness import list_declared, prune
-from porter.languages.patterns import has_code, match_code
+from porter.languages.patterns import match_code
 from porter.languages.scopes import bring_declarations
 from porter.languages.statements import DISPATCH, Statement, name_tokens, read_statements, walk_statements
 from porter.metal.codegen.host_code import Launch, Line
@@ -115,9 +115,8 @@ class HostFunction(KeptCode):
 
     def asks_empty(self, *tensors: str) -> bool:
         """Whether the function, or what is done before it, asks for one of some tensors without elements."""
-        added = [test for node in self.nodes if isinstance(node, Exit) for test in node.tests]
-        empty = [f"{tensor}.numel() == 0" for tensor in tensors]
-        return super().asks_empty(*tensors) or any(has_code(test, *empty) for test in added)
+        added = (node.empty for node in self.nodes if isinstance(node, Exit))
+        return super().asks_empty(*tensors) or any(not empty.isdisjoint(tensors) for empty in added)
 
     def bring(self, place: Exit | Guard, names: Collection[str], inside: bool = False) -> list[str] | None:
         """The declarations that a place lacks to use some names, as `bring_declarations` tells them."""
