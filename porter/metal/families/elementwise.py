@@ -17,13 +17,13 @@ from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
 from porter.languages.directives import read_macros
 from porter.languages.identifiers import contains_identifier, to_snake_case
-from porter.languages.source import parse_source
+from porter.languages.source import Source, parse_source
 from porter.metal.candidates import build_functor, note_other_sources
 from porter.metal.distributions import draws_numbers
 from porter.metal.functor import Functor, functor_text
@@ -109,7 +109,8 @@ def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
 def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Kernel, ...]:
     """Returns the kernel with this choice of candidates, registered for every dtype that the CPU supports.
 
-    Raises PTR018 (not a functor), PTR090 to PTR093 (the fork lacks something) or PTR094 (no source).
+    Raises PTR018 (not a functor), PTR090 to PTR093 (the fork lacks something), PTR094 (no source) or PTR096 (it has
+    kernels of the name).
     """
     words = to_snake_case(spec.call.stub.name)
     # `atan2` of `atan2_stub`, `lerp_scalar_weight` of `lerp_kernel_scalar_weight`
@@ -145,6 +146,7 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
     created = launch.files.created
     fork = fork.layer(dict(created)) if created else fork
     kernels = parse_source(launch.kernel_file, fork.read(launch.kernel_file))
+    _require_new(kernels, name, stub)
     style = read_kernel_style(fork, launch.kernel_file)
     names = (name,) if spec.results else _list_known_names(name, spec.function.base, spec.call)
     functor_spec = FunctorSpec(
@@ -175,6 +177,16 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
         *(f"{name}: the CPU kernel raises unless {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
     )
     return _Planned(name, functor_spec, functor, launch, source, lines, notes)
+
+
+def _require_new(kernels: Source, name: str, stub: Stub) -> None:
+    """Raises PTR096 if the file has a functor of the name, itself or by a macro: a second would not compile."""
+    definitions = [each.start for each in kernels.code if each.text == f"{name}_functor"]
+    definitions += [use.start for use in kernels.macro_uses() if use.arguments[:1] == (name,)]
+    if definitions:
+        what = f"the fork has kernels of {name} already, and registers none of them for {stub.name}"
+        hint = "Take the host file that launches them from their release, or remove them."
+        raise PorterError("PTR096", what, Place(kernels.path, kernels.text.count("\n", 0, min(definitions)) + 1), hint)
 
 
 def _plan_host(spec: KernelSpec, base: str, planned: Sequence[_Planned]) -> Step:
