@@ -58,12 +58,12 @@ def main() -> None:
     parser.add_argument("op", nargs="?", default="atan2")
     options = parser.parse_args()
     base = seconds([sys.executable, "-c", PARSE, str(options.checkout / OPINFOS)])
-    imported = seconds([sys.executable, "-c", IMPORT])
-    for name, spent in (("parse", base), ("import", imported)):
-        print(f"{name}: {spent.wall:.2f} s, {spent.cpu:.2f} s of CPU")
     where = ["--checkout", str(options.checkout)]
     porter = [sys.executable, "-m", "porter"]
     seconds([*porter, "migrate", options.op, "--no-verify", *where], PLANNED)
+    imported = seconds([sys.executable, "-c", IMPORT])
+    for name, spent in (("parse", base), ("import", imported)):
+        print(f"{name}: {spent.wall:.2f} s, {spent.cpu:.2f} s of CPU")
     for arguments, codes in (
         (["status", *where], (0,)),
         (["explain", options.op, "--no-record", *where], (0,)),
