@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
-from torch.utils import cpp_extension
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+from tests.aten_overlay.device.programs.loading import load_program
 
 
 @pytest.fixture(scope="module", autouse=True)
 def extension(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = str(tmp_path_factory.mktemp("native"))
-    cpp_extension.load("native", [str(PROGRAMS / "native.mm")], build_directory=folder, is_python_module=False)
+    load_program("native", tmp_path_factory.mktemp("native"))
     yield
 
 

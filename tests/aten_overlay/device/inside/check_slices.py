@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
-from torch.utils import cpp_extension
 
 from aten_overlay.device import frameworks
 from aten_overlay.device.load import started
 from aten_overlay.metal.build import Options
+from tests.aten_overlay.device.programs.loading import load_program
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 PAST = r"reads 4 bytes out of bounds of argument `in` \(buffer 1\): byte {}, where bytes 0 to {} are the tensor"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def extension(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("slices")
-    source = str(PROGRAMS / "slices.mm")
-    cpp_extension.load("slices", [source], build_directory=str(folder), is_python_module=False)
+    load_program("slices", tmp_path_factory.mktemp("slices"))
     device = started()
     assert device
     loaded = frameworks.load(device)

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import pytest
 import torch
-from torch.utils import cpp_extension
 from torch.utils._cpp_embed_headers import _embed_headers
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+from tests.aten_overlay.device.programs.loading import load_program
+
 HEADERS = Path(torch.__file__).parent / "include" / "ATen" / "mps"
 # What the wheel's headers declare, by the macro that says so to streams.mm.
 DECLARED = {
@@ -38,11 +38,8 @@ kernel void report(device const long* index, constant long& size, device c10::me
 
 @pytest.fixture(scope="module", autouse=True)
 def extension(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = str(tmp_path_factory.mktemp("streams"))
     flags = [f"-D{name}" for name, declared in DECLARED.items() if declared]
-    cpp_extension.load(
-        "streams", [str(PROGRAMS / "streams.mm")], extra_cflags=flags, build_directory=folder, is_python_module=False
-    )
+    load_program("streams", tmp_path_factory.mktemp("streams"), flags)
     yield
 
 
