@@ -16,14 +16,12 @@ from typing import Any, TypeAlias
 
 import torch
 
-from aten_overlay import memory, toolchain
-from aten_overlay.device import load
+from aten_overlay.device import libraries, load
 from aten_overlay.device.repeated import RepeatedLaunch
 from aten_overlay.device.shader import calls
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.launch import LIMIT, SEEDS, failure
 
-_HERE = Path(__file__).resolve().parent
 _NAME = "porter_calls"
 Run: TypeAlias = Callable[[Any], list[torch.Tensor]]
 
@@ -34,12 +32,8 @@ def find_module() -> Any | None:
     include = sysconfig.get_path("include")
     if load.started() is None or not Path(include, "Python.h").is_file():
         return None
-    flags = (*toolchain.torch_flags(), "-DNDEBUG", "-isystem", include, "-I", str(_HERE.parent))
-    below = ("-ltorch_python", *toolchain.link_with(memory.build_library()), "-lstdc++")
-    undefined = "-Wl,--unresolved-symbols=ignore-all"  # Python's symbols are those of the process
-    link = (*toolchain.torch_libraries(), *below, undefined)
     try:
-        path = toolchain.build(_NAME, [_HERE / "calls.cpp"], flags, link=link)
+        path = libraries.build_calls(_NAME, include)
     except OverlayError:
         return None
     spec = spec_from_file_location(_NAME, path, loader=ExtensionFileLoader(_NAME, str(path)))

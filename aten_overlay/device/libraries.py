@@ -58,14 +58,23 @@ def build_preload() -> Path:
 def build_device() -> Path:
     """`libporter_device.so`: allocator, guard, hooks, generator, tensors, copies and the counted fallback."""
     sources = [HERE / f"{name}.cpp" for name in _DEVICE]
-    return toolchain.build(
-        "porter_device",
-        sources,
-        # NDEBUG as the wheel has it: debug checks need both sides.
-        (*toolchain.torch_flags(), "-DNDEBUG", *_define_versions(None), "-I", str(HERE.parent)),
-        link=(*toolchain.torch_libraries(), *toolchain.link_with(memory.build_library()), "-lstdc++"),
-        header=HERE / "headers.h",
-    )
+    link = (*toolchain.torch_libraries(), *toolchain.link_with(memory.build_library()), "-lstdc++")
+    return toolchain.build("porter_device", sources, _flags_of_device(), link=link, header=HERE / "headers.h")
+
+
+def build_calls(name: str, include: str) -> Path:
+    """A module of Python made of calls.cpp, where Python's headers are in a folder."""
+    below = ("-ltorch_python", *toolchain.link_with(memory.build_library()), "-lstdc++")
+    undefined = "-Wl,--unresolved-symbols=ignore-all"  # Python's symbols are those of the process
+    link = (*toolchain.torch_libraries(), *below, undefined)
+    more = {"c++": ("-isystem", include)}
+    sources, header = [HERE / "calls.cpp"], HERE / "headers.h"  # precompiled for the device
+    return toolchain.build(name, sources, _flags_of_device(), link=link, header=header, more=more)
+
+
+def _flags_of_device() -> tuple[str, ...]:
+    """NDEBUG as the wheel has it: debug checks need both sides."""
+    return (*toolchain.torch_flags(), "-DNDEBUG", *_define_versions(None), "-I", str(HERE.parent))
 
 
 def build_mps(headers: Path | None) -> Path:
