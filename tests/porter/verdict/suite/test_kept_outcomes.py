@@ -33,6 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
         return run(op, varied)
 
     monkeypatch.setattr(arguments, "_run_in_child", count)
+    monkeypatch.setattr(kept_outcomes, "cpu_memory", cpu_memory)
     monkeypatch.setattr(cpu_memory, "_watch", cpu_memory._Watch())
     monkeypatch.setattr(kept_outcomes, "_find_file", lambda name: tmp_path / f"{name}.json")
     monkeypatch.setattr(kept_outcomes, "_kept", {})
