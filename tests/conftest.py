@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import random
 import subprocess
 import sys
@@ -18,6 +20,9 @@ from porter.workflows import decisions
 from tests import hung, quick
 from tests.device_pool import DevicePool
 
+# Of torch's threads, those that have computed their part loop until the others have, which in three workers on two
+# processors takes a third of all time. It is read when torch is loaded.
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
@@ -62,6 +67,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if quick.is_quick(_below(item.path), item.name):
             item.add_marker(quick.MARK)
     items.sort(key=_turn)
+
+
+def pytest_collection_finish() -> None:
+    """Has no test look for garbage among what stays until the end: all tests, and what they import."""
+    gc.collect()
+    gc.freeze()
 
 
 def _turn(item: pytest.Item) -> tuple[bool, bool, Path]:
