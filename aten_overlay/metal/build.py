@@ -120,8 +120,6 @@ _SIMPLIFIED = ("-flto=thin",)
 _PLAIN = (
     "-mllvm", "-disable-lsr", "-mllvm", "-enable-misched=false", "-mllvm", "-disable-machine-licm",
 )  # fmt: skip
-# A library that lacks a function fails when it is linked, not when it is loaded: then it is known what needs it.
-_WHOLE = ("-shared", "-Wl,-z,defs")
 _LIBRARY, _TENSORS = "metal_stdlib", "metal_tensor"
 NAMELESS = "program_source"  # the file that Apple's compiler says a library made of a string is
 
@@ -201,17 +199,16 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     module = _lower_either(key, code, wanted, options, shared, lambda lowered: refuse_lacking(lowered, unit, instances))
     is_checked_soon = _is_quick(options) and options.checked  # before plain code is made, which adds no checks
     completed = _complete(key, module, options) if shared or is_checked_soon else module
-    rest = ["-x", "none", str(runtime), "-lm"]
     if _is_quick(options):
         contraction, _ = ARITHMETICS[options.arithmetic]
-        plain = ["-x", "ir", "-Wno-everything", *_CODE, "-O0", *contraction, *_FRAME, *_WHOLE]
+        plain = ["-x", "ir", "-Wno-everything", *_CODE, "-O0", *contraction, *_FRAME]
         try:
-            return compiler.build_cached(key, ".so", plain, [str(completed), *rest])
+            return compiler.build_library(key, plain, str(completed), str(runtime))
         except OverlayError as error:
             if compiler.TOO_LARGE not in error.what:
                 raise
     build = _flags_for_second_step(options) if shared else _flags_for_module(options)
-    return compiler.build_cached(key, ".so", [*build, *_WHOLE], [str(completed if shared else module), *rest])
+    return compiler.build_library(key, build, str(completed if shared else module), str(runtime))
 
 
 def _choose_arithmetic(text: str, asked: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -28,6 +29,9 @@ TIMELESS = ("-Xclang", "-fno-pch-timestamp")
 # What a header instantiates is not instantiated again by each file that reads it: host code compiles in half the time,
 # and a kernel is lowered in less.
 INSTANTIATED = "-fpch-instantiate-templates"
+# A library that lacks a function fails when it is linked, not when it is loaded: then it is known what needs it.
+_SHARED = ("-shared", "-Wl,-z,defs")
+_RESULT, _OBJECT = "result.so", "/dev/null"  # names in a command that is asked for: an object has to be there
 _OLDEST = 17
 _NEWEST = 30
 TOO_LARGE = "exceeds limit"  # of a frame
@@ -185,18 +189,49 @@ _MOST_NOTES = 3
 
 def build_cached(key: str, suffix: str, build: Iterable[str], sources: Sequence[str]) -> Path:
     """The cached file for `key`, made by the compiler with `build` and `sources` if it is not there yet."""
-    path = cache_root() / f"{key}{suffix}"
+    return _make_cached(f"{key}{suffix}", lambda result: run([*build, "-o", result, *sources]))
+
+
+def build_library(key: str, build: Iterable[str], source: str, library: str) -> Path:
+    """The cached shared object for `key`, made of a source and linked with a library. No function is missing in it."""
+    return _make_cached(f"{key}.so", lambda result: _build_library(list(build), source, library, result))
+
+
+def _make_cached(name: str, make: Callable[[str], object]) -> Path:
+    path = cache_root() / name
     if cache.is_intact(path):
         return path
     cache.make_folder(path.parent)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=suffix)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
     os.close(handle)
     try:
-        run([*build, "-o", temporary, *sources])
+        make(temporary)
         Path(temporary).replace(path)
     finally:
         Path(temporary).unlink(missing_ok=True)
     return cache.seal(path)
+
+
+def _build_library(build: Sequence[str], source: str, library: str, result: str) -> None:
+    """Compiles, then links. A clang that does both starts another, which takes as long as a small kernel does."""
+    compiled = f"{result}.o"
+    try:
+        run([*build, "-c", "-o", compiled, source])
+        files = {_RESULT: (result,), _OBJECT: (compiled, library)}
+        command = [file for word in _linker() for file in files.get(word, (word,))]
+        if not command or subprocess.run(command, capture_output=True, check=False).returncode:
+            run([*_SHARED, "-o", result, compiled, library, "-lm"])  # which finds more, and says what it does not find
+    finally:
+        Path(compiled).unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=1)
+def _linker() -> tuple[str, ...]:
+    """The command that the compiler says it links with, without libstdc++, which takes long to read; empty if none."""
+    command = [find_clang(), *_SHARED, "-nostdlib++", "-###", "-o", _RESULT, _OBJECT, "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = shlex.split(done.stderr.splitlines()[-1]) if not done.returncode and done.stderr else []
+    return tuple(words) if {_RESULT, _OBJECT} <= set(words) else ()
 
 
 def runtime_library() -> Path:

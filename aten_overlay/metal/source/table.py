@@ -170,7 +170,10 @@ def clean(text: str) -> str:
 
 
 def write_table(unit: Unit, rows: list[Row], values: Mapping[str, Value | None]) -> str:
-    """What comes after the source: the table itself."""
+    """What comes after the source: the table itself, made when the library is loaded.
+
+    Made by the first call that asks, it would need a guard of libstdc++, which takes longer to link with than all else.
+    """
     makers = []
     for number, row in enumerate(rows):
         scope = "".join(f"{name}::" for name in row.instance.declaration.scope)
@@ -183,9 +186,9 @@ def write_table(unit: Unit, rows: list[Row], values: Mapping[str, Value | None])
         f'\n#line 1 "launch table"\n'
         f"static const pm_function_constant pm_constants[] = {{{', '.join([*constants, '{nullptr, 0, 0, 0}'])}}};\n"
         f'extern "C" __attribute__((visibility("default"))) const pm_library* pm_library_() __asm__("pm_library");\n'
+        f"static const pm_kernel pm_kernels[] = {{{', '.join(makers) or '{}'}}};\n"
         f"const pm_library* pm_library_() {{\n"
-        f"  static const pm_kernel kernels[] = {{{', '.join(makers) or '{}'}}};\n"
-        f"  static const pm_library library = {{PM_ABI_VERSION, {len(makers)}, kernels, {len(constants)}, "
+        f"  static const pm_library library = {{PM_ABI_VERSION, {len(makers)}, pm_kernels, {len(constants)}, "
         f"pm_constants}};\n"
         f"  return &library;\n}}\n"
     )
