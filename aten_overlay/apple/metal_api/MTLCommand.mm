@@ -1,5 +1,5 @@
-// Command queues, buffers and encoders. A command runs when it is encoded, but for those of a deferred queue: they run
-// when their command buffer is committed, so that other queues see nothing of them before, as on a GPU.
+// Command queues, buffers and encoders. A command runs when its command buffer is committed, so that nobody sees anything of
+// it before, as on a GPU; on torch's default stream when it is encoded.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -59,9 +59,13 @@ static CFTimeInterval seconds_now() {
 
 namespace order = porter::metal::order;
 
+// When the commands of a queue run, and where its errors go. A queue that a program makes runs them at their commit, so that
+// work which is never committed shows no result; what fails is thrown there.
+enum class Runs { AtCommitOrThrows, AtCommit, AtOnce };
+
 @interface PorterQueue : NSObject <MTLCommandQueue> {
  @public
-  bool _deferred;
+  Runs _runs;
   std::shared_ptr<order::Queue> _order;
 }
 @end
@@ -72,7 +76,8 @@ namespace order = porter::metal::order;
   std::vector<MTLCommandBufferHandler> _handlers;
   PorterQueue* _queue;
   std::shared_ptr<order::Queue> _order;  // which may be asked for after the queue is gone
-  std::unique_ptr<porter::metal::Timeline> _later;  // of a deferred queue
+  std::unique_ptr<porter::metal::Timeline> _later;  // of a queue that does not run commands at once
+  bool _throws;
   NSError* _error;
   CFTimeInterval _began;
   CFTimeInterval _ended;
@@ -343,6 +348,12 @@ static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
     buffer->_began = seconds_now();
   }
 }
+// Throws what the commands of a program's own queue failed with, once.
+static void tell_error(PorterCommandBuffer* buffer) {
+  if (buffer->_error && std::exchange(buffer->_throws, false)) {
+    porter::objc::fail([[buffer->_error localizedDescription] UTF8String]);
+  }
+}
 static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   if (!error.empty()) {
     NSDictionary* info = @{NSLocalizedDescriptionKey : porter::string(error)};
@@ -424,8 +435,12 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   }
   _state = MTLCommandBufferStatusCommitted;
   _later->commit([buffer = Kept(self)](const std::string& error) { complete(*buffer, error); });
+  tell_error(self);
 }
 - (void)dealloc {
+  if (_later && _state == MTLCommandBufferStatusNotEnqueued) {
+    _later->warn_of_lost();
+  }
   for (MTLCommandBufferHandler block : _handlers) {
     _Block_release((const void*)block);
   }
@@ -448,6 +463,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   if (_state == MTLCommandBufferStatusCommitted) {
     porter::objc::fail("PTR122: a command buffer waits for an event that no committed command signals");
   }
+  tell_error(self);
   order::join_host(_clock);
 }
 - (MTLCommandBufferStatus)status {
@@ -493,8 +509,9 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
     _order = std::make_shared<order::Queue>();
   }
   made->_order = _order;
-  if (_deferred) {
+  if (_runs != Runs::AtOnce) {
     made->_later = std::make_unique<porter::metal::Timeline>((const void*)self);
+    made->_throws = _runs == Runs::AtCommitOrThrows;
   }
   return made;
 }
@@ -517,8 +534,12 @@ id<MTLCommandQueue> porter::metal::make_queue() {
 
 extern "C" {
 
-void porter_defer_commands(void* queue) {
-  ((PorterQueue*)queue)->_deferred = true;
+void porter_keep_errors(void* queue) {
+  ((PorterQueue*)queue)->_runs = Runs::AtCommit;
+}
+
+void porter_run_at_once(void* queue) {
+  ((PorterQueue*)queue)->_runs = Runs::AtOnce;
 }
 
 void porter_run_encoded(void* buffer) {

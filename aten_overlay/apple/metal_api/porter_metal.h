@@ -54,9 +54,12 @@ typedef size_t (*porter_find_extent)(const void* buffer, size_t offset, const si
 /* Who is asked at each launch from now on; without one, a whole buffer is bound. */
 void porter_set_extents(porter_find_extent find);
 
-/* From now on the commands of this MTLCommandQueue run when their command buffer is committed, not when they are encoded:
- * nothing orders them against those of other queues but events. */
-void porter_defer_commands(void* queue);
+/* Commands of an MTLCommandQueue run when their command buffer is committed, and nothing orders them against those of other
+ * queues but events; `commit` throws what fails. From now on, the command buffers of this queue keep it as their error. */
+void porter_keep_errors(void* queue);
+
+/* From now on the commands of this queue run when they are encoded, and what fails is thrown there. */
+void porter_run_at_once(void* queue);
 
 /* Runs what has been encoded into this MTLCommandBuffer: what the host does next comes after it. Throws PTR122. */
 void porter_run_encoded(void* buffer);

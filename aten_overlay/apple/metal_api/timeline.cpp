@@ -1,6 +1,7 @@
 #include "timeline.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <mutex>
 #include <utility>
@@ -127,6 +128,14 @@ void Timeline::finish() {
   }
   if (!error_.empty()) {
     objc::fail(std::exchange(error_, {}));
+  }
+}
+
+void Timeline::warn_of_lost() const {
+  std::lock_guard lock(guard());
+  if (!commands_.empty()) {
+    std::fprintf(stderr, "porter: PTR124 a command buffer was released without a commit: its %zu commands never run\n",
+                 commands_.size());
   }
 }
 

@@ -1,4 +1,4 @@
-// When commands run: those of most queues at once, those of a deferred queue when their command buffer is committed.
+// When commands run: those of torch's default stream at once, those of other queues when their command buffer is committed.
 #pragma once
 #include <deque>
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace porter::metal {
 
-// The commands of one command buffer of a deferred queue. They run in order, behind those that the queue has been given
+// The commands of one command buffer. They run in order, behind those that the queue has been given
 // before, and stop at a wait until its event is signaled. Memory that is freed meanwhile stays until they have run.
 class Timeline {
  public:
@@ -26,6 +26,9 @@ class Timeline {
   // Runs the commands before they are committed, for work that cannot be put off. Throws PTR122 if a wait stops them.
   void finish();
 
+  // Says on stderr that commands will never run, if there are any: their command buffer goes without a commit.
+  void warn_of_lost() const;
+
  private:
   friend bool advance(bool uncommitted);
   void push(std::function<bool()> command);
@@ -44,7 +47,7 @@ class Timeline {
 // and before something waits for one. Whether any command ran.
 bool advance(bool uncommitted = false);
 
-// Whether a command of some deferred queue has still to run.
+// Whether a command has still to run.
 bool any_waiting();
 
 }  // namespace porter::metal

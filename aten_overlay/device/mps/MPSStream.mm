@@ -21,9 +21,7 @@ namespace at::mps {
 MPSStream::MPSStream(Stream stream) : _stream(stream) {
   TORCH_CHECK(stream.device_type() == DeviceType::MPS, "an MPS stream was expected, not ", stream);
   _commandQueue = [MPSDevice::getInstance()->device() newCommandQueue];
-  if (stream.id() != 0) {
-    porter_defer_commands((void*)_commandQueue);
-  }
+  stream.id() == 0 ? porter_run_at_once((void*)_commandQueue) : porter_keep_errors((void*)_commandQueue);
   _serialQueue = dispatch_queue_create("metal gpu stream", DISPATCH_QUEUE_SERIAL);
 }
 

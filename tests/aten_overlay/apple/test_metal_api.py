@@ -42,6 +42,8 @@ def tell() -> Callable[[str], str]:
         ("no_bytes", "-1 -1 -1 -1 -1 -1 -1 -1 | left 0"),
         ("summed", "28 1024 32 | left 0"),
         ("kept", "42 | left 0"),
+        ("committed", "-1 3 | left 0"),
+        ("never_committed", "-1 -1 | left 0"),
         ("one_after_the_other", "committed | left 0"),
         ("macros", "named | left 0"),
         ("math_modes", "0 0 1 0 1 | left 0"),
@@ -70,6 +72,10 @@ def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: 
         ),
         ("open_at_commit", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
         ("lost_encoder", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
+        (
+            "failed_at_commit",
+            "PTR124: kernel `scale`, argument `out` at buffer index 0: offset 40 is beyond the buffer's",
+        ),
         ("after_commit", "PTR124: an encoder was made of a command buffer that has been committed"),
         (
             "waited_uncommitted",
@@ -83,6 +89,14 @@ def test_metal_errors_name_what_was_refused(tell: Callable[[str], str], name: st
     _, _, found = tell(name).partition("! ")
     assert found.startswith(told)
     assert found.endswith("| left 0")
+
+
+def test_work_that_is_never_committed_is_told(tell: Callable[[str], str], capfd: pytest.CaptureFixture[str]) -> None:
+    tell("committed")
+    assert capfd.readouterr().err == ""
+    tell("never_committed")
+    warning = "porter: PTR124 a command buffer was released without a commit: its 1 commands never run\n"
+    assert capfd.readouterr().err == warning
 
 
 @pytest.mark.parametrize(

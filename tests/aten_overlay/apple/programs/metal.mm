@@ -4,6 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "metal_api/porter_metal.h"
 #include "runtime/porter_runtime.h"
 
 static const char* kSource = R"(
@@ -54,14 +55,17 @@ static std::string told;
 struct Fixture {
   id<MTLDevice> device = MTLCreateSystemDefaultDevice();
   id<MTLCommandQueue> queue = [device newCommandQueue];
-  id<MTLCommandBuffer> commands = [queue commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
+  id<MTLCommandBuffer> commands = nil;
+  id<MTLComputeCommandEncoder> encoder = nil;
   id<MTLBuffer> in = [device newBufferWithLength:8 * sizeof(float) options:MTLResourceStorageModeShared];
   id<MTLBuffer> out = [device newBufferWithLength:8 * sizeof(float) options:MTLResourceStorageModeShared];
   id<MTLFunction> function = nil;
   id<MTLComputePipelineState> state = nil;
 
   Fixture() {
+    porter_run_at_once((void*)queue);
+    commands = [queue commandBuffer];
+    encoder = [commands computeCommandEncoder];
     for (int i = 0; i < 8; i++) {
       ((float*)[in contents])[i] = (float)i;
       ((float*)[out contents])[i] = -1;
@@ -113,6 +117,29 @@ static const char* tell(Body body) {
   out << "| left " << porter_live_objects(nullptr) - before;
   told = out.str();
   return told.c_str();
+}
+
+// A kernel in a queue that a program makes, and what becomes of its command buffer.
+template <typename Then>
+static const char* on_a_queue(NSUInteger offset, Then then) {
+  return tell([=](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    const float by = 3;
+    id<MTLCommandQueue> queue = [[f.device newCommandQueue] autorelease];
+    @autoreleasepool {
+      id<MTLCommandBuffer> commands = [queue commandBuffer];
+      id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
+      [encoder setComputePipelineState:f.state];
+      [encoder setBuffer:f.out offset:offset atIndex:0];
+      [encoder setBuffer:f.in offset:0 atIndex:1];
+      [encoder setBytes:&by length:sizeof by atIndex:2];
+      [encoder dispatchThreads:MTLSizeMake(2, 1, 1) threadsPerThreadgroup:MTLSizeMake(2, 1, 1)];
+      [encoder endEncoding];
+      out << ((float*)[f.out contents])[1] << " ";
+      then(commands);
+    }
+    out << ((float*)[f.out contents])[1] << " ";
+  });
 }
 
 extern "C" {
@@ -340,6 +367,18 @@ const char* waited_uncommitted() {
     [f.encoder endEncoding];
     [f.commands waitUntilCompleted];
   });
+}
+
+const char* committed() {
+  return on_a_queue(0, [](id<MTLCommandBuffer> commands) { [commands commit]; });
+}
+
+const char* never_committed() {
+  return on_a_queue(0, [](id<MTLCommandBuffer>) {});
+}
+
+const char* failed_at_commit() {
+  return on_a_queue(40, [](id<MTLCommandBuffer> commands) { [commands commit]; });
 }
 
 const char* one_after_the_other() {

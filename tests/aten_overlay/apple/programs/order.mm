@@ -28,7 +28,7 @@ struct Fixture {
   id<MTLBuffer> out = [device newBufferWithLength:32 options:MTLResourceStorageModeShared];
 
   Fixture() {
-    porter_defer_commands((void*)other_queue);
+    porter_keep_errors((void*)other_queue);
   }
   id<MTLComputeCommandEncoder> encode(id<MTLCommandBuffer> to, MTLDispatchType type = MTLDispatchTypeSerial) {
     return [to computeCommandEncoderWithDispatchType:type];
@@ -58,6 +58,7 @@ void concurrently(Fixture& f, bool reads_first, Between between) {
   between(encoder);
   reads_first ? f.raise(encoder, f.x) : f.read(encoder, f.x);
   [encoder endEncoding];
+  [f.commands commit];
 }
 
 // A write through one buffer and a read through another, each in an encoder of its own.
@@ -71,6 +72,7 @@ void through(Fixture& f, id<MTLBuffer> written, id<MTLBuffer> read, Between betw
   between(nil, encoder);
   f.read(encoder, read);
   [encoder endEncoding];
+  [f.commands commit];
 }
 
 // A write of one queue and a read of another.
@@ -127,6 +129,7 @@ void run(Fixture& f, const std::string& name) {
     f.raise(encoder, f.x, 0, 4);
     f.raise(encoder, f.x, 4, 4);
     [encoder endEncoding];
+    [f.commands commit];
   } else if (name == "two_reads") {
     id<MTLComputeCommandEncoder> encoder = f.encode(f.commands, MTLDispatchTypeConcurrent);
     f.read(encoder, f.x);
@@ -135,6 +138,7 @@ void run(Fixture& f, const std::string& name) {
     f.read(encoder, f.x);
     f.out = first;
     [encoder endEncoding];
+    [f.commands commit];
   } else if (name == "one_buffer") {
     through(f, f.x, f.x, nothing);
   } else if (name == "alias") {
