@@ -25,6 +25,7 @@ from porter.core.dtypes import DType, Kind, name_torch
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Value
 from porter.verdict.backends import host
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.samples import on_device
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def _run_op(op: Any, sample: Any, differentiable: bool) -> None:
     try:
         result = op(sample.input, *sample.args, **sample.kwargs)
         if differentiable:
-            leaves = [v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor) and v.requires_grad]
+            leaves = [v for v in list_tensors(result) if v.requires_grad]
             if leaves:
                 torch.autograd.backward(leaves, [torch.rand_like(leaf) for leaf in leaves])
     except Exception:  # calls made before the error still count; recording reports the error

@@ -19,6 +19,7 @@ from porter.core.dtypes import LONG, DType, Kind
 from porter.loops.program import ArgumentBuffer, Programs, list_loaded
 from porter.recording.calls import OpCall, read_dtype
 from porter.recording.runs import RecordedRun, run_call
+from porter.verdict.suite.leaves import list_tensors
 
 if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
@@ -156,8 +157,7 @@ def _compute(ran: RecordedRun, name: str, dtype: DType, device: torch.device) ->
 
     arguments = {each: torch.empty_like(value) if each in out_names else value for each, value in given.items()}
     arguments = pytree.tree_map(copy, {**arguments, name: given[name].to(getattr(torch, dtype.torch))})
-    made = pytree.tree_leaves(OpCall(ran.call.overload, arguments).run())
-    return [each.cpu() for each in made if isinstance(each, torch.Tensor)]
+    return [each.cpu() for each in list_tensors(OpCall(ran.call.overload, arguments).run())]
 
 
 def _are_same(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from porter.recording.calls import count_call, spent
 from porter.verdict.suite.cuts import Margins, has_nan
+from porter.verdict.suite.leaves import list_operands, list_tensors
 
 _TINY = 1e-3
 SETS = 12  # of a sample in all of its ranks and dimensions, besides those with one size varied alone
@@ -110,8 +111,7 @@ class Template:
 
 def count_elements(sample: SampleInput) -> int:
     """The elements of all tensors of a sample."""
-    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return sum(each.numel() for each in leaves if isinstance(each, torch.Tensor))
+    return sum(each.numel() for each in list_operands(sample))
 
 
 def _scale(value: float, factor: float) -> float:
@@ -361,7 +361,7 @@ class SizeSets:
             if any(slot.dim < 0 for slot in sizes) and self._count_result(made) > _MAX_RESULT:
                 return False
             result = self._run(made)
-            tensors = (leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
+            tensors = list_tensors(result)
             self._drops_dimensions = any(1 in tensor.shape for tensor in tensors)  # such a dimension is no loop
             return margins.are_intact() and (template.has_nan or not has_nan(result))
         return False
@@ -370,8 +370,7 @@ class SizeSets:
         """The elements of the results, without memory for them; none where torch cannot tell."""
         with suppress(Exception):
             without_memory = sample.transform(lambda leaf: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf)
-            leaves = pytree.tree_leaves(self._run(without_memory))
-            return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
+            return sum(leaf.numel() for leaf in list_tensors(self._run(without_memory)))
         return 0
 
     def _draw(self, template: Template, original: Sizes, groups: Sequence[_Group]) -> Sizes | None:

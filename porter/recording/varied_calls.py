@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from porter.aten.declarations import TENSOR_OPTIONS
 from porter.recording.calls import OpCall, count_call
 from porter.verdict.suite.children import survives_each
+from porter.verdict.suite.leaves import list_tensors
 
 # Numbers unlikely to appear in host code.
 _FRACTION, _WHOLE = 0.43, 11
@@ -113,7 +114,7 @@ def _allocate_results(call: OpCall, names: Sequence[str]) -> dict[str, torch.Ten
     """Allocates tensors for the results of a call, by out= name. Raises what the call raises."""
     if not names:
         return {}
-    found = [leaf for leaf in pytree.tree_leaves(call.run()) if isinstance(leaf, torch.Tensor)]
+    found = list_tensors(call.run())
     return {name: torch.empty_like(each) for name, each in zip(names, found, strict=True)}
 
 

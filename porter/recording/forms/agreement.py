@@ -11,13 +11,13 @@ from functools import partial
 from typing import TypeVar
 
 import torch
-from torch.utils import _pytree as pytree
 
 from porter.core.dtypes import BFLOAT, HALF, DType, Kind
 from porter.loops.fit import MIN_CALLS
 from porter.metal.forms import AnyForm
 from porter.recording.calls import OpCall, read_dtype
 from porter.recording.runs import RecordedRun
+from porter.verdict.suite.leaves import list_tensors
 
 Results = tuple[torch.Tensor, ...]
 F = TypeVar("F", bound=AnyForm)
@@ -129,4 +129,4 @@ def _list_cpu_results(run: RecordedRun) -> Results:
         results = run.call.with_arguments(tensors).run()
     except (RuntimeError, NotImplementedError, IndexError):
         return ()
-    return tuple(leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor))
+    return tuple(list_tensors(results))

@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite import cpu_memory, samples
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.kept_outcomes import Batch
+from porter.verdict.suite.leaves import list_tensors
 
 _FAR = 1 << 32  # what nothing is left of in 32 bits
 _INEXACT = (1 << 53) + 1  # what no double is
@@ -153,8 +154,7 @@ def has_few_results(op: OpInfo, sample: SampleInput) -> bool:
     """
     for _, computed in keep_computed(op, [("", sample)]):
         copied = samples.copy_sample(computed)
-        results = pytree.tree_leaves(op(copied.input, *copied.args, **copied.kwargs))
-        sizes = [len(each) for each in results if isinstance(each, torch.Tensor) and each.ndim]
+        sizes = [len(each) for each in list_tensors(op(copied.input, *copied.args, **copied.kwargs)) if each.ndim]
         return max(sizes, default=0) <= sample.input.numel()
     return False
 
@@ -263,7 +263,7 @@ def _run(op: Callable[..., Any], sample: SampleInput) -> int:
 
 def _digest_elements(results: Any) -> list[bytes]:
     """A digest of the elements of each result that is a strided tensor of the CPU."""
-    tensors = (leaf.detach() for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor))
+    tensors = (leaf.detach() for leaf in list_tensors(results))
     plain = (each for each in tensors if each.layout is torch.strided and each.device.type == "cpu")
     whole = (each.resolve_conj().resolve_neg().contiguous().reshape(-1) for each in plain)
     return [hashlib.blake2b(each.view(torch.uint8).numpy().data).digest() for each in whole if each.numel()]
@@ -319,4 +319,4 @@ def _shapes(op: OpInfo, sample: SampleInput) -> list[torch.Size] | None:
         results = samples.call_on_meta(op, sample)
     except Exception:  # of any kind: the operator, or what it calls, has no meta function or refuses the value
         return None
-    return [each.shape for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor)]
+    return [each.shape for each in list_tensors(results)]

@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 import torch
 from torch.autograd.profiler import profile
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.context import aten_names, base_name
+from porter.verdict.suite.leaves import list_tensors
 
 
 def computes_all(op: OpInfo, samples: Sequence[SampleInput], ran: Collection[str], slopes: bool = False) -> bool:
@@ -30,7 +30,7 @@ def run_sample(op: OpInfo, sample: SampleInput, slopes: bool) -> None:
     """Computes a sample; with `slopes`, its gradients too."""
     with torch.set_grad_enabled(slopes):
         result = op(sample.input, *sample.args, **sample.kwargs)
-        found = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor) and t.requires_grad]
+        found = [t for t in list_tensors(result) if t.requires_grad]
         torch.autograd.backward(found, [torch.ones_like(t) for t in found])
 
 

@@ -28,6 +28,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.result import Finding, ForkFinding
 from porter.verdict.suite import bounds, compare, composed, counters, cuts, execution, layouts, results, samples, ties
 from porter.verdict.suite.arguments import Varied, keep_refused
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.opinfos import OpInfos, dtype_name, watching
 from porter.verdict.suite.refusals import REFUSALS, is_raised_by_torch
 
@@ -421,8 +422,7 @@ def describe_unreached(record: results.Record, kernels: Sequence[str]) -> str:
 def count_computed_elements(results: Any, arguments: Any) -> int:
     """The number of computed elements in the results; a returned argument needs no kernel."""
     given = {id(each) for each in pytree.tree_leaves(arguments)}
-    found = [t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor)]
-    return sum(t.numel() for t in found if id(t) not in given)
+    return sum(result.numel() for result in list_tensors(results) if id(result) not in given)
 
 
 def count_elements(results: Any) -> int:
@@ -455,7 +455,7 @@ def are_alike(mine: Any, theirs: Any, exact: Any) -> bool:
 
 
 def _list_results(value: Any) -> list[torch.Tensor]:
-    return [to_cpu(leaf) for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    return [to_cpu(leaf) for leaf in list_tensors(value)]
 
 
 def to_cpu(value: Any) -> Any:

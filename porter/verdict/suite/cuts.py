@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import keep_computed
 from porter.verdict.suite.kept_outcomes import on_cpu
+from porter.verdict.suite.leaves import list_operands, list_tensors
 
 
 def cut_operands(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
@@ -27,8 +28,8 @@ def cut_operands(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
 
     Only of several tensors: what one alone has, others tests vary.
     """
-    count = len(_list_tensors(sample))
-    for at, tensor in enumerate(_list_tensors(sample) if count > 1 else ()):
+    count = len(list_operands(sample))
+    for at, tensor in enumerate(list_operands(sample) if count > 1 else ()):
         for dim, size in enumerate(tensor.shape):
             if size > 2:  # statistics of one element are rounding
                 yield f"tensor {at} cut in dimension {dim}", sample.transform(_Cut(at, dim, size - 1))
@@ -36,7 +37,7 @@ def cut_operands(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
 
 def list_expanded(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """Those with one tensor that has one element in a dimension, which the CPU expands: results keep their shapes."""
-    tensors = _list_tensors(sample)
+    tensors = list_operands(sample)
     varied = [
         (f"tensor {at} expanded in dimension {dim}", sample.transform(_Cut(at, dim, 1)))
         for at, tensor in enumerate(tensors if len(tensors) > 1 else ())
@@ -50,8 +51,7 @@ def list_expanded(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple
 
 def _list_shapes(op: Callable[..., Any], sample: SampleInput) -> list[torch.Size]:
     """The shapes of what the CPU makes of a sample."""
-    made = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
-    return [each.shape for each in made if isinstance(each, torch.Tensor)]
+    return [each.shape for each in list_tensors(op(sample.input, *sample.args, **sample.kwargs))]
 
 
 @dataclass
@@ -116,11 +116,6 @@ def _are_equal(one: Any, other: Any) -> bool:
     return all(torch.allclose(a, b, equal_nan=True) for a, b in pairs if isinstance(a, torch.Tensor))
 
 
-def _list_tensors(sample: SampleInput) -> list[torch.Tensor]:
-    every = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return [each for each in every if isinstance(each, torch.Tensor)]
-
-
 _MARGIN = 4096  # elements on either side
 
 
@@ -158,7 +153,7 @@ class Margins:
 
 def has_nan(result: Any) -> bool:
     """Whether a result has NaN, which a kernel may have read beyond its operands."""
-    found = (each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor))
+    found = list_tensors(result)
     return any(bool(each.isnan().any()) for each in found if each.is_floating_point() or each.is_complex())
 
 

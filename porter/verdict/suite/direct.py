@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from torch.testing._internal.common_dtype import _dispatch_dtypes
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.languages.identifiers import find_words
@@ -26,6 +25,7 @@ from porter.verdict.derivatives import read_derivatives
 from porter.verdict.suite.arguments import Varied, replace_argument
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import Context, base_name
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.made_opinfos import name_opinfos
 from porter.verdict.suite.samples import list_other_scalars
 from porter.verdict.suite.strings import list_strings
@@ -154,9 +154,9 @@ def _record_calls(base: str, through: Sequence[str]) -> Iterator[tuple[torch._op
         with _Calls(base) as mode, suppress(Exception):  # samples that this machine cannot make
             for sample in islice(op.sample_inputs("cpu", torch.float32, requires_grad=True), _SAMPLES):
                 with suppress(Exception):  # of any kind: what the operator refuses
-                    results = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
+                    results = _leaves(op, sample)
                     with torch.no_grad():  # as without a graph of gradients: other formulas make one
-                        run_backward([each for each in results if isinstance(each, torch.Tensor)])
+                        run_backward(results)
         yield from mode.calls
 
 
@@ -196,8 +196,7 @@ def _is_flipped(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _leaves(call: Callable[..., Any], sample: SampleInput) -> list[torch.Tensor]:
-    results = pytree.tree_leaves(call(sample.input, *sample.args, **sample.kwargs))
-    return [each for each in results if isinstance(each, torch.Tensor)]
+    return list_tensors(call(sample.input, *sample.args, **sample.kwargs))
 
 
 def _takes_intermediate(base: str) -> bool:

@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite import counters, samples
 from porter.verdict.suite.context import base_name
+from porter.verdict.suite.leaves import list_tensors
 
 SAMPLES = 16
 
@@ -60,16 +59,12 @@ def _run_sample(op: OpInfo, sample: SampleInput) -> Dispatched:
     results: list[torch.Tensor] = []
     with suppress(Exception):
         given = [samples.mirror(each, "mps") for each in (sample.input, sample.args, sample.kwargs)]
-        results = [t for t in _tensors(op(given[0], *given[1], **given[2])) if t.requires_grad]
+        results = [t for t in list_tensors(op(given[0], *given[1], **given[2])) if t.requires_grad]
     forward = _bases(counters.since(before).fallbacks)
     before = counters.read()
     with suppress(Exception):
         torch.autograd.backward(results, [torch.ones_like(t) for t in results])
     return Dispatched(forward, _bases(counters.since(before).fallbacks))
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def _bases(names: Iterable[str]) -> frozenset[str]:

@@ -10,18 +10,17 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import keep_computed
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import list_operands, list_tensors
 from porter.verdict.suite.resizing import Tie, Way
 
 
 def list_empty_rows(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """Those of which the CPU makes elements, with names for messages."""
     for label, each in keep_computed(stay_inside(op), empty_dimensions(sample)):
-        made = pytree.tree_leaves(op(each.input, *each.args, **each.kwargs))
-        if any(isinstance(result, torch.Tensor) and result.numel() for result in made):
+        if any(result.numel() for result in list_tensors(op(each.input, *each.args, **each.kwargs))):
             yield label, each
 
 
@@ -44,14 +43,13 @@ def empty_dimensions(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
 
 def has_other_bools(results: Any) -> bool:
     """Whether a result of bools has an element that is neither true nor false, as memory that nobody wrote may."""
-    found = (each for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor))
+    found = list_tensors(results)
     bools = (each.cpu() for each in found if each.dtype is torch.bool)
     return any(bool((each.view(torch.uint8) > 1).any()) for each in bools)
 
 
 def _list_shapes(sample: SampleInput) -> list[torch.Size]:
-    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return [leaf.shape for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return [leaf.shape for leaf in list_operands(sample)]
 
 
 def _empty(value: Any, shape: torch.Size, dim: int) -> Any:

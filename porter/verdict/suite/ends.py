@@ -14,7 +14,9 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, turn_flags
-from porter.verdict.suite.long_rows import compute_unless_refused, ignores_order, keeps, put_ends, reduces
+from porter.verdict.suite.leaves import compute_unless_refused
+from porter.verdict.suite.long_rows import ignores_order, keeps, put_ends, reduces
+from porter.verdict.suite.resizing import replace_input
 
 FLAGGED = (torch.float32, torch.int64)
 
@@ -50,21 +52,21 @@ def shift_to_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     are also about the middle of their type, from which on a sign makes them less than the others.
     """
     given, whole = sample.input.detach(), torch.iinfo(sample.input.dtype)
-    yield "at the greatest integers", _replace_input(sample, given - given.max() + whole.max)
-    yield "at the least integers", _replace_input(sample, given - given.min() + whole.min)
+    yield "at the greatest integers", replace_input(sample, given - given.max() + whole.max)
+    yield "at the least integers", replace_input(sample, given - given.min() + whole.min)
     if not whole.min:
         middle = whole.max // 2 - int(given.max() - given.min()) // 2
-        yield "about the middle", _replace_input(sample, given - given.min() + middle)
+        yield "about the middle", replace_input(sample, given - given.min() + middle)
 
 
 def _list_not_finite(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     result = compute_unless_refused(op, sample)
     if not keeps(result, sample):
         return
-    yield "zeros of either sign", _replace_input(sample, _alternate_zeros(sample.input.detach()))
+    yield "zeros of either sign", replace_input(sample, _alternate_zeros(sample.input.detach()))
     if reduces(result, sample):
         return
-    turned = pytree.tree_leaves(compute_unless_refused(op, _replace_input(sample, _turn(sample.input.detach()))))
+    turned = pytree.tree_leaves(compute_unless_refused(op, replace_input(sample, _turn(sample.input.detach()))))
     found = [(a, b) for a, b in zip(pytree.tree_leaves(result), turned, strict=False) if isinstance(a, torch.Tensor)]
     turns = bool(found) and all(a.shape == b.shape and torch.allclose(_turn(a), b, equal_nan=True) for a, b in found)
     yield from ((label, each) for label, each in put_ends(sample) if not turns or ignores_order(op, each))
@@ -84,7 +86,3 @@ def _tells_shapes(op: Callable[..., Any], sample: SampleInput) -> bool:
     """Whether the shapes of results do not follow from elements: a count of the greatest integer has no memory."""
     meta = sample.transform(lambda value: value.detach().to("meta") if isinstance(value, torch.Tensor) else value)
     return compute_unless_refused(op, meta) is not None
-
-
-def _replace_input(sample: SampleInput, changed: torch.Tensor) -> SampleInput:
-    return SampleInput(changed, args=sample.args, kwargs=sample.kwargs)

@@ -11,11 +11,10 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import turn_flags
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors
 from porter.verdict.suite.opinfos import OpInfos, take_spread
-from porter.verdict.suite.refusals import REFUSALS
 
 LONG, COLUMNS = 100_003, (3_001, 33)
 SEVERAL = (2_500, (2_500, 3))  # more than two threadgroups have threads, for rows that stay as long
@@ -81,17 +80,9 @@ def _lengthen_alike(
         return []
 
 
-def compute_unless_refused(op: Callable[..., Any], sample: SampleInput) -> Any:
-    """The CPU's results, or None where it refuses the sample, as it may of sizes that are not the OpInfo's."""
-    try:
-        return op(sample.input, *sample.args, **sample.kwargs)
-    except REFUSALS:
-        return None
-
-
 def reduces(result: Any, sample: SampleInput) -> bool:
     """Whether results have one element at most for each row of the sample's input along its longest dimension."""
-    found = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+    found = list_tensors(result)
     return bool(found) and all(
         each.numel() * max(sample.input.shape, default=1) <= sample.input.numel() for each in found
     )
@@ -99,7 +90,7 @@ def reduces(result: Any, sample: SampleInput) -> bool:
 
 def keeps(result: Any, sample: SampleInput) -> bool:
     """Whether results have no more elements than the sample's input: others may have its size squared."""
-    found = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+    found = list_tensors(result)
     return bool(found) and all(each.numel() <= sample.input.numel() for each in found)
 
 
@@ -113,7 +104,7 @@ def lengthen(
     """
     if not isinstance(sample.input, torch.Tensor) or not sample.input.numel() or not sample.input.ndim:
         return
-    others = (each for each in pytree.tree_leaves((sample.args, sample.kwargs)) if isinstance(each, torch.Tensor))
+    others = list_tensors((sample.args, sample.kwargs))
     if any(each.ndim and each.shape != sample.input.shape for each in others):
         return
     rank = sample.input.ndim
@@ -139,7 +130,7 @@ def repeat_rows(sample: SampleInput, long: int = LONG) -> Iterator[tuple[str, Sa
     """
     if not isinstance(sample.input, torch.Tensor) or not sample.input.numel() or not sample.input.ndim:
         return
-    others = [each for each in pytree.tree_leaves((sample.args, sample.kwargs)) if isinstance(each, torch.Tensor)]
+    others = list_tensors((sample.args, sample.kwargs))
     beside = [each for each in others if each.ndim and len(each) == len(sample.input)]
     if not any(each.ndim for each in others) or any(each.ndim >= sample.input.ndim for each in beside):
         return
@@ -152,7 +143,7 @@ def repeat_rows(sample: SampleInput, long: int = LONG) -> Iterator[tuple[str, Sa
 
 def sums_rows(sample: SampleInput) -> bool:
     """Whether a gradient by a tensor of the sample sums rows: it has fewer elements than the input, of many rows."""
-    tensors = (leaf for leaf in pytree.tree_leaves((sample.args, sample.kwargs)) if isinstance(leaf, torch.Tensor))
+    tensors = list_tensors((sample.args, sample.kwargs))
     return any(each.requires_grad and each.ndim and 2 * each.numel() <= sample.input.numel() for each in tensors)
 
 
@@ -218,11 +209,7 @@ def makes_nan(op: Callable[..., Any], sample: SampleInput) -> bool:
 
 def _list_kinds(op: Callable[..., Any], sample: SampleInput, turns: bool = False) -> list[Any]:
     """Which floating results are NaN, and which infinite, as the input has them or turned back; none if refused."""
-    try:
-        found = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
-    except REFUSALS:
-        return []
-    made = [each for each in found if isinstance(each, torch.Tensor) and each.is_floating_point()]
+    made = [each for each in list_tensors(compute_unless_refused(op, sample)) if each.is_floating_point()]
     back = [each.flip(tuple(range(each.ndim))) if turns else each for each in made]
     return [(each.isnan().tolist(), each.isinf().tolist()) for each in back]
 

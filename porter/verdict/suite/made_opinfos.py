@@ -27,6 +27,7 @@ from porter.verdict.suite.children import ask_child
 from porter.verdict.suite.compare import HALVES
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.cuts import Margins
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.made_factories import make_factory_opinfo
 
 _SHAPES = ((5, 3, 4), (4, 6), (7,), (3, 2, 5, 4))  # of the first tensor: all sizes differ
@@ -209,7 +210,7 @@ def _is_read(overload: _Overload, placed: Sequence[Any], tensor: torch.Tensor, k
 
 def _find_nan(results: Any) -> list[Any]:
     """Where results are NaN."""
-    return [each.isnan().tolist() for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor)]
+    return [each.isnan().tolist() for each in list_tensors(results)]
 
 
 def _sample_inputs(
@@ -255,8 +256,7 @@ def _make_pairs(shape: Sequence[int]) -> torch.Tensor:
 def _keeps_type(call: FittedCall, dtype: torch.dtype) -> bool:
     """Whether all results have the type of the operands, in which a device has them: others' gradients may not fit."""
     sample = next(_make_samples(call, dtype))
-    results = pytree.tree_leaves(call(sample.input, *sample.args))
-    return all(each.dtype == dtype for each in results if isinstance(each, torch.Tensor))
+    return all(each.dtype == dtype for each in list_tensors(call(sample.input, *sample.args)))
 
 
 def _takes(call: Callable[..., Any], given: Sequence[Any]) -> bool:

@@ -16,7 +16,6 @@ import torch
 from torch.testing._internal.common_device_type import ops
 from torch.testing._internal.common_utils import TrackedInputIter, set_rng_seed
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.core.dtypes import TESTED
@@ -25,6 +24,7 @@ from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import Context, base_name, get_context
 from porter.verdict.suite.distributions import find_cases
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.made_opinfos import is_made, list_opinfos
 from porter.verdict.suite.runner import matcher
 
@@ -142,8 +142,7 @@ class OpInfos:
         with Called() as called, suppress(Exception):
             results = op(sample.input, *sample.args, **sample.kwargs)
             if slopes:
-                leaves = pytree.tree_leaves(results)
-                run_backward([each for each in leaves if isinstance(each, torch.Tensor) and each.requires_grad])
+                run_backward([each for each in list_tensors(results) if each.requires_grad])
         return not called.names.isdisjoint(self.context.bases)
 
     def pick_kinds(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
@@ -265,7 +264,7 @@ def _list_inputs(sample: SampleInput) -> list[torch.Tensor]:
 
 
 def operands(sample: SampleInput) -> list[torch.Tensor]:
-    return [v for v in pytree.tree_leaves((sample.input, sample.args)) if isinstance(v, torch.Tensor)]
+    return list_tensors((sample.input, sample.args))
 
 
 def _kind(value: object) -> object:

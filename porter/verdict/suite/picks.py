@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import turn_flags
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors
 from porter.verdict.suite.long_rows import keeps, reduces
-from porter.verdict.suite.refusals import REFUSALS
+from porter.verdict.suite.resizing import replace_input
 
 LONG, ROWS = 2_500, 3  # more elements than two threadgroups have threads
 SHORT = 37, 2  # enough to tell an operator that picks; of one element in a dimension, sums pick it too
@@ -42,12 +42,9 @@ def list_picked(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, SampleIn
 
 def picks(op: OpInfo, sample: SampleInput) -> bool:
     """Whether all results of a sample are elements of its input, or whole numbers, and no more than these."""
-    try:
-        result = op(sample.input, *sample.args, **sample.kwargs)
-    except REFUSALS:
-        return False
-    found = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
-    return (keeps(result, sample) or reduces(result, sample)) and all(_is_exact(each, sample.input) for each in found)
+    result = compute_unless_refused(op, sample)
+    is_by_rows = keeps(result, sample) or reduces(result, sample)
+    return is_by_rows and all(_is_exact(each, sample.input) for each in list_tensors(result))
 
 
 def shuffle(sample: SampleInput, dim: int, long: int = LONG, others: int = 1) -> SampleInput:
@@ -59,25 +56,24 @@ def shuffle(sample: SampleInput, dim: int, long: int = LONG, others: int = 1) ->
     shape = [long if each == dim else ROWS if each == (dim + 1) % rank else others for each in range(rank)]
     count = math.prod(shape)
     numbers = torch.randperm(count, generator=torch.Generator().manual_seed(0)) - count // 3
-    return _replace_input(sample, numbers.view(shape).to(sample.input.dtype))
+    return replace_input(sample, numbers.view(shape).to(sample.input.dtype))
 
 
 def roughen(sample: SampleInput) -> SampleInput:
     """The sample with floats at no even distances, of which no sum or mean is one of them."""
-    return _replace_input(sample, sample.input.sin() if sample.input.is_floating_point() else sample.input)
+    return replace_input(sample, sample.input.sin() if sample.input.is_floating_point() else sample.input)
 
 
 def put_nan(sample: SampleInput) -> SampleInput:
     """The sample with one NaN, in the middle of a row: any other row has none."""
     changed = sample.input.clone()
     changed.view(-1)[changed.numel() // 2] = math.nan
-    return _replace_input(sample, changed)
+    return replace_input(sample, changed)
 
 
 def _is_alone(sample: SampleInput) -> bool:
     """Whether the input has dimensions, and no other tensor has sizes that go with its own."""
-    others = pytree.tree_leaves((sample.args, sample.kwargs))
-    if any(isinstance(each, torch.Tensor) for each in others) or not isinstance(sample.input, torch.Tensor):
+    if list_tensors((sample.args, sample.kwargs)) or not isinstance(sample.input, torch.Tensor):
         return False
     return sample.input.ndim > 0 and sample.input.numel() > 0
 
@@ -87,10 +83,6 @@ def _is_exact(result: torch.Tensor, source: torch.Tensor) -> bool:
     if not result.is_floating_point() and not result.is_complex():
         return True
     return result.dtype == source.dtype and bool(torch.isin(result, source).all())
-
-
-def _replace_input(sample: SampleInput, changed: torch.Tensor) -> SampleInput:
-    return SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
 
 
 def tell_apart(samples: list[SampleInput]) -> list[SampleInput]:

@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite import results, samples
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import list_tensors
 
 MOST_ELEMENTS = 220_000  # of an input: three rows past 16 bits
 MOST_RESULTS = 1 << 21
@@ -208,7 +209,7 @@ def count_reduced(op: OpInfo, sample: SampleInput, dim: int) -> int | None:
 
 
 def _count_elements(results: Any) -> list[int]:
-    return [each.numel() for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor)]
+    return [each.numel() for each in list_tensors(results)]
 
 
 def replace_input(sample: SampleInput, tensor: torch.Tensor) -> SampleInput:

@@ -20,6 +20,7 @@ from porter.verdict.refusals import refusal_in
 from porter.verdict.suite import compare, lists, samples
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.distributions import Case, find_cases
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.made_opinfos import list_opinfos
 from porter.verdict.suite.opinfos import watching
 
@@ -129,7 +130,7 @@ def _is_wide(mine: torch.Tensor, exact: torch.Tensor) -> bool:
 
 
 def _leaves(value: Any) -> list[torch.Tensor]:
-    return [leaf.detach().cpu() for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    return [leaf.detach().cpu() for leaf in list_tensors(value)]
 
 
 def _wide(value: Any) -> Any:

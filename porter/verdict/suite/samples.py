@@ -19,6 +19,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.layouts import BEHIND, LAYOUTS, POINTWISE, Transform, scalar, take_every_second
+from porter.verdict.suite.leaves import list_tensors
 
 COMBINATIONS = 8192
 SINGLE_VALUES = 16
@@ -206,7 +207,7 @@ def count_results(op: Callable[..., Any], sample: SampleInput) -> int:
         results = call_on_meta(op, sample)
     except Exception:  # of any kind: the operator, or what it calls, has no meta function
         return 0
-    return sum(each.numel() for each in pytree.tree_leaves(results) if isinstance(each, torch.Tensor))
+    return sum(each.numel() for each in list_tensors(results))
 
 
 def _bound(values: torch.Tensor, most: float) -> torch.Tensor:

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.slope_layouts import is_differentiated
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
@@ -39,8 +39,7 @@ def list_asked(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Var
 
 def list_operands(sample: SampleInput) -> list[torch.Tensor]:
     """The tensors of a sample that require a gradient."""
-    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    return [leaf for leaf in list_tensors((sample.input, sample.args, sample.kwargs)) if leaf.requires_grad]
 
 
 def list_choices(count: int) -> list[tuple[int, ...]]:

@@ -17,13 +17,12 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.overloads import AS_RECORDED, Call, call_overload, record_calls
-from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.samples import copy_sample, count_results
 from porter.verdict.suite.variations.variation import Variation
 
@@ -110,12 +109,7 @@ def _tells_infinite(none: torch.Tensor, one: torch.Tensor, two: torch.Tensor, in
 
 def _compute(call: Call) -> list[torch.Tensor]:
     """The CPU's floating results; none where it refuses the call, or has others."""
-    sample = copy_sample(call.make_sample())
-    try:
-        results = pytree.tree_leaves(call_overload(sample.input, *sample.args, **sample.kwargs))
-    except REFUSALS:
-        return []
-    tensors = [each for each in results if isinstance(each, torch.Tensor)]
+    tensors = list_tensors(compute_unless_refused(call_overload, copy_sample(call.make_sample())))
     return tensors if all(each.is_floating_point() for each in tensors) else []
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.layouts import CHANNELS_LAST, Transform, cut_channels_last, put_channels_last
+from porter.verdict.suite.leaves import list_operands
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.ranks import pick_low, vary_ranks
 from porter.verdict.suite.variations.variation import Variation
@@ -65,7 +65,7 @@ def pick_images(samples: Sequence[SampleInput], rank: int) -> list[SampleInput]:
 
 def vary_channels(sample: SampleInput) -> Iterator[Varied]:
     """Yields the sample with all images and volumes in other layouts, and the first alone, with names for messages."""
-    count = sum(_differs(tensor) for tensor in _list_tensors(sample))
+    count = sum(_differs(tensor) for tensor in list_operands(sample))
     for told, change in _CHANGES.items():
         if count:
             yield told, _change(sample, change, count)
@@ -88,7 +88,7 @@ def _change(sample: SampleInput, change: Transform, most: int) -> SampleInput:
 
 def _find_channels(sample: SampleInput, rank: int) -> int:
     """The channels of the first image or volume, 0 if there is none."""
-    tensors = _list_tensors(sample)
+    tensors = list_operands(sample)
     if sum(tensor.numel() for tensor in tensors) > _MOST_ELEMENTS:
         return 0
     return next((tensor.shape[1] for tensor in tensors if tensor.ndim == rank and _differs(tensor)), 0)
@@ -98,11 +98,6 @@ def _differs(tensor: torch.Tensor) -> bool:
     """Whether a tensor with elements has other strides with channels last."""
     is_image = tensor.layout is torch.strided and tensor.ndim in CHANNELS_LAST and tensor.numel() > 0
     return is_image and put_channels_last(tensor.detach()).stride() != tensor.stride()
-
-
-def _list_tensors(sample: SampleInput) -> list[torch.Tensor]:
-    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return [value for value in leaves if isinstance(value, torch.Tensor)]
 
 
 CHANNELS = Variation("channels_last", list_channels_last)

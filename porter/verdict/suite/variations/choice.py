@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.verdict.suite.arguments import turn_to_last
+from porter.verdict.suite.leaves import list_operands
 from porter.verdict.suite.made_opinfos import list_opinfos, name_opinfos
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.refusals import REFUSALS
@@ -69,8 +70,7 @@ def _count_parts(op: OpInfo) -> tuple[int, int]:
     calls = _Calls()
     with calls, suppress(*REFUSALS):
         op(sample.input, *sample.args, **sample.kwargs)
-    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return sum(isinstance(leaf, torch.Tensor) for leaf in leaves), calls.count
+    return len(list_operands(sample)), calls.count
 
 
 def choose_samples(

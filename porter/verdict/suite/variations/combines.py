@@ -13,11 +13,10 @@ from itertools import islice
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.resizing import count_reduced, lengthen_dimensions, replace_input
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
@@ -81,11 +80,7 @@ def lengthen_counted(op: OpInfo, sample: SampleInput) -> SampleInput | None:
 
 def _compute(op: OpInfo, sample: SampleInput) -> list[torch.Tensor]:
     """The CPU's results; none where it refuses the sample."""
-    try:
-        results = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
-    except REFUSALS:
-        return []
-    return [each for each in results if isinstance(each, torch.Tensor)]
+    return list_tensors(compute_unless_refused(op, sample))
 
 
 def orders_elements(op: OpInfo, sample: SampleInput) -> bool:
@@ -97,11 +92,7 @@ def orders_elements(op: OpInfo, sample: SampleInput) -> bool:
     # In no order, and so that neither a sum of them nor a mean is one of them.
     distinct = torch.randperm(count, generator=torch.Generator().manual_seed(0)).square() + 3
     row = distinct.to(short.input.dtype).reshape(short.input.shape)
-    try:
-        results = pytree.tree_leaves(op(row, *short.args, **short.kwargs))
-    except REFUSALS:
-        return False
-    first = next((each for each in results if isinstance(each, torch.Tensor) and each.dtype == row.dtype), None)
+    first = next((each for each in _compute(op, replace_input(short, row)) if each.dtype == row.dtype), None)
     if first is None or first.numel() not in (1, count):
         return False
     inner = (first != row.min()) & (first != row.max())
@@ -119,17 +110,13 @@ def scale_row(row: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
 
 def has_other_tensors(sample: SampleInput) -> bool:
     """Whether there are tensors beside the input."""
-    return any(isinstance(value, torch.Tensor) for value in pytree.tree_leaves((sample.args, sample.kwargs)))
+    return bool(list_tensors((sample.args, sample.kwargs)))
 
 
 def is_finite(op: OpInfo, sample: SampleInput) -> bool:
     """Whether the CPU's floating results are all finite, and it takes the call."""
-    copied = copy_sample(sample)
-    try:
-        results = pytree.tree_leaves(op(copied.input, *copied.args, **copied.kwargs))
-    except REFUSALS:
-        return False
-    return all(bool(result.isfinite().all()) for result in results if isinstance(result, torch.Tensor))
+    results = compute_unless_refused(op, copy_sample(sample))
+    return results is not None and all(bool(result.isfinite().all()) for result in list_tensors(results))
 
 
 def lengthen_reduced(op: OpInfo, sample: SampleInput, long: int, rows: int = 1) -> SampleInput | None:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import (
     Varied,
@@ -24,6 +23,7 @@ from porter.verdict.suite.arguments import (
     vary_far_numbers,
 )
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import replace_input
@@ -65,8 +65,7 @@ def tell_apart(sample: SampleInput) -> SampleInput:
 
 def list_present(sample: SampleInput) -> list[int]:
     """A few of the numbers in tensors of integers beside the input, the most frequent ones."""
-    leaves = pytree.tree_leaves((sample.args, sample.kwargs))
-    indices = [each for each in leaves if isinstance(each, torch.Tensor) and each.dtype in _INDICES]
+    indices = [each for each in list_tensors((sample.args, sample.kwargs)) if each.dtype in _INDICES]
     if not indices:
         return []
     values, counts = torch.cat([each.flatten().long() for each in indices]).unique(return_counts=True)

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.opinfos import OpInfos, dtype_name
 from porter.verdict.suite.variations.variation import Expectation, Variation
 
@@ -77,7 +78,7 @@ def _list_arguments(sample: SampleInput) -> list[tuple[Place, Any]]:
 
 
 def _list_integers(value: Any) -> list[torch.Tensor]:
-    return [each for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor) and each.dtype in TYPES]
+    return [each for each in list_tensors(value) if each.dtype in TYPES]
 
 
 def _cast(sample: SampleInput, places: Sequence[Place], dtype: torch.dtype) -> SampleInput | None:

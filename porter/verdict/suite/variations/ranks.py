@@ -15,12 +15,12 @@ from typing import Any, TypeGuard
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
+from porter.verdict.suite.leaves import list_operands, list_tensors
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.variation import Expectation, Variation
 
@@ -174,13 +174,12 @@ def replace(sample: SampleInput, place: Place, value: Any) -> SampleInput:
 
 
 def _first_tensor(sample: SampleInput) -> torch.Tensor:
-    tensors = (value for value in pytree.tree_leaves(sample.input) if isinstance(value, torch.Tensor))
+    tensors = list_tensors(sample.input)
     return next((value for value in tensors if value.layout is torch.strided), torch.empty(()))
 
 
 def _count_tensors(sample: SampleInput) -> int:
-    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return sum(isinstance(value, torch.Tensor) for value in leaves)
+    return len(list_operands(sample))
 
 
 def _is_dim(value: Any, rank: int) -> TypeGuard[int]:

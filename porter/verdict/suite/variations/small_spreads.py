@@ -16,8 +16,8 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed, list_arguments, replace_argument
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.sums import convert
 from porter.verdict.suite.variations.choice import choose_samples
 from porter.verdict.suite.variations.variation import Variation
@@ -74,11 +74,8 @@ def _compute(op: OpInfo, sample: SampleInput, source: torch.Tensor) -> list[torc
     tensors, spec = pytree.tree_flatten((call.input, call.args, call.kwargs))
     copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in tensors]
     copied, args, kwargs = pytree.tree_unflatten(copies, spec)
-    try:
-        results = pytree.tree_leaves(op(copied, *args, **kwargs))
-    except REFUSALS:
-        return []
-    return [value for value in results if isinstance(value, torch.Tensor) and value.is_floating_point()]
+    results = compute_unless_refused(op, SampleInput(copied, args=args, kwargs=kwargs))
+    return [value for value in list_tensors(results) if value.is_floating_point()]
 
 
 def _fill(like: torch.Tensor, center: float, spread: float) -> torch.Tensor:

@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import Call, call_overload, record_calls
 from porter.verdict.suite.refusals import REFUSALS
@@ -176,8 +177,11 @@ def _compute_exactly(sample: SampleInput) -> list[torch.Tensor]:
 
 
 def _compute(sample: SampleInput) -> list[torch.Tensor]:
-    results = pytree.tree_leaves(call_overload(sample.input, *sample.args, **sample.kwargs))
-    return [each for each in results if isinstance(each, torch.Tensor) and each.is_floating_point()]
+    return [
+        each
+        for each in list_tensors(call_overload(sample.input, *sample.args, **sample.kwargs))
+        if each.is_floating_point()
+    ]
 
 
 def _is_index(value: Any, count: int) -> bool:

@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite.arguments import Varied, keep_computed, vary_result_sizes
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
+from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.long_rows import sums_rows
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import (
@@ -113,8 +114,8 @@ def count_far(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
 def list_sizes(op: OpInfo, sample: SampleInput) -> list[int]:
     """The sizes of the dimensions of all results."""
     copied = copy_sample(sample)
-    results = pytree.tree_leaves(op(copied.input, *copied.args, **copied.kwargs))
-    return [size for result in results if isinstance(result, torch.Tensor) for size in result.shape]
+    results = list_tensors(op(copied.input, *copied.args, **copied.kwargs))
+    return [size for result in results for size in result.shape]
 
 
 def list_wide_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -174,7 +175,7 @@ def _list_flags(sample: SampleInput) -> str:
 
 
 def _count_tensors(sample: SampleInput) -> int:
-    return sum(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves((sample.args, sample.kwargs)))
+    return len(list_tensors((sample.args, sample.kwargs)))
 
 
 def list_long_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
