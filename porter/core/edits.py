@@ -33,6 +33,12 @@ def find_line_ends(text: str) -> tuple[int, ...]:
     return tuple([match.start() for match in re.finditer("\n", text)])
 
 
+def find_next_line(text: str, offset: int) -> int:
+    """Where the line after that of an offset starts; the end of the text if there is none."""
+    end = text.find("\n", offset)
+    return end + 1 if end >= 0 else len(text)
+
+
 def check(file: str, text: str, edits: list[Edit]) -> None:
     """Raises PTR050 for edits that overlap, and PTR051 for edits outside the file."""
     for edit in edits:

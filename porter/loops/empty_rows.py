@@ -86,7 +86,7 @@ def _reduces(case: SymbolicProgram, value: Expr, tensor: str) -> bool:
 
 
 def _list_stored(case: SymbolicProgram) -> list[tuple[int, Expr]]:
-    stores = [store for nest in case.nests for store in nest.nest.stores]
+    stores = case.stores
     roles = [(case.roles[store.buffer], store.value) for store in stores]
     return [(role.index, value) for role, value in roles if isinstance(role, ResultBuffer)]
 

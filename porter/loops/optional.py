@@ -45,7 +45,7 @@ def list_read(program: SymbolicProgram, tensors: Iterable[str]) -> list[str]:
     """Those of some tensors whose elements other results depend on, and that no flag chooses yet."""
     wanted = set(tensors)
     found: dict[str, None] = {}
-    for store in _stores(program):
+    for store in program.stores:
         chosen = {arg for each in walk(store.value) if find_flag(each) for arg in each.args}
         chosen |= {arg for each in chosen if each.op is Op.CAST for arg in each.args}
         for each in walk(store.value):
@@ -58,7 +58,7 @@ def list_read(program: SymbolicProgram, tensors: Iterable[str]) -> list[str]:
 
 def list_readers(program: SymbolicProgram, tensor: str) -> frozenset[str]:
     """The other memory of the call whose elements are computed from those of a tensor, directly or by way of others."""
-    stores = _stores(program)
+    stores = program.stores
     made = {buffer for buffer, role in program.roles.items() if role == ArgumentBuffer(tensor)}
     known = len(made)
     while known:
@@ -180,10 +180,6 @@ def name_role(role: Role) -> str:
         case ResultBuffer(index):
             return f"result{index}"
     return ""
-
-
-def _stores(program: SymbolicProgram) -> list[Store]:
-    return [store for nest in program.nests for store in nest.nest.stores]
 
 
 def join_flags(program: SymbolicProgram) -> SymbolicProgram:

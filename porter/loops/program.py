@@ -95,6 +95,11 @@ class SymbolicProgram:
     conversions: Mapping[str, tuple[DType, ...]] = field(default_factory=dict)
     required: tuple[str, ...] = ()
 
+    @property
+    def stores(self) -> list[Store]:
+        """The stores of all kernels."""
+        return [store for nest in self.nests for store in nest.nest.stores]
+
 
 @dataclass(frozen=True)
 class UnexplainedCall:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from porter.core.checkout import Checkout
+from porter.core.edits import find_next_line
 from porter.core.errors import Place, PorterError
 from porter.core.layout import DEVICE, KERNEL_LIBRARY
 from porter.metal.macros import MacroFamily
@@ -198,8 +199,8 @@ def find_registration_anchor(text: str, stub: str) -> int:
     names = [m["stub"] for m in run]
     if len(names) > 2 and names == sorted(names):
         after = [m for m in run if m["stub"] < stub]
-        return _line_end(text, after[-1].end()) if after else run[0].start()
-    return _line_end(text, run[-1].end())
+        return find_next_line(text, after[-1].end()) if after else run[0].start()
+    return find_next_line(text, run[-1].end())
 
 
 def _find_namespace_end(text: str) -> int:
@@ -207,11 +208,6 @@ def _find_namespace_end(text: str) -> int:
     if not closing:
         raise PorterError("PTR093", "no REGISTER_DISPATCH to add this one after", None, "Add the first by hand.")
     return closing[-1].start()
-
-
-def _line_end(text: str, offset: int) -> int:
-    end = text.find("\n", offset)
-    return end + 1 if end >= 0 else len(text)
 
 
 def _find_last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:

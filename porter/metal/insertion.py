@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from porter.core.edits import Edit
+from porter.core.edits import Edit, find_next_line
 from porter.languages.directives import read_includes
 from porter.languages.identifiers import find_words
 from porter.languages.lexer import TokenKind
@@ -31,7 +31,7 @@ def insert_functor(source: Source, text: str, arity: int) -> Edit:
     structs = list(_find_functors(source))
     siblings = [end for end, params in structs if params == arity] or [end for end, _ in structs]
     if siblings:
-        at = _find_line_end(source.text, max(siblings))
+        at = find_next_line(source.text, max(siblings))
         return Edit(source.path, at, at, "\n" + text)
     at = _find_first_registration(source)
     return Edit(source.path, at, at, "\n" + text if at == len(source.text) else text + "\n")
@@ -48,7 +48,7 @@ def insert_registrations(source: Source, text: str, family: MacroFamily, book: M
         end = len(source.text)
         return Edit(source.path, end, end, ("" if source.text.endswith("\n") else "\n") + "\n" + text)
     run = chosen[-1]
-    at = _find_line_end(source.text, run[-1].end)
+    at = find_next_line(source.text, run[-1].end)
     apart = len(chosen) > 1 and all(_serves_one_operator(run) for run in chosen)
     return Edit(source.path, at, at, ("\n" if apart or (_serves_one_operator(run) and len(run) > 2) else "") + text)
 
@@ -66,7 +66,7 @@ def insert_includes(path: str, text: str, headers: tuple[str, ...]) -> Iterator[
         before = [i for i in always if i.path < header and i.path.split("/")[0] == top]
         before = before or [i for i in always if i.path.split("/")[0].lower() < top.lower() and "/" in i.path]
         first = always[0] if always else None
-        at = _find_line_end(text, before[-1].end) if before else (first.start if first else 0)
+        at = find_next_line(text, before[-1].end) if before else (first.start if first else 0)
         yield Edit(path, at, at, f"#include <{header}>\n")
 
 
@@ -135,8 +135,3 @@ def _find_first_registration(source: Source) -> int:
             return token.start
     uses = source.macro_uses()
     return uses[0].start if uses else len(source.text)
-
-
-def _find_line_end(text: str, offset: int) -> int:
-    end = text.find("\n", offset)
-    return end + 1 if end >= 0 else len(text)

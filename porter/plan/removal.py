@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from porter.aten.implementations import Implementation, find_macro_expansions
 from porter.core.checkout import Checkout
-from porter.core.edits import Edit
+from porter.core.edits import Edit, find_next_line
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.brackets import find_closing_end
 from porter.languages.identifiers import contains_identifier
@@ -255,13 +255,13 @@ def _cut(source: Source, start: int, end: int, removed: dict[tuple[int, int], st
     text = source.text
     first, stop = start, end
     start = _find_comment_start(source, start, removed)
-    end = _find_line_end(text, end)
+    end = find_next_line(text, end)
     if _is_heading(source, text[start:first], start, removed):
-        return Edit(source.path, first, _find_line_end(text, end), "")
+        return Edit(source.path, first, find_next_line(text, end), "")
     start = _find_own_heading(source, start, removed[first, stop], removed)
     above = text.endswith(("\n\n", "\n\r\n"), 0, top if start <= last else start)
     if above and text.startswith(("\n", "\r\n"), end):
-        end = _find_line_end(text, end)
+        end = find_next_line(text, end)
     elif above and text[end:].lstrip(" ").startswith("}"):
         start -= 2 if text.endswith("\r\n", 0, start) else 1
     return Edit(source.path, start, end, "")
@@ -273,7 +273,7 @@ def _find_comment_start(source: Source, start: int, removed: dict[tuple[int, int
         if function.start == start:
             return function.leading
     line = text_start = source.text.rfind("\n", 0, start) + 1
-    following = _find_line_end(source.text, source.text.find("\n", start))
+    following = find_next_line(source.text, source.text.find("\n", start))
     while line > 0:
         previous = source.text.rfind("\n", 0, line - 1) + 1
         if not source.text[previous:line].lstrip().startswith("//"):
@@ -320,11 +320,6 @@ def _in_run(source: Source, start: int, removed: dict[tuple[int, int], str]) -> 
         if not _within(following.start, removed):
             return True
     return False
-
-
-def _find_line_end(text: str, offset: int) -> int:
-    end = text.find("\n", offset)
-    return end + 1 if end >= 0 else len(text)
 
 
 _NAMESPACE = re.compile(r"^(?:[ \t]*//[^\n]*\n)*[ \t]*namespace (?!at\b)[\w:]* ?\{[ \t]*\r?$", re.M)

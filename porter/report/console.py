@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from porter.core.progress import Step
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 ANY_ENCODING = "porter"  # the name under which `replace_unprintable` is registered
 # Control characters, format characters (such as right-to-left marks) and lone surrogates.
 _HIDDEN = ("Cc", "Cf", "Cs")
+
+
+def align(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of cells in columns, of which the last one is as wide as it is."""
+    widths = [max(map(len, column)) for column in zip(*(row[:-1] for row in rows), strict=True)]
+    for row in rows:
+        yield "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]))
 
 
 def printable(text: str, keep: str = "") -> str:

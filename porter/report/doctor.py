@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from porter.report.console import printable
+from porter.report.console import align, printable
 
 _HEADINGS = ("part", "version", "tried", "for")
 
@@ -40,9 +40,7 @@ def is_complete(parts: Sequence[Part]) -> bool:
 def parts_lines(parts: Sequence[Part]) -> Iterator[str]:
     """A line for each part, then a command for each that is missing, those for verdicts first."""
     rows = [_HEADINGS, *((part.name, _describe(part), ", ".join(part.tried), part.purpose) for part in parts)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADINGS) - 1)]
-    for row in rows:
-        yield printable("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1])))
+    yield from map(printable, align(rows))
     missing = [part for part in parts if not part.version]
     for title, needed in (("verdicts need", True), ("optional", False)):
         commands = dict.fromkeys(part.command for part in missing if part.needed is needed)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from porter.report.console import align
+
 if TYPE_CHECKING:
     from porter.kernels.judging.mutants import Mutant, MutantReport
 
@@ -71,11 +73,7 @@ def judgement_lines(judgements: Sequence[Judgement]) -> list[str]:
         mutants = judgement.mutants
         caught = _of_all(mutants["caught"], len(mutants["missed"])) if mutants else ""
         rows.append((judgement.script, judgement.ruling.value, *cells, caught, judgement.first.partition("\n")[0]))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return [
-        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1])).rstrip()
-        for row in rows
-    ]
+    return [line.rstrip() for line in align(rows)]
 
 
 def _of_all(passed: int, failed: int) -> str:

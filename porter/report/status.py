@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from porter.plan.routes import Route
-from porter.report.console import printable
+from porter.report.console import align, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -176,11 +176,7 @@ def count_ports(operators: Sequence[OperatorStatus]) -> dict[str, int]:
 
 def status_lines(operators: Sequence[OperatorStatus]) -> Iterator[str]:
     """The table as plain text, then the counts."""
-    cells = [HEADINGS, *map(_cells, operators)]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(HEADINGS) - 1)]
-    for row in cells:
-        fixed = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-        yield "  ".join((*fixed, row[-1])).rstrip()
+    yield from (line.rstrip() for line in align([HEADINGS, *map(_cells, operators)]))
     yield from count_lines(operators)
 
 
@@ -278,13 +274,8 @@ def _say_what_lacks(operator: MissingOperator) -> str:
 
 def missing_lines(operators: Sequence[MissingOperator]) -> Iterator[str]:
     """The table, then the number of operators by family."""
-    cells = [
-        _MISSING,
-        *((printable(e.name), e.family, printable(_say_what_lacks(e))) for e in operators),
-    ]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(_MISSING) - 1)]
-    for row in cells:
-        yield "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]))
+    cells = ((printable(each.name), each.family, printable(_say_what_lacks(each))) for each in operators)
+    yield from align([_MISSING, *cells])
     counted = Counter(each.family for each in operators)
     yield f"{len(operators)} operators: porter can add {sum(each.addable for each in operators)}"
     yield ", ".join(f"{family}: {count}" for family, count in counted.most_common())

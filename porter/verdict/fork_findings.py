@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from porter.core.errors import PorterError
@@ -29,5 +29,9 @@ def place_findings(verdict: Verdict, place: str) -> Verdict:
 
 def fail_for_findings(verdict: Verdict) -> Verdict:
     """A strict verdict: each fault of the fork that it found is a failure."""
-    failures = tuple(Failure(STEP, finding.what, place=finding.place) for finding in verdict.fork_findings)
+    return add_failures(verdict, [Failure(STEP, each.what, place=each.place) for each in verdict.fork_findings])
+
+
+def add_failures(verdict: Verdict, failures: Sequence[Failure]) -> Verdict:
+    """The verdict with more tests that failed."""
     return replace(verdict, failed=verdict.failed + len(failures), failures=(*verdict.failures, *failures))

@@ -10,7 +10,7 @@ from typing import Any
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import Place, PorterError
 from porter.verdict.behavior import SampleResult
-from porter.verdict.fork_findings import add_findings
+from porter.verdict.fork_findings import add_failures, add_findings
 from porter.verdict.result import (
     BUILD,
     DEFAULT,
@@ -98,7 +98,7 @@ def require_samples(found: Verdict, lost: Sequence[SampleResult]) -> Verdict:
         Failure(each.sample, f"no longer computed, as before the port: {each.message}", dtype)
         for dtype, each in first.items()
     ]
-    return replace(found, failed=found.failed + len(failures), failures=(*found.failures, *failures))
+    return add_failures(found, failures)
 
 
 def require_no_worse(found: Verdict, worse: Sequence[SampleResult]) -> Verdict:
@@ -109,7 +109,7 @@ def require_no_worse(found: Verdict, worse: Sequence[SampleResult]) -> Verdict:
     first = {each.dtype: each for each in reversed(worse)}
     what = "the selected tests do not judge it, and the old path matched the CPU"
     failures = [Failure(each.sample, f"{what}: {each.message}", dtype) for dtype, each in first.items()]
-    return replace(found, failed=found.failed + len(failures), failures=(*found.failures, *failures))
+    return add_failures(found, failures)
 
 
 def require_kernel_calls(target: VerifyTarget, found: Verdict) -> Verdict:
@@ -152,7 +152,7 @@ def require_registrations(verdict: Verdict, missing: Iterable[str]) -> Verdict:
     failures = [
         Failure("registration", f"no kernel {name} is registered, as others are of its width") for name in missing
     ]
-    return replace(verdict, failed=verdict.failed + len(failures), failures=(*verdict.failures, *failures))
+    return add_failures(verdict, failures)
 
 
 def add_notes(found: Verdict, notes: Iterable[str], seconds: float) -> Verdict:

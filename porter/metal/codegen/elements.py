@@ -146,7 +146,7 @@ def _widen(
 
 def _computes_by_parts(program: SymbolicProgram) -> bool:
     """Whether the text for real elements is right for complex ones: they are moved, summed, multiplied up, scaled."""
-    stores = [store for nest in program.nests for store in nest.nest.stores]
+    stores = program.stores
     values = [each for store in stores for each in walk(store.value) if each.dtype is not None]
     scales = {each.args[1] for each in values if each.op is Op.CALL and each.attribute in _BY_NUMBER}
     if all(map(copies, stores)):  # numbers are written as the real part
@@ -156,7 +156,7 @@ def _computes_by_parts(program: SymbolicProgram) -> bool:
 
 def _computes_real(program: SymbolicProgram) -> bool:
     """Whether results are computed of numbers and indices alone, as floats that stores convert to any type."""
-    stores = [store for nest in program.nests for store in nest.nest.stores]
+    stores = program.stores
     is_real = all(drop_conversion(store).dtype == FLOAT and not find_buffers(store.value) for store in stores)
     return is_real and _dtype(program.example, program.key).opmath != FLOAT
 
@@ -181,7 +181,7 @@ def compares_with_zero(value: Expr) -> bool:
 
 def _moves_only(program: SymbolicProgram) -> bool:
     """Whether a program only moves elements, scalars and zeros, so that it is the same for every type."""
-    stores = [store for nest in program.nests for store in nest.nest.stores]
+    stores = program.stores
     values = [each for store in stores for each in walk(store.value)]
     numbers = [each.attribute for each in values if each.op is Op.NUMBER]
     return all(map(copies, stores)) and all(

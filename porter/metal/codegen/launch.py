@@ -443,7 +443,7 @@ class _Writer:
         for result in self._written(kernels):
             if self._may_differ(result):
                 yield self._copy(result)
-        changed = {store.buffer for nest in self.program.nests for store in nest.nest.stores}
+        changed = {store.buffer for store in self.program.stores}
         for tensor in self._read(kernels):
             if any(self.program.roles[each] == ArgumentBuffer(tensor) for each in changed):
                 yield self._copy(tensor)

@@ -195,7 +195,7 @@ def _index(loop: Loop) -> Expr:
 
 def list_reduced(program: SymbolicProgram) -> list[HostValue]:
     """How many elements the rows of a program have."""
-    stores = [store for nest in program.nests for store in nest.nest.stores]
+    stores = program.stores
     loops = [loop for store in stores for each in find_reductions(store.value) for loop in each.reduction.loops]
     return list(dict.fromkeys(loop.number.value for loop in loops if loop.number))
 
@@ -245,7 +245,7 @@ def is_uniform(program: SymbolicProgram) -> bool:
 
 
 def _make_uniform(case: SymbolicProgram) -> SymbolicProgram:
-    stores = [store for nest in case.nests for store in nest.nest.stores]
+    stores = case.stores
     if len(stores) != 1 or case.nests[0].nest.shape is not Shape.MAP or not stores[0].loops:
         return case
     [store] = stores

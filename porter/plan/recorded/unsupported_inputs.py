@@ -220,7 +220,7 @@ def refuse_tables(programs: Programs) -> None:
 
 def refuse_searches(programs: Programs) -> None:
     """Raises PTR360 for a program each of whose results looks for what goes there among all that is given."""
-    stores = [store for case in programs.cases for nest in case.nests for store in nest.nest.stores]
+    stores = [store for case in programs.cases for store in case.stores]
     if any(_searches(each) for store in stores for each in find_reductions(store.value)):
         what = f"each result of {programs.name} would look for its elements among all of an operand"
         raise PorterError("PTR360", what, hint="`porter explain PTR360` says more.")

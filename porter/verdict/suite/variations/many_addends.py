@@ -17,7 +17,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.arguments import Varied
+from porter.verdict.suite.arguments import Varied, replace_argument
 from porter.verdict.suite.gradients import run_forward
 from porter.verdict.suite.indices import list_indices
 from porter.verdict.suite.opinfos import OpInfos, take_spread
@@ -186,9 +186,7 @@ def _replace_each(sample: SampleInput, size: int, dims: int) -> Iterator[SampleI
         if isinstance(value, bool) or not _is_whole(value):
             continue
         other: Any = size if isinstance(value, int) else type(value)([size] * min(dims, len(value)))
-        args = tuple(other if i == place else each for i, each in enumerate(sample.args))
-        kwargs = {name: other if name == place else each for name, each in sample.kwargs.items()}
-        yield SampleInput(sample.input, args=args, kwargs=kwargs)
+        yield replace_argument(sample, place, other)
 
 
 def _is_whole(value: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
@@ -79,12 +79,12 @@ def vary_ranks(op: OpInfo, sample: SampleInput, every: bool = False) -> Iterator
             for end in range(most) if every or most == max(RANKS) else (0, most - 1):
                 named = end if most == max(RANKS) else end - most
                 moved = _transform(raised, partial(_move, rank=most, start=start, end=end))
-                yield f"{told}, {place}={named}", replace(moved, place, named)
+                yield f"{told}, {place}={named}", replace_argument(moved, place, named)
         else:
             yield told, raised
             if place is not None:
                 for dims in _LISTS if every or most == max(RANKS) else _LISTS[-1:]:
-                    yield f"{told}, {place}={dims}", replace(raised, place, dims)
+                    yield f"{told}, {place}={dims}", replace_argument(raised, place, dims)
         if most > rank:
             yield f"{told}, new ones last", add_dimensions(sample, most, before=False)
 
@@ -164,13 +164,6 @@ def _transform(sample: SampleInput, change: Callable[[torch.Tensor], torch.Tenso
 
 def _change_leaf(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     return change(tensor.detach()).detach().requires_grad_(tensor.requires_grad)
-
-
-def replace(sample: SampleInput, place: Place, value: Any) -> SampleInput:
-    """The sample with another argument at a place."""
-    args = tuple(value if at == place else before for at, before in enumerate(sample.args))
-    kwargs = sample.kwargs if isinstance(place, int) else {**sample.kwargs, place: value}
-    return SampleInput(sample.input, args=args, kwargs=kwargs)
 
 
 def _first_tensor(sample: SampleInput) -> torch.Tensor:

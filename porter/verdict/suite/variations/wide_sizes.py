@@ -17,7 +17,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.arguments import Varied, keep_computed, vary_result_sizes
+from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument, vary_result_sizes
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
 from porter.verdict.suite.leaves import list_tensors
@@ -32,7 +32,7 @@ from porter.verdict.suite.resizing import (
 )
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
-from porter.verdict.suite.variations.ranks import find_dim, read, replace
+from porter.verdict.suite.variations.ranks import find_dim, read
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 LONG = 70_001  # more than 2^16, and nothing that 16 bits make of it is another size
@@ -79,7 +79,7 @@ def list_columns(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[V
         place = find_dim(op, sample) if isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1 else None
         if place is None or not isinstance(read(sample, place), int):
             continue
-        columns = replace(sample, place, 0)
+        columns = replace_argument(sample, place, 0)
         longs = {0: LENGTH, sample.input.ndim - 1: COLUMNS}
         if any(True for _ in keep_computed(stay_inside(op), [("", columns)])):
             resized = lengthen_dimensions(op, columns, longs, 2 * LENGTH * COLUMNS)
