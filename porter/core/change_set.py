@@ -168,7 +168,7 @@ class ChangeSet:
         for file in self.deleted:
             if file not in self.base or any(e.file == file for e in self.edits):
                 raise PorterError("PTR052", "a deleted file must exist and cannot be edited", Place(file))
-        for file, edits in self._by_file.items():
+        for file, edits in self.by_file.items():
             check(file, self.base.get(file, ""), edits)
 
     @property
@@ -192,7 +192,7 @@ class ChangeSet:
 
     @cached_property
     def _applied(self) -> dict[str, str]:
-        return {file: splice(self.base.get(file, ""), edits) for file, edits in self._by_file.items()}
+        return {file: splice(self.base.get(file, ""), edits) for file, edits in self.by_file.items()}
 
     def combine(self, later: ChangeSet) -> ChangeSet:
         """Returns one change set that does what this one and then `later` do. `later` applies to this one's result.
@@ -206,7 +206,7 @@ class ChangeSet:
                 raise PorterError("PTR053", "the plan has read two versions of this file", Place(file))
             if file not in after:
                 base[file] = text
-        theirs = later._by_file
+        theirs = later.by_file
         files = [file for file in dict.fromkeys((*self.files, *theirs)) if file not in later.deleted | self.deleted]
         edits = [edit for file in files for edit in self._compose(file, base.get(file), theirs.get(file, []))]
         again = self.deleted & theirs.keys()
@@ -214,23 +214,24 @@ class ChangeSet:
         gone = (self.deleted - again) | (later.deleted & base.keys())
         combined = ChangeSet(base, tuple(edits), gone)
         texts = {**self._applied, **later._applied}
-        vars(combined)["_applied"] = {file: texts[file] for file in combined._by_file}  # known: not spliced again
+        vars(combined)["_applied"] = {file: texts[file] for file in combined.by_file}  # known: not spliced again
         return combined
 
     def _compose(self, file: str, text: str | None, later: list[Edit]) -> tuple[Edit, ...]:
-        first = self._by_file.get(file, [])
+        first = self.by_file.get(file, [])
         edits = tuple(compose(file, text or "", first, later) if later else first)
         return edits or ((Edit(file, 0, 0, ""),) if text is None else ())
 
     def diff(self, context: int = 3) -> str:
         """Returns a unified diff with a/ and b/ prefixes that `git apply` accepts."""
-        edits = self._by_file
+        edits = self.by_file
         return "".join(
             file_diff(file, self.base.get(file), edits.get(file, []), file in self.gone, context) for file in self.files
         )
 
     @cached_property
-    def _by_file(self) -> dict[str, list[Edit]]:
+    def by_file(self) -> dict[str, list[Edit]]:
+        """The edits of each file, in order."""
         groups: dict[str, list[Edit]] = {}
         for edit in self.edits:
             groups.setdefault(edit.file, []).append(edit)

@@ -42,12 +42,8 @@ class Hunk:
 
 def split_hunks(changes: ChangeSet) -> Iterator[tuple[str, tuple[Hunk, ...]]]:
     """For each file, what stands above its hunks in the diff, and these."""
-    by_file: dict[str, list[Edit]] = {}
-    for edit in changes.edits:
-        by_file.setdefault(edit.file, []).append(edit)
     for file in changes.files:
-        edits = sorted(by_file.get(file, []), key=lambda edit: (edit.start, edit.end))
-        diff = file_diff(file, changes.base.get(file), edits, file in changes.gone, 3)
+        diff = file_diff(file, changes.base.get(file), changes.by_file.get(file, []), file in changes.gone, 3)
         head, *texts = re.split(r"^(?=@@ )", diff, flags=re.M)
         yield head, tuple(Hunk(file, text) for text in texts)
 

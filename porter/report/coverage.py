@@ -71,13 +71,17 @@ def _list_others(found: Coverage) -> Iterator[str]:
     yield from ("", "## Rows that are not elementwise", "")
     yield f"{share(ported, kernels)} of the other rows that build graphs have a complete port with a passing verdict."
     yield f"{len(found.others) - len(kernels)} more call a library, which stays: matrix products and the like."
-    left = [row for row in kernels if row.outcome != PORTED]
-    if left:
-        yield from ("", "| row | outcome | code | reason |", "| --- | --- | --- | --- |")
-        yield from (f"| `{row.name}` | {row.outcome} | {row.code} | {_cell(row.reason)} |" for row in left)
+    yield from _list_left([row for row in kernels if row.outcome != PORTED])
     yield from ("", "Ported: " + (", ".join(f"`{row.name}`" for row in ported) or "none") + ".")
     library = ", ".join(f"`{row.name}`" for row in found.others if row.outcome == LIBRARY)
     yield from ("", f"Library calls: {library or 'none'}.")
+
+
+def _list_left(rows: Sequence[CoverageRow]) -> Iterator[str]:
+    """A table of rows without a port, if there are any."""
+    if rows:
+        yield from ("", "| row | outcome | code | reason |", "| --- | --- | --- | --- |")
+        yield from (f"| `{row.name}` | {row.outcome} | {row.code} | {_cell(row.reason)} |" for row in rows)
 
 
 def _list_routes(found: Coverage) -> Iterator[str]:
@@ -116,9 +120,7 @@ def _lines(found: Coverage, command: str) -> Iterator[str]:
     yield from ("", "## What is left", "")
     counts = Counter(row.code for row in left)
     yield ", ".join(f"{code}: {count}" for code, count in sorted(counts.items())) or "Nothing."
-    if left:
-        yield from ("", "| row | outcome | code | reason |", "| --- | --- | --- | --- |")
-        yield from (f"| `{row.name}` | {row.outcome} | {row.code} | {_cell(row.reason)} |" for row in left)
+    yield from _list_left(left)
     yield from ("", "## What passed", "")
     yield ", ".join(f"`{row.name}`" for row in found.ported) or "Nothing."
     if found.others:

@@ -11,6 +11,7 @@ from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Binary, Constant, HostValue, Named, Operator, Scalar, list_scalars, substitute
 from porter.loops.optional import drop_unread
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
+from porter.metal.codegen.moments import find_root
 from porter.metal.codegen.reduced import with_strides, with_uniform
 from porter.metal.codegen.scan import with_scans
 
@@ -134,7 +135,7 @@ def simplify_call(value: Expr) -> Expr:
             return left.args[0]
         case Op.CALL, "reciprocal", (operand,) if (made := _inverse(operand)) is not None:
             return made
-        case Op.CALL, "reciprocalSquareRoot", (square,) if (root := _root(square)) is not None:
+        case Op.CALL, "reciprocalSquareRoot", (square,) if (root := find_root(square)) is not None:
             assert value.dtype is not None
             if root.op is Op.CALL and root.attribute == "reciprocal":
                 return call("absolute", root.args, value.dtype)
@@ -159,13 +160,3 @@ def _inverse(operand: Expr) -> Expr | None:
         return None
     value = Binary(Operator.DIVIDE, Constant(1), number.value)
     return intern(Op.NUMBER, (), operand.dtype, Named(f"inverse_{number.name}", value, 1 / number.example))
-
-
-def _root(square: Expr) -> Expr | None:
-    """What a value is the square of."""
-    if square.op is not Op.CALL:
-        return None
-    if square.attribute == "square":
-        return square.args[0]
-    is_square = square.attribute == "multiplication" and square.args[0] is square.args[1]
-    return square.args[0] if is_square else None

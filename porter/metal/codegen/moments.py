@@ -41,7 +41,7 @@ def _read_squares(squares: Expr) -> Moments | None:
     """What a sum of squared differences from a mean is made of; None for any other value."""
     if squares.op is not Op.REDUCE or squares.reduction.kind is not ReductionKind.SUM or squares.dtype != FLOAT:
         return None
-    difference = _read_square(squares.args[0])
+    difference = find_root(squares.args[0])
     if difference is None or difference.attribute != "subtraction":
         return None
     element, mean = difference.args
@@ -55,7 +55,8 @@ def _read_squares(squares: Expr) -> Moments | None:
     return Moments(total, mean, squares) if is_same and _counts(count, loops[0]) and _counts(count, others[0]) else None
 
 
-def _read_square(value: Expr) -> Expr | None:
+def find_root(value: Expr) -> Expr | None:
+    """What a value is the square of."""
     if value.attribute == "square":
         return value.args[0]
     is_product = value.attribute == "multiplication" and value.args[0] is value.args[1]
