@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from porter.aten.declarations import MPS_KEY
 from porter.aten.native_functions import NativeFunctions
+from porter.languages.identifiers import find_words
 from porter.languages.lexer import Token, TokenKind
 from porter.languages.source import Function
 from porter.review.change import Change, ChangedFile
@@ -56,13 +57,13 @@ def find_named_kernels(file: ChangedFile, start: int = 0, end: int | None = None
 @lru_cache(maxsize=4096)
 def builds_graph(text: str) -> bool:
     """Whether code builds an MPSGraph."""
-    return not _GRAPH.isdisjoint(re.findall(r"\w+", text))
+    return not _GRAPH.isdisjoint(find_words(text))
 
 
 @lru_cache(maxsize=4096)
 def launches_kernel(text: str) -> bool:
     """Whether code launches a Metal kernel."""
-    words = re.findall(r"\w+", text)
+    words = find_words(text)
     return not _LAUNCHING.isdisjoint(words) or any(_EXEC.fullmatch(word) for word in words)
 
 

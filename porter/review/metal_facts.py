@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from porter.core.layout import INDEXING
+from porter.languages.identifiers import find_words
 from porter.languages.lexer import Token
 from porter.languages.source import Function, MacroUse, parse_source
 from porter.metal.lint_checks import Parameter, is_kernel, is_written, parameters
@@ -167,4 +167,4 @@ def find_changed_kernels(change: Change) -> Iterator[Kernel]:
 @lru_cache(maxsize=256)
 def list_words(text: str) -> frozenset[str]:
     """The identifiers of a kernel file, those within its strings, and those that its macros are made of."""
-    return frozenset(re.findall(r"\w+", text))
+    return frozenset(find_words(text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +13,7 @@ from porter.aten.operator import find_served
 from porter.aten.stubs import find_stub_names
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.languages.identifiers import find_words
 from porter.languages.source import Source, parse_source
 from porter.review.change import Change, ChangedFile
 from porter.review.host_facts import find_named_kernels
@@ -143,7 +143,7 @@ def _is_kernel_of(prefix: str, kernels: set[str]) -> bool:
 
 def _spread(file: ChangedFile, roots: dict[str, set[Touch]], names: dict[str, set[Touch]]) -> None:
     """Adds to `names` the roots, what calls them in their file, and the stubs that are registered for these."""
-    words = {f.name: set(re.findall(r"\w+", file.text_of(f))) - {f.name} for f in file.source.functions()}
+    words = {f.name: set(find_words(file.text_of(f))) - {f.name} for f in file.source.functions()}
     pending = list(roots)
     while pending:
         name = pending.pop()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.languages.identifiers import find_words
 from porter.review.change import Change, ChangedFile, Remark
 from porter.review.finding import Severity
 from porter.review.host_facts import builds_graph, find_metal_functions, find_words_in, launches_kernel, list_dispatched
@@ -192,7 +193,7 @@ def stale_include(change: Change) -> Iterator[Remark]:
 def _list_code_words(file: ChangedFile, now: bool) -> frozenset[str]:
     source = file.source if now else file.earlier
     words = {token.text for token in source.code}
-    return frozenset(words.union(*(re.findall(r"\w+", macro.body) for macro in source.macros())))
+    return frozenset(words.union(*(find_words(macro.body) for macro in source.macros())))
 
 
 def _uses(words: frozenset[str], names: frozenset[str], base: str) -> bool:
