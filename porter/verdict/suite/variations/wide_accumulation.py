@@ -177,11 +177,8 @@ def _compute_exactly(sample: SampleInput) -> list[torch.Tensor]:
 
 
 def _compute(sample: SampleInput) -> list[torch.Tensor]:
-    return [
-        each
-        for each in list_tensors(call_overload(sample.input, *sample.args, **sample.kwargs))
-        if each.is_floating_point()
-    ]
+    results = list_tensors(call_overload(sample.input, *sample.args, **sample.kwargs))
+    return [result for result in results if result.is_floating_point()]
 
 
 def _is_index(value: Any, count: int) -> bool:
