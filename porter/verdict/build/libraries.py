@@ -238,6 +238,7 @@ def _link_library(
     they do not, as those `known_broken` are.
     """
     files, broken = [*sources.add_called_files(tree, files)], dict(known_broken)
+    _require(broken, required)
     compiled: list[str] = []
     while True:
         tried = [path for path in files if path not in broken]

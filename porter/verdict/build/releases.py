@@ -36,34 +36,39 @@ _POSITION, _VECTOR = "thread_position_in_grid", re.compile(r"(?P<dimensions>[23]
 
 
 def tell_misfit(tree: Tree, path: str, error: PorterError) -> PorterError:
-    """PTR169 for a host file that no plan edits and that fails to compile for what no header declares, or declares
-    otherwise; else the error itself.
+    """PTR169 for a host file that fails to compile for what no header declares, or declares otherwise, and that had
+    it before a plan; else the error itself.
     """
-    uses = [] if path in tree.texts else list(_list_misfits(tree, error.what))
+    uses = list(_list_misfits(tree, tree.before(path), error.what)) if tree.in_checkout(path) else []
     if not uses:
         return error
     what = f"this host file does not fit the headers: it {', and '.join(uses)}"
     return PorterError(CODE, f"{what}\n{error.what}", error.place, error.hint or _HINT)
 
 
-def _list_misfits(tree: Tree, errors: str) -> Iterator[str]:
-    """What a host file does that its headers do not take, by what a compiler said."""
+def _list_misfits(tree: Tree, text: str, errors: str) -> Iterator[str]:
+    """What a host file's text does that its headers do not take, by what a compiler said."""
     neither = f"neither this fork nor torch {toolchain.torch_version()}"
     for name in dict.fromkeys(_USED.findall(errors)):
-        if not _is_declared(tree, name):
+        if contains_identifier(text, name) and not _is_declared(tree, name):
             yield f"uses `{name}`, which {neither} declares"
-    for name in dict.fromkeys(_INCLUDED.findall(errors)):
+    for name in filter(text.__contains__, dict.fromkeys(_INCLUDED.findall(errors))):
         yield f"includes `{name}`, which {neither} has"
     for name in dict.fromkeys(_CALLED.findall(errors)):
-        if place := _find_header(tree, name):
+        if contains_identifier(text, name) and (place := _find_header(tree, name)):
             yield f"calls `{name}` otherwise than {place} declares it"
 
 
 def _is_declared(tree: Tree, name: str) -> bool:
-    """Whether a header or a row has this name, or had it before a plan."""
-    paths = {NATIVE_FUNCTIONS, *tree.texts}
-    before = (tree.before(path) for path in paths if tree.in_checkout(path))
-    return any(contains_identifier(text, name) for text in before) or bool(_find_header(tree, name))
+    """Whether a header or a row has this name, or a plan edits it."""
+    rows = tree.before(NATIVE_FUNCTIONS) if tree.in_checkout(NATIVE_FUNCTIONS) else ""
+    return contains_identifier(rows, name) or _is_edited(tree, name) or bool(_find_header(tree, name))
+
+
+def _is_edited(tree: Tree, name: str) -> bool:
+    """Whether a plan takes the name away somewhere, or writes it: what follows is not the fork's fault alone."""
+    pairs = ((tree.before(path), text) for path, text in tree.texts.items() if tree.in_checkout(path))
+    return any(before.count(name) != text.count(name) for before, text in pairs)
 
 
 def _find_header(tree: Tree, name: str) -> str:

@@ -18,6 +18,13 @@ KERNEL = f"{KERNELS}/Turn.metal"
 UNDECLARED = "the host code does not compile: use of undeclared identifier 'turned_elsewhere'"
 
 
+USING = """#include <ATen/ops/turned_native.h>
+void turn() {
+  turned_elsewhere(turn_by(1));
+}
+"""
+
+
 def make(folder: Path, before: Mapping[str, str], edits: Mapping[str, str] | None = None) -> Tree:
     for path, text in {NATIVE_FUNCTIONS: "", **before}.items():
         (folder / "fork" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -42,20 +49,24 @@ def tell(tree: Tree, errors: str) -> PorterError:
 def test_a_host_file_of_another_release_is_named_before_what_the_compiler_says(
     errors: str, said: str, tmp_path: Path
 ) -> None:
-    misfit = tell(make(tmp_path, {HOST: "", HEADER: "void turn_by(int degrees);\n"}), errors)
+    misfit = tell(make(tmp_path, {HOST: USING, HEADER: "void turn_by(int degrees);\n"}), errors)
     assert (misfit.code, misfit.place) == ("PTR169", Place(HOST, 3))
     first, second = misfit.what.split("\n")
     assert first.startswith("this host file does not fit the headers: ") and said in first
     assert second == errors
 
 
-def test_what_is_declared_or_edited_keeps_its_error(tmp_path: Path) -> None:
-    declared = make(tmp_path / "header", {HOST: "", HEADER: "int turned_elsewhere();\n"})
-    by_rows = make(tmp_path / "rows", {HOST: "", NATIVE_FUNCTIONS: "    MPS: turned_elsewhere\n"})
-    gone = make(tmp_path / "gone", {HOST: "", HEADER: "int turned_elsewhere();\n"}, {HEADER: "\n"})
-    edited = make(tmp_path / "edited", {HOST: ""}, {HOST: "\n"})
-    assert [tell(tree, UNDECLARED).code for tree in (declared, by_rows, gone, edited)] == ["PTR166"] * 4
+def test_what_is_declared_or_new_keeps_its_error(tmp_path: Path) -> None:
+    header = {HEADER: "int turned_elsewhere();\n"}
+    declared = make(tmp_path / "header", {HOST: USING, **header})
+    by_rows = make(tmp_path / "rows", {HOST: USING, NATIVE_FUNCTIONS: "    MPS: turned_elsewhere\n"})
+    gone = make(tmp_path / "gone", {HOST: USING, **header}, {HEADER: "\n"})
+    new = make(tmp_path / "new", {HOST: ""}, {HOST: USING})
+    lost = make(tmp_path / "lost", {HOST: f"static int turned_elsewhere();\n{USING}"}, {HOST: USING})
+    assert [tell(tree, UNDECLARED).code for tree in (declared, by_rows, gone, new, lost)] == ["PTR166"] * 5
     assert tell(declared, "expected ';'").what == "expected ';'"
+    kept = make(tmp_path / "kept", {HOST: USING}, {HOST: f"// A port.\n{USING}"})
+    assert tell(kept, UNDECLARED).code == "PTR169", "the port edits the file, and not what is wrong with it"
 
 
 LAUNCHER = """void MetalShaderLibrary::exec_turn_kernel(Iterator& iter, const std::string& name) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,13 +62,23 @@ def test_what_is_required_or_edited_has_to_compile(tmp_path: Path) -> None:
     with pytest.raises(PorterError, match=r"PTR169 .*`unheard_of`"):
         link(make_tree(tmp_path / "required", {USED: GOOD, BESIDE: BROKEN}), tmp_path, BESIDE)
     edited = make_tree(tmp_path / "edited", {USED: GOOD, BESIDE: BROKEN}, {BESIDE: f"{BROKEN}\n"})
-    with pytest.raises(PorterError, match=r"PTR166 [^\n]*\n  The port edits this file\."):
+    with pytest.raises(PorterError, match=r"PTR169 (?s:.)*\n  The port edits this file\."):
         link(edited, tmp_path)
+
+
+def test_what_is_required_has_to_compile_though_others_do_without_it(tmp_path: Path) -> None:
+    """The files that every operator needs are linked first, and leave out one that an operator registers a stub in."""
+    broken = {BESIDE: PorterError("PTR169", "it does not fit the headers", Place(BESIDE, 2))}
+    tree, nothing = make_tree(tmp_path, {USED: GOOD, BESIDE: BROKEN}), Registration((), tmp_path / "include", (), ())
+    linked = partial(libraries._link_library, tree, (USED, BESIDE), nothing, RECIPE, tmp_path / "cache")
+    assert linked(known_broken=broken).files == (USED,)
+    with pytest.raises(PorterError, match="PTR169"):
+        linked(required=(BESIDE,), known_broken=broken)
 
 
 def test_a_file_that_a_plan_edits_fails_it_whether_or_not_it_compiled_before(tmp_path: Path) -> None:
     broken_before = make_tree(tmp_path / "one", {USED: GOOD, BESIDE: BROKEN}, {BESIDE: f"{BROKEN}\n"})
-    with pytest.raises(PorterError, match=r"PTR166 [^\n]*\n  The port edits this file\."):
+    with pytest.raises(PorterError, match=r"PTR169 (?s:.)*\n  The port edits this file\."):
         check(broken_before, tmp_path / "one")
     right_before = make_tree(tmp_path / "two", {USED: GOOD, BESIDE: GOOD.replace("used", "beside")}, {BESIDE: BROKEN})
     with pytest.raises(PorterError, match="PTR426 the port breaks other host code: the host code does not compile"):
