@@ -24,12 +24,6 @@ _MARKS = "*?["  # what makes a name a pattern
 _NATIVE = Reason(IS_NATIVE, "already native")
 _FORWARDS = Reason(IS_NATIVE, "its MPS code only calls other operators: nothing to migrate")
 _SHARES = Reason("PTR032", "no MPS kernel was found behind the code it shares with the CPU")
-_STATES = {
-    Language.MPSGRAPH: State.MPSGRAPH,
-    Language.MIXED: State.MIXED,
-    Language.OTHER: State.OTHER,
-    Language.UNKNOWN: State.UNKNOWN,
-}
 
 
 @dataclass(frozen=True)
@@ -180,7 +174,7 @@ def name_state(row: ServedFunction) -> State:
     """What the code of a row is written in."""
     if row.language is Language.METAL:
         return State.STUB if is_shared(row.entry) else State.METAL
-    return _STATES[row.language]
+    return State[row.language.name]
 
 
 def _explain_other(served: ServedFunction, state: State) -> Reason:

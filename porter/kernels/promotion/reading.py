@@ -18,7 +18,7 @@ from porter.kernels.launch import observing
 from porter.kernels.promotion.size_rules import find_size_checks
 from porter.kernels.promotion.subject import Subject
 from porter.kernels.promotion.test_text import write_reference, write_samples
-from porter.kernels.signature import Content, define, words
+from porter.kernels.signature import define, words
 from porter.kernels.tracing.reference import NotCalls, WrittenReference, write_aten_calls
 from porter.kernels.tracing.tracer import Traced, trace
 from porter.plan.new_operator.operator import Argument, Schema
@@ -42,11 +42,6 @@ from porter.plan.promotion.promotion import (
     merge,
 )
 
-_CONTENTS = {
-    Content.DATA: values.Content.DATA, Content.SHAPE: values.Content.SHAPE, Content.STRIDES: values.Content.STRIDES,
-    Content.RANK: values.Content.RANK, Content.STORAGE_OFFSET: values.Content.STORAGE_OFFSET,
-}  # fmt: skip
-_NUMBERS = {"int": "int", "float": "float", "bool": "bool"}
 _SPARE = ("T", "U", "V", "W")
 # What a kernel that names none of these computes does not depend on how its threads are grouped.
 _GROUPED = re.compile(r"threadgroup|simdgroup|quadgroup|simd_|quad_|thread_execution_width|dispatch_")
@@ -68,7 +63,7 @@ def write_kernel_text(
     }  # fmt: skip
     types = _name_types([*named.values(), *given, *outputs], named, kernel)
     inputs = [
-        Operand(name, types[dtypes] if dtypes[0] else _NUMBERS[type_of(first.arguments[at])], 1 if dtypes[0] else 0)
+        Operand(name, types[dtypes] if dtypes[0] else type_of(first.arguments[at]), 1 if dtypes[0] else 0)
         for at, (name, dtypes) in enumerate(zip(kernel.inputs, given, strict=True))
     ]
     results = [Operand(name, types[dtypes], 1) for name, dtypes in zip(kernel.outputs, outputs, strict=True)]
@@ -90,7 +85,7 @@ def write_kernel_text(
         types=tuple(TypeName(dtypes, word) for word, dtypes in varying.items()),
         numbers=tuple(each.name for each in numbers),
         instances=tuple(_instances(launches, varying, instantiate)),
-        bindings=tuple(Binding(operands.index(b.operand), _CONTENTS[b.content]) for b in definition.buffers),
+        bindings=tuple(Binding(operands.index(b.operand), values.Content[b.content.name]) for b in definition.buffers),
         in_groups=any(map(_GROUPED.search, words(kernel.body) | words(kernel.header))),
         row_contiguous=kernel.row_contiguous,
     )
@@ -280,8 +275,7 @@ def _follow_schema(schema: str, op: str, found: Sequence[Argument], results: int
         reason = str(error).strip().splitlines()[0].rstrip(":")
         what = f"the schema cannot be read: {reason}"
         raise PorterError("PTR246", what, hint="Write NAME(Tensor x) -> Tensor.") from error
-    words = {"Tensor": "Tensor", "float": "float", "int": "int", "bool": "bool"}
-    types = [words.get(str(each.type), str(each.type)) for each in parsed.arguments]
+    types = [str(each.type) for each in parsed.arguments]
     wanted = [each.type for each in found]
     if parsed.name != op or types != wanted or len(parsed.returns) != results or parsed.overload_name:
         listed = ", ".join(f"{each.type} {each.name}" for each in found)
