@@ -37,11 +37,11 @@ from porter.languages.cpp import (
 )
 from porter.languages.cursor import DEPTHS, QUALIFIERS, Cursor, is_word
 from porter.languages.depth import DEEPEST, check_depth
+from porter.languages.lexer import CLOSERS
 
 BUILTIN_TYPES = frozenset(("float", "double", "int", "bool", "long", "short", "char", "unsigned"))
 
 
-_CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _OPERATORS = ("||", "&&", "|", "^", "&", "==", "!=", "<", ">", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%")
 _LEVELS = (1, 2, 3, 4, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 9, 10, 10, 10)
 _PRECEDENCE = dict(zip(_OPERATORS, _LEVELS, strict=True))
@@ -128,7 +128,7 @@ class Parser(Cursor):
     def _opaque(self) -> Opaque:
         start = self.start
         while self.peek() and self.peek() not in (";", "}"):
-            self.at = self.partner(self.at) if self.peek() in _CLOSERS else self.at + 1
+            self.at = self.partner(self.at) if self.peek() in CLOSERS else self.at + 1
             if self.tokens[self.at - 1].text == "}" and self.peek() not in (";", ",", ")", "."):
                 break
         else:
@@ -303,7 +303,7 @@ class Parser(Cursor):
 
     def _arguments(self) -> tuple[Expr, ...]:
         """Parses arguments separated by commas, or the cases of a dispatch switch, which have no commas."""
-        closer = _CLOSERS[self.take().text]
+        closer = CLOSERS[self.take().text]
         found: list[Expr] = []
         while not self.accept(closer):
             found.append(self.expression())

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from porter.languages.cpp import ParseError
-from porter.languages.lexer import Token
+from porter.languages.lexer import CLOSERS, Token
 from porter.languages.source import Source
 
-_CLOSERS = {"(": ")", "[": "]", "{": "}"}
 DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}
 QUALIFIERS = frozenset(("const", "constexpr", "static", "typename", "inline", "volatile"))
 
@@ -58,9 +57,9 @@ class Cursor:
         found: dict[int, int] = {}
         opened: list[int] = []
         for at, token in enumerate(self.tokens):
-            if token.text in _CLOSERS:
+            if token.text in CLOSERS:
                 opened.append(at)
-            elif token.text in _CLOSERS.values() and opened:
+            elif token.text in CLOSERS.values() and opened:
                 found[opened.pop()] = at + 1
         return found
 

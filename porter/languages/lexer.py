@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+CLOSERS = {"(": ")", "[": "]", "{": "}"}
+
 
 class TokenKind(Enum):
     """The kind of a token. SPACE, COMMENT and DIRECTIVE are not code."""

@@ -19,7 +19,7 @@ from porter.languages.statements import Statement, name_tokens, read_statements
 _TYPE_DEFINITIONS = frozenset(("struct", "class", "union", "enum", "using"))
 _ENDS_NAME = frozenset(("=", "(", "{", ";", ",", "["))
 _NO_TYPE = frozenset(("return", "delete", "throw", "goto", "else", "case", "break", "continue"))
-_ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"))
+ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"))
 _FILLS = frozenset(("push_back", "emplace_back", "insert", "reserve", "resize", "addObject"))
 _LOOPS = ("for", "while", "do")
 _LEFT = (*_LOOPS, "switch")
@@ -106,7 +106,7 @@ def _find_changed(text: str) -> str | None:
     at = 1
     while at < len(code) and code[at].text == "[":
         at = next((i + 1 for i in range(at, len(code)) if code[i].text == "]"), len(code))
-    return code[0].text if at < len(code) and code[at].text in _ASSIGNMENTS else None
+    return code[0].text if at < len(code) and code[at].text in ASSIGNMENTS else None
 
 
 @dataclass(frozen=True)

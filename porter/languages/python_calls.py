@@ -17,13 +17,13 @@ from itertools import groupby
 
 from porter.core.edits import Edit, line_of
 from porter.core.errors import Place, PorterError
+from porter.languages.lexer import CLOSERS
 
 _TOKEN = re.compile(
     r"\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
     r"|\#[^\n]*|\(|\)|\[|\]|\{|\}",  # each a literal, of which `re` searches for all at once
     re.DOTALL,
 )
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 _LINE_END = re.compile(rb"\r\n?|\n")
 _DEEPEST = 60
 
@@ -96,10 +96,10 @@ def find_expression(file: str, text: str, start: int, opening: int) -> Expressio
     pending: list[str] = []
     for token in _TOKEN.finditer(text, opening):
         bracket = token[0]
-        if bracket in _CLOSING:
+        if bracket in CLOSERS:
             pending.append(bracket)
         elif len(bracket) == 1 and bracket != "#":
-            if not pending or _CLOSING[pending.pop()] != bracket:
+            if not pending or CLOSERS[pending.pop()] != bracket:
                 break
             if not pending:
                 return Expression(file, text, start, token.end())

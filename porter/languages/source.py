@@ -17,7 +17,7 @@ from porter.core.edits import common_start, find_line_ends
 from porter.core.errors import Place, PorterError
 from porter.languages.depth import DEEPEST, too_deep
 from porter.languages.directives import Include, Macro, find_includes, parse_macro
-from porter.languages.lexer import Token, TokenKind, lex
+from porter.languages.lexer import CLOSERS, Token, TokenKind, lex
 
 
 class UnbalancedBrackets(PorterError):
@@ -59,8 +59,7 @@ class Function:
 
 _MACRO_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 _WORD = re.compile(r"\b[A-Za-z_$\u0080-\U0010ffff][\w$]*")
-_OPENING = {"(": ")", "[": "]", "{": "}"}
-_CLOSING = {close: opening for opening, close in _OPENING.items()}
+_CLOSING = {close: opening for opening, close in CLOSERS.items()}
 _BRACKETS = frozenset("()[]{}")
 _STOPS = frozenset(";([{}")  # where a declaration may end or have a use
 _IDENTIFIER, _PUNCTUATION, _DIRECTIVE = TokenKind.IDENTIFIER, TokenKind.PUNCTUATION, TokenKind.DIRECTIVE
@@ -131,7 +130,7 @@ class Source:
         code, deepest = self.code, 0
         for at in self._brackets:
             text = code[at][1]
-            if text in _OPENING:
+            if text in CLOSERS:
                 open_at.append(at)
                 if len(open_at) > deepest:
                     deepest = len(open_at)
@@ -210,7 +209,7 @@ class Source:
             return
         for at in self._brackets:
             token = code[at]
-            depth += 1 if token.text in _OPENING else -1
+            depth += 1 if token.text in CLOSERS else -1
             if depth > DEEPEST and token.text == "{":
                 raise too_deep(self.place(token.start))
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from porter.languages.directives import parse_condition
 from porter.languages.identifiers import contains_identifier
 from porter.languages.lexer import Token, TokenKind
+from porter.languages.liveness import ASSIGNMENTS
 from porter.languages.source import Function, Source
 
 
@@ -48,7 +49,6 @@ Objection = Iterator[tuple[Token, str]]
 _SPACES = frozenset(
     ("device", "constant", "thread", "threadgroup", "threadgroup_imageblock", "ray_data", "object_data")
 )
-_ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"))
 _NO_TYPES = {"double": "float", "wchar_t": "ushort", "char16_t": "ushort", "char32_t": "uint"}
 _NO_WORDS = names("""throw try catch new delete virtual dynamic_cast typeid goto thread_local asm""")
 _LIBC = names(
@@ -286,9 +286,9 @@ def is_written(body: tuple[Token, ...], at: int) -> bool:
         for k in range(at + 1, len(body)):
             depth += (body[k].text == "[") - (body[k].text == "]")
             if depth == 0:
-                return _next(body, k) in _ASSIGNMENTS
+                return _next(body, k) in ASSIGNMENTS
     starred = at >= 2 and body[at - 1].text == "*" and body[at - 2].text in (";", "{", "}")
-    return starred and _next(body, at) in _ASSIGNMENTS
+    return starred and _next(body, at) in ASSIGNMENTS
 
 
 def _cast_space(body: tuple[Token, ...], at: int) -> str:

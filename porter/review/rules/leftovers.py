@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.identifiers import find_words
 from porter.review.change import Change, ChangedFile, Remark
 from porter.review.finding import Severity
 from porter.review.host_facts import builds_graph, find_metal_functions, find_words_in, launches_kernel, list_dispatched
 from porter.review.rule import edit_case, host_case, rule
+from porter.review.rules.registrations import ERF, ERF_ROW, UNARY
 
 _MACRO = "MPS_CHECK_INT64_OP_SUPPORTED"
 _LIMIT = re.compile(r"MPS (?:does not|doesn't) support|not supported (?:on|by) MPS|MPSGraph", re.I)
@@ -80,10 +81,7 @@ def macos_branch(change: Change) -> Iterator[Remark]:
                 break
 
 
-_UNARY = f"{OPERATIONS}/UnaryOps.mm"
-_ERF = "CREATE_MPS_STRUCTURED_UNARY_TORCH_IMPL_FUNC(erf_out_mps, erf)\n"
-_ROW = "    CPU, CUDA, MTIA: erf_out\n    MPS: erf_out_mps\n"
-_PORT = ((NATIVE_FUNCTIONS, _ROW, "    CPU, CUDA, MPS, MTIA: erf_out\n"), (_UNARY, _ERF, ""))
+_PORT = ((NATIVE_FUNCTIONS, ERF_ROW, "    CPU, CUDA, MPS, MTIA: erf_out\n"), (UNARY, ERF, ""))
 
 
 @rule(
@@ -162,7 +160,7 @@ _HEADER = re.compile(r"ATen/ops/(\w+?)(_native|_meta|_ops|_compositeexplicitauto
     Severity.WARNING,
     "A file includes the header of an operator that it no longer names.",
     bad=(edit_case(*_PORT),),
-    good=(edit_case(*_PORT, (_UNARY, "#include <ATen/ops/erf_native.h>\n", "")),),
+    good=(edit_case(*_PORT, (UNARY, "#include <ATen/ops/erf_native.h>\n", "")),),
 )
 def stale_include(change: Change) -> Iterator[Remark]:
     """An include of an operator's header stays behind when the code that needed it goes."""

@@ -155,10 +155,10 @@ def _find_types(change: Change, stub: str) -> list[DType]:
 
 
 _NO_CODE = "PTR032"
-_UNARY = f"{OPERATIONS}/UnaryOps.mm"
-_ERF = "CREATE_MPS_STRUCTURED_UNARY_TORCH_IMPL_FUNC(erf_out_mps, erf)\n"
-_ROW = "    CPU, CUDA, MTIA: erf_out\n    MPS: erf_out_mps\n"
-_SHARED = (NATIVE_FUNCTIONS, _ROW, "    CPU, CUDA, MPS, MTIA: erf_out\n")
+UNARY = f"{OPERATIONS}/UnaryOps.mm"
+ERF = "CREATE_MPS_STRUCTURED_UNARY_TORCH_IMPL_FUNC(erf_out_mps, erf)\n"
+ERF_ROW = "    CPU, CUDA, MTIA: erf_out\n    MPS: erf_out_mps\n"
+_SHARED = (NATIVE_FUNCTIONS, ERF_ROW, "    CPU, CUDA, MPS, MTIA: erf_out\n")
 
 
 @rule(
@@ -166,8 +166,8 @@ _SHARED = (NATIVE_FUNCTIONS, _ROW, "    CPU, CUDA, MPS, MTIA: erf_out\n")
     "A row dispatches on MPS to a function that no file defines, or to shared code whose stub has no MPS kernel.",
     bad=(
         edit_case((NATIVE_FUNCTIONS, "MPS: erf_out_mps", "MPS: erff_out_mps")),
-        edit_case(_SHARED, (_UNARY, _ERF, "")),
-        edit_case((_UNARY, _ERF, "")),
+        edit_case(_SHARED, (UNARY, ERF, "")),
+        edit_case((UNARY, ERF, "")),
         edit_case(
             (
                 f"{OPERATIONS}/BinaryKernel.mm",
@@ -176,7 +176,7 @@ _SHARED = (NATIVE_FUNCTIONS, _ROW, "    CPU, CUDA, MPS, MTIA: erf_out\n")
             )
         ),
     ),
-    good=(edit_case((_UNARY, _ERF, _ERF + "\n")),),
+    good=(edit_case((UNARY, ERF, ERF + "\n")),),
 )
 def row_without_code(change: Change) -> Iterator[Remark]:
     """A row that dispatches to what no file defines, or shares code whose stub MPS registers nothing for."""
