@@ -127,6 +127,15 @@ def find_implementation(checkout: Checkout, kernel: str) -> Implementation:
     )
 
 
+def open_function(checkout: Checkout, implementation: Implementation | None) -> tuple[Source, Function] | None:
+    """The file of an implementation and its function there, which edits may have moved; None if it has none."""
+    if implementation is None or implementation.function is None:
+        return None
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    function = source.find_again(implementation.function)
+    return (source, function) if function else None
+
+
 def find_registration(checkout: Checkout, stub: str) -> Implementation | None:
     """What is registered for a stub on MPS: the registered function, or the macro line that makes and registers one;
     None when no file registers one.

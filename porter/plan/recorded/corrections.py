@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from porter.aten.implementations import Implementation
+from porter.aten.implementations import Implementation, open_function
 from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
@@ -43,12 +43,10 @@ _COMMENTS = re.compile(r"(?:[ \t]*//[^\n]*\n)+[ \t]*\Z")
 
 def resize_outputs(checkout: Checkout, implementation: Implementation | None) -> Iterator[Edit]:
     """Edits by which a row's function resizes outputs of its caller that it replaced by new tensors."""
-    if implementation is None or implementation.function is None:
+    opened = open_function(checkout, implementation)
+    if opened is None:
         return
-    source = parse_source(implementation.file, checkout.read(implementation.file))
-    function = source.find_again(implementation.function)
-    if function is None:
-        return
+    source, function = opened
     outputs = {parameter.name for parameter in read_parameters(function) if parameter.type in _OUTPUTS}
     edits = list[Edit]()
     for output in read_assignments(source.text[function.body_start : function.end]) if outputs else ():
@@ -58,9 +56,9 @@ def resize_outputs(checkout: Checkout, implementation: Implementation | None) ->
             zero = f" {output.name}.zero_();" if has_code(output.value, "zeros(") else ""
             start, end = function.body_start + output.statement.start, function.body_start + output.statement.end
             resized = f"at::native::resize_output({output.name}, {sizes});{zero}"
-            edits.append(Edit(implementation.file, start, end, resized))
+            edits.append(Edit(source.path, start, end, resized))
     if edits:
-        yield from insert_includes(implementation.file, source.text, (_RESIZE,))
+        yield from insert_includes(source.path, source.text, (_RESIZE,))
         yield from edits
 
 

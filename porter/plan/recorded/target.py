@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from porter.aten.declarations import MPS_KEY
-from porter.aten.implementations import Implementation, list_host_sources
+from porter.aten.implementations import Implementation, list_host_sources, open_function
 from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
@@ -72,11 +72,7 @@ def find_target(
     Raises PTR368 (its code is not a function that runs one graph), PTR369 (a helper cannot be put in the place of its
     call) or PTR371 (its variables cannot be named).
     """
-    implementation = served.implementation
-    if implementation is None or implementation.function is None:
-        raise refuse(served, "its code is made by a macro")
-    source = parse_source(implementation.file, checkout.read(implementation.file))
-    chain = _list_chain(checkout, served)
+    source, chain = _list_chain(checkout, served)
     at = len(chain) - 1
     names = [link.function.name for link in chain]
     own = next((i - 1 for i in range(1, at + 1) if not _is_own(checkout, chain[i].function, ported, names)), at)
@@ -97,7 +93,7 @@ def find_target(
     required = {each.name for each in served.function.arguments if each.type == "Tensor"}
     held = {each["optional"]: each["name"] for each in find_code(body, *_HELD)}
     variables |= {name: held.get(variables[name], variables[name]) for name in required & variables.keys()}
-    found = Target(implementation.file, chain[own].function, body, variables, optional, references)
+    found = Target(source.path, chain[own].function, body, variables, optional, references)
     return replace(found, alternatives=tuple(others), before=_read_before(chain[: own + 1]))
 
 
@@ -153,12 +149,10 @@ def check_runs_graph(checkout: Checkout, served: ServedFunction) -> None:
 
 def _list_runners(checkout: Checkout, served: ServedFunction) -> list[str]:
     """The functions from a row's own to that which runs its graph, however they are called; none if several may be."""
-    implementation = served.implementation
-    if implementation is None or implementation.function is None:
+    opened = open_function(checkout, served.implementation)
+    if opened is None:
         return []
-    source = parse_source(implementation.file, checkout.read(implementation.file))
-    called = [each] if (each := source.find_again(implementation.function)) else []
-    names: list[str] = []
+    source, called, names = opened[0], [opened[1]], list[str]()
     while len(called) == 1 and len(names) < _MAX_CALLS:
         [function] = called
         names.append(function.name)
@@ -175,13 +169,13 @@ def _list_runners(checkout: Checkout, served: ServedFunction) -> list[str]:
     return []
 
 
-def _list_chain(checkout: Checkout, served: ServedFunction) -> list[_Link]:
-    """The functions from a row's own to the one that runs the graph. Raises PTR368."""
+def _list_chain(checkout: Checkout, served: ServedFunction) -> tuple[Source, list[_Link]]:
+    """The functions of a file from a row's own to the one that runs the graph. Raises PTR368."""
     implementation = served.implementation
     if implementation is None or implementation.function is None:
         raise refuse(served, "its code is made by a macro")
     source = parse_source(implementation.file, checkout.read(implementation.file))
-    return list(_follow(source, implementation, served))
+    return source, list(_follow(source, implementation, served))
 
 
 @dataclass(frozen=True)
@@ -221,14 +215,8 @@ def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) 
 
     It may call that through others of the file.
     """
-    found = served.implementation
-    if found is None or found.function is None:
-        return False
-    source = parse_source(found.file, checkout.read(found.file))
-    function = source.find_again(found.function)
-    if function is None or reaches_graph(source, function):
-        return False
-    return _leads_to(source, function, frozenset(names), _MAX_CALLS)
+    opened = open_function(checkout, served.implementation)
+    return opened is not None and not reaches_graph(*opened) and _leads_to(*opened, frozenset(names), _MAX_CALLS)
 
 
 def _leads_to(source: Source, function: Function, names: frozenset[str], depth: int) -> bool:
@@ -437,13 +425,10 @@ def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target
     A list of the schema that torchgen passes as numbers is these in braces; an argument that it passes with others is
     the one of its name. Raises PTR371.
     """
-    implementation, row = served.implementation, served.function
-    if implementation is None or implementation.function is None or not row.structured:
+    row, opened = served.function, open_function(checkout, served.implementation)
+    if opened is None or opened[1].wrapper is None or not row.structured:
         return None
-    source = parse_source(implementation.file, checkout.read(implementation.file))
-    function = source.find_again(implementation.function)
-    if function is None or function.wrapper is None:
-        return None
+    source, function = opened
     parameters = [argument.name for argument in read_parameters(function)]
     variables, precomputed = {}, _read_precomputed(checkout, row)
     for argument in row.arguments:
@@ -456,7 +441,7 @@ def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target
         raise PorterError("PTR371", what, source.place(function.start), "`porter explain PTR371` says more.")
     outs = [argument.name for argument in row.arguments if "!" in argument.type]
     variables |= {f"result{i}": variables[name] for i, name in enumerate(outs)}
-    return Target(implementation.file, function, f"\n  {RUN}();\n", variables, frozenset(), arguments=variables)
+    return Target(source.path, function, f"\n  {RUN}();\n", variables, frozenset(), arguments=variables)
 
 
 def _read_precomputed(checkout: Checkout, row: NativeFunction) -> dict[str, list[str]]:
