@@ -8,7 +8,7 @@ dimensions than a kernel takes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -99,13 +99,13 @@ def find_release_faults(
     asked = {match["name"] for message in messages for match in _NO_KERNEL.finditer(message)}
     names = dict(list_kernels(tree, Options(metal_include(tree.root))))
     missing = sorted(name for name in asked if name not in names)
-    return (*_tell_missing(tree, target, missing), *_tell_short_grids(tree, target, names, launched))
+    return (*_tell_missing(tree, target, missing), *_tell_short_grids(tree, names, sorted(launched)))
 
 
 def _tell_missing(tree: Tree, target: VerifyTarget, missing: list[str]) -> Iterator[ForkFinding]:
     if not missing:
         return
-    functions = {function for function, _, _ in _list_launchers(tree, target)}
+    functions = {function for function, kernel in _list_launches(tree) if kernel in target.kernels}
     launcher = f"{' or '.join(sorted(functions))} asks" if functions else "host code asks"
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     texts = ((path, tree.read(path)) for path in tree.kernel_files())
@@ -114,28 +114,28 @@ def _tell_missing(tree: Tree, target: VerifyTarget, missing: list[str]) -> Itera
     yield ForkFinding(f"{CODE} {what}", next(files, ""))
 
 
-def _list_launchers(tree: Tree, target: VerifyTarget) -> Iterator[tuple[str, str, str]]:
-    """The shared functions that launch a target's kernels: the name, the place and the text."""
-    launches = (match for path in tree.files(OPERATIONS, ".mm", ".cpp") for match in LAUNCH.finditer(tree.read(path)))
-    for function in dict.fromkeys(match["function"] for match in launches if match["kernel"] in target.kernels):
-        yield from ((function, f"{path}:{line}", text) for path, line, text in find_definitions(tree, function))
+def _list_launches(tree: Tree) -> frozenset[tuple[str, str]]:
+    """The shared functions that host code launches kernels by, each with the functor of a kernel."""
+    texts = (tree.read(path) for path in tree.files(OPERATIONS, ".mm", ".cpp"))
+    return frozenset((match["function"], match["kernel"]) for text in texts for match in LAUNCH.finditer(text))
 
 
-def _tell_short_grids(
-    tree: Tree, target: VerifyTarget, files: Mapping[str, Path], launched: Iterable[str]
-) -> Iterator[ForkFinding]:
-    """Launchers whose grids have fewer dimensions than a kernel that ran takes its position in."""
-    for function, place, text in _list_launchers(tree, target):
-        launched_over = max((int(match["dimensions"]) for match in _DISPATCH.finditer(text)), default=0)
-        if not launched_over or _OTHER_DISPATCH.search(text):
-            continue
-        for name in launched:
-            goes_over = _count_dimensions(tree, files[name], name) if name in files else 1
-            if goes_over > launched_over and name.startswith(tuple(f"{kernel}_" for kernel in target.kernels)):
+def _tell_short_grids(tree: Tree, files: Mapping[str, Path], launched: Sequence[str]) -> Iterator[ForkFinding]:
+    """Functions whose grids have fewer dimensions than a kernel that ran, under test or beside it, goes over."""
+    launches = _list_launches(tree)
+    for function in sorted({function for function, _ in launches}):
+        prefixes = tuple(f"{kernel}_" for by, kernel in launches if by == function)
+        names = [name for name in launched if name in files and name.startswith(prefixes)]
+        for path, line, text in find_definitions(tree, function) if names else ():
+            launched_over = max((int(match["dimensions"]) for match in _DISPATCH.finditer(text)), default=0)
+            if not launched_over or _OTHER_DISPATCH.search(text):
+                continue
+            counts = ((name, _count_dimensions(tree, files[name], name)) for name in names)
+            if beyond := next(((name, count) for name, count in counts if count > launched_over), None):
+                name, goes_over = beyond
                 of = f"{launched_over} dimension{'s' * (launched_over > 1)}"
                 what = f"{function} launches `{name}` over {of}, and the kernel goes over {goes_over}: they do not fit"
-                yield ForkFinding(f"{CODE} {what}", place)
-                break
+                yield ForkFinding(f"{CODE} {what}", f"{path}:{line}")
 
 
 def _count_dimensions(tree: Tree, file: Path, name: str) -> int:
