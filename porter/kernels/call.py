@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import torch
 
 from porter.core.dtypes import ALL, SCALAR_TYPES, Kind, ScalarType
+from porter.core.setting import setting
 from porter.kernels.kernel import AddressSpace, Kernel, Operand, TemplateArgument
 
 # Metal has these, but no kernel of ATen is registered for them, so `porter.core.dtypes` gives them no Metal name.
@@ -173,14 +174,9 @@ Interceptor: TypeAlias = Callable[[Kernel, Mapping[str, Any]], list[Any]]
 _interceptor: ContextVar[Interceptor | None] = ContextVar("interceptor", default=None)
 
 
-@contextmanager
-def intercepting(interceptor: Interceptor) -> Iterator[None]:
+def intercepting(interceptor: Interceptor) -> AbstractContextManager[None]:
     """Calls `interceptor` for every call of a kernel in a block."""
-    token = _interceptor.set(interceptor)
-    try:
-        yield
-    finally:
-        _interceptor.reset(token)
+    return setting(_interceptor, interceptor)
 
 
 def find_interceptor() -> Interceptor | None:

@@ -13,6 +13,7 @@ from aten_overlay.cuda.library import CudaLibrary, compile_shader
 from aten_overlay.cuda.schedule import ScheduledLibrary, compile_scheduled
 from aten_overlay.errors import OverlayError
 from porter.core.errors import Place, PorterError
+from porter.core.setting import setting
 
 _COMPILES = ("PTR101", "PTR102", "PTR103", "PTR104", "PTR105", "PTR108", "PTR109")
 # Gets the source of each call of a block.
@@ -67,11 +68,8 @@ def compiling_ahead() -> Iterator[list[str]]:
                 compile_kernels(source, cuda=SCHEDULED)
             sources.append(source)
 
-    token = _collector.set(collect)
-    try:
+    with setting(_collector, collect):
         yield sources
-    finally:
-        _collector.reset(token)
 
 
 def find_collector() -> Collector | None:

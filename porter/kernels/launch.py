@@ -6,8 +6,8 @@ The first two go through `torch.mps.compile_shader`. Not yet run on Apple hardwa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +22,7 @@ from aten_overlay.metal.family import REFUSED
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 from aten_overlay.metal.sanitizer.results import find_unwritten
 from porter.core.errors import Place, PorterError
+from porter.core.setting import setting
 from porter.kernels import cuda
 from porter.kernels.call import DEVICE, Call, Number, Value, device_of, is_cuda, operand, output_operand
 from porter.kernels.kernel import Kernel
@@ -68,24 +69,14 @@ _NARROW = {bool: "uint8", int: "int32"}
 MOST_SHARED = 32 * 1024
 
 
-@contextmanager
-def running(mode: Mode) -> Iterator[None]:
+def running(mode: Mode) -> AbstractContextManager[None]:
     """Runs the kernels of a block in `mode`."""
-    token = _mode.set(mode)
-    try:
-        yield
-    finally:
-        _mode.reset(token)
+    return setting(_mode, mode)
 
 
-@contextmanager
-def observing(observer: Observer) -> Iterator[None]:
+def observing(observer: Observer) -> AbstractContextManager[None]:
     """Calls `observer` before each launch of a block."""
-    token = _observer.set(observer)
-    try:
-        yield
-    finally:
-        _observer.reset(token)
+    return setting(_observer, observer)
 
 
 def write_source(kernel: Kernel, call: Call) -> Generated:

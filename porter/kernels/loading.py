@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import torch
 
 from porter.core.errors import Place, PorterError, code_in
 from porter.core.files import require_regular
+from porter.core.setting import setting
 from porter.kernels.call import Call, Number
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import observing
@@ -64,16 +65,11 @@ class FoundKernel:
 _problem: ContextVar[Path | None] = ContextVar("problem", default=None)
 
 
-@contextmanager
-def answering(problem: Path | None) -> Iterator[None]:
+def answering(problem: Path | None) -> AbstractContextManager[None]:
     """A block in which a file is an answer to `problem`: its functions launch the stages of the problem's SCRIPT, and
     what it says itself of cases, references and bounds counts for nothing.
     """
-    token = _problem.set(problem)
-    try:
-        yield
-    finally:
-        _problem.reset(token)
+    return setting(_problem, problem)
 
 
 def load(path: Path) -> Script:

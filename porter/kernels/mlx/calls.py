@@ -19,6 +19,7 @@ from torch.utils.dlpack import from_dlpack
 
 from aten_overlay.device import load, shader
 from porter.core.errors import Place, PorterError
+from porter.core.setting import setting
 from porter.kernels.call import Call, Number, Output, Value, template_arguments
 from porter.kernels.definition import check_kernel, check_texts, is_name
 from porter.kernels.kernel import Kernel
@@ -57,12 +58,8 @@ _maker: ContextVar[Maker | None] = ContextVar("maker", default=None)
 @contextmanager
 def watching(watcher: Watcher, maker: Maker | None = None) -> Iterator[None]:
     """Calls `watcher` before each launch of a block, and `maker` with each kernel that is asked for."""
-    tokens = _watcher.set(watcher), _maker.set(maker)
-    try:
+    with setting(_watcher, watcher), setting(_maker, maker):
         yield
-    finally:
-        _watcher.reset(tokens[0])
-        _maker.reset(tokens[1])
 
 
 class MetalFunction:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from porter.core.errors import Place, PorterError
+from porter.core.setting import setting
 from porter.plan.promotion.expressions import (
     Apply,
     Constant,
@@ -142,11 +142,6 @@ def current() -> Path:
     return _path.get()
 
 
-@contextmanager
-def following(path: Path) -> Iterator[None]:
+def following(path: Path) -> AbstractContextManager[None]:
     """Makes values of a block decide on `path`."""
-    token = _path.set(path)
-    try:
-        yield
-    finally:
-        _path.reset(token)
+    return setting(_path, path)
