@@ -21,7 +21,6 @@ from porter.kernels.signature import (
 )
 from porter.metal.lint import find_foreign
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:if|define)", re.MULTILINE)
 _WHOLE_KERNEL = re.compile(r"\bkernel\s+void\b|\[\[\s*kernel\b")
 
@@ -87,7 +86,7 @@ def check_kernel(kernel: Kernel) -> None:
 
 def is_name(name: object) -> bool:
     """Whether something can be a name in Metal, and means nothing there yet."""
-    return isinstance(name, str) and _IDENTIFIER.fullmatch(name) is not None and name not in C_WORDS
+    return isinstance(name, str) and name.isascii() and name.isidentifier() and name not in C_WORDS
 
 
 def _check_identifier(name: object, what: str) -> None:

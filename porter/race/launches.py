@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -202,7 +201,7 @@ def write_launch(launch: BoundLaunch, memory: Memory, side: Path, fork: Path) ->
 @cache
 def find_file(fork: Path, kernel: str) -> Path:
     """The Metal file of the fork that has a kernel. Raises PTR302 where none has."""
-    words = [word for word in re.split(r"_", kernel) if len(word) > 2]
+    words = [word for word in kernel.split("_") if len(word) > 2]
     paths = sorted((fork / KERNELS).glob("*.metal"), key=lambda path: -count_words(path, words))
     for path in paths:
         if kernel in names_of(path, fork):

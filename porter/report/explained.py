@@ -9,13 +9,13 @@ from pathlib import PurePosixPath
 from porter.aten.skip_lists import Change
 from porter.core.dtypes import BY_METAL
 from porter.core.hunks import Hunk, split_hunks
+from porter.languages.identifiers import find_words
 from porter.plan.plan import Plan
 from porter.report.console import printable
 
 _LEAST = 12  # characters of a line that says whose it is: a brace does not
 _INCLUDE = re.compile(r"^#include [<\"]([^>\"]+)", re.M)
 _CHANGES = {Change.REMOVED: "leaves", Change.NARROWED: "is for fewer types in", Change.ADDED: "joins"}
-_WORD = re.compile(r"\w+")
 
 
 def explain_hunks(plan: Plan) -> str:
@@ -77,7 +77,7 @@ def _shares_line(source: str, added: str) -> bool:
 
 def _mentions(text: str, name: str) -> bool:
     """Whether the words of a name stand in a text, one after another."""
-    words, wanted = _WORD.findall(text), _WORD.findall(name)
+    words, wanted = find_words(text), find_words(name)
     return any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
 
 

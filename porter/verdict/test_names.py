@@ -12,6 +12,7 @@ from porter.core import dtypes
 from porter.core.errors import PorterError
 from porter.core.files import read_regular
 from porter.core.python import PACKAGES
+from porter.languages.identifiers import find_words
 from porter.verdict.suite import runner
 
 _SUITE = PACKAGES / "porter" / "verdict" / "suite"
@@ -36,7 +37,7 @@ def require_names(expr: str, named: str = "") -> None:
     words = [word for word in re.findall(r"[^\s()]+", expr) if word not in ("and", "or", "not")]
     text = f"{_read_names()} {named.lower()}"
     unknown = [word for word in words if not all(part in text for part in _PART.split(word.lower()))]
-    if not unknown or re.search(r"\bnot\b", expr):  # what is not selected may be named as one likes
+    if not unknown or "not" in find_words(expr):  # what is not selected may be named as one likes
         return
     if not matches(" ".join(word for word in words if word not in unknown)):
         what = f"no test of any operator has {unknown[0]} in its name, so -k {expr} selects none"

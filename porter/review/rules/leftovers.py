@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from porter.core.layout import NATIVE_FUNCTIONS
@@ -123,8 +124,7 @@ def _is_called(change: Change, name: str) -> bool:
 
 def _find_dead(change: Change, file: ChangedFile) -> Iterator[Remark]:
     """Static functions and macros of a changed file that were used before the change, and are not now."""
-    uses = {name: len(re.findall(rf"\b{name}\b", file.after)) for name in _list_helpers(file)}
-    before = {name: len(re.findall(rf"\b{name}\b", file.before)) for name in uses}
+    uses, before = Counter(find_words(file.after)), Counter(find_words(file.before))
     for name, start in _list_helpers(file).items():
         if uses[name] == 1 and before[name] > 1 and not _is_used_elsewhere(change, file, name):
             yield file.remark(start, f"nothing in this file uses `{name}` any more", "Delete it with the old path.")
