@@ -24,9 +24,13 @@ from porter.verdict.build.tree import Tree, metal_include
 from porter.verdict.result import ForkFinding, VerifyTarget
 
 CODE = "PTR169"
-_USED = re.compile(r"(?:undeclared identifier|unknown type name|no (?:member|type|template) named) '(?P<name>\w+)'")
+_USED = re.compile(
+    r"(?:undeclared identifier|unknown type name|no (?:member|type|template) named) '(?P<name>\w+)'"
+    r"(?: in '(?:\w+::)*(?P<owner>\w+)')?"
+)
 _INCLUDED = re.compile(r"'(?P<path>[\w./+-]+\.h)' file not found")
 _CALLED = re.compile(r"(?:no matching (?:member )?function for call to|call to) '(?P<name>\w+)'")
+_BACKEND = ("/ATen/native/mps", "/ATen/native/mps/operations", "/ATen/mps")
 _HINT = "If it is of another release, take the file of the release that the headers are of; if not, correct it."
 # What gives a Mac's library no function of a name, as ATen's host code says it.
 _NO_KERNEL = re.compile(r"Failed to create function state object for: (?P<name>\w+)")
@@ -49,8 +53,8 @@ def tell_misfit(tree: Tree, path: str, error: PorterError) -> PorterError:
 def _list_misfits(tree: Tree, text: str, errors: str) -> Iterator[str]:
     """What a host file's text does that its headers do not take, by what a compiler said."""
     neither = f"neither this fork nor torch {toolchain.torch_version()}"
-    for name in dict.fromkeys(_USED.findall(errors)):
-        if contains_identifier(text, name) and not _is_declared(tree, name):
+    for name, owner in dict.fromkeys(_USED.findall(errors)):
+        if contains_identifier(text, name) and not _is_declared(tree, name, owner):
             yield f"uses `{name}`, which {neither} declares"
     for name in filter(text.__contains__, dict.fromkeys(_INCLUDED.findall(errors))):
         yield f"includes `{name}`, which {neither} has"
@@ -59,10 +63,16 @@ def _list_misfits(tree: Tree, text: str, errors: str) -> Iterator[str]:
             yield f"calls `{name}` otherwise than {place} declares it"
 
 
-def _is_declared(tree: Tree, name: str) -> bool:
-    """Whether a header or a row has this name, or a plan edits it."""
+def _is_declared(tree: Tree, name: str, owner: str) -> bool:
+    """Whether a header or a row has this name, or a plan edits it; a member's is that of its class, if there is one."""
+    if owner and (of_class := [words for path, words in _list_headers(tree) if path.name == f"{owner}.h"]):
+        return _is_edited(tree, name) or any(name in words for words in of_class)
     rows = tree.before(NATIVE_FUNCTIONS) if tree.in_checkout(NATIVE_FUNCTIONS) else ""
-    return contains_identifier(rows, name) or _is_edited(tree, name) or bool(_find_header(tree, name))
+    return (
+        contains_identifier(rows, name)
+        or _is_edited(tree, name)
+        or any(name in words for _, words in _list_headers(tree))
+    )
 
 
 def _is_edited(tree: Tree, name: str) -> bool:
@@ -72,21 +82,27 @@ def _is_edited(tree: Tree, name: str) -> bool:
 
 
 def _find_header(tree: Tree, name: str) -> str:
-    """A header with this word, of the fork or else of torch; empty if there is none. Those of single operators, which
-    the rows declare, are left out."""
-    wheel = toolchain.torch_root() / "include"
-    for root, parts in ((tree.checkout, (ATEN_ROOT, C10)), (wheel, ("ATen", "c10"))):
-        for path, words in (header for part in parts for header in _read_headers(root, part)):
-            if name in words:
-                return path
+    """The backend's header that declares a function; empty if none does. Others declare names that much of C++ has."""
+    declared = re.compile(rf"^[ \t]*(?:[\w:<>,]+[&*]*\s+)+[&*]*{name}\s*\(", re.MULTILINE)
+    for path in (path for path, words in _list_headers(tree) if name in words):
+        folder = f"/{path.parent.as_posix()}"
+        if folder.endswith(_BACKEND) and declared.search(read_regular(path).decode(errors="replace")):
+            return path.as_posix()[folder.index("/ATen/") :].lstrip("/")
     return ""
 
 
+def _list_headers(tree: Tree) -> Iterator[tuple[Path, frozenset[str]]]:
+    """The headers of the fork and of torch, with their words; without those of operators, which the rows declare."""
+    wheel = toolchain.torch_root() / "include"
+    for root, parts in ((tree.checkout, (ATEN_ROOT, C10)), (wheel, ("ATen", "c10"))):
+        for part in parts:
+            yield from _read_headers(root / part)
+
+
 @lru_cache(maxsize=8)
-def _read_headers(root: Path, part: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    paths = (path for path in sorted((root / part).rglob("*.h")) if path.parent.name != "ops")
-    texts = ((path, read_regular(path).decode(errors="replace")) for path in paths if path.is_file())
-    return tuple((path.relative_to(root).as_posix(), frozenset(list_words(text))) for path, text in texts)
+def _read_headers(folder: Path) -> tuple[tuple[Path, frozenset[str]], ...]:
+    paths = (path for path in sorted(folder.rglob("*.h")) if path.parent.name != "ops" and path.is_file())
+    return tuple((path, frozenset(list_words(read_regular(path).decode(errors="replace")))) for path in paths)
 
 
 def find_release_faults(

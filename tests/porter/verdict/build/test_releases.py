@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from porter.core.errors import Place, PorterError
-from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build.releases import find_release_faults, tell_misfit
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.result import VerifyTarget
@@ -18,9 +18,16 @@ KERNEL = f"{KERNELS}/Turn.metal"
 UNDECLARED = "the host code does not compile: use of undeclared identifier 'turned_elsewhere'"
 
 
+# Headers of a class and of much else: a row, too, is called as a member is that the class lost.
+OTHERS = {
+    f"{DEVICE}/Turned.h": "class Turned {\n  void turn();\n};\n",
+    "aten/src/ATen/Numbers.h": "double turned_number(double);\n",
+    NATIVE_FUNCTIONS: "- func: fill(Tensor self) -> Tensor\n",
+}
 USING = """#include <ATen/ops/turned_native.h>
 void turn() {
   turned_elsewhere(turn_by(1));
+  stream.fill(turned_number(1));
 }
 """
 
@@ -41,15 +48,19 @@ def tell(tree: Tree, errors: str) -> PorterError:
     [
         (UNDECLARED, "it uses `turned_elsewhere`, which neither this fork nor torch "),
         ("no member named 'turned_elsewhere' in namespace 'at'", "it uses `turned_elsewhere`, which neither "),
+        ("no member named 'fill' in 'at::mps::Turned'", "it uses `fill`, which neither "),
         ("'ATen/ops/turned_native.h' file not found", "it includes `ATen/ops/turned_native.h`, which neither "),
-        ("call to 'turn_by' is ambiguous", f"it calls `turn_by` otherwise than {HEADER} declares it"),
+        (
+            "call to 'turn_by' is ambiguous",
+            f"it calls `turn_by` otherwise than {HEADER[len('aten/src/') :]} declares it",
+        ),
         ("no matching function for call to 'turn_by'", "it calls `turn_by` otherwise than "),
     ],
 )
 def test_a_host_file_of_another_release_is_named_before_what_the_compiler_says(
     errors: str, said: str, tmp_path: Path
 ) -> None:
-    misfit = tell(make(tmp_path, {HOST: USING, HEADER: "void turn_by(int degrees);\n"}), errors)
+    misfit = tell(make(tmp_path, {HOST: USING, HEADER: "void turn_by(int degrees);\n", **OTHERS}), errors)
     assert (misfit.code, misfit.place) == ("PTR169", Place(HOST, 3))
     first, second = misfit.what.split("\n")
     assert first.startswith("this host file does not fit the headers: ") and said in first
@@ -65,6 +76,9 @@ def test_what_is_declared_or_new_keeps_its_error(tmp_path: Path) -> None:
     lost = make(tmp_path / "lost", {HOST: f"static int turned_elsewhere();\n{USING}"}, {HOST: USING})
     assert [tell(tree, UNDECLARED).code for tree in (declared, by_rows, gone, new, lost)] == ["PTR166"] * 5
     assert tell(declared, "expected ';'").what == "expected ';'"
+    assert tell(declared, "no matching function for call to 'turned_number'").code == "PTR166", (
+        "no header of the backend's"
+    )
     kept = make(tmp_path / "kept", {HOST: USING}, {HOST: f"// A port.\n{USING}"})
     assert tell(kept, UNDECLARED).code == "PTR169", "the port edits the file, and not what is wrong with it"
 
