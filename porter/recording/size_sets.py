@@ -35,7 +35,7 @@ _OTHER_RANK = 2  # sets of a rank, or of a number, that no sample has
 _FACTORS = (2, 3, 4)  # numbers that sizes are made multiples of
 _NEAR = 24  # samples that differ from one in several sizes
 _MAX_ELEMENTS = 20_000  # of a tensor
-_MAX_RESULT = 4_000_000  # elements, which a stride of a transposed convolution multiplies
+_MAX_RESULT = 4_000_000  # of results, and of tensors of multiplied sizes: a stride of a transposed convolution is one
 
 
 @dataclass(frozen=True, order=True)
@@ -202,6 +202,8 @@ class SizeSets:
                 continue
             for number in (each for each in _FACTORS if each != sizes[slot]):
                 fitting = {each: size * number**2 for each, size in sizes.items() if each.dim >= 0 and size > 1}
+                if not _is_small(original, fitting, _MAX_RESULT):  # five dimensions of 48 are 254 million elements
+                    continue
                 template = original.resize({**fitting, slot: number})
                 if self._is_accepted(template, {}):
                     yield from self._make_samples(template, requires_grad, _OTHER_RANK, 0)
@@ -411,12 +413,12 @@ def _with(sizes: Sizes, slots: Sequence[Slot], size: int) -> dict[Slot, int]:
     return {**sizes, **dict.fromkeys(slots, size)}
 
 
-def _is_small(template: Template, sizes: Sizes) -> bool:
+def _is_small(template: Template, sizes: Sizes, most: int = _MAX_ELEMENTS) -> bool:
     counts: dict[int, int] = {}
     for slot, size in sizes.items():
         if slot.dim >= 0:
             counts[slot.leaf] = counts.get(slot.leaf, 1) * size
-    return max(counts.values(), default=0) <= _MAX_ELEMENTS
+    return max(counts.values(), default=0) <= most
 
 
 def _names_dimension(template: Template, slot: Slot, pool: Sequence[int]) -> bool:

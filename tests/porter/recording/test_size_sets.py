@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch.nn import functional
 from torch.testing._internal.opinfo.core import SampleInput
 
+from porter.recording import size_sets
 from porter.recording.size_sets import SizeSets, Template
 
 Op = Callable[..., Any]
@@ -162,3 +164,24 @@ def test_a_number_near_zero_becomes_one_that_six_decimals_show() -> None:
     template = Template.of(sample)
     assert template.make(template.sizes(), factor=0.8).args == (0.1, 0.0, 3.2)
     assert template.make(template.sizes()).args == (1e-5, 0.0, 4.0)
+
+
+def test_sizes_that_a_number_multiplies_stay_few_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stride of a transposed convolution came with weights of five dimensions of 48: 2 GB of them."""
+    counts: list[int] = []
+
+    def fill(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+        counts.append(prod(shape))
+        return torch.ones(()).expand(*shape)
+
+    def divide(tensor: torch.Tensor, by: int) -> torch.Tensor:
+        if tensor.shape[0] % by:
+            raise ValueError("the first size is a multiple of the number")
+        return tensor[:1] / by
+
+    monkeypatch.setattr(size_sets, "_fill_like", fill)
+    sets = SizeSets(lambda sample: divide(sample.input, *sample.args), LONG)
+    for rank in (3, 5):
+        list(sets.make_numbers(SampleInput(torch.rand([3] * rank), args=(1,)), requires_grad=False))
+    assert 12**5 in counts
+    assert max(counts) <= 4_000_000
