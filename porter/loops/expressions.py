@@ -20,7 +20,7 @@ from enum import Enum
 from hashlib import blake2b
 from weakref import WeakValueDictionary
 
-from porter.core.dtypes import BOOL, DType, Kind
+from porter.core.dtypes import BOOL, FLOAT, DType, Kind
 from porter.loops.host_values import Named, Number
 
 
@@ -211,6 +211,11 @@ TRUE, FALSE = number(True, BOOL), number(False, BOOL)
 def call(operation: str, args: Sequence[Expr], dtype: DType) -> Expr:
     """An operation of the table on values."""
     return intern(Op.CALL, args, dtype.opmath, operation)
+
+
+def call_float(operation: str, *args: Expr) -> Expr:
+    """An operation of the table whose result is a float."""
+    return call(operation, args, FLOAT)
 
 
 def cast(value: Expr, dtype: DType) -> Expr:

@@ -27,6 +27,11 @@ def align(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]))
 
 
+def show_ulp(value: float | None) -> str:
+    """A distance in units in the last place; nothing where none was measured."""
+    return "" if value is None else f"{value:.2f}"
+
+
 def printable(text: str, keep: str = "") -> str:
     """Escapes every character that a terminal would interpret or cannot show, except those in `keep`."""
     if text.isprintable():

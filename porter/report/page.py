@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from porter.report.backends import describe_backend
-from porter.report.console import printable
+from porter.report.console import printable, show_ulp
 from porter.report.coverage import LIBRARY, PORTED, Coverage, CoverageRow, describe_origin, share
 from porter.report.results import FAIL, OUTCOMES, PASS, OperatorResult, Results
 from porter.verdict.result import DTypeVerdict, Verdict
@@ -184,8 +184,8 @@ def _make_row(verdict: Verdict, found: DTypeVerdict) -> DTypeRow:
         found.passed,
         found.failed,
         found.kernel_calls,
-        _show_ulp(found.max_ulp),
-        _show_ulp(found.cpu_ulp),
+        show_ulp(found.max_ulp),
+        show_ulp(found.cpu_ulp),
         *paths,
         f"{found.seconds:.1f}",
     )
@@ -194,7 +194,7 @@ def _make_row(verdict: Verdict, found: DTypeVerdict) -> DTypeRow:
 def _list_bars(rows: Sequence[DTypeVerdict]) -> Iterator[Bar]:
     for row in rows:
         if row.max_ulp is not None:
-            both = (_show_ulp(row.max_ulp), _show_ulp(row.cpu_ulp))
+            both = (show_ulp(row.max_ulp), show_ulp(row.cpu_ulp))
             yield Bar(row.dtype, *both, _scale(row.max_ulp), _scale(row.cpu_ulp or 0.0))
 
 
@@ -202,7 +202,3 @@ def _scale(ulp: float) -> float:
     """The width of a bar, by the logarithm: an error of half a unit shows, and one of thousands fits."""
     bounded = min(max(ulp, 0.0), _MOST_ULP)
     return round(_WIDEST * math.log1p(bounded) / math.log1p(_MOST_ULP), 1)
-
-
-def _show_ulp(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"

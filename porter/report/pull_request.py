@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from porter.core.dtypes import BY_METAL
 from porter.plan.plan import Plan, PlannedFunctor, RejectedCandidate
 from porter.report.backends import describe_backend, ran_on_apple
-from porter.report.console import printable
+from porter.report.console import printable, show_ulp
 from porter.verdict.result import DEFAULT, Verdict
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _describe_accuracy(verdict: Verdict | None) -> Iterator[str]:
         count = counts.get(row.dtype)
         ratios = (f"{count.old}/{count.samples}", f"{count.new}/{count.samples}") if count else ("", "")
         errors = (count.old_ulp if count else None, row.max_ulp, row.cpu_ulp)
-        yield f"| {' | '.join((row.dtype, *ratios, *map(_ulp, errors)))} |"
+        yield f"| {' | '.join((row.dtype, *ratios, *map(show_ulp, errors)))} |"
     yield ""
     yield (
         "Errors are against float64. Those of MPSGraph are of a model of its operations, computed on the CPU; Apple's "
@@ -218,7 +218,3 @@ def _quote(names: Iterable[str]) -> str:
 
 def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
-
-
-def _ulp(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from porter.report.console import printable
+from porter.report.console import printable, show_ulp
 from porter.verdict.result import DTypeVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _show_beside(verdict: Verdict) -> Iterator[str]:
     if verdict.beside:
         rows = [
             (each.other, each.dtype, *map(str, (each.calls, each.equal, each.close, each.different, each.left_out)),
-             _ulp(each.max_ulp)) for each in verdict.beside
+             show_ulp(each.max_ulp)) for each in verdict.beside
         ]  # fmt: skip
         yield _grid([BESIDE, *rows])
     yield from (printable(f"differs ({each.dtype}): {each.first}") for each in verdict.beside if each.first)
@@ -127,11 +127,7 @@ def _excuse(verdict: Verdict) -> str:
 
 def _row(found: DTypeVerdict) -> tuple[str, ...]:
     counts = (found.passed, found.failed, found.skipped, found.kernel_calls)
-    return (found.dtype, *map(str, counts), _ulp(found.max_ulp), _ulp(found.cpu_ulp))
-
-
-def _ulp(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+    return (found.dtype, *map(str, counts), show_ulp(found.max_ulp), show_ulp(found.cpu_ulp))
 
 
 def _grid(rows: Sequence[Sequence[str]]) -> str:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from porter.core.dtypes import FLOAT, INT, DType, Kind
-from porter.loops.expressions import Expr, ReductionKind, call, cast, index_value, number, select
+from porter.loops.expressions import Expr, ReductionKind, call, call_float, cast, index_value, number, select
 from porter.loops.graph import Argument
 from porter.loops.host_values import Number
 from porter.loops.indices import add, integer, less
@@ -112,11 +112,7 @@ def variance_of_mean(element: Element, x: Argument, middle: Argument, axes: Argu
 
 
 def _square_distance(value: Expr, middle: Expr) -> Expr:
-    return call("square", (call("subtraction", (cast(value, FLOAT), cast(middle, FLOAT)), FLOAT),), FLOAT)
-
-
-def _float(operation: str, *args: Expr) -> Expr:
-    return call(operation, args, FLOAT)
+    return call_float("square", call_float("subtraction", cast(value, FLOAT), cast(middle, FLOAT)))
 
 
 def _softmax_of(element: Element, x: Argument, axis: int) -> ReadAt:
@@ -128,10 +124,10 @@ def _softmax_of(element: Element, x: Argument, axis: int) -> ReadAt:
     top = reduce_axes(element, ReductionKind.MAX_NAN, x, [axis], read, FLOAT)
 
     def power(at: Indices) -> Expr:
-        return _float("exponent", _float("subtraction", read(at), top))
+        return call_float("exponent", call_float("subtraction", read(at), top))
 
     total = reduce_axes(element, ReductionKind.SUM, x, [axis], power, FLOAT)
-    return lambda at: _float("division", power(at), total)
+    return lambda at: call_float("division", power(at), total)
 
 
 @means("softMaxWithTensor:axis")
@@ -147,11 +143,11 @@ def softmax_gradient(element: Element, gradient: Argument, x: Argument, axis: Ar
     value = _softmax_of(element, x, at)
 
     def weigh(indices: Indices) -> Expr:
-        return _float("multiplication", cast(element.read(gradient, indices), FLOAT), value(indices))
+        return call_float("multiplication", cast(element.read(gradient, indices), FLOAT), value(indices))
 
     total = reduce_axes(element, ReductionKind.SUM, x, [at], weigh, FLOAT)
-    rest = _float("subtraction", cast(element.read(gradient), FLOAT), total)
-    return _float("multiplication", value(element.indices), rest)
+    rest = call_float("subtraction", cast(element.read(gradient), FLOAT), total)
+    return call_float("multiplication", value(element.indices), rest)
 
 
 def _read(element: Element, x: Argument, at: Indices | None = None) -> Expr:
@@ -161,7 +157,8 @@ def _read(element: Element, x: Argument, at: Indices | None = None) -> Expr:
 def _scale(element: Element, variance: Argument, epsilon: Argument, at: Indices | None = None) -> Expr:
     """1 / sqrt(variance + epsilon)."""
     assert isinstance(epsilon, (int, float))
-    return _float("reciprocalSquareRoot", _float("addition", _read(element, variance, at), number(epsilon, FLOAT)))
+    positive = call_float("addition", _read(element, variance, at), number(epsilon, FLOAT))
+    return call_float("reciprocalSquareRoot", positive)
 
 
 @means("normalizationWithTensor:meanTensor:varianceTensor:gammaTensor:betaTensor:epsilon")
@@ -174,10 +171,10 @@ def normalize(
     beta: Argument,
     epsilon: Argument,
 ) -> Expr:
-    made = _float("subtraction", _read(element, x), _read(element, mean))
-    made = _float("multiplication", made, _scale(element, variance, epsilon))
-    made = made if gamma is None else _float("multiplication", made, _read(element, gamma))
-    return made if beta is None else _float("addition", made, _read(element, beta))
+    made = call_float("subtraction", _read(element, x), _read(element, mean))
+    made = call_float("multiplication", made, _scale(element, variance, epsilon))
+    made = made if gamma is None else call_float("multiplication", made, _read(element, gamma))
+    return made if beta is None else call_float("addition", made, _read(element, beta))
 
 
 @means("normalizationBetaGradientWithIncomingGradientTensor:sourceTensor:reductionAxes")
@@ -196,9 +193,9 @@ def _sum_slope(
     """The sum of the gradient times the normalized source."""
 
     def weigh(at: Indices) -> Expr:
-        centered = _float("subtraction", _read(element, x, at), _read(element, mean, at))
-        weighted = _float("multiplication", _read(element, gradient, at), centered)
-        return _float("multiplication", weighted, _scale(element, variance, epsilon, at))
+        centered = call_float("subtraction", _read(element, x, at), _read(element, mean, at))
+        weighted = call_float("multiplication", _read(element, gradient, at), centered)
+        return call_float("multiplication", weighted, _scale(element, variance, epsilon, at))
 
     return reduce_axes(element, ReductionKind.SUM, gradient, axes, weigh, FLOAT)
 
@@ -223,14 +220,14 @@ def normalization_gradient(
 ) -> Expr:  # fmt: skip
     reduced = find_axes(element, x, axes)
     scale = _scale(element, variance, epsilon)
-    normal = _float("multiplication", _float("subtraction", _read(element, x), _read(element, mean)), scale)
+    normal = call_float("multiplication", call_float("subtraction", _read(element, x), _read(element, mean)), scale)
     total = _sum_gradient(element, gradient, reduced) if sums is None else _read(element, sums)
     given = slopes is not None
     slope = _read(element, slopes) if given else _sum_slope(element, gradient, x, mean, variance, reduced, epsilon)
-    shared = _float("addition", total, _float("multiplication", normal, slope))
-    shared = _float("division", shared, count(element, x, reduced))
-    made = _float("multiplication", scale, _float("subtraction", _read(element, gradient), shared))
-    return made if gamma is None else _float("multiplication", made, _read(element, gamma))
+    shared = call_float("addition", total, call_float("multiplication", normal, slope))
+    shared = call_float("division", shared, count(element, x, reduced))
+    made = call_float("multiplication", scale, call_float("subtraction", _read(element, gradient), shared))
+    return made if gamma is None else call_float("multiplication", made, _read(element, gamma))
 
 
 def neutral(element: Element, kind: ReductionKind) -> Number:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from porter.core.dtypes import FLOAT
-from porter.loops.expressions import Expr, ReductionKind, call, cast, index_value, number, select
+from porter.loops.expressions import Expr, ReductionKind, call_float, cast, index_value, number, select
 from porter.loops.graph import Argument, Tensor
 from porter.loops.indices import add, both, clamp, equal, integer, is_inside, read_index
 from porter.loops.lowering import Element, Indices, as_int, means, refuse
@@ -27,20 +27,16 @@ def find_rows(layout: int, rank: int) -> int:
     return _ROWS[layout] % rank
 
 
-def _float(operation: str, *args: Expr) -> Expr:
-    return call(operation, args, FLOAT)
-
-
-def _constant(value: float) -> Expr:
+def _number(value: float) -> Expr:
     return number(value, FLOAT)
 
 
 _ROUNDED: dict[int, Callable[[Expr], Expr]] = {  # MPSGraphResizeNearestRoundingMode
-    0: lambda at: _float("floor", _float("addition", at, _constant(0.5))),
-    1: lambda at: _float("ceil", _float("subtraction", at, _constant(0.5))),
-    2: lambda at: _float("ceil", at),
-    3: lambda at: _float("floor", at),
-    4: lambda at: _float("rint", at),
+    0: lambda at: call_float("floor", call_float("addition", at, _number(0.5))),
+    1: lambda at: call_float("ceil", call_float("subtraction", at, _number(0.5))),
+    2: lambda at: call_float("ceil", at),
+    3: lambda at: call_float("floor", at),
+    4: lambda at: call_float("rint", at),
 }
 
 
@@ -60,26 +56,26 @@ class Resize:
         """Where a result's pixel lies in the source."""
         at = index_value(index, FLOAT)
         if self.scales is not None:
-            offset = _float("subtraction", at, _constant(self.scales[2 + axis]))
-            return _float("division", offset, _constant(self.scales[axis]))
+            offset = call_float("subtraction", at, _number(self.scales[2 + axis]))
+            return call_float("division", offset, _number(self.scales[axis]))
         if self.has_aligned_corners:
-            return _float("multiplication", at, _constant((source - 1) / (result - 1) if result > 1 else 0))
-        scale = _constant(struct.unpack("f", struct.pack("f", source / result))[0])
+            return call_float("multiplication", at, _number((source - 1) / (result - 1) if result > 1 else 0))
+        scale = _number(struct.unpack("f", struct.pack("f", source / result))[0])
         if not self.is_centered:
-            return _float("multiplication", at, scale)
-        middle = _float("multiplication", _float("addition", at, _constant(0.5)), scale)
-        return _float("subtraction", middle, _constant(0.5))
+            return call_float("multiplication", at, scale)
+        middle = call_float("multiplication", call_float("addition", at, _number(0.5)), scale)
+        return call_float("subtraction", middle, _number(0.5))
 
     def taps(self, axis: int, index: Expr, source: int, result: int) -> list[tuple[Expr, Expr]]:
         """The source's indices that a result's pixel samples along an axis, and their weights."""
         at = self.place(axis, index, source, result)
         if self.rounding is not None:
-            return [(clamp(read_index(_ROUNDED[self.rounding](at)), 0, source - 1), _constant(1))]
-        at = _float("minimum", _float("maximum", at, _constant(0)), _constant(source - 1))
-        low = clamp(read_index(_float("floor", at)), 0, source - 1)
-        share = _float("subtraction", at, index_value(low, FLOAT))
+            return [(clamp(read_index(_ROUNDED[self.rounding](at)), 0, source - 1), _number(1))]
+        at = call_float("minimum", call_float("maximum", at, _number(0)), _number(source - 1))
+        low = clamp(read_index(call_float("floor", at)), 0, source - 1)
+        share = call_float("subtraction", at, index_value(low, FLOAT))
         high = clamp(add(low, 1), 0, source - 1)
-        return [(low, _float("subtraction", _constant(1), share)), (high, share)]
+        return [(low, call_float("subtraction", _number(1), share)), (high, share)]
 
 
 def _read_resize(element: Element, arguments: tuple[Argument, ...]) -> Resize:
@@ -122,8 +118,8 @@ def resize(element: Element, images: Argument, *rest: Argument) -> Expr:
             value = element.read(images, (*element.indices[:first], row, column, *element.indices[first + 2 :]))
             if made.rounding is not None:
                 return value
-            weighted = _float("multiplication", cast(value, FLOAT), _float("multiplication", by_row, by_column))
-            total = weighted if total is None else _float("addition", total, weighted)
+            weighted = call_float("multiplication", cast(value, FLOAT), call_float("multiplication", by_row, by_column))
+            total = weighted if total is None else call_float("addition", total, weighted)
     assert total is not None
     return total
 
@@ -147,9 +143,10 @@ def resize_gradient(element: Element, gradient: Argument, *rest: Argument) -> Ex
         for k in (0, 1):
             own = element.indices[first + k]
             taps = made.taps(k, turn[k], element.shape[first + k], results[first + k])
-            shares = [select(equal(index, own), weight, _constant(0)) for index, weight in taps]
-            weights.append(shares[0] if len(shares) == 1 else _float("addition", *shares))
-        return _float("multiplication", cast(element.read(gradient, at), FLOAT), _float("multiplication", *weights))
+            shares = [select(equal(index, own), weight, _number(0)) for index, weight in taps]
+            weights.append(shares[0] if len(shares) == 1 else call_float("addition", *shares))
+        value = cast(element.read(gradient, at), FLOAT)
+        return call_float("multiplication", value, call_float("multiplication", *weights))
 
     return element.reduce(ReductionKind.SUM, list(results[first : first + 2]), weigh, FLOAT)
 
@@ -176,28 +173,24 @@ def sample_grid(
         given = cast(element.read(grid, (*own, integer(1 - axis))), FLOAT)
         size = shape[first + axis]
         at = _pad(_place(given, size, bool(aligned)), size, as_int(padding), bool(aligned))
-        taps.append([(read_index(_float("rint", at)), _number(1))] if is_nearest else _weigh(at))
+        taps.append([(read_index(call_float("rint", at)), _number(1))] if is_nearest else _weigh(at))
     total = _number(0)
     for row, by_row in taps[0]:
         for column, by_column in taps[1]:
             sampled = _read(element, images, first, (row, column))
             if is_nearest:
                 return sampled
-            weighted = _float("multiplication", sampled, _float("multiplication", by_row, by_column))
-            total = _float("addition", total, weighted)
+            weighted = call_float("multiplication", sampled, call_float("multiplication", by_row, by_column))
+            total = call_float("addition", total, weighted)
     return total
-
-
-def _number(value: float) -> Expr:
-    return number(value, FLOAT)
 
 
 def _place(given: Expr, size: int, is_aligned: bool) -> Expr:
     """A coordinate in pixels: -1 and 1 are the centers of the first and the last one if it is aligned, else edges."""
-    half = _float("multiplication", _float("addition", given, _number(1)), _number(0.5))
+    half = call_float("multiplication", call_float("addition", given, _number(1)), _number(0.5))
     if is_aligned:
-        return _float("multiplication", half, _number(size - 1))
-    return _float("subtraction", _float("multiplication", half, _number(size)), _number(0.5))
+        return call_float("multiplication", half, _number(size - 1))
+    return call_float("subtraction", call_float("multiplication", half, _number(size)), _number(0.5))
 
 
 def _pad(at: Expr, size: int, padding: int, is_aligned: bool) -> Expr:
@@ -206,27 +199,27 @@ def _pad(at: Expr, size: int, padding: int, is_aligned: bool) -> Expr:
         return at
     if padding != _CLAMP:
         at = _reflect(at, size, is_aligned)
-    return _float("minimum", _float("maximum", at, _number(0)), _number(size - 1))
+    return call_float("minimum", call_float("maximum", at, _number(0)), _number(size - 1))
 
 
 def _reflect(at: Expr, size: int, is_aligned: bool) -> Expr:
     """A coordinate mirrored at the centers of the outermost pixels if they are aligned, else at their edges."""
     length = _number(size)
     if is_aligned:  # of one pixel, any length: what is made is cut to it
-        length = _float("maximum", _number(size - 1), _number(0.5))
-    way = at if is_aligned else _float("addition", at, _number(0.5))
-    both_ways = _float("multiplication", length, _number(2))
-    turns = _float("floor", _float("division", way, both_ways))
-    past = _float("subtraction", way, _float("multiplication", turns, both_ways))
-    mirrored = _float("minimum", past, _float("subtraction", both_ways, past))
-    return mirrored if is_aligned else _float("subtraction", mirrored, _number(0.5))
+        length = call_float("maximum", _number(size - 1), _number(0.5))
+    way = at if is_aligned else call_float("addition", at, _number(0.5))
+    both_ways = call_float("multiplication", length, _number(2))
+    turns = call_float("floor", call_float("division", way, both_ways))
+    past = call_float("subtraction", way, call_float("multiplication", turns, both_ways))
+    mirrored = call_float("minimum", past, call_float("subtraction", both_ways, past))
+    return mirrored if is_aligned else call_float("subtraction", mirrored, _number(0.5))
 
 
 def _weigh(at: Expr) -> _Taps:
     """The pixels around a coordinate, and their weights."""
-    floor = _float("floor", at)
-    low, share = read_index(floor), _float("subtraction", at, floor)
-    return [(low, _float("subtraction", _number(1), share)), (add(low, 1), share)]
+    floor = call_float("floor", at)
+    low, share = read_index(floor), call_float("subtraction", at, floor)
+    return [(low, call_float("subtraction", _number(1), share)), (add(low, 1), share)]
 
 
 def _read(element: Element, images: Argument, first: int, place: tuple[Expr, Expr]) -> Expr:

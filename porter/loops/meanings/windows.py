@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from porter.core.dtypes import FLOAT, INT
-from porter.loops.expressions import Expr, ReductionKind, call, cast, index_value, number, select
+from porter.loops.expressions import Expr, ReductionKind, call_float, cast, index_value, number, select
 from porter.loops.graph import Argument, Descriptor
 from porter.loops.indices import (
     add,
@@ -157,7 +157,7 @@ def _pooling(name: str) -> None:
             return select(inside, cast(element.read(x, at), FLOAT), number(0, FLOAT))
 
         total = element.reduce(ReductionKind.SUM, _sizes(axes), read, FLOAT)
-        return call("division", (total, _count(element.indices, axes, shape, descriptor)), FLOAT)
+        return call_float("division", total, _count(element.indices, axes, shape, descriptor))
 
     @means(f"avgPooling{name}GradientWithGradientTensor:sourceTensor:descriptor")
     def average_gradient(element: Element, gradient: Argument, _: Argument, descriptor: Descriptor) -> Expr:
@@ -166,7 +166,7 @@ def _pooling(name: str) -> None:
         def read(turn: Indices) -> Expr:
             window, exists = _around(element.indices, turn, axes, element.of(gradient).shape)
             size = _count(window, axes, element.shape, descriptor)
-            share = call("division", (cast(element.read(gradient, window), FLOAT), size), FLOAT)
+            share = call_float("division", cast(element.read(gradient, window), FLOAT), size)
             return select(exists, share, number(0, FLOAT))
 
         return element.reduce(ReductionKind.SUM, _sizes(axes), read, FLOAT)
@@ -182,7 +182,7 @@ def _count(indices: Indices, axes: Sequence[Axis], shape: Sequence[int], descrip
             select(is_inside(_at_turn(indices, axis, k), shape[axis.dimension]), number(1, FLOAT), number(0, FLOAT))
             for k in range(axis.size)
         ]
-        made = call("multiplication", (made, _sum(inside)), FLOAT)
+        made = call_float("multiplication", made, _sum(inside))
     return made
 
 
@@ -193,7 +193,7 @@ def _at_turn(indices: Indices, axis: Axis, turn: int) -> Expr:
 def _sum(values: Sequence[Expr]) -> Expr:
     made = values[0]
     for each in values[1:]:
-        made = call("addition", (made, each), FLOAT)
+        made = call_float("addition", made, each)
     return made
 
 

@@ -25,11 +25,12 @@ from torch.testing._internal.common_utils import TestCase
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.core.dtypes import name_torch
 from porter.verdict.result import Finding, ForkFinding
 from porter.verdict.suite import bounds, compare, composed, counters, cuts, execution, layouts, results, samples, ties
 from porter.verdict.suite.arguments import Varied, keep_refused
 from porter.verdict.suite.leaves import list_tensors
-from porter.verdict.suite.opinfos import OpInfos, dtype_name, watching
+from porter.verdict.suite.opinfos import OpInfos, watching
 from porter.verdict.suite.refusals import REFUSALS, is_raised_by_torch
 
 Same = Callable[..., None]  # as `Consistency.same`
@@ -88,7 +89,7 @@ class Consistency(TestCase):
         if (
             self.elements
             and not record.calls
-            and context.demands(dtype_name(dtype))
+            and context.demands(name_torch(dtype))
             and not (record.fallbacks and self.is_composed(op, dtype, slopes))
         ):
             if not wrong and 0 < self.answers <= context.count_beside(record.fallbacks):
@@ -311,7 +312,7 @@ class Consistency(TestCase):
             with suppress(Refused):
                 if self.is_as_near(op, dtype, sample, to_cpu(got), to_cpu(want), compute):
                     if _has_complex(want):
-                        kind = f"{op.name} in {dtype_name(dtype)}"
+                        kind = f"{op.name} in {name_torch(dtype)}"
                         results.get_record(self._testMethodName).remarks.append(f"{kind}: {_OFF_ITSELF}")
                     return
             raise

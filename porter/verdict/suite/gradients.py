@@ -20,6 +20,7 @@ from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.bounds import TIMES
 from porter.verdict.suite.consistency import Consistency, count_computed_elements, to_cpu
 from porter.verdict.suite.kept_outcomes import on_cpu
+from porter.verdict.suite.leaves import list_operands
 from porter.verdict.suite.opinfos import Called, watching
 from porter.verdict.suite.refusals import is_raised_by_torch
 
@@ -136,8 +137,7 @@ class Gradients(Consistency):
 
 def _has_many_addends(sample: SampleInput) -> bool:
     """Whether a dimension of a tensor is so long that its sums lose digits."""
-    tensors = (leaf for leaf in _list_leaves(sample) if isinstance(leaf, torch.Tensor))
-    return any(size > MANY for tensor in tensors for size in tensor.shape)
+    return any(size > MANY for tensor in list_operands(sample) for size in tensor.shape)
 
 
 def _is_as_near(mine: torch.Tensor | None, theirs: torch.Tensor | None, exact: torch.Tensor | None) -> bool:
@@ -167,17 +167,13 @@ def make_seeds(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 def run_forward(op: OpInfo, sample: SampleInput) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """The differentiable outputs of a call, and the inputs to differentiate by."""
     result = op(sample.input, *sample.args, **sample.kwargs)
-    return _differentiable(pytree.tree_leaves(result)), _differentiable(_list_leaves(sample))
-
-
-def _list_leaves(sample: SampleInput) -> list[Any]:
-    return pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return _differentiable(pytree.tree_leaves(result)), _differentiable(list_operands(sample))
 
 
 def _compute_output(op: OpInfo, given: SampleInput, at: int, sample: SampleInput) -> torch.Tensor:
     """One of the differentiable outputs of a sample that is differentiated by what the given one is."""
-    for one, other in zip(_list_leaves(given), _list_leaves(sample), strict=True):
-        if isinstance(one, torch.Tensor) and one.requires_grad:
+    for one, other in zip(list_operands(given), list_operands(sample), strict=True):
+        if one.requires_grad:
             other.requires_grad_()
     outputs, _ = run_forward(op, sample)
     return outputs[at]

@@ -26,6 +26,11 @@ def list_operands(sample: SampleInput) -> list[torch.Tensor]:
     return list_tensors((sample.input, sample.args, sample.kwargs))
 
 
+def has_elements(value: Any) -> bool:
+    """Whether a value is a tensor of at least one dimension, and not empty."""
+    return isinstance(value, torch.Tensor) and value.ndim > 0 and value.numel() > 0
+
+
 def compute_unless_refused(op: Callable[..., Any], sample: SampleInput) -> Any:
     """The CPU's results, or None where it refuses the sample, as it may of sizes that are not the OpInfo's."""
     try:

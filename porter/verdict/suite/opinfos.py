@@ -18,7 +18,7 @@ from torch.testing._internal.common_utils import TrackedInputIter, set_rng_seed
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from porter.core.dtypes import TESTED
+from porter.core.dtypes import TESTED, name_torch
 from porter.verdict.suite import lists, samples, tolerances
 from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.backward import run_backward
@@ -80,11 +80,11 @@ class OpInfos:
 
     def plans(self, dtype: torch.dtype) -> bool:
         """Whether a kernel is planned for this type."""
-        return dtype_name(dtype) in self.context.dtypes
+        return name_torch(dtype) in self.context.dtypes
 
     def computes(self, one: torch.dtype, other: torch.dtype) -> bool:
         """Whether a kernel computes in the type that these two are promoted to."""
-        return not self.context.dtypes or dtype_name(torch.promote_types(one, other)) in self.context.dtypes
+        return not self.context.dtypes or name_torch(torch.promote_types(one, other)) in self.context.dtypes
 
     def samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
         """The OpInfo's samples, in memory of their own: making them takes longer than most tests.
@@ -239,7 +239,7 @@ class parametrize_over(ops):
         for each in super()._parametrize_test(test, generic_cls, device_cls) if self.op_list else ():
             op, dtype = each[2]["op"], each[2].get("dtype")  # error inputs are of no type
             name = f"{test.__name__}_{op.formatted_name}_{device_cls.device_type}"
-            if not is_selected(f"{device_cls.__name__}.{name}{f'_{dtype_name(dtype)}' if dtype else ''}"):
+            if not is_selected(f"{device_cls.__name__}.{name}{f'_{name_torch(dtype)}' if dtype else ''}"):
                 continue
             if self.applies is None or _holds(self.applies, op, dtype):
                 yield each
@@ -269,7 +269,3 @@ def operands(sample: SampleInput) -> list[torch.Tensor]:
 
 def _kind(value: object) -> object:
     return value if isinstance(value, (str, bool)) else type(value)
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

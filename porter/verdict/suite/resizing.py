@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite import results, samples
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import list_operands, list_tensors
 
 MOST_ELEMENTS = 220_000  # of an input: three rows past 16 bits
 MOST_RESULTS = 1 << 21
@@ -61,7 +61,7 @@ class Way:
         for dim, size in sizes.items():
             new[dim] = size
         longest = max(sizes, key=lambda dim: sizes[dim])
-        repeats = not self.spreads_indices and any(map(_is_index_of(sample.input), _list_leaves(sample)))
+        repeats = not self.spreads_indices and any(map(_is_index_of(sample.input), list_operands(sample)))
 
         def change(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
@@ -83,8 +83,7 @@ class Way:
         """The elements of the largest tensor of the sample resized: a square matrix is long in both dimensions."""
         old = sample.input.shape
         new = [sizes.get(dim, size) for dim, size in enumerate(old)]
-        tensors = (leaf for leaf in _list_leaves(sample) if isinstance(leaf, torch.Tensor))
-        return max(math.prod(_find_shape(tensor.shape, old, new, self.tie)) for tensor in tensors)
+        return max(math.prod(_find_shape(tensor.shape, old, new, self.tie)) for tensor in list_operands(sample))
 
     def _change_tensor(
         self, tensor: torch.Tensor, source: torch.Tensor, new: Sequence[int], longest: int
@@ -323,13 +322,9 @@ def _is_index_of(source: torch.Tensor) -> Callable[[Any], bool]:
     )  # fmt: skip
 
 
-def _list_leaves(sample: SampleInput) -> list[Any]:
-    return pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-
-
 def _describe(sample: SampleInput) -> list[Any]:
     """What two ways of resizing may differ in: shapes, indices and lists."""
     return [
         (each.shape, each.tolist() if each.dtype in _INDICES else None) if isinstance(each, torch.Tensor) else each
-        for each in _list_leaves(sample)
+        for each in pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
     ]

@@ -60,7 +60,7 @@ def _run_fill(case: Case, dtype: torch.dtype) -> SampleResult:
             told.append("")
     refused, message = told
     status = Status.COMPUTED_ALONE if refused else Status.AGREES
-    kind = str(dtype).removeprefix("torch.")
+    kind = dtypes.name_torch(dtype)
     return SampleResult(kind, case.label, status_of_error(message, not refused) if message else status, message)
 
 
@@ -92,7 +92,7 @@ def make_samples(op: OpInfo, dtype: torch.dtype, most: float) -> Iterator[tuple[
 def _run_sample(
     op: OpInfo, dtype: torch.dtype, name: str, sample: SampleInput, tolerance: Mapping[str, Any], context: Context
 ) -> SampleResult:
-    kind = str(dtype).removeprefix("torch.")
+    kind = dtypes.name_torch(dtype)
     want = None
     try:
         with watching(op, context) as draws:

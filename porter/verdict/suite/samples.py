@@ -18,6 +18,7 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.core.dtypes import name_torch
 from porter.verdict.suite.layouts import BEHIND, LAYOUTS, POINTWISE, Transform, scalar, take_every_second
 from porter.verdict.suite.leaves import list_tensors
 
@@ -151,8 +152,8 @@ def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tu
     if len(list(_tensors(sample))) != 2:
         return
     for dtype in others:
-        yield f"with {_short(dtype)}", sample.transform(_on_tensors(lambda t, d=dtype: _cast(t, d), only=1))
-        yield f"{_short(dtype)} first", sample.transform(_on_tensors(lambda t, d=dtype: _cast(t, d), only=0))
+        yield f"with {name_torch(dtype)}", sample.transform(_on_tensors(lambda t, d=dtype: _cast(t, d), only=1))
+        yield f"{name_torch(dtype)} first", sample.transform(_on_tensors(lambda t, d=dtype: _cast(t, d), only=0))
     yield "with a CPU scalar", sample.transform(_on_tensors(lambda t: stay_on_cpu(scalar(t)), only=1))
     yield "CPU scalar first", sample.transform(_on_tensors(lambda t: stay_on_cpu(scalar(t)), only=0))
     if all(t.dtype.is_floating_point for t in _tensors(sample)):  # beside integers its type would be the result's
@@ -383,10 +384,6 @@ def _on_tensors(change: Callable[[torch.Tensor], Any], only: int | None = None) 
         return change(t.detach()) if only in (None, next(seen)) else t.detach()
 
     return _each_tensor(visit)
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 # Powers of two beyond which a float type (16-bit, 32-bit, 64-bit) skips integers, and those where integers end.

@@ -16,7 +16,7 @@ import torch
 from torch.testing._internal.common_device_type import dtypes
 from torch.testing._internal.common_utils import parametrize
 
-from porter.core.dtypes import TESTED
+from porter.core.dtypes import TESTED, name_torch
 from porter.verdict.suite import counters, execution, results
 from porter.verdict.suite.consistency import Accepted, Consistency, describe_unreached, instantiate
 from porter.verdict.suite.context import get_context
@@ -28,7 +28,7 @@ from porter.verdict.suite.distributions import (
     find_repetition,
     make_extreme,
 )
-from porter.verdict.suite.opinfos import dtype_name, opinfos
+from porter.verdict.suite.opinfos import opinfos
 
 OPINFOS = opinfos(get_context())
 CASES = [case for base in OPINFOS.context.bases for case in find_cases(base)] if not execution.is_redirected() else []
@@ -54,7 +54,7 @@ class TestDistributions(Consistency):
             context.count_ported(seen.kernels), seen.kernels, seen.fallbacks,
         )  # fmt: skip
         self.raise_noted()
-        if not record.calls and context.demands(dtype_name(dtype)):
+        if not record.calls and context.demands(name_torch(dtype)):
             self.fail(describe_unreached(record, context.kernels))
 
     def draw(

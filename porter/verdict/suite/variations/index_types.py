@@ -15,11 +15,12 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.core.dtypes import name_torch
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
 from porter.verdict.suite.leaves import list_tensors
-from porter.verdict.suite.opinfos import OpInfos, dtype_name
+from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.variation import Expectation, Variation
 
 TYPES = (torch.int32, torch.int64, torch.int16, torch.uint8, torch.int8)
@@ -47,7 +48,7 @@ def cast_places(sample: SampleInput, places: Collection[Place]) -> Iterator[Vari
         for changed in (filled, *([place] for place in filled if len(filled) > 1)):
             cast = _cast(sample, changed, dtype)
             if cast is not None:
-                yield f"{' and '.join(map(str, changed))} in {dtype_name(dtype)}", cast
+                yield f"{' and '.join(map(str, changed))} in {name_torch(dtype)}", cast
 
 
 def list_cast(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, slopes: bool = False) -> Iterator[Varied]:

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import has_elements
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import MOST_RESULTS, spread_values
 from porter.verdict.suite.samples import count_results
@@ -55,13 +56,9 @@ def choose_lists(samples: Sequence[SampleInput]) -> list[tuple[SampleInput, Plac
     for sample in samples:
         every: list[tuple[Place, Any]] = [("input", sample.input), *enumerate(sample.args)]
         for place, value in every:
-            if isinstance(value, (list, tuple)) and value and all(map(_has_elements, value)):
+            if isinstance(value, (list, tuple)) and value and all(map(has_elements, value)):
                 unlike.setdefault((place, value[0].ndim, len(value) > 1), (sample, place, list(value)))
     return sorted(unlike.values(), key=lambda one: (one[2][0].ndim != 2, len(one[2]) < 2))[:SAMPLES]
-
-
-def _has_elements(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.ndim > 0 and value.numel() > 0
 
 
 def vary_count(sample: SampleInput, place: Place, tensors: Tensors) -> Iterator[Varied]:

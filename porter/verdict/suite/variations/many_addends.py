@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite.arguments import Varied, replace_argument
 from porter.verdict.suite.gradients import run_forward
 from porter.verdict.suite.indices import list_indices
+from porter.verdict.suite.leaves import has_elements
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.sums import convert
@@ -42,9 +43,7 @@ def list_many(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
     """At most one sample of each kind that the CPU differentiates, and that adds up `MANY` elements to one."""
     if dtype not in opinfos.grad_dtypes and not opinfos.plans(dtype):
         return
-    given = [
-        sample for sample in opinfos.reaching_samples(op, dtype, requires_grad=True) if _has_dimensions(sample.input)
-    ]
+    given = [sample for sample in opinfos.reaching_samples(op, dtype, requires_grad=True) if has_elements(sample.input)]
     linear = list(islice((sample for sample in take_spread(given) if is_linear(op, sample)), _SAMPLES))
     for label, vary in _KINDS.items():
         varied = (each for sample in linear for each in vary(sample))
@@ -52,10 +51,6 @@ def list_many(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
         many = next((each for each in small if adds_many(op, each) and is_linear(op, each)), None)
         if many is not None:
             yield label, many
-
-
-def _has_dimensions(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.ndim > 0 and value.numel() > 0
 
 
 def _is_small(op: OpInfo, sample: SampleInput) -> bool:
