@@ -28,11 +28,14 @@ settings.load_profile("untimed")
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
+_AT_ONCE = 32  # tests that a worker is given: of the hundreds that it takes by default, one had nearly all whole suites
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     hung.watch(config)
+    if getattr(config.option, "maxschedchunk", 0) is None:
+        config.option.maxschedchunk = _AT_ONCE
     config.addinivalue_line("markers", f"{quick.MARK}: one of the tests that answer in a minute (tests/quick.py)")
 
 
