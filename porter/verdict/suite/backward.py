@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 _LEAF = "AccumulateGrad"
+_DIFFERENT = 61  # gradients of results, a number that is no size
 _Node = Any  # of an autograd graph
 _Given = dict[_Node, dict[int, torch.Tensor]]  # the gradients that nodes get, by their places
 
@@ -21,12 +22,13 @@ _Given = dict[_Node, dict[int, torch.Tensor]]  # the gradients that nodes get, b
 def run_backward(results: Sequence[torch.Tensor]) -> None:
     """Computes the gradients of results by all that they were computed from, and keeps none of them.
 
-    Raises what a node does. The gradients of results are ones.
+    Raises what a node does. The gradients of results differ from one element to the next: of equal ones it would make
+    no difference which is read.
     """
     given: _Given = defaultdict(dict)
     roots = [each for each in results if each.grad_fn is not None]
     for each in roots:
-        _add(given, each.grad_fn, each.output_nr, torch.ones_like(each))
+        _add(given, each.grad_fn, each.output_nr, _make_seed(each))
     for node in _sort(each.grad_fn for each in roots):
         if node not in given or node.name().endswith(_LEAF):
             continue
@@ -36,6 +38,14 @@ def run_backward(results: Sequence[torch.Tensor]) -> None:
         for (other, place), slope in zip(node.next_functions, slopes, strict=False):
             if other is not None and slope is not None:
                 _add(given, other, place, slope)
+
+
+def _make_seed(result: torch.Tensor) -> torch.Tensor:
+    """Eighths, the first one eight: numbers that 16 bits hold."""
+    if result.layout is not torch.strided:
+        return torch.ones_like(result)
+    eighths = torch.arange(result.numel()) % _DIFFERENT + 8
+    return (eighths / 8).view(result.shape).to(result)
 
 
 def _add(given: _Given, node: _Node, place: int, slope: torch.Tensor) -> None:

@@ -24,6 +24,13 @@ def take_every_second(t: torch.Tensor) -> torch.Tensor:
     return t.repeat_interleave(2, -1)[..., ::2] if t.ndim else t
 
 
+def leave_gaps(t: torch.Tensor) -> torch.Tensor:
+    """Part of a tensor that is larger in every dimension, so that no stride is a product of sizes."""
+    whole = t.new_ones([size + 1 for size in t.shape])
+    part = whole[tuple(slice(size) for size in t.shape)]
+    return part.copy_(t) if t.ndim else t
+
+
 def shift(t: torch.Tensor) -> torch.Tensor:
     storage = torch.cat([t.new_ones(OFFSET), t.flatten()])
     return storage[OFFSET:].view(t.shape)

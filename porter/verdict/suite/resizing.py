@@ -24,6 +24,7 @@ from porter.verdict.suite import results, samples
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.leaves import list_operands, list_tensors
+from porter.verdict.suite.refusals import REFUSALS
 
 MOST_ELEMENTS = 220_000  # of an input: three rows past 16 bits
 MOST_RESULTS = 1 << 21
@@ -196,13 +197,17 @@ def shuffle_values(tensor: torch.Tensor) -> torch.Tensor:
 def count_reduced(op: OpInfo, sample: SampleInput, dim: int) -> int | None:
     """How many elements a result has, the smallest one, for all of a sample's input along a dimension, however long.
 
-    None where every result has more elements if the dimension is longer, or more than there are rows along it.
+    None where every result has more elements if the dimension is longer, or more than there are rows along it, and of
+    what the CPU refuses: `turn_to_last` asks for shapes alone, and indices may be past the end of another dimension.
     """
     way = find_way(op, sample, [dim])
     if way is None:
         return None
     long = way.resize(sample, {dim: _TRIAL * sample.input.shape[dim]})
-    before, after = (_count_elements(op(each.input, *each.args, **each.kwargs)) for each in (sample, long))
+    try:
+        before, after = (_count_elements(op(each.input, *each.args, **each.kwargs)) for each in (sample, long))
+    except REFUSALS:
+        return None
     rows = sample.input.numel() // sample.input.shape[dim]
     return min((count for count, other in zip(before, after, strict=False) if count == other <= rows), default=None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from porter.verdict.suite.variations import (
     asked_gradients,
+    call_layouts,
     calls,
     channels_last,
     combined_arguments,
@@ -39,6 +40,7 @@ from porter.verdict.suite.variations.variation import Variation
 VARIATIONS: tuple[Variation, ...] = (
     asked_gradients.ASKED_GRADIENTS,
     calls.CALLS,
+    call_layouts.CALL_LAYOUTS,
     empty_gradients.EMPTY_GRADIENTS,
     many_addends.MANY_ADDENDS,
     wide_accumulation.WIDE_ACCUMULATION,

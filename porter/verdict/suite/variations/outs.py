@@ -8,7 +8,7 @@ so does a kernel that fills memory from its start; what is beside the elements o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -18,12 +18,14 @@ from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.layouts import OFFSET
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.overloads import Call, Overload, call_overload, name_row, record_calls, writes_results
+from porter.verdict.suite.variations.choice import choose_vectors, varies_in
 from porter.verdict.suite.variations.variation import Operators, Variation
 
 _FILLING = 7  # what results hold before, so that one which nobody writes to differs
 _MOST_ELEMENTS = 4096
 _MOST_CALLS = 2  # of each row
 Place = Callable[[torch.Tensor], torch.Tensor]
+Written = tuple[Call, Overload, list[torch.Tensor]]  # a call, the row that writes its results, and these
 
 
 def place_with_offset(result: torch.Tensor) -> torch.Tensor:
@@ -63,16 +65,26 @@ def list_outs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
     """Calls of the rows under test that write to tensors which they are given, where the CPU computes that."""
     slopes = op.supports_autograd and dtype.is_floating_point
     samples = take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes))
-    chosen: dict[str, list[tuple[Call, Overload, list[torch.Tensor]]]] = {}
-    for call in record_calls(op, samples, opinfos.context.bases):
-        for overload in find_outs(call.overload, opinfos.context.rows):
-            results = _compute(call)
-            ranks = [len(first.shape) for _, _, (first, *_) in chosen.get(name_row(overload), [])]
-            if results and sum(map(torch.numel, results)) <= _MOST_ELEMENTS and results[0].ndim not in ranks:
-                chosen.setdefault(name_row(overload), []).append((call, overload, results))
+    chosen: dict[str, list[Written]] = {}
+    for row, written in _list_written(opinfos, op, samples):
+        ranks = [len(first.shape) for _, _, (first, *_) in chosen.get(row, [])]
+        if sum(map(torch.numel, written[2])) <= _MOST_ELEMENTS and written[2][0].ndim not in ranks:
+            chosen.setdefault(row, []).append(written)
     for calls in chosen.values():
         largest = sorted(calls, key=lambda one: -one[2][0].ndim)[:_MOST_CALLS]
         yield from keep_computed(call_overload, [varied for one in largest for varied in vary_outs(*one)])
+    vectors = choose_vectors(opinfos, op, dtype, requires_grad=slopes) if varies_in(opinfos, op, dtype) else []
+    for written in dict(_list_written(opinfos, op, vectors)).values():
+        yield from keep_computed(call_overload, shift_outs(*written))
+
+
+def _list_written(opinfos: OpInfos, op: OpInfo, samples: Iterable[SampleInput]) -> Iterator[tuple[str, Written]]:
+    """The names of rows that write what a call returns, each with the call and the results."""
+    for call in record_calls(op, samples, opinfos.context.bases):
+        for overload in find_outs(call.overload, opinfos.context.rows):
+            results = _compute(call)
+            if results:
+                yield name_row(overload), (call, overload, results)
 
 
 def find_outs(overload: Overload, rows: Collection[str] = ()) -> Iterator[Overload]:
@@ -100,6 +112,17 @@ def vary_outs(call: Call, overload: Overload, results: Sequence[torch.Tensor]) -
     larger = [result.new_full([size + 1 for size in result.shape] or [2], _FILLING) for result in results]
     for told, outs in (("of no elements", [result.new_empty(0) for result in results]), ("of other shapes", larger)):
         yield f"{name_row(overload)}: results {told}", _make_sample(call, overload, names, outs)
+
+
+def shift_outs(call: Call, overload: Overload, results: Sequence[torch.Tensor]) -> Iterator[Varied]:
+    """Yields samples in which one of the results begins behind other elements, dense as the others: a kernel that
+    writes vectors asks where each begins.
+    """
+    names = [each.name for each in overload._schema.arguments if each.is_out]
+    for shifted in range(len(results)):
+        places = [place_with_offset if at == shifted else torch.empty_like for at in range(len(results))]
+        outs = [place(result) for place, result in zip(places, results, strict=True)]
+        yield f"{name_row(overload)}: {names[shifted]} alone with an offset", _make_sample(call, overload, names, outs)
 
 
 def _make_sample(call: Call, overload: Overload, names: Sequence[str], outs: Sequence[torch.Tensor]) -> SampleInput:

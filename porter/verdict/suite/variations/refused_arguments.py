@@ -145,6 +145,8 @@ def _list_others(value: Any, sizes: Sequence[int]) -> Iterator[tuple[str, str, A
     """Other values in the place of one, each after the place in a list and a text for messages."""
     if isinstance(value, torch.Tensor):
         yield from _vary_tensor(value)
+    elif isinstance(value, bool):
+        yield "", str(not value), not value
     elif _is_whole(value):
         rank = len(sizes)
         dims = (-1, 0, rank, -rank - 1, *range(1, rank), *range(-rank, -1))

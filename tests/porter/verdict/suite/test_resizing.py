@@ -106,6 +106,8 @@ def test_a_reduction_tells_how_many_elements_are_left() -> None:
     assert count_reduced(find_op("cumsum"), SampleInput(torch.rand(4, 2), args=(0,)), 0) is None
     rows = SampleInput(torch.rand(4, 2), args=(1,))
     assert count_reduced(find_op("amax"), rows, 1) == 4 and count_reduced(find_op("amax"), rows, 0) is None
+    past = SampleInput(torch.rand(8, 2), args=(-1, torch.tensor([[5, 1]])))
+    assert count_reduced(find_op("gather"), past, 0) is None
 
 
 def test_other_dimensions_are_short_where_sizes_are_varied() -> None:

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import call_overload, name_row, record_calls
 from porter.verdict.suite.samples import copy_sample, has_written_beside
 from porter.verdict.suite.variations.outs import PLACES, find_outs, list_outs
@@ -120,3 +122,19 @@ def test_a_place_has_the_shape_and_shows_what_is_written_beside_it(name: str, sh
     whole.as_strided(out.shape, out.stride(), out.storage_offset()).copy_(out)
     changed = whole.as_strided(out.shape, out.stride(), out.storage_offset())
     assert has_written_beside(before, changed) == (len(whole) > out.numel())
+
+
+def align(given: Sequence[torch.Tensor], at: int) -> torch.Tensor:
+    """Takes a dense result of whole vectors for one that begins with a vector."""
+    out = given[at]
+    if not out.is_contiguous() or not out.ndim or out.shape[-1] % 4:
+        return out
+    return out.as_strided(out.shape, out.stride(), out.storage_offset() // 4 * 4)
+
+
+@pytest.mark.parametrize("base", ["_softmax", "cumsum", "_log_softmax", "sort"])
+def test_a_result_that_is_written_as_aligned_vectors_differs(base: str) -> None:
+    opinfos, op = find_op({"_softmax": "softmax", "_log_softmax": "log_softmax"}.get(base, base))
+    opinfos = OpInfos(Context(bases=(base,), through=(op.full_name,)))
+    varied = list(list_outs(opinfos, op, torch.float32))
+    assert any("alone with an offset" in label for label in list_different(write_by(align), call_overload, varied))
