@@ -125,9 +125,11 @@ def lengthen_reduced(op: OpInfo, sample: SampleInput, long: int, rows: int = 1) 
     It has so many rows at most.
 
     Of the first dimension and the last it is the one along which more is reduced: a mean of losses has all of its rows
-    in slices, and of each row one element.
+    in slices, and of each row one element. Where nothing is left of either, it is the first one for what has targets,
+    and the last for what has none.
     """
-    dims = dict.fromkeys((sample.input.ndim - 1, 0))
+    last = sample.input.ndim - 1
+    dims = dict.fromkeys((0, last) if has_other_tensors(sample) else (last, 0))
     counts = {dim: count for dim in dims if (count := count_reduced(op, sample, dim)) is not None}
     return (
         lengthen_dimensions(op, sample, {min(counts, key=lambda dim: counts[dim]): long}, rows * long + long // 4)

@@ -44,6 +44,7 @@ GRADIENT_SAMPLES = 2
 MOST_FLAGS = 2
 MOST = 1 << 18  # elements of results: three rows past 16 bits
 NUMBERED = 4  # samples whose result sizes are numbers
+SLICED_ROW = 280_001  # rows: 256 threads have 32 of each slice
 ROW = (1 << 20) + (1 << 16)  # rows: 1,024 threads have 32 of each slice, so that there are 34
 GRADIENT_ROW = 1_100  # more than threadgroups have threads
 
@@ -132,13 +133,16 @@ def list_wide_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Ite
 
 def list_wider_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
     """A sample with its last dimension past 16 bits too, and its batch by its channels; each other choice of flags with
-    its first dimension so long, which has kernels of its own: where gradients alone call what is tested.
+    its first dimension so long, which has kernels of its own; one without tensors that may be left out: where gradients
+    alone call what is tested.
     """
     if not opinfos.context.through_backward or not varies_in(opinfos, op, dtype):
         return
     chosen = choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True)
     sizes = [(sample, label, longs) for sample in chosen[:1] for label, longs in name_dimensions(sample).items()][1:]
     sizes += [(sample, f"{LONG} rows", {0: LONG}) for sample in choose_flags(opinfos, op, dtype, chosen)]
+    for sample in choose_fewest(opinfos, op, dtype, chosen):
+        sizes.append((sample, f"the fewest tensors, {LONG} along the last dimension", {sample.input.ndim - 1: LONG}))
     for sample, label, longs in sizes:
         resized = lengthen_dimensions(op, sample, longs, MOST_ELEMENTS * len(longs))
         if resized is not None:
@@ -169,6 +173,17 @@ def choose_flags(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Seque
     return [sample for flags, sample in unlike.items() if flags not in chosen_flags][:MOST_FLAGS]
 
 
+def choose_fewest(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Sequence[SampleInput]) -> list[SampleInput]:
+    """A sample of fewer tensors than the first chosen one has, as a norm without a weight; none if there is none."""
+    samples = opinfos.reaching_samples(op, dtype, requires_grad=True) if chosen else []
+    fewer = [
+        sample
+        for sample in samples
+        if _count_tensors(sample) < _count_tensors(chosen[0]) and sample.input.ndim > 1 and sample.input.numel()
+    ]
+    return sorted(fewer, key=_count_tensors)[:1]
+
+
 def _list_flags(sample: SampleInput) -> str:
     leaves = pytree.tree_leaves((sample.args, sorted(sample.kwargs.items())))
     return repr([leaf for leaf in leaves if isinstance(leaf, bool)])
@@ -178,14 +193,14 @@ def _count_tensors(sample: SampleInput) -> int:
     return len(list_tensors((sample.args, sample.kwargs)))
 
 
-def list_long_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+def list_long_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, rows: int) -> Iterator[Varied]:
     """A sample of which a gradient sums rows, with so many that more slices of them are combined than threads do."""
     if not varies_in(opinfos, op, dtype):
         return
     for sample in choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True):
-        resized = lengthen_dimensions(op, sample, {0: ROW}, ROW + ROW // 4)
+        resized = lengthen_dimensions(op, sample, {0: rows}, rows + rows // 4)
         if resized is not None and sums_rows(resized):
-            yield f"{ROW} rows", resized
+            yield f"{rows} rows", resized
             return
 
 
@@ -208,7 +223,12 @@ def name_dimensions(sample: SampleInput) -> Mapping[str, Mapping[int, int]]:
 
 
 WIDE_SIZES = Variation("wide_sizes", list_wide, dtypes=TYPES)
-LONG_GRADIENTS = Variation("long_gradients", list_long_gradients, expectation=Expectation.GRADIENTS, thorough=True)
+LONG_GRADIENTS = Variation(
+    "long_gradients", partial(list_long_gradients, rows=SLICED_ROW), expectation=Expectation.GRADIENTS
+)
+LONGER_GRADIENTS = Variation(
+    "longer_gradients", partial(list_long_gradients, rows=ROW), expectation=Expectation.GRADIENTS, thorough=True
+)
 WIDE_GRADIENTS = Variation("wide_gradients", list_wide_gradients, Operators.STRUCTURED, Expectation.GRADIENTS)
 WIDER_GRADIENTS = Variation("wider_gradients", list_wider_gradients, expectation=Expectation.GRADIENTS)
 WIDE_GRADIENTS_IN_16_BITS = Variation(

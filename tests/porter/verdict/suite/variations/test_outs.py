@@ -124,9 +124,9 @@ def test_a_place_has_the_shape_and_shows_what_is_written_beside_it(name: str, sh
     assert has_written_beside(before, changed) == (len(whole) > out.numel())
 
 
-def align(given: Sequence[torch.Tensor], at: int) -> torch.Tensor:
+def align(outs: Sequence[torch.Tensor], at: int) -> torch.Tensor:
     """Takes a dense result of whole vectors for one that begins with a vector."""
-    out = given[at]
+    out = outs[at]
     if not out.is_contiguous() or not out.ndim or out.shape[-1] % 4:
         return out
     return out.as_strided(out.shape, out.stride(), out.storage_offset() // 4 * 4)
