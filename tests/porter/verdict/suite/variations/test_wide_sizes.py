@@ -12,11 +12,14 @@ from torch.testing._internal.common_methods_invocations import op_db
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.choice import choose_samples
+from porter.verdict.suite.variations.variation import Variation
 from porter.verdict.suite.variations.wide_sizes import (
     GRADIENT_ROW,
     LONG,
     LONG_GRADIENTS,
+    LONGER_GRADIENTS,
     ROW,
+    SLICED_ROW,
     WIDE_GRADIENTS,
     WIDE_GRADIENTS_IN_16_BITS,
     WIDE_SIZES,
@@ -164,8 +167,19 @@ def test_gradients_have_long_columns_and_each_choice_of_flags() -> None:
     assert next(varied)[0] == f"{LONG} along the last dimension"
 
 
-def test_thorough_gradients_sum_so_many_rows_that_more_slices_are_combined_than_threads_do() -> None:
+@pytest.mark.parametrize(("variation", "rows"), [(LONG_GRADIENTS, SLICED_ROW), (LONGER_GRADIENTS, ROW)])
+def test_gradients_sum_so_many_rows_that_more_slices_are_combined_than_threads_do(
+    variation: Variation, rows: int
+) -> None:
     op = find_op("native_layer_norm")
-    [(_, sample)] = list_samples(LONG_GRADIENTS, op)
+    [(_, sample)] = list_samples(variation, op)
     weight = sample.args[1]
-    assert len(sample.input) >= ROW > weight.numel() and weight.requires_grad
+    assert len(sample.input) >= rows > weight.numel() and weight.requires_grad
+
+
+def test_gradients_of_long_rows_have_no_weight_too() -> None:
+    op = find_op("nn.functional.layer_norm")
+    context = Context(bases=("native_layer_norm_backward",), through_backward=(op.full_name,))
+    varied = dict(WIDER_GRADIENTS.list_samples(OpInfos(context), op, torch.float32))
+    longest = varied[f"the fewest tensors, {LONG} along the last dimension"]
+    assert longest.input.shape[-1] >= LONG and len(longest.args) == 1
