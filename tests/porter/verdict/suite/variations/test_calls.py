@@ -47,6 +47,15 @@ def test_a_flag_is_turned_over_beside_a_tensor_that_is_left_out() -> None:
     assert "native_batch_norm_backward with train=False, weight=None" in labels
 
 
+def forget_epsilon(*args: Any, **named: Any) -> Any:
+    """A gradient of a batch norm that adds the usual number to variances."""
+    return call_overload(*args[:8], 1e-5, args[9], **named)
+
+
+def test_a_small_number_is_another_one_that_counts() -> None:
+    assert list_wrong("native_batch_norm_backward", forget_epsilon, "nn.functional.batch_norm")
+
+
 def keep_last_padding(slopes: Any, index: Any, rows: int, padding: int, *args: Any, **named: Any) -> Any:
     """A gradient of an embedding that leaves the row of a padding out, unless it is the last one."""
     return call_overload(slopes, index, rows, -1 if padding == index.max() else padding, *args, **named)
