@@ -28,7 +28,9 @@ def test_gradients_are_checked_where_they_alone_call_an_operator(monkeypatch: py
     )
     checked = replace(of_slopes, checks_memory=True)
     assert runner.select(checked, worker.CHECKED) == [
-        "TestSlopeLayoutsMPS.test_slopes_by_layouts_log_softmax_mps_float32"
+        "TestSlopeLayoutsMPS.test_slopes_by_layouts_log_softmax_mps_float32",
+        "TestVariationsMPS.test_call_layouts_log_softmax_mps_float32",
+        "TestVariationsMPS.test_outs_log_softmax_mps_float32",
     ]
     assert not runner.select(Context(("cumsum",), checks_memory=True), "test_slopes_by_layouts")
 

@@ -23,7 +23,7 @@ from porter.verdict.suite.layouts import BEHIND, Transform, leave_gaps, make_den
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import Call, call_overload, record_calls
 from porter.verdict.suite.variations.choice import choose_vectors, varies_in
-from porter.verdict.suite.variations.variation import Operators, Variation
+from porter.verdict.suite.variations.variation import Variation
 
 _MOST_SAMPLES = 24  # that calls are recorded of
 _MOST_CALLS = 3  # of each row
@@ -110,4 +110,4 @@ def _describe(call: Call) -> tuple[int, ...]:
     return tuple(tensor.ndim for tensor in _list_tensors(call))
 
 
-CALL_LAYOUTS = Variation("call_layouts", list_call_layouts, Operators.ALL, calls_overloads=True)
+CALL_LAYOUTS = Variation("call_layouts", list_call_layouts, calls_overloads=True)

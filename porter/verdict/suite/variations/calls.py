@@ -26,7 +26,7 @@ from porter.verdict.suite.overloads import AS_RECORDED, Call, call_overload, rec
 from porter.verdict.suite.samples import copy_sample, count_results
 from porter.verdict.suite.variations.variation import Variation
 
-MORE = 1.25  # times a number
+MORE, LESS = 1.25, 0.5  # times a number
 _SMALL, _MORE_THAN_SMALL = 0.01, 0.5  # a number that is added to others, as to a variance, and one in its place
 MOST_CALLS, MOST = 6, 16  # that differ in flags or in which tensors they have, and what is tried of each
 MOST_ELEMENTS = 1 << 12
@@ -58,8 +58,8 @@ def _count_results(call: Call) -> int:
 
 
 def vary_call(call: Call) -> Iterator[Varied]:
-    """Yields a call with each real number larger, a small one so much that results differ beyond rounding, and each
-    whole one the greatest index, if no size is made of it.
+    """Yields a call with each real number larger, a small one so much that results differ beyond rounding, and smaller:
+    of scales one reaches past the end; and each whole one the greatest index, if no size is made of it.
 
     Then with each flag turned over, without each tensor that may be left out, with each index in 32 bits: alone, and
     beside each flag.
@@ -69,9 +69,10 @@ def vary_call(call: Call) -> Iterator[Varied]:
     indices = {name: value for name, value in passed.items() if _is_index(value)}
     greatest = max((int(index.max()) for index in indices.values()), default=None)
     numbers: list[dict[str, Any]] = [
-        {name: value * MORE if abs(value) >= _SMALL else _MORE_THAN_SMALL}
+        {name: other}
         for name, value in passed.items()
         if type(value) is float and value
+        for other in ((value * MORE, value * LESS) if abs(value) >= _SMALL else (_MORE_THAN_SMALL,))
     ]
     if greatest is not None:
         whole = [{name: greatest} for name, value in passed.items() if type(value) is int and value != greatest]

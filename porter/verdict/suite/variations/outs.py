@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.layouts import OFFSET
-from porter.verdict.suite.opinfos import OpInfos, take_spread
+from porter.verdict.suite.opinfos import OpInfos, is_pointwise, take_spread
 from porter.verdict.suite.overloads import Call, Overload, call_overload, name_row, record_calls, writes_results
 from porter.verdict.suite.variations.choice import choose_vectors, varies_in
 from porter.verdict.suite.variations.variation import Operators, Variation
@@ -62,8 +62,20 @@ PLACES: Mapping[str, Place] = {
 
 
 def list_outs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Calls of the rows under test that write to tensors which they are given, where the CPU computes that."""
+    """Calls of the rows under test that write to tensors which they are given, where the CPU computes that.
+
+    In a run with bounds checks, which is slow, those alone that show results taken for aligned.
+    """
     slopes = op.supports_autograd and dtype.is_floating_point
+    if not opinfos.context.checks_memory:
+        yield from _list_placed(opinfos, op, dtype, slopes)
+    if varies_in(opinfos, op, dtype) and not is_pointwise(op):
+        vectors = choose_vectors(opinfos, op, dtype, requires_grad=slopes)
+        for written in dict(_list_written(opinfos, op, vectors)).values():
+            yield from keep_computed(call_overload, shift_outs(*written))
+
+
+def _list_placed(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, slopes: bool) -> Iterator[Varied]:
     samples = take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes))
     chosen: dict[str, list[Written]] = {}
     for row, written in _list_written(opinfos, op, samples):
@@ -73,9 +85,6 @@ def list_outs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
     for calls in chosen.values():
         largest = sorted(calls, key=lambda one: -one[2][0].ndim)[:_MOST_CALLS]
         yield from keep_computed(call_overload, [varied for one in largest for varied in vary_outs(*one)])
-    vectors = choose_vectors(opinfos, op, dtype, requires_grad=slopes) if varies_in(opinfos, op, dtype) else []
-    for written in dict(_list_written(opinfos, op, vectors)).values():
-        yield from keep_computed(call_overload, shift_outs(*written))
 
 
 def _list_written(opinfos: OpInfos, op: OpInfo, samples: Iterable[SampleInput]) -> Iterator[tuple[str, Written]]:

@@ -32,6 +32,7 @@ from porter.verdict.suite.variations.variation import Expectation, Operators, Va
 
 _SAMPLES = 2
 _MOST = 96  # calls tried for each sample
+_FLAG = "flag"
 _NO_WORD = "no such value"
 _REALS = (-1.0, 0.0, 2.0)  # a probability is neither below 0 nor above 1, and a width is positive
 _PLACE = re.compile(r"""\bat "[^"]*":\d+""")  # of an internal assertion, in a file of aten/src/ATen/native/cpu too
@@ -85,19 +86,25 @@ def list_refused_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
     for sample in called.values():
         kept = {"overload", *(name for name, value in sample.kwargs.items() if _is_empty(value))}
         changes = [each for each in _vary(sample, tensors=True) if each.place not in kept]
-        yield from _keep_unlike(call_overload, changes[:_MOST], set())
+        yield from _keep_unlike(call_overload, changes[:_MOST], set(), opinfos.context.has_before)
 
 
 def _is_empty(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and not value.numel()
 
 
-def _keep_unlike(call: Callable[..., Any], changes: Sequence[_Change], seen: set[tuple[str, ...]]) -> Iterator[Varied]:
-    """One of those that the CPU refuses for each place, kind and message that is not among those `seen`."""
+def _keep_unlike(
+    call: Callable[..., Any], changes: Sequence[_Change], seen: set[tuple[str, ...]], has_before: bool = False
+) -> Iterator[Varied]:
+    """One of those that the CPU refuses for each place, kind and message that is not among those `seen`.
+
+    A flag that only the CPU may refuse is among them where the fork `has_before` its port a function that is asked too.
+    """
     for at, sample in keep_refused(call, [(str(at), change.sample) for at, change in enumerate(changes)]):
         change, why = changes[int(at)], _ask(call, sample)
         key = change.place, change.kind, re.sub(r"-?\d+", "N", why)
-        if why and key not in seen and not _CPU_ALONE.search(_PLACE.sub("", why)):
+        is_asked = has_before and change.kind == _FLAG
+        if why and key not in seen and (is_asked or not _CPU_ALONE.search(_PLACE.sub("", why))):
             seen.add(key)
             yield f"{change.label}: {why.splitlines()[0]}", sample
 
@@ -125,7 +132,7 @@ def _vary(sample: SampleInput, tensors: bool) -> Iterator[_Change]:
 
 def _replace(sample: SampleInput, place: int | str, value: Any, sizes: Sequence[int]) -> Iterator[_Change]:
     for at, told, other in _list_others(value, sizes):
-        kind = _name_side(other, len(sizes)) if _is_whole(other) else ""
+        kind = _name_side(other, len(sizes)) if _is_whole(other) else _FLAG if isinstance(other, bool) else ""
         yield _Change(f"{place}{at}", told, replace_argument(sample, place, other), kind)
 
 

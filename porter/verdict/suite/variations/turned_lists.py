@@ -1,4 +1,5 @@
-"""Lists of numbers the other way round: of windows of 3 by 2 with dilations of 1 by 2 no sample has rows apart.
+"""Lists of numbers the other way round, and images of more rows: of windows of 3 by 2 with dilations of 1 by 2 none has
+rows apart, and none of height 4 ends past the padding.
 
 OpInfo's lists of strides, paddings and dilations have one order all through, so that what a kernel does with one number
 beside another in the height it is asked of the width alone.
@@ -25,6 +26,7 @@ from porter.verdict.suite.variations.variation import Expectation, Variation
 
 _MOST = 12  # samples, that differ in what is no tensor or flag
 _MOST_ELEMENTS = 1 << 12
+_IMAGES = (3, 4, 5)  # dimensions
 
 
 def list_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -40,17 +42,28 @@ def list_turned_slopes(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
 
 
 def choose_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[Varied]:
-    """A few samples that differ from each other in lists and numbers, each with every list turned."""
+    """A few samples that differ from each other in lists and numbers, each with every list turned, or of an image alone
+    with more rows.
+    """
     if not varies_in(opinfos, op, dtype):
         return []
-    unlike: dict[str, Varied] = {}
+    turned: dict[str, Varied] = {}
+    higher: dict[str, Varied] = {}
     for sample in opinfos.reaching_samples(op, dtype, requires_grad):
-        if isinstance(sample.input, torch.Tensor) and 0 < sample.input.numel() <= _MOST_ELEMENTS and _is_list(sample):
-            turned = _turn(sample)
-            label = f"lists turned: {_describe(turned)}"
-            unlike.setdefault(label, (label, turned))
-    step = len(unlike) // _MOST + 1
-    return list(unlike.values())[::step]
+        if isinstance(sample.input, torch.Tensor) and 0 < sample.input.numel() <= _MOST_ELEMENTS and _has_list(sample):
+            if any(map(_is_ordered, (*sample.args, *sample.kwargs.values()))):
+                label = f"lists turned: {_describe(_turn(sample))}"
+                turned.setdefault(label, (label, _turn(sample)))
+            if sample.input.ndim in _IMAGES and _has_no_tensor((sample.args, sample.kwargs)):
+                label = f"a row more: {_describe(sample)}"
+                higher.setdefault(label, (label, _add_row(sample)))
+    return [varied for unlike in (turned, higher) for varied in list(unlike.values())[:: len(unlike) // _MOST + 1]]
+
+
+def _add_row(sample: SampleInput) -> SampleInput:
+    image = sample.input.detach()
+    taller = torch.cat([image, image.flip(-2)[..., :1, :]], -2).requires_grad_(sample.input.requires_grad)
+    return SampleInput(taller, args=sample.args, kwargs=sample.kwargs)
 
 
 def _turn(sample: SampleInput) -> SampleInput:
@@ -62,8 +75,8 @@ def _reverse(value: Any) -> Any:
     return type(value)(value[::-1]) if _is_ordered(value) else value
 
 
-def _is_list(sample: SampleInput) -> bool:
-    return any(map(_is_ordered, (*sample.args, *sample.kwargs.values())))
+def _has_list(sample: SampleInput) -> bool:
+    return any(isinstance(value, (list, tuple)) for value in (*sample.args, *sample.kwargs.values()))
 
 
 def _is_ordered(value: Any) -> bool:

@@ -13,6 +13,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.refused_arguments import list_refused, list_refused_calls
+from tests.porter.verdict.suite.variations import shown
 
 
 def _find(name: str, variant: str = "") -> OpInfo:
@@ -100,3 +101,13 @@ def test_what_an_assertion_in_a_file_of_the_cpu_refuses_is_refused() -> None:
     op.op = refuse
     labels = [label for label, _ in list_refused(OpInfos(Context(bases=("tril",))), op, torch.float32)]
     assert any("INTERNAL ASSERT" in label for label in labels) and not any("on CPU" in label for label in labels)
+
+
+def test_a_flag_that_the_cpu_alone_may_refuse_is_asked_of_what_was_there_before() -> None:
+    op = shown.find_op("softmax")
+    flagged = []
+    for has_before in (False, True):
+        opinfos = OpInfos(Context(bases=("_softmax",), through=(op.full_name,), has_before=has_before))
+        refused = list_refused_calls(opinfos, op, torch.float32)
+        flagged.append([label for label, _ in refused if "half to float" in label])
+    assert not flagged[0] and flagged[1]
