@@ -26,7 +26,7 @@ from porter.verdict.suite.variations.choice import choose_vectors, varies_in
 from porter.verdict.suite.variations.variation import Variation
 
 _MOST_SAMPLES = 24  # that calls are recorded of
-_MOST_CALLS = 3  # of each row
+_MOST_CALLS = 2  # of each row, with vectors and without
 _MOST_ELEMENTS = 1 << 12
 
 
@@ -51,11 +51,11 @@ def list_call_layouts(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Itera
     vectors = choose_vectors(opinfos, op, dtype, requires_grad=slopes)
     reaching = opinfos.reaching_samples(op, dtype, requires_grad=slopes)
     others = reaching[:: len(reaching) // _MOST_SAMPLES + 1]
-    chosen: dict[str, dict[tuple[int, ...], Call]] = {}
-    for call in chain(*(_sort_calls(op, several, opinfos) for several in (vectors, others))):
-        chosen.setdefault(call.name, {}).setdefault(_describe(call), call)
-    for calls in chosen.values():
-        for call in list(calls.values())[:_MOST_CALLS]:
+    for several in (vectors, others):
+        chosen: dict[str, dict[str, Call]] = {}
+        for call in _sort_calls(op, several, opinfos):
+            chosen.setdefault(call.name, {}).setdefault(_describe(call), call)
+        for call in chain.from_iterable(list(calls.values())[:_MOST_CALLS] for calls in chosen.values()):
             yield from keep_computed(stay_inside(call_overload), vary_tensors(call))
 
 
@@ -106,8 +106,10 @@ def _count_elements(call: Call) -> int:
     return max((tensor.numel() for tensor in _list_tensors(call)), default=0)
 
 
-def _describe(call: Call) -> tuple[int, ...]:
-    return tuple(tensor.ndim for tensor in _list_tensors(call))
+def _describe(call: Call) -> str:
+    """The ranks of its tensors, and its other arguments but for lists: a dimension decides whether vectors are read."""
+    others = [value for value in (*call.args, *call.kwargs.values()) if isinstance(value, (bool, int, float, str))]
+    return repr(([tensor.ndim for tensor in _list_tensors(call)], others))
 
 
 CALL_LAYOUTS = Variation("call_layouts", list_call_layouts, calls_overloads=True)
