@@ -75,6 +75,13 @@ def _pair_changed(change: Change) -> Iterator[tuple[ChangedFile, Function, Kerne
             yield file, function, kernel
 
 
+def _list_bindings(file: ChangedFile, function: Function, kernel: Kernel) -> Iterator[tuple[Parameter, str, int]]:
+    """The buffers of a kernel, each with what host code binds there, and where it says so."""
+    for index, argument, start in list_bound(file.after, function):
+        if index < len(kernel.buffers):
+            yield kernel.buffers[index], argument, start
+
+
 def _asks_about(kernel: Kernel, names: set[str]) -> bool:
     """Whether a condition of a kernel, or what bounds a value, has one of these names, or what is made of them."""
     texts = [token.text for token in kernel.body]
@@ -131,12 +138,11 @@ def lost_result(change: Change) -> Iterator[Remark]:
     for file, function, kernel in _pair_changed(change):
         text = file.text_of(function)
         copies = {match["copy"]: match["tensor"] for match in _DENSE.finditer(text)}
-        for index, argument, start in list_bound(file.after, function):
+        for parameter, argument, start in _list_bindings(file, function, kernel):
             direct = _DIRECT.match(argument)
             tensor = direct["tensor"] if direct else copies.get(argument, "")
-            if not tensor or index >= len(kernel.buffers) or tensor not in TENSOR.findall(function.params):
+            if tensor not in TENSOR.findall(function.params):
                 continue
-            parameter = kernel.buffers[index]
             kept = f"{tensor}.copy_(" in text or f"{tensor}.is_contiguous(" in text or f"{tensor}.set_(" in text
             if not (_is_read_only(parameter) or kept) and kernel.writes(parameter.name):
                 what = f"kernel `{kernel.name}` writes a copy where `{tensor}` is strided, and nothing copies it back"
@@ -170,8 +176,7 @@ def swapped_arguments(change: Change) -> Iterator[Remark]:
     for file, function, kernel in _pair_changed(change):
         results = {name for name in TENSOR.findall(function.params) if _RESULT.fullmatch(name)}
         operands = {name for name in TENSOR.findall(function.params) if name not in results}
-        bound = [(kernel.buffers[at], name, start) for at, name, start in list_bound(file.after, function)
-                 if at < len(kernel.buffers)]  # fmt: skip
+        bound = list(_list_bindings(file, function, kernel))
         read = {name for buffer, name, _ in bound if _is_read_only(buffer)}
         for buffer, name, start in bound:
             if name in operands and read & results and not _is_read_only(buffer) and kernel.writes(buffer.name):
@@ -384,13 +389,13 @@ def list_width(change: Change) -> Iterator[Remark]:
     """Sizes and strides are 64-bit numbers: a kernel that reads them as `uint` takes every half of one for another."""
     for file, function, kernel in _pair_changed(change):
         lists = {match["name"]: match["kind"] for match in _LISTS.finditer(file.text_of(function))}
-        for index, argument, start in list_bound(file.after, function):
+        for buffer, argument, start in _list_bindings(file, function, kernel):
             host_kind = "int64_t" if _WIDE_LIST.search(argument) else lists.get(argument, "")
-            if host_kind not in SIZES or index >= len(kernel.buffers):
+            if host_kind not in SIZES:
                 continue
-            words = [token.text for token in kernel.buffers[index].tokens]
+            words = [token.text for token in buffer.tokens]
             read = next((word for word in words if word in SIZES), "")
-            if kernel.buffers[index].space == "constant" and "*" in words and read and SIZES[read] != SIZES[host_kind]:
+            if buffer.space == "constant" and "*" in words and read and SIZES[read] != SIZES[host_kind]:
                 what = f"`{argument}` holds {host_kind}, and kernel `{kernel.name}` reads {read}"
                 yield file.remark(start, what, "Give both sides numbers of the same size.")
 
