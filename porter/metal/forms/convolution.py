@@ -141,7 +141,20 @@ class Convolution(Form):
         bias = site.variable(self.bias) if self.bias else "std::nullopt"
         passed = (*tensors, bias, *map(site.variable, self.numbers))
         call = f'run_convolution("{kernels.name}", Convolved::{computed.value}, {", ".join(passed)});'
-        return Launch((Line(call, helper="run_convolution"),), frozenset((*HEADERS, CEIL_DIV)))
+        is_transposed = computed is Convolved.INPUT and not self.input
+        checks = _write_check(tensors, *map(site.variable, self.numbers[:3])) if is_transposed else ()
+        return Launch((*checks, Line(call, helper="run_convolution")), frozenset((*HEADERS, CEIL_DIV)))
+
+
+def _write_check(tensors: Sequence[str], padding: str, stride: str, dilation: str) -> Iterator[Line]:
+    """The CPU's limit of output padding, of the sizes that it led to: a graph refused what is beyond."""
+    result, weight, output = tensors
+    yield Line(f"for (size_t i = 0; i < {stride}.size(); i++) {{")
+    reach = f"{result}.size(i + 2) + 2 * {padding}[i] - {dilation}[i] * ({weight}.size(i + 2) - 1) - 1"
+    yield Line(f"  const int64_t more = {reach} - ({output}.size(i + 2) - 1) * {stride}[i];")
+    limit = f"std::max({stride}[i], {dilation}[i])"
+    yield Line(f'  TORCH_CHECK(more < {limit}, "output padding must be smaller than either stride or dilation");')
+    yield Line("}")
 
 
 def _read_list(call: Arguments, name: str) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from math import gcd, prod
+from typing import cast
 
 import pytest
 import torch
@@ -15,8 +16,11 @@ from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, HALF, DType
+from porter.metal.codegen.host_code import Line
+from porter.metal.codegen.host_values import Names
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.convolution import Convolution, Convolved
+from porter.metal.forms.form import Site
 from porter.metal.helpers import read_helper
 from porter.recording.forms.convolution import convolve
 
@@ -201,3 +205,26 @@ def test_a_planted_fault_is_found(fault: str) -> None:
 
 def test_without_a_fault_none_is_found() -> None:
     assert not any(find_fault(whole(), kernel) for kernel in (TILES, DIRECT))
+
+
+class SameNames:
+    """Variables of a function that are called as the arguments are."""
+
+    def variable(self, name: str) -> str:
+        return name
+
+
+@pytest.mark.parametrize("transposed", [True, False])
+def test_only_a_transposed_convolution_checks_its_output_padding(transposed: bool) -> None:
+    """A gradient has the sizes of an input that there is; MPSGraph refused the others."""
+    form = Convolution("" if transposed else "input", "weight", "output", (Convolved.INPUT,))
+    kernels = form.write_kernels("tested", TYPES, KernelStyle(True, False))
+    lines = form.write_launch(kernels, Site(cast(Names, SameNames()))).nodes
+    *checks, call = [line.text for line in lines if isinstance(line, Line)]
+    assert call.startswith('run_convolution("tested", Convolved::Input, result0, weight, output, std::nullopt, ')
+    expected = """\
+for (size_t i = 0; i < stride.size(); i++) {
+  const int64_t more = result0.size(i + 2) + 2 * padding[i] - dilation[i] * (weight.size(i + 2) - 1) - 1 - (output.size(i + 2) - 1) * stride[i];
+  TORCH_CHECK(more < std::max(stride[i], dilation[i]), "output padding must be smaller than either stride or dilation");
+}"""
+    assert "\n".join(checks) == (expected if transposed else "")
