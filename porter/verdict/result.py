@@ -67,7 +67,8 @@ class Finding:
 
     `sample` is the number of what was compared, or negative if the test broke before it compared. `is_type` says that
     values agree, and only the type that host code gives a result is another; `is_nearer` that they are beyond
-    upstream's tolerance of the CPU's, and match float64 where these do not.
+    upstream's tolerance of the CPU's, and match float64 where these do not; `is_inner` that the sample is a call which
+    other operators make, and may have results that none of them reads.
     """
 
     what: str
@@ -75,6 +76,7 @@ class Finding:
     sample: int = -1
     is_type: bool = False
     is_nearer: bool = False
+    is_inner: bool = False
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ class Consistency(TestCase):
 
     opinfos: OpInfos
     noted = 0
+    is_inner = False
     asked_memory = 0
 
     @contextmanager
@@ -119,7 +120,7 @@ class Consistency(TestCase):
             computed = counters.read_kernels() - before
             calls = 0 if isinstance(error, Accepted) else self.opinfos.context.count_ported(computed)
             kinds = isinstance(error, OtherType), isinstance(error, Nearer)
-            found = Finding(results.describe_error(error), calls, self.noted, *kinds)
+            found = Finding(results.describe_error(error), calls, self.noted, *kinds, self.is_inner)
             results.get_record(self._testMethodName).findings.append(found)
 
     @contextmanager

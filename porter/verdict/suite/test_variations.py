@@ -16,7 +16,7 @@ from torch.testing._internal.opinfo.core import OpInfo
 
 from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.consistency import Refused, instantiate
-from porter.verdict.suite.context import get_context
+from porter.verdict.suite.context import aten_names, get_context
 from porter.verdict.suite.elementwise import Elementwise
 from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
 from porter.verdict.suite.overloads import call_overload
@@ -45,6 +45,7 @@ class TestVariations(Elementwise, Sums, Returned):
         varied = variation.list_samples(OPINFOS, op, dtype) if found is None else found
         counting = partial(self.count_calls, dtype, op, direct=variation.calls_overloads)
         if variation.calls_overloads:
+            self.is_inner = aten_names(op).isdisjoint(OPINFOS.context.bases)
             op = copy(op)
             op.op = call_overload
         if variation.expectation is Expectation.REFUSAL:

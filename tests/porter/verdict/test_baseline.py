@@ -77,6 +77,16 @@ def test_every_other_failure_stays_one(now: tuple[Finding, ...], then: dict[str,
     assert [(row.failed, row.failed_before) for row in found.dtypes] == [(1, 0)]
 
 
+def test_a_result_of_an_inner_call_may_be_wrong_as_the_graph_s_was_and_no_otherwise() -> None:
+    """A port of `nll_loss_forward` failed for a weight that nobody reads, and that the graph gave too."""
+    inner = Finding("Expected 6.0 but got 8.0.", 3, sample=4, is_inner=True)
+    assert find_candidates(verdict(inner)) == (GRADIENT,)
+    assert tell_apart(verdict(inner), before(inner)).ok
+    other = replace(inner, what="Expected 6.0 but got 7.0.")
+    assert not tell_apart(verdict(other), before(inner)).ok
+    assert not tell_apart(verdict(inner), before(status="passed")).ok
+
+
 def test_a_failure_that_the_fork_expected_was_one() -> None:
     found = tell_apart(verdict(*WRONG), before(*WRONG, status="xfailed"))
     assert (found.ok, [each.before for each in found.failed_before]) == (True, ["xfailed"])

@@ -21,7 +21,7 @@ from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.layouts import BEHIND, Transform, leave_gaps, make_dense, shift, take_every_second
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.overloads import Call, call_overload, record_calls
+from porter.verdict.suite.overloads import AS_RECORDED, Call, call_overload, record_calls
 from porter.verdict.suite.variations.choice import choose_vectors, varies_in
 from porter.verdict.suite.variations.variation import Variation
 
@@ -72,9 +72,11 @@ def _judge(call: Call) -> tuple[int, int]:
 
 
 def vary_tensors(call: Call) -> Iterator[Varied]:
-    """Yields a call with each of its tensors alone behind other elements, dense as it is: a kernel that reads vectors
-    asks where each of them starts. Then with each in one of the other layouts, in turns, so that no two are alike.
+    """Yields a call as it was recorded, which tells what its user does not see. Then with each of its tensors alone
+    behind other elements, dense as it is: a kernel that reads vectors asks where each of them starts. Then with each in
+    one of the other layouts, in turns, so that no two are alike.
     """
+    yield f"{call.name}{AS_RECORDED}", call.make_sample()
     count = len(_list_tensors(call))
     layouts = list(_TURNED.items())
     for at in range(count):
