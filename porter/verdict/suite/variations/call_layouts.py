@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.indices import keep_written_once
 from porter.verdict.suite.layouts import BEHIND, Transform, leave_gaps, make_dense, shift, take_every_second
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import AS_RECORDED, Call, call_overload, record_calls
@@ -56,7 +57,7 @@ def list_call_layouts(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Itera
         for call in _sort_calls(op, several, opinfos):
             chosen.setdefault(call.name, {}).setdefault(_describe(call), call)
         for call in chain.from_iterable(list(calls.values())[:_MOST_CALLS] for calls in chosen.values()):
-            yield from keep_computed(stay_inside(call_overload), vary_tensors(call))
+            yield from keep_written_once(call_overload, keep_computed(stay_inside(call_overload), vary_tensors(call)))
 
 
 def _sort_calls(op: OpInfo, samples: Iterable[SampleInput], opinfos: OpInfos) -> list[Call]:

@@ -16,6 +16,7 @@ from porter.verdict.suite.arguments import keep_computed, keep_refused, keep_sur
 from porter.verdict.suite.indices import (
     FAR,
     fill_with_numbers,
+    keep_written_once,
     list_indices,
     list_sizes,
     put_at_ends,
@@ -146,3 +147,31 @@ def test_what_is_ignored_is_not_multiplied_by_zero() -> None:
     sample = SampleInput(torch.rand(2, 3).log(), args=(torch.tensor([0, 1]),), kwargs=named)
     varied = [each for _, each in keep_computed(op, fill_with_numbers(op, sample, 0))]
     assert any(shows(op, multiply, each) for each in varied) and not shows(op, multiply, sample)
+
+
+X, INDEX, SOURCE = torch.randn(5, 5), torch.tensor([[0, 3, 1], [2, 4, 0]]), torch.randn(2, 3)
+EXPANDED = INDEX[:, :1].expand(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "is_kept"),
+    [
+        (torch.scatter, (1, INDEX, SOURCE), True),
+        (torch.scatter, (1, EXPANDED, SOURCE), False),
+        (torch.scatter, (0, INDEX[:, :1].repeat(1, 3) * 0 + 1, SOURCE), False),
+        (torch.scatter, (1, EXPANDED, SOURCE[:, :1].expand(2, 3)), True),
+        (torch.scatter, (0, EXPANDED, SOURCE), True),
+        (torch.scatter_add, (1, EXPANDED, SOURCE), True),
+        (torch.gather, (1, EXPANDED), True),
+        (torch.index_copy, (1, torch.tensor([2]).expand(5), X.flip(0)), False),
+        (torch.index_add, (1, torch.tensor([2]).expand(5), X.flip(0)), True),
+        (torch.index_select, (0, torch.tensor([2]).expand(5)), True),
+        (F.cross_entropy, (torch.tensor([1]).expand(5), torch.rand(5)), True),
+    ],
+)  # fmt: skip
+def test_no_layout_lets_elements_race_for_one_place(
+    op: Callable[..., Any], args: tuple[Any, ...], is_kept: bool
+) -> None:
+    """A right port of scatter failed for a race in a sample whose result nobody defines."""
+    varied = [("expanded", SampleInput(X, args=args))]
+    assert bool(list(keep_written_once(op, varied))) == is_kept
