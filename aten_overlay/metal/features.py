@@ -15,7 +15,7 @@ from aten_overlay.metal.passes.ir import GLOBAL, functions
 from aten_overlay.metal.source.declarations import Instance, Unit, find_definition
 from aten_overlay.metal.source.reach import find_reached
 
-_ROOT = "@pm_library"
+_ROOTS = ("@pm_library", "@llvm.global_ctors")  # the table of kernels is made when the library is loaded
 _VARIABLE = re.compile(rf"^({GLOBAL.pattern}) = (.*)$", re.MULTILINE)
 
 
@@ -36,7 +36,7 @@ def _list_reached(module: str) -> Iterator[str]:
     """The functions and variables that the library of a module needs."""
     refers = {name: module[start:end] for start, end, name in functions(module)}
     refers |= {match[1]: match[2] for match in _VARIABLE.finditer(module)}
-    seen, frontier = {_ROOT}, [_ROOT]
+    seen, frontier = {*_ROOTS}, [*_ROOTS]
     while frontier:
         name = frontier.pop()
         yield name

@@ -35,7 +35,7 @@ _NUMBERED = re.compile(r"E?(_\d+|__\d+_)?")  # what ends a mangled name
 _SKIPPED = frozenset(("@pm_open_value", "@__ehdr_start", "@_end"))
 _SIMPLE = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 # Functions that no thread of a kernel runs.
-_TABLE = re.compile(r"pm_make_|@pm_library")
+_TABLE = re.compile(r"pm_make_|@pm_library|@__cxx_global_var_init|@_GLOBAL__sub_")
 
 
 def defer_to_sanitizer(module: str) -> str:
