@@ -48,8 +48,8 @@ def keep_written_once(
     """The samples but for those in which two elements of a source go to one place, and the last one stays there.
 
     Which one is last nobody says, and the sanitizer calls it a race: an index that is expanded names one place for all
-    of its elements, and some that OpInfos draw name one twice. Turned along some dimension, elements that each have a
-    place give the same, and sums do.
+    of its elements, and some that OpInfos draw name one twice. Turned along the dimension that is named, or along
+    some one, elements that each have a place give the same, and sums do.
     """
     return (each for each in varied if not _is_written_twice(op, each[1]))
 
@@ -64,7 +64,9 @@ def _is_written_twice(op: Callable[..., Any], sample: SampleInput) -> bool:
     want = compute_unless_refused(op, sample) if sources else None
     if not isinstance(want, torch.Tensor) or want.shape != sample.input.shape:
         return False
-    for dim in range(max(_read(sample, place).ndim for place in sources)):
+    rank = max(_read(sample, place).ndim for place in sources)
+    named = [value % rank for value in sample.args if type(value) is int and -rank <= value < rank]
+    for dim in named or range(rank):
         turned = {place: _flip(_read(sample, place), dim) for place in (*indices, *sources)}
         got = compute_unless_refused(op, _replace(sample, turned))
         if isinstance(got, torch.Tensor) and torch.allclose(got, want, rtol=1e-3, atol=1e-3, equal_nan=True):

@@ -69,7 +69,7 @@ class TestConsistency(Elementwise):
                 self.match_all(op, dtype, keep_written_once(op, varied), device)
             if not is_pointwise(op):
                 for sample in choose_vectors(OPINFOS, op, dtype):
-                    self.match_all(op, dtype, samples.vary_offsets(sample), device)
+                    self.match_all(op, dtype, keep_written_once(op, samples.vary_offsets(sample)), device)
 
     @parametrize_over([o for o in FORWARD if isinstance(o, BinaryUfuncInfo)], allowed_dtypes=OPINFOS.dtypes)
     def test_mixed_dtypes(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:

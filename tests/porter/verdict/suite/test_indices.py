@@ -161,6 +161,7 @@ EXPANDED = INDEX[:, :1].expand(2, 3)
         (torch.scatter, (0, INDEX[:, :1].repeat(1, 3) * 0 + 1, SOURCE), False),
         (torch.scatter, (1, EXPANDED, SOURCE[:, :1].expand(2, 3)), True),
         (torch.scatter, (0, EXPANDED, SOURCE), True),
+        (torch.scatter, (0, EXPANDED * 0, SOURCE[:, :1].expand(2, 3)), False),
         (torch.scatter_add, (1, EXPANDED, SOURCE), True),
         (torch.gather, (1, EXPANDED), True),
         (torch.index_copy, (1, torch.tensor([2]).expand(5), X.flip(0)), False),
