@@ -134,7 +134,8 @@ void Timeline::finish() {
 void Timeline::warn_of_lost() const {
   std::lock_guard lock(guard());
   if (!commands_.empty()) {
-    std::fprintf(stderr, "porter: PTR124 a command buffer was released without a commit: its %zu commands never run\n",
+    std::fprintf(stderr, "porter: PTR124 a command buffer was released before `commit`, and commands in it never run: %zu\n"
+                 "  Commit it before its last reference goes.\n",
                  commands_.size());
   }
 }

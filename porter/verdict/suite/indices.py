@@ -55,13 +55,10 @@ def keep_written_once(
 
 
 def _is_written_twice(op: Callable[..., Any], sample: SampleInput) -> bool:
-    tensors = _list_tensors(sample)
-    indices = [place for place, value in tensors if value.dtype in _TYPES and _may_index(value, sample)]
-    if not indices:
-        return False
-    dims = {_read(sample, place).ndim for place in indices}
-    sources = [place for place, value in tensors if place not in indices and value.ndim >= max(dims) and value.ndim]
-    want = compute_unless_refused(op, sample) if sources else None
+    indices = list_indices(sample)
+    least = max((1, *(_read(sample, place).ndim for place in indices)))  # dimensions of a source
+    sources = [p for p, value in _list_tensors(sample) if p not in indices and value.ndim >= least]
+    want = compute_unless_refused(op, sample) if indices and sources else None
     if not isinstance(want, torch.Tensor) or want.shape != sample.input.shape:
         return False
     rank = max(_read(sample, place).ndim for place in sources)

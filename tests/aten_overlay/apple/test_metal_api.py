@@ -95,7 +95,10 @@ def test_work_that_is_never_committed_is_told(tell: Callable[[str], str], capfd:
     tell("committed")
     assert capfd.readouterr().err == ""
     tell("never_committed")
-    warning = "porter: PTR124 a command buffer was released without a commit: its 1 commands never run\n"
+    warning = (
+        "porter: PTR124 a command buffer was released before `commit`, and commands in it never run: 1\n"
+        "  Commit it before its last reference goes.\n"
+    )
     assert capfd.readouterr().err == warning
 
 
