@@ -171,10 +171,10 @@ def normalize(
     beta: Argument,
     epsilon: Argument,
 ) -> Expr:
-    made = call_float("subtraction", _read(element, x), _read(element, mean))
-    made = call_float("multiplication", made, _scale(element, variance, epsilon))
-    made = made if gamma is None else call_float("multiplication", made, _read(element, gamma))
-    return made if beta is None else call_float("addition", made, _read(element, beta))
+    normal = call_float("subtraction", _read(element, x), _read(element, mean))
+    normal = call_float("multiplication", normal, _scale(element, variance, epsilon))
+    normal = normal if gamma is None else call_float("multiplication", normal, _read(element, gamma))
+    return normal if beta is None else call_float("addition", normal, _read(element, beta))
 
 
 @means("normalizationBetaGradientWithIncomingGradientTensor:sourceTensor:reductionAxes")
@@ -226,8 +226,8 @@ def normalization_gradient(
     slope = _read(element, slopes) if given else _sum_slope(element, gradient, x, mean, variance, reduced, epsilon)
     shared = call_float("addition", total, call_float("multiplication", normal, slope))
     shared = call_float("division", shared, count(element, x, reduced))
-    made = call_float("multiplication", scale, call_float("subtraction", _read(element, gradient), shared))
-    return made if gamma is None else call_float("multiplication", made, _read(element, gamma))
+    result = call_float("multiplication", scale, call_float("subtraction", _read(element, gradient), shared))
+    return result if gamma is None else call_float("multiplication", result, _read(element, gamma))
 
 
 def neutral(element: Element, kind: ReductionKind) -> Number:
