@@ -24,7 +24,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite import cpu_memory, samples
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.kept_outcomes import Batch
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import Place, compute, list_passed, list_tensors, replace_argument
 
 _FAR = 1 << 32  # what nothing is left of in 32 bits
 _INEXACT = (1 << 53) + 1  # what no double is
@@ -61,9 +61,9 @@ def turn_flags(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
             yield f"with {place}={not value}", replace_argument(sample, place, not value)
 
 
-def list_arguments(op: OpInfo, sample: SampleInput) -> Iterator[tuple[int | str, Any]]:
+def list_arguments(op: OpInfo, sample: SampleInput) -> Iterator[tuple[Place, Any]]:
     """The arguments after the input by position or name, and those that the sample omits with their defaults."""
-    yield from (*enumerate(sample.args), *sample.kwargs.items())
+    yield from list_passed(sample)
     omitted = dict(_list_defaults(op)).items()
     yield from ((name, value) for name, value in omitted if value is not None and name not in sample.kwargs)
 
@@ -71,7 +71,7 @@ def list_arguments(op: OpInfo, sample: SampleInput) -> Iterator[tuple[int | str,
 def turn_to_last(op: OpInfo, sample: SampleInput) -> SampleInput:
     """The sample with its first number that may be a dimension of its input counted from the end; else as it is."""
     rank = sample.input.ndim
-    for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+    for place, value in list_passed(sample):
         if type(value) is int and -rank <= value < rank:
             turned = replace_argument(sample, place, -1)
             return sample if value == -1 or _shapes(op, turned) is None else turned
@@ -154,7 +154,7 @@ def has_few_results(op: OpInfo, sample: SampleInput) -> bool:
     """
     for _, computed in keep_computed(op, [("", sample)]):
         copied = samples.copy_sample(computed)
-        sizes = [len(each) for each in list_tensors(op(copied.input, *copied.args, **copied.kwargs)) if each.ndim]
+        sizes = [len(each) for each in list_tensors(compute(op, copied)) if each.ndim]
         return max(sizes, default=0) <= sample.input.numel()
     return False
 
@@ -185,7 +185,7 @@ def _follows(op: OpInfo, sample: SampleInput, larger: SampleInput) -> bool:
     One may be a number of the call itself.
     """
     try:
-        result, other = (op(each.input, *each.args, **each.kwargs) for each in (sample, larger))
+        result, other = (compute(op, each) for each in (sample, larger))
     except Exception:  # of any kind: the operator need not take such numbers
         return False
     return isinstance(result, torch.Tensor) and result.numel() > 1 and torch.equal(result + _INEXACT, other)
@@ -255,7 +255,7 @@ def _run(op: Callable[..., Any], sample: SampleInput) -> int:
         copied = samples.copy_sample(sample)
         torch.manual_seed(0)
         try:
-            results.append(_digest_elements(op(copied.input, *copied.args, **copied.kwargs)))
+            results.append(_digest_elements(compute(op, copied)))
         except Exception:  # of any kind: the value may be none that the function is written for
             return _REFUSED
     return _COMPUTED if results[0] == results[1] else _UNWRITTEN
@@ -275,7 +275,7 @@ def list_result_types(op: OpInfo, dtypes: Iterable[torch.dtype]) -> list[torch.d
     return [dtype for dtype in dtypes if not any(each.is_active("", "", "mps", dtype, {}) for each in expected)]
 
 
-def _list_others(op: OpInfo, sample: SampleInput, place: int | str, value: Any) -> Iterator[Any]:
+def _list_others(op: OpInfo, sample: SampleInput, place: Place, value: Any) -> Iterator[Any]:
     if isinstance(value, bool):
         if place != _ORDER:
             yield not value
@@ -302,15 +302,6 @@ def _list_schema_defaults(op: OpInfo) -> list[tuple[str, Any]]:
     found = (torch._C._jit_get_schemas_for_operator(f"aten::{name}") for name in sorted(aten_names(op)))
     arguments = (each for schemas in found for schema in schemas for each in schema.arguments)
     return [(each.name, each.default_value) for each in arguments if each.has_default_value()]
-
-
-def replace_argument(sample: SampleInput, place: int | str, value: Any) -> SampleInput:
-    """The sample with the argument at a position after the input, or of a name, or with another `input`."""
-    if place == "input":
-        return SampleInput(value, args=sample.args, kwargs=sample.kwargs)
-    args = tuple(value if i == place else each for i, each in enumerate(sample.args))
-    kwargs = sample.kwargs if isinstance(place, int) else {**sample.kwargs, place: value}
-    return SampleInput(sample.input, args=args, kwargs=kwargs)
 
 
 def _shapes(op: OpInfo, sample: SampleInput) -> list[torch.Size] | None:

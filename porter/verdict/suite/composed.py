@@ -14,7 +14,7 @@ from torch.autograd.profiler import profile
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.context import aten_names, base_name
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import compute, list_tensors
 
 
 def computes_all(op: OpInfo, samples: Sequence[SampleInput], ran: Collection[str], slopes: bool = False) -> bool:
@@ -29,7 +29,7 @@ def computes_all(op: OpInfo, samples: Sequence[SampleInput], ran: Collection[str
 def run_sample(op: OpInfo, sample: SampleInput, slopes: bool) -> None:
     """Computes a sample; with `slopes`, its gradients too."""
     with torch.set_grad_enabled(slopes):
-        result = op(sample.input, *sample.args, **sample.kwargs)
+        result = compute(op, sample)
         found = [t for t in list_tensors(result) if t.requires_grad]
         torch.autograd.backward(found, [torch.ones_like(t) for t in found])
 

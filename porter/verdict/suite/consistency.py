@@ -29,7 +29,7 @@ from porter.core.dtypes import name_torch
 from porter.verdict.result import Finding, ForkFinding
 from porter.verdict.suite import bounds, compare, composed, counters, cuts, execution, layouts, results, samples, ties
 from porter.verdict.suite.arguments import Varied, keep_refused
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import compute, list_tensors
 from porter.verdict.suite.opinfos import OpInfos, watching
 from porter.verdict.suite.refusals import REFUSALS, is_raised_by_torch
 
@@ -151,7 +151,7 @@ class Consistency(TestCase):
         """What the CPU computes. Raises Refused where it refuses the sample, and where it draws random numbers."""
         with watching(op, self.opinfos.context) as draws:
             try:
-                result = op(sample.input, *sample.args, **sample.kwargs)
+                result = compute(op, sample)
             except REFUSALS as error:
                 raise Refused(str(error)) from error
         if draws.drawn and not self.has_upstreams_word:

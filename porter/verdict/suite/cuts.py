@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import keep_computed
 from porter.verdict.suite.kept_outcomes import on_cpu
-from porter.verdict.suite.leaves import list_operands, list_tensors
+from porter.verdict.suite.leaves import compute, list_operands, list_tensors
 
 
 def cut_operands(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
@@ -51,7 +51,7 @@ def list_expanded(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple
 
 def _list_shapes(op: Callable[..., Any], sample: SampleInput) -> list[torch.Size]:
     """The shapes of what the CPU makes of a sample."""
-    return [each.shape for each in list_tensors(op(sample.input, *sample.args, **sample.kwargs))]
+    return [each.shape for each in list_tensors(compute(op, sample))]
 
 
 @dataclass

@@ -22,10 +22,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.languages.identifiers import find_words
 from porter.verdict.derivatives import read_derivatives
-from porter.verdict.suite.arguments import Varied, replace_argument
+from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import Context, base_name
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import Place, change_tensors, compute, list_passed, list_tensors, replace_argument
 from porter.verdict.suite.made_opinfos import name_opinfos
 from porter.verdict.suite.samples import list_other_scalars
 from porter.verdict.suite.strings import list_strings
@@ -60,7 +60,7 @@ def vary_call(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
     overload: Any = op.op
     names = [argument.name for argument in overload._schema.arguments][1:]
 
-    def name(place: int | str) -> str:
+    def name(place: Place) -> str:
         return names[place] if isinstance(place, int) else place
 
     for place, value in _list_settings(sample):
@@ -97,7 +97,7 @@ def _make_opinfo(base: str, through: Sequence[str]) -> OpInfo | None:
         for sample in found:
             moved = _convert(sample, dtype)
             if _takes(overload, moved):
-                yield moved.transform(lambda each: each.to(device) if isinstance(each, torch.Tensor) else each)
+                yield change_tensors(moved, lambda tensor: tensor.to(device))
 
     return OpInfo(
         base,
@@ -164,7 +164,7 @@ def _choose(calls: Iterator[SampleInput]) -> list[SampleInput]:
     """A few calls that differ in arguments that are no tensors."""
     kinds: dict[str, SampleInput] = {}
     for sample in calls:
-        plain = sample.transform(lambda each: None if isinstance(each, torch.Tensor) else each)
+        plain = change_tensors(sample, lambda _: None)
         kinds.setdefault(repr((plain.args, plain.kwargs)), sample)
     return list(kinds.values())[:_CALLS]
 
@@ -172,23 +172,13 @@ def _choose(calls: Iterator[SampleInput]) -> list[SampleInput]:
 def _is_elementwise(overload: Callable[..., Any], sample: SampleInput) -> bool:
     """Whether each element of the results is computed from the elements of one place: turned over, they turn over."""
     generator = torch.Generator().manual_seed(0)
-    columns = sample.transform(lambda each: _fill(each, generator))
+    columns = change_tensors(sample, lambda t: torch.rand(_SIZE, generator=generator).to(t.dtype))
     with suppress(Exception):  # of any kind: the operator is somebody else's, and need not take such a shape
         straight = _leaves(overload, columns)
-        turned = _leaves(overload, columns.transform(lambda each: _flip(each)))
+        turned = _leaves(overload, change_tensors(columns, lambda tensor: tensor.flip(0)))
         alike = all(each.shape == (_SIZE,) for each in (*straight, *turned))
         return bool(straight) and alike and all(map(_is_flipped, straight, turned))
     return False
-
-
-def _fill(value: Any, generator: torch.Generator) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return torch.rand(_SIZE, generator=generator).to(value.dtype)
-
-
-def _flip(value: Any) -> Any:
-    return value.flip(0) if isinstance(value, torch.Tensor) else value
 
 
 def _is_flipped(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -196,7 +186,7 @@ def _is_flipped(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _leaves(call: Callable[..., Any], sample: SampleInput) -> list[torch.Tensor]:
-    return list_tensors(call(sample.input, *sample.args, **sample.kwargs))
+    return list_tensors(compute(call, sample))
 
 
 def _takes_intermediate(base: str) -> bool:
@@ -220,24 +210,19 @@ def _takes_intermediate(base: str) -> bool:
 
 def _convert(sample: SampleInput, dtype: torch.dtype) -> SampleInput:
     """The call with tensors of numbers in another type."""
-
-    def convert(value: Any) -> Any:
-        return value.to(dtype) if isinstance(value, torch.Tensor) and value.dtype != torch.bool else value
-
-    converted: SampleInput = sample.transform(convert)
-    return converted
+    return change_tensors(sample, lambda tensor: tensor if tensor.dtype is torch.bool else tensor.to(dtype))
 
 
 def _takes(call: Callable[..., Any], sample: SampleInput) -> bool:
     with suppress(Exception):
-        call(sample.input, *sample.args, **sample.kwargs)
+        compute(call, sample)
         return True
     return False
 
 
-def _list_settings(sample: SampleInput, numbers: bool = False) -> Iterator[tuple[int | str, Any]]:
+def _list_settings(sample: SampleInput, numbers: bool = False) -> Iterator[tuple[Place, Any]]:
     """The flags and strings of a call by position or name; with `numbers`, its other numbers and Nones instead."""
-    for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+    for place, value in list_passed(sample):
         if isinstance(value, (bool, str)) != numbers and not isinstance(value, torch.Tensor):
             yield place, value
 

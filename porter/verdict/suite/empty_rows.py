@@ -13,14 +13,14 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.arguments import keep_computed
 from porter.verdict.suite.cuts import stay_inside
-from porter.verdict.suite.leaves import list_operands, list_tensors
+from porter.verdict.suite.leaves import change_tensors, compute, list_operands, list_tensors
 from porter.verdict.suite.resizing import Tie, Way
 
 
 def list_empty_rows(op: Callable[..., Any], sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """Those of which the CPU makes elements, with names for messages."""
     for label, each in keep_computed(stay_inside(op), empty_dimensions(sample)):
-        if any(result.numel() for result in list_tensors(op(each.input, *each.args, **each.kwargs))):
+        if any(result.numel() for result in list_tensors(compute(op, each))):
             yield label, each
 
 
@@ -30,8 +30,7 @@ def empty_dimensions(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     """
     if isinstance(sample.input, torch.Tensor) and sample.input.numel() and sample.input.layout is torch.strided:
         for dim in range(sample.input.ndim):
-            empty = partial(_empty, shape=sample.input.shape, dim=dim)
-            alone = sample.transform(empty)
+            alone = change_tensors(sample, partial(_empty, shape=sample.input.shape, dim=dim))
             yield f"no elements in dimension {dim}", alone
             tried = [_list_shapes(alone)]
             for tie in (Tie.FIRST, Tie.LAST):
@@ -52,7 +51,5 @@ def _list_shapes(sample: SampleInput) -> list[torch.Size]:
     return [leaf.shape for leaf in list_operands(sample)]
 
 
-def _empty(value: Any, shape: torch.Size, dim: int) -> Any:
-    if not isinstance(value, torch.Tensor) or value.shape != shape:
-        return value
-    return value.detach().narrow(dim, 0, 0).clone()
+def _empty(tensor: torch.Tensor, shape: torch.Size, dim: int) -> torch.Tensor:
+    return tensor.detach().narrow(dim, 0, 0).clone() if tensor.shape == shape else tensor

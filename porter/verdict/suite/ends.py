@@ -14,9 +14,8 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, turn_flags
-from porter.verdict.suite.leaves import compute_unless_refused
+from porter.verdict.suite.leaves import compute_unless_refused, put_on_meta, replace_input
 from porter.verdict.suite.long_rows import ignores_order, keeps, put_ends, reduces
-from porter.verdict.suite.resizing import replace_input
 
 FLAGGED = (torch.float32, torch.int64)
 
@@ -84,5 +83,4 @@ def _turn(tensor: torch.Tensor) -> torch.Tensor:
 
 def _tells_shapes(op: Callable[..., Any], sample: SampleInput) -> bool:
     """Whether the shapes of results do not follow from elements: a count of the greatest integer has no memory."""
-    meta = sample.transform(lambda value: value.detach().to("meta") if isinstance(value, torch.Tensor) else value)
-    return compute_unless_refused(op, meta) is not None
+    return compute_unless_refused(op, put_on_meta(sample)) is not None

@@ -20,7 +20,7 @@ from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.bounds import TIMES
 from porter.verdict.suite.consistency import Consistency, count_computed_elements, to_cpu
 from porter.verdict.suite.kept_outcomes import on_cpu
-from porter.verdict.suite.leaves import list_operands
+from porter.verdict.suite.leaves import compute, list_operands
 from porter.verdict.suite.opinfos import Called, watching
 from porter.verdict.suite.refusals import is_raised_by_torch
 
@@ -166,7 +166,7 @@ def make_seeds(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 def run_forward(op: OpInfo, sample: SampleInput) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """The differentiable outputs of a call, and the inputs to differentiate by."""
-    result = op(sample.input, *sample.args, **sample.kwargs)
+    result = compute(op, sample)
     return _differentiable(pytree.tree_leaves(result)), _differentiable(list_operands(sample))
 
 

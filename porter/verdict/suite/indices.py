@@ -9,21 +9,28 @@ that name nothing: a call with an index far outside ends no process.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import list_arguments
-from porter.verdict.suite.leaves import compute_unless_refused
+from porter.verdict.suite.leaves import (
+    Place,
+    compute_unless_refused,
+    list_passed,
+    read_argument,
+    replace_argument,
+    replace_arguments,
+    replace_input,
+)
 
 _TYPES = (torch.int64, torch.int32)
 FAR = 1 << 32  # what nothing is left of in 32 bits
 OUTSIDE = (1 << 40) + (1 << 30)  # beyond all memory, in 32 bits too
 _SMALL = 1 << 31  # every type of indices has it
 EQUAL = 300  # more than some of 16 bits count up to
-Place = int | str
 
 
 def list_indices(sample: SampleInput) -> list[Place]:
@@ -38,8 +45,7 @@ def _may_index(value: torch.Tensor, sample: SampleInput) -> bool:
 
 
 def _list_tensors(sample: SampleInput) -> list[tuple[Place, torch.Tensor]]:
-    every: Sequence[tuple[Place, object]] = (*enumerate(sample.args), *sample.kwargs.items())
-    return [(place, value) for place, value in every if isinstance(value, torch.Tensor)]
+    return [(place, value) for place, value in list_passed(sample) if isinstance(value, torch.Tensor)]
 
 
 def keep_written_once(
@@ -65,7 +71,7 @@ def _is_written_twice(op: Callable[..., Any], sample: SampleInput) -> bool:
     named = [value % rank for value in sample.args if type(value) is int and -rank <= value < rank]
     for dim in named or range(rank):
         turned = {place: _flip(_read(sample, place), dim) for place in (*indices, *sources)}
-        got = compute_unless_refused(op, _replace(sample, turned))
+        got = compute_unless_refused(op, replace_arguments(sample, turned))
         if isinstance(got, torch.Tensor) and torch.allclose(got, want, rtol=1e-3, atol=1e-3, equal_nan=True):
             return False
     return True
@@ -78,7 +84,7 @@ def _flip(tensor: torch.Tensor, dim: int) -> torch.Tensor:
 
 def put_outside(sample: SampleInput, place: Place) -> SampleInput:
     """The sample with one index that names nothing, of which a CPU that checks nothing ends the process."""
-    return _replace(sample, {place: _change_first(_read(sample, place).long(), OUTSIDE)})
+    return replace_argument(sample, place, _change_first(_read(sample, place).long(), OUTSIDE))
 
 
 def list_sizes(sample: SampleInput) -> list[int]:
@@ -108,9 +114,9 @@ def vary_indices(sample: SampleInput, place: Place) -> Iterator[tuple[str, Sampl
     index = _read(sample, place)
     for size, counted in ((size, _count_back(index, size)) for size in dict.fromkeys(sample.input.shape)):
         if not counted.equal(index):
-            yield f"{place} counted from the end of {size}", _replace(sample, {place: counted})
+            yield f"{place} counted from the end of {size}", replace_argument(sample, place, counted)
     if index.dtype == torch.int64:
-        yield f"{place} far outside", _replace(sample, {place: _change_first(index, FAR)})
+        yield f"{place} far outside", replace_argument(sample, place, _change_first(index, FAR))
     if index.ndim:
         yield from _resize(sample, place)
 
@@ -122,14 +128,11 @@ def fill_with_numbers(op: OpInfo, sample: SampleInput, place: Place) -> Iterator
     index = _read(sample, place)
     for number in dict.fromkeys(value for _, value in list_arguments(op, sample) if type(value) is int):
         if abs(number) < _SMALL:
-            filled = _replace(sample, {place: torch.full_like(index, number)})
+            filled = replace_argument(sample, place, torch.full_like(index, number))
             yield f"all of {place} {number}", filled
             if sample.input.is_floating_point() and not sample.input.requires_grad:
                 infinite = torch.full_like(sample.input, math.inf)
-                yield (
-                    f"all of {place} {number}, infinite",
-                    SampleInput(infinite, args=filled.args, kwargs=filled.kwargs),
-                )
+                yield f"all of {place} {number}, infinite", replace_input(filled, infinite)
 
 
 def _count_back(index: torch.Tensor, size: int) -> torch.Tensor:
@@ -147,7 +150,7 @@ def _change_first(index: torch.Tensor, by: int) -> torch.Tensor:
 def _put_first(sample: SampleInput, place: Place, value: int) -> SampleInput:
     changed = _read(sample, place).clone(memory_format=torch.contiguous_format)
     changed.view(-1)[0] = value
-    return _replace(sample, {place: changed})
+    return replace_argument(sample, place, changed)
 
 
 def _resize(sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInput]]:
@@ -160,11 +163,12 @@ def _resize(sample: SampleInput, place: Place) -> Iterator[tuple[str, SampleInpu
     for dim in range(max(each.ndim for each in (index, *others.values()))):
         with_others = {name: each for name, each in others.items() if _fits(each, index, dim)}
         axis = min(dim, index.ndim - 1)
-        none = {name: each.narrow(min(dim, each.ndim - 1), 0, 0) for name, each in with_others.items()}
-        yield f"{place} empty, others in dimension {dim}", _replace(sample, {place: index.narrow(axis, 0, 0), **none})
+        every = {place: index, **with_others}
+        none = {name: each.narrow(min(dim, each.ndim - 1), 0, 0) for name, each in every.items()}
+        yield f"{place} empty, others in dimension {dim}", replace_arguments(sample, none)
         same = index.flatten()[0].expand(_enlarge(index, axis))
         many = {name: each.new_ones(_enlarge(each, min(dim, each.ndim - 1))) for name, each in with_others.items()}
-        yield f"{EQUAL} equal of {place}, others in dimension {dim}", _replace(sample, {place: same, **many})
+        yield f"{EQUAL} equal of {place}, others in dimension {dim}", replace_arguments(sample, {place: same, **many})
 
 
 def _fits(other: torch.Tensor, index: torch.Tensor, dim: int) -> bool:
@@ -177,12 +181,6 @@ def _enlarge(tensor: torch.Tensor, dim: int) -> list[int]:
 
 
 def _read(sample: SampleInput, place: Place) -> torch.Tensor:
-    value = sample.args[place] if isinstance(place, int) else sample.kwargs[place]
+    value = read_argument(sample, place)
     assert isinstance(value, torch.Tensor)
     return value.detach()
-
-
-def _replace(sample: SampleInput, changed: dict[Place, torch.Tensor]) -> SampleInput:
-    args = tuple(changed.get(i, each) for i, each in enumerate(sample.args))
-    kwargs = {name: changed.get(name, each) for name, each in sample.kwargs.items()}
-    return SampleInput(sample.input, args=args, kwargs=kwargs)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice, product
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import turn_flags
-from porter.verdict.suite.leaves import compute_unless_refused, list_tensors
+from porter.verdict.suite.leaves import change_tensors, compute_unless_refused, list_tensors, replace_input
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 
 LONG, COLUMNS = 100_003, (3_001, 33)
@@ -113,7 +114,7 @@ def lengthen(
         shapes["a long last dimension"] = (2, *(1 for _ in range(rank - 2)), long)
         shapes["long columns"] = (columns[0], *(1 for _ in range(rank - 2)), columns[1])
     for (label, shape), rest in ((each, rest) for each in shapes.items() for rest in (1, 0)):
-        yield f"{label}, of {rest}s", sample.transform(lambda value, s=shape, r=rest: _enlarge(value, sample, s, r))
+        yield f"{label}, of {rest}s", change_tensors(sample, partial(_enlarge, sample=sample, shape=shape, rest=rest))
 
 
 def make_pairs(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
@@ -138,7 +139,7 @@ def repeat_rows(sample: SampleInput, long: int = LONG) -> Iterator[tuple[str, Sa
         return
     rows = math.ceil(long / max(1, min((each[0].numel() for each in beside), default=1)))
     if rows * sample.input[0].numel() <= MOST_REPEATED:
-        yield "many rows", sample.transform(lambda value: _repeat(value, len(sample.input), rows))
+        yield "many rows", change_tensors(sample, partial(_repeat, count=len(sample.input), rows=rows))
 
 
 def sums_rows(sample: SampleInput) -> bool:
@@ -159,12 +160,11 @@ def put_ends(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
     for value, (label, at) in product((math.inf, -math.inf, math.nan), (("first", [0]), ("last", [-1]))):
         yield f"{value} {label}", _put(sample, value, at)
     yield "nan first and last", _put(sample, math.nan, [0, -1])
-    zeros = SampleInput(torch.zeros_like(sample.input.detach()), args=sample.args, kwargs=sample.kwargs)
+    zeros = replace_input(sample, torch.zeros_like(sample.input.detach()))
     for value in (math.inf, math.nan):
         yield f"{value} last of zeros", _put(zeros, value, [-1])
     for value in (math.inf, -math.inf, math.nan):
-        changed = torch.full_like(sample.input.detach(), value)
-        yield f"{value} alone", SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
+        yield f"{value} alone", replace_input(sample, torch.full_like(sample.input.detach(), value))
 
 
 def put_nan_last(found: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple[str, SampleInput]]:
@@ -189,7 +189,7 @@ def put_infinite_last(long: Iterable[tuple[str, SampleInput]]) -> Iterator[tuple
 def _put(sample: SampleInput, value: float, places: list[int]) -> SampleInput:
     changed = sample.input.detach().clone(memory_format=torch.contiguous_format)
     changed.view(-1)[places] = value
-    return SampleInput(changed, args=sample.args, kwargs=sample.kwargs)
+    return replace_input(sample, changed)
 
 
 def ignores_order(op: Callable[..., Any], sample: SampleInput) -> bool:
@@ -197,7 +197,7 @@ def ignores_order(op: Callable[..., Any], sample: SampleInput) -> bool:
 
     A mean of one pass, as the CPU's beside a variance, is NaN or infinite by where an infinite element is.
     """
-    turned = SampleInput(sample.input.flip(tuple(range(sample.input.ndim))), args=sample.args, kwargs=sample.kwargs)
+    turned = replace_input(sample, sample.input.flip(tuple(range(sample.input.ndim))))
     return _list_kinds(op, sample) == _list_kinds(op, turned, turns=True)
 
 
@@ -214,9 +214,9 @@ def _list_kinds(op: Callable[..., Any], sample: SampleInput, turns: bool = False
     return [(each.isnan().tolist(), each.isinf().tolist()) for each in back]
 
 
-def _enlarge(value: Any, sample: SampleInput, shape: tuple[int, ...], rest: int) -> Any:
+def _enlarge(value: torch.Tensor, sample: SampleInput, shape: tuple[int, ...], rest: int) -> torch.Tensor:
     """A tensor of another shape: its first elements at the start and at the end, and a number between."""
-    if not isinstance(value, torch.Tensor) or value.shape != sample.input.shape:
+    if value.shape != sample.input.shape:
         return value
     made = torch.full(shape, rest, dtype=value.dtype)
     few = value.detach().flatten()[: made.numel() // 2]
@@ -225,9 +225,9 @@ def _enlarge(value: Any, sample: SampleInput, shape: tuple[int, ...], rest: int)
     return made
 
 
-def _repeat(value: Any, count: int, rows: int) -> Any:
+def _repeat(value: torch.Tensor, count: int, rows: int) -> torch.Tensor:
     """A tensor of `count` rows with as many as `rows`."""
-    if not isinstance(value, torch.Tensor) or not value.ndim or len(value) != count:
+    if not value.ndim or len(value) != count:
         return value
     times = (math.ceil(rows / count), *(1 for _ in value.shape[1:]))
     return value.detach().repeat(times)[:rows].requires_grad_(value.requires_grad)

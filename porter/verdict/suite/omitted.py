@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied, replace_argument
+from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.context import aten_names
+from porter.verdict.suite.leaves import list_passed, replace_argument
 from porter.verdict.suite.strings import list_strings
 
 MOST = 24  # calls of one sample
@@ -55,7 +56,7 @@ def vary_omitted(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
 
 def vary_strings(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
     """Yields the sample with each of its strings at every other value that the operator may take."""
-    for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+    for place, value in list_passed(sample):
         if isinstance(value, str):
             for other in list_strings(op):
                 if other != value:
@@ -71,7 +72,7 @@ def vary_tensors(sample: SampleInput) -> Iterator[Varied]:
     if not isinstance(sample.input, torch.Tensor):
         return
     dtype = sample.input.dtype
-    arguments = [*enumerate(sample.args), *sample.kwargs.items()]
+    arguments = list_passed(sample)
     places = [place for place, value in arguments if isinstance(value, torch.Tensor) and value.dtype == dtype]
     for chosen in dict.fromkeys((tuple(places), *((place,) for place in places))) if places else ():
         values = _list_plain(dtype)

@@ -24,7 +24,7 @@ from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import Context, base_name, get_context
 from porter.verdict.suite.distributions import find_cases
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import compute, list_tensors
 from porter.verdict.suite.made_opinfos import is_made, list_opinfos
 from porter.verdict.suite.runner import matcher
 
@@ -140,7 +140,7 @@ class OpInfos:
     def _calls_tested(self, op: OpInfo, sample: SampleInput, slopes: bool) -> bool:
         """Whether the CPU calls an operator under test for a sample, or for its gradients."""
         with Called() as called, suppress(Exception):
-            results = op(sample.input, *sample.args, **sample.kwargs)
+            results = compute(op, sample)
             if slopes:
                 run_backward([each for each in list_tensors(results) if each.requires_grad])
         return not called.names.isdisjoint(self.context.bases)

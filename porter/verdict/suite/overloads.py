@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import aten_names, base_name
 from porter.verdict.suite.kept_outcomes import on_cpu
+from porter.verdict.suite.leaves import compute
 
 Overload = torch._ops.OpOverload
 _OF_RESULTS = ("dtype", "layout", "device", "pin_memory")  # of a factory, which has no say where it gets tensors
@@ -109,11 +110,11 @@ def record_calls(op: OpInfo, samples: Iterable[SampleInput], bases: Collection[s
     packets = [packet for name in named if (packet := getattr(torch.ops.aten, name, None)) is not None]
     for sample in samples:
         with _Recording(bases) as recording, suppress(Exception):
-            results = op(sample.input, *sample.args, **sample.kwargs)
+            results = compute(op, sample)
             run_backward([each for each in pytree.tree_leaves(results) if _requires_gradient(each)])
         for packet in packets if not recording.calls else ():
             with recording, suppress(Exception):
-                packet(sample.input, *sample.args, **sample.kwargs)
+                compute(packet, sample)
         yield from recording.calls
 
 

@@ -16,9 +16,8 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import turn_flags
-from porter.verdict.suite.leaves import compute_unless_refused, list_tensors
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors, replace_input
 from porter.verdict.suite.long_rows import keeps, reduces
-from porter.verdict.suite.resizing import replace_input
 
 LONG, ROWS = 2_500, 3  # more elements than two threadgroups have threads
 SHORT = 37, 2  # enough to tell an operator that picks; of one element in a dimension, sums pick it too

@@ -23,6 +23,7 @@ from aten_overlay.device.apart import run_apart
 from aten_overlay.device.placements import Boundary, allocate
 from aten_overlay.metal.launch import WITHOUT_CELLS
 from porter.verdict.suite import counters, results, samples
+from porter.verdict.suite.leaves import compute
 from porter.verdict.suite.rows import Found, widen_rows
 
 ZEROS = (3, 5, 9)  # rows before the sample's, where the CPU tells what an operator makes of them
@@ -56,7 +57,7 @@ def _reduce_few(op: OpInfo, sample: SampleInput) -> list[torch.Tensor]:
         return []
     try:
         given = [_put_behind_zeros(sample, zeros) for zeros in ZEROS]
-        found = [op(each.input, *each.args, **each.kwargs) for each in given]
+        found = [compute(op, each) for each in given]
     except Exception:  # the operator is somebody else's, and need not take other shapes
         return []
     return found if all(isinstance(each, torch.Tensor) for each in found) else []

@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite import results, samples
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
-from porter.verdict.suite.leaves import list_operands, list_tensors
+from porter.verdict.suite.leaves import compute, list_operands, list_tensors, replace_input
 from porter.verdict.suite.refusals import REFUSALS
 
 MOST_ELEMENTS = 220_000  # of an input: three rows past 16 bits
@@ -205,7 +205,7 @@ def count_reduced(op: OpInfo, sample: SampleInput, dim: int) -> int | None:
         return None
     long = way.resize(sample, {dim: _TRIAL * sample.input.shape[dim]})
     try:
-        before, after = (_count_elements(op(each.input, *each.args, **each.kwargs)) for each in (sample, long))
+        before, after = (_count_elements(compute(op, each)) for each in (sample, long))
     except REFUSALS:
         return None
     rows = sample.input.numel() // sample.input.shape[dim]
@@ -214,11 +214,6 @@ def count_reduced(op: OpInfo, sample: SampleInput, dim: int) -> int | None:
 
 def _count_elements(results: Any) -> list[int]:
     return [each.numel() for each in list_tensors(results)]
-
-
-def replace_input(sample: SampleInput, tensor: torch.Tensor) -> SampleInput:
-    """The sample with another input."""
-    return SampleInput(tensor, args=sample.args, kwargs=sample.kwargs)
 
 
 def _shorten(op: Callable[..., Any], sample: SampleInput, sizes: Mapping[int, int]) -> SampleInput | None:

@@ -18,6 +18,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.consistency import Consistency, to_cpu
 from porter.verdict.suite.context import aten_names, base_name
+from porter.verdict.suite.leaves import compute
 from porter.verdict.suite.overloads import AS_RECORDED, call_overload, find_returning, name_row
 
 
@@ -96,7 +97,4 @@ class Returned(Consistency):
 
 
 def _pick_result(at: int) -> Callable[[SampleInput], Any]:
-    def compute(sample: SampleInput) -> Any:
-        return call_overload(sample.input, *sample.args, **sample.kwargs)[at]
-
-    return compute
+    return lambda sample: compute(call_overload, sample)[at]

@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -23,6 +22,7 @@ from aten_overlay.device.placements import Boundary, allocate
 from aten_overlay.device.windows import WINDOW
 from porter.verdict.suite import counters, results, samples
 from porter.verdict.suite.context import Context
+from porter.verdict.suite.leaves import change_tensors, compute
 
 PADDING = 3  # rows between the ends, where the CPU tells what an operator does
 _CODED = "PTR"
@@ -39,9 +39,9 @@ class Found:
 def find_rows(op: OpInfo, sample: SampleInput) -> torch.Tensor | None:
     """The operator's result for the rows of a sample; None if more rows change it, or other rows."""
     try:
-        want = op(sample.input, *sample.args, **sample.kwargs)
+        want = compute(op, sample)
         padded = widen_rows(sample, lambda t: torch.cat([t, t.new_zeros((PADDING, *t.shape[1:])), t]))
-        more = op(padded.input, *padded.args, **padded.kwargs)
+        more = compute(op, padded)
     except Exception:  # the operator is somebody else's, and need not take other shapes
         return None
     count = len(sample.input) if sample.input.ndim else 0
@@ -103,12 +103,10 @@ def widen_rows(sample: SampleInput, widen: Callable[[torch.Tensor], torch.Tensor
     """The sample with tensors of as many rows as its input has widened; others as they are."""
     count = len(sample.input) if sample.input.ndim else -1
 
-    def move(value: Any) -> Any:
-        rows = isinstance(value, torch.Tensor) and value.ndim == sample.input.ndim and len(value) == count
-        return widen(value.detach()) if rows else value
+    def move(tensor: torch.Tensor) -> torch.Tensor:
+        return widen(tensor.detach()) if tensor.ndim == sample.input.ndim and len(tensor) == count else tensor
 
-    moved: SampleInput = sample.transform(move)
-    return moved
+    return change_tensors(sample, move)
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

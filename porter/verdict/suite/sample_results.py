@@ -20,7 +20,7 @@ from porter.verdict.refusals import refusal_in
 from porter.verdict.suite import compare, lists, samples
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.distributions import Case, find_cases
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import compute, list_tensors
 from porter.verdict.suite.made_opinfos import list_opinfos
 from porter.verdict.suite.opinfos import watching
 
@@ -96,7 +96,7 @@ def _run_sample(
     want = None
     try:
         with watching(op, context) as draws:
-            want = _leaves(op(sample.input, *sample.args, **sample.kwargs))
+            want = _leaves(compute(op, sample))
     except Exception as error:  # the CPU raises an error, so there is nothing to compare
         if refusal_in(str(error)) is not None:
             raise

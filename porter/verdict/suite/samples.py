@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from porter.core.dtypes import name_torch
 from porter.verdict.suite.layouts import BEHIND, LAYOUTS, POINTWISE, Transform, scalar, take_every_second
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import change_tensors, compute, list_passed, list_tensors, replace_argument
 
 COMBINATIONS = 8192
 SINGLE_VALUES = 16
@@ -53,16 +53,10 @@ def mirror(value: Any, device: str) -> Any:
 
 def on_device(sample: SampleInput) -> SampleInput:
     """Moves a sample's tensors and `device` argument to the device. Raises TypeError for float64."""
-    moved = sample.transform(_to_device)
+    moved = change_tensors(sample, lambda tensor: tensor.detach().to("mps").requires_grad_(tensor.requires_grad))
     if str(moved.kwargs.get("device", "")).startswith("cpu"):
         moved.kwargs = {**moved.kwargs, "device": torch.device("mps")}
     return moved
-
-
-def _to_device(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.detach().to("mps").requires_grad_(value.requires_grad)
 
 
 def copy_sample(sample: SampleInput) -> SampleInput:
@@ -117,7 +111,7 @@ def keep_on_cpu(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
     if beside:
         meta = sample.transform(_each_tensor(lambda t: t.detach().to("meta")))
         try:
-            op(meta.input, *meta.args, **meta.kwargs)
+            compute(op, meta)
         except Exception as error:
             if _ON_CPU.search(str(error)):
                 for tensor in beside:
@@ -256,11 +250,9 @@ def with_other_scalars(sample: SampleInput, literals: Iterable[float] = ()) -> I
     and the first few of `literals`, with what is one ULP of float32 beside each.
     """
     beside = [each for literal in islice(literals, LITERALS) for each in values_beside(literal, torch.float32)]
-    for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+    for place, value in list_passed(sample):
         for other in list_other_scalars(value, beside):
-            args = tuple(other if i == place else each for i, each in enumerate(sample.args))
-            kwargs = {name: other if name == place else each for name, each in sample.kwargs.items()}
-            yield f"with {other} for {value}", SampleInput(sample.input, args=args, kwargs=kwargs)
+            yield f"with {other} for {value}", replace_argument(sample, place, other)
 
 
 def list_other_scalars(value: Any, literals: Iterable[float] = ()) -> tuple[Any, ...]:

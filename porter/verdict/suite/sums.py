@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite import bounds, counters, execution, samples
 from porter.verdict.suite.consistency import count_computed_elements, summary, to_cpu
 from porter.verdict.suite.gradients import Gradients, make_seeds, mirror_sample, run_forward
+from porter.verdict.suite.leaves import compute
 from porter.verdict.suite.opinfos import watching
 
 Tensors = Sequence[torch.Tensor | None]
@@ -101,7 +102,7 @@ def excess_of_rounding(
 
 
 def _call(op: OpInfo, sample: SampleInput) -> list[torch.Tensor]:
-    results = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
+    results = pytree.tree_leaves(compute(op, sample))
     return [each for each in results if _is_floating(each)]
 
 

@@ -21,6 +21,7 @@ from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.consistency import instantiate, summary
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.gradients import Gradients, run_forward
+from porter.verdict.suite.leaves import compute
 from porter.verdict.suite.opinfos import opinfos, parametrize_over
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.unlisted_types import list_real_others
@@ -61,7 +62,7 @@ def may_alert(op: OpInfo, dtype: torch.dtype) -> bool:
 
     def call(sample: SampleInput) -> Callable[[], object]:
         copied = copy_sample(sample)
-        return lambda: op(copied.input, *copied.args, **copied.kwargs)
+        return lambda: compute(op, copied)
 
     if dtype is torch.int64 and torch.float32 in op.supported_dtypes("cpu"):  # not of integers alone, as bincount is
         return False

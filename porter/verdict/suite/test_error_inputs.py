@@ -11,6 +11,7 @@ from torch.testing._internal.opinfo.core import OpInfo
 from porter.verdict.suite import execution
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
+from porter.verdict.suite.leaves import compute
 from porter.verdict.suite.opinfos import opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
@@ -35,7 +36,7 @@ class TestErrorInputs(Consistency):
                 self.assertRaisesRegex(error.error_type, error.error_regex),
                 execution.device_context(),
             ):
-                op(sample.input, *sample.args, **sample.kwargs)
+                compute(op, sample)
         self.raise_noted()
 
 

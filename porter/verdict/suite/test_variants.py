@@ -16,6 +16,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from porter.verdict.suite import compare, results
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
+from porter.verdict.suite.leaves import change_tensors, compute
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
 from porter.verdict.suite.refusals import REFUSALS, find_kind
 
@@ -44,7 +45,7 @@ class TestVariants(Consistency):
     def test_out(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype):
-                want = op(sample.input, *sample.args, **sample.kwargs)
+                want = compute(op, sample)
                 if isinstance(want, torch.Tensor):
                     self.guarded_out(op, dtype, sample, want, device)
                     with self.asking():
@@ -158,7 +159,7 @@ class TestVariants(Consistency):
         with self.count_calls(dtype, op):
             alike = (s for s in OPINFOS.pick_samples(op, dtype) if len({t.shape for t in operands(s)}) == 1)
             for sample in list(alike)[:1]:
-                flat = sample.transform(lambda v: v.detach().flatten() if isinstance(v, torch.Tensor) else v)
+                flat = change_tensors(sample, lambda tensor: tensor.detach().flatten())
                 for label, call in OVERLAPS.items():
                     if (op.supports_out or "out=" not in label) and (op.get_inplace() or "in place" not in label):
                         self.overlapping(op, dtype, flat, label, call, device)

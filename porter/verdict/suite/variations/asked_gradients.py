@@ -9,13 +9,12 @@ OpInfo's samples ask for all. A backward pass leaves out what nobody asks for, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import change_tensors, list_tensors
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.slope_layouts import is_differentiated
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
@@ -53,13 +52,10 @@ def ask_for(sample: SampleInput, asked: Sequence[int]) -> SampleInput:
     """The sample with gradients of some of its differentiable operands, by their places among these."""
     places = iter(range(len(list_operands(sample))))
 
-    def ask(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or not value.requires_grad:
-            return value
-        return value.detach().requires_grad_(next(places) in asked)
+    def ask(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach().requires_grad_(next(places) in asked) if tensor.requires_grad else tensor
 
-    varied: SampleInput = sample.transform(ask)
-    return varied
+    return change_tensors(sample, ask)
 
 
 def _count_elements(sample: SampleInput) -> int:

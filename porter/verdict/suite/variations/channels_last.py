@@ -16,7 +16,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.layouts import CHANNELS_LAST, Transform, cut_channels_last, put_channels_last
-from porter.verdict.suite.leaves import list_operands
+from porter.verdict.suite.leaves import change_tensors, list_operands
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.ranks import pick_low, vary_ranks
 from porter.verdict.suite.variations.variation import Variation
@@ -45,14 +45,13 @@ def list_channels_last(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
 
 def _double(sample: SampleInput) -> SampleInput:
     """The sample with another image or volume after each that is alone: one has no stride to be wrong."""
-    doubled: SampleInput = sample.transform(
-        lambda value: (
-            torch.cat([value.detach(), value.detach().flip(tuple(range(value.ndim)))])
-            if isinstance(value, torch.Tensor) and value.ndim in CHANNELS_LAST and len(value) == 1
-            else value
-        )
-    )
-    return doubled
+
+    def double(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.ndim not in CHANNELS_LAST or len(tensor) != 1:
+            return tensor
+        return torch.cat([tensor.detach(), tensor.detach().flip(tuple(range(tensor.ndim)))])
+
+    return change_tensors(sample, double)
 
 
 def pick_images(samples: Sequence[SampleInput], rank: int) -> list[SampleInput]:
@@ -77,13 +76,10 @@ def _change(sample: SampleInput, change: Transform, most: int) -> SampleInput:
     """The sample with the first of its images and volumes changed, as many as told."""
     turns = iter(range(most))
 
-    def visit(value: object) -> object:
-        if not isinstance(value, torch.Tensor) or not _differs(value) or next(turns, None) is None:
-            return value
-        return change(value.detach())
+    def visit(tensor: torch.Tensor) -> torch.Tensor:
+        return change(tensor.detach()) if _differs(tensor) and next(turns, None) is not None else tensor
 
-    changed: SampleInput = sample.transform(visit)
-    return changed
+    return change_tensors(sample, visit)
 
 
 def _find_channels(sample: SampleInput, rank: int) -> int:

@@ -16,11 +16,11 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.verdict.suite.arguments import turn_to_last
-from porter.verdict.suite.leaves import list_operands
+from porter.verdict.suite.leaves import compute, list_operands, replace_input
 from porter.verdict.suite.made_opinfos import list_opinfos, name_opinfos
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.refusals import REFUSALS
-from porter.verdict.suite.resizing import replace_input, resize_along
+from porter.verdict.suite.resizing import resize_along
 
 MOST_CALLS, MOST_INDIRECT = 5, 1
 TYPES = (torch.float32, torch.int64, torch.bool)
@@ -69,7 +69,7 @@ def _count_parts(op: OpInfo) -> tuple[int, int]:
     *_, sample = op.sample_inputs("cpu", dtype)
     calls = _Calls()
     with calls, suppress(*REFUSALS):
-        op(sample.input, *sample.args, **sample.kwargs)
+        compute(op, sample)
     return len(list_operands(sample)), calls.count
 
 

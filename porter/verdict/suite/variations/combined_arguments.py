@@ -17,9 +17,9 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, turn_to_last
+from porter.verdict.suite.leaves import read_argument, replace_input
 from porter.verdict.suite.long_rows import ignores_order, makes_nan, put_ends
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.resizing import replace_input
 from porter.verdict.suite.variations.choice import choose_samples
 from porter.verdict.suite.variations.combines import (
     has_other_tensors,
@@ -28,7 +28,7 @@ from porter.verdict.suite.variations.combines import (
     orders_elements,
     scale_row,
 )
-from porter.verdict.suite.variations.ranks import find_dim, read
+from porter.verdict.suite.variations.ranks import find_dim
 from porter.verdict.suite.variations.variation import Variation
 
 
@@ -117,7 +117,7 @@ def _names_dimension(op: OpInfo, sample: SampleInput) -> bool:
     """Whether one dimension of several is named."""
     is_row = isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1
     place = find_dim(op, sample) if is_row else None
-    return place is not None and isinstance(read(sample, place), int)
+    return place is not None and isinstance(read_argument(sample, place), int)
 
 
 def describe_arguments(op: OpInfo, sample: SampleInput) -> str:

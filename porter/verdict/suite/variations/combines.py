@@ -15,9 +15,9 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, keep_computed
-from porter.verdict.suite.leaves import compute_unless_refused, list_tensors
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors, replace_input
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.resizing import count_reduced, lengthen_dimensions, replace_input
+from porter.verdict.suite.resizing import count_reduced, lengthen_dimensions
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
 from porter.verdict.suite.variations.variation import Variation

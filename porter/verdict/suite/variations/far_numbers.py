@@ -16,17 +16,15 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from porter.verdict.suite.arguments import (
     Varied,
     keep_computed,
-    replace_argument,
     shift_integers,
     shift_numbers,
     spread_integers,
     vary_far_numbers,
 )
 from porter.verdict.suite.cuts import stay_inside
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import Place, list_passed, list_tensors, replace_argument, replace_input
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.resizing import replace_input
 from porter.verdict.suite.samples import with_edge_values
 from porter.verdict.suite.variations.choice import choose_factories, choose_samples
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
@@ -91,12 +89,12 @@ def list_far_scalars(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
             yield label, with_edge_values(each, dtype, context.literals, context.most)
 
 
-def list_number_places(op: OpInfo, sample: SampleInput) -> list[int | str]:
+def list_number_places(op: OpInfo, sample: SampleInput) -> list[Place]:
     """The arguments that take a number: given ones, by position or name, those that a call omits, and a second tensor.
 
     A whole number, a real one or None stands there, or a tensor of the input's type.
     """
-    passed = [*enumerate(sample.args), *sample.kwargs.items()]
+    passed = list_passed(sample)
     omitted = ((argument.name, argument.values[0]) for argument in list_omitted(op, sample))
     tensors = [place for place, value in passed if _is_operand(value, sample.input)][:1]
     return [*(place for place, value in (*passed, *omitted) if value is None or type(value) in (int, float)), *tensors]

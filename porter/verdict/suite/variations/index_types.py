@@ -19,7 +19,7 @@ from porter.core.dtypes import name_torch
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import Place, list_passed, list_tensors, replace_arguments
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.variation import Expectation, Variation
 
@@ -27,7 +27,6 @@ TYPES = (torch.int32, torch.int64, torch.int16, torch.uint8, torch.int8)
 MOST_SAMPLES = 2
 _OF_FLOATS = torch.float32
 _INPUT = "the input"
-Place = int | str
 
 
 def list_places(samples: Sequence[SampleInput]) -> list[Place]:
@@ -75,7 +74,7 @@ def _pick_kinds(samples: Sequence[SampleInput], places: Collection[Place]) -> li
 
 
 def _list_arguments(sample: SampleInput) -> list[tuple[Place, Any]]:
-    return [(_INPUT, sample.input), *enumerate(sample.args), *sample.kwargs.items()]
+    return [(_INPUT, sample.input), *list_passed(sample)]
 
 
 def _list_integers(value: Any) -> list[torch.Tensor]:
@@ -87,14 +86,14 @@ def _cast(sample: SampleInput, places: Sequence[Place], dtype: torch.dtype) -> S
     before = [each for place, value in _list_arguments(sample) if place in places for each in _list_integers(value)]
     if all(each.dtype == dtype for each in before) or not all(each.to(dtype).equal(each) for each in before):
         return None
-    cast = {
-        place: pytree.tree_map_only(torch.Tensor, partial(_cast_integers, dtype=dtype), value)
+    cast: dict[Place, Any] = {
+        "input" if place == _INPUT else place: pytree.tree_map_only(
+            torch.Tensor, partial(_cast_integers, dtype=dtype), value
+        )
         for place, value in _list_arguments(sample)
         if place in places
     }
-    args = tuple(cast.get(at, value) for at, value in enumerate(sample.args))
-    kwargs = {name: cast.get(name, value) for name, value in sample.kwargs.items()}
-    return SampleInput(cast.get(_INPUT, sample.input), args=args, kwargs=kwargs)
+    return replace_arguments(sample, cast)
 
 
 def _cast_integers(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

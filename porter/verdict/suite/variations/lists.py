@@ -16,9 +16,9 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
-from porter.verdict.suite.leaves import has_elements
+from porter.verdict.suite.leaves import Place, has_elements, replace_argument
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import MOST_RESULTS, spread_values
 from porter.verdict.suite.samples import count_results
@@ -32,7 +32,6 @@ SAMPLES = 3
 OTHERS = 2  # the size of other dimensions of long tensors, at most
 _FEW = 3  # tensors of a list that are long
 _MIXED = (torch.float16, torch.float32, torch.int32, torch.int64, torch.uint8, torch.bool)
-Place = int | str
 Tensors = list[torch.Tensor]
 
 

@@ -15,8 +15,9 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import Place, compute, list_passed, replace_argument
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import spread_values
@@ -33,12 +34,12 @@ def list_long_operands(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
     """Samples with one vector beside the input long, in order, where results keep their shapes; with each flag too."""
     for sample in choose_samples(opinfos, op, dtype, _SAMPLES):
         if sample.input.numel() <= _MOST_ELEMENTS:
-            for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+            for place, value in list_passed(sample):
                 if isinstance(value, torch.Tensor) and value.ndim == 1 and value.numel() and not value.is_complex():
                     yield from _keep_shapes(op, sample, list(_lengthen(op, sample, place, value)))
 
 
-def _lengthen(op: OpInfo, sample: SampleInput, place: int | str, value: torch.Tensor) -> Iterator[Varied]:
+def _lengthen(op: OpInfo, sample: SampleInput, place: Place, value: torch.Tensor) -> Iterator[Varied]:
     ordered = spread_values(value.detach(), (LONG,)).sort().values
     longer = replace_argument(sample, place, ordered)
     yield f"tensor {place} of {LONG} elements", longer
@@ -55,8 +56,7 @@ def _keep_shapes(op: OpInfo, sample: SampleInput, varied: list[Varied]) -> Itera
 
 
 def _list_shapes(op: OpInfo, sample: SampleInput) -> list[Any]:
-    copied = copy_sample(sample)
-    results = pytree.tree_leaves(op(copied.input, *copied.args, **copied.kwargs))
+    results = pytree.tree_leaves(compute(op, copy_sample(sample)))
     return [result.shape if isinstance(result, torch.Tensor) else result for result in results]
 
 

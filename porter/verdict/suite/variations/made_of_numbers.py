@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.leaves import Place, replace_arguments
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.samples import count_results
 from porter.verdict.suite.variations.variation import Expectation, Variation
@@ -45,7 +46,7 @@ def choose_numbered(samples: Iterable[SampleInput]) -> list[SampleInput]:
 
 def vary_numbers(sample: SampleInput, dtype: torch.dtype) -> Iterator[Varied]:
     """The sample with each number far from zero, and integers with a fraction more or the last so beside."""
-    places: list[int | str] = ["input", *range(len(sample.args))]
+    places: list[Place] = ["input", *range(len(sample.args))]
     numbers = (sample.input, *sample.args)
     far = [{place: other} for place in places for other in (-COUNT, COUNT)] if dtype not in NARROW else []
     yield from (_replace(sample, others) for others in far)
@@ -55,10 +56,9 @@ def vary_numbers(sample: SampleInput, dtype: torch.dtype) -> Iterator[Varied]:
         yield from (_replace(sample, {at: value + FRACTION}) for at, value in zip(places, numbers, strict=True))
 
 
-def _replace(sample: SampleInput, others: Mapping[int | str, float]) -> Varied:
-    for place, other in others.items():
-        sample = replace_argument(sample, place, other)
-    return "with " + ", ".join(f"{place}={other}" for place, other in others.items()), sample
+def _replace(sample: SampleInput, others: Mapping[Place, float]) -> Varied:
+    label = ", ".join(f"{place}={other}" for place, other in others.items())
+    return f"with {label}", replace_arguments(sample, others)
 
 
 COUNTED = Variation("counted", list_counted, expectation=Expectation.TRUNCATED, dtypes=None)

@@ -17,10 +17,19 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.arguments import Varied, replace_argument
+from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.gradients import run_forward
 from porter.verdict.suite.indices import list_indices
-from porter.verdict.suite.leaves import has_elements
+from porter.verdict.suite.leaves import (
+    change_tensors,
+    compute,
+    has_elements,
+    list_passed,
+    put_on_meta,
+    read_argument,
+    replace_argument,
+    replace_input,
+)
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.sums import convert
@@ -55,9 +64,8 @@ def list_many(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
 
 def _is_small(op: OpInfo, sample: SampleInput) -> bool:
     """Whether results have few elements, as ATen tells of meta tensors; not where it does not tell, or refuses."""
-    meta = sample.transform(lambda value: value.detach().to("meta") if isinstance(value, torch.Tensor) else value)
     try:
-        results = pytree.tree_leaves(op(meta.input, *meta.args, **meta.kwargs))
+        results = pytree.tree_leaves(compute(op, put_on_meta(sample)))
     except Exception:  # of any kind: the operator, or what it calls, has no meta function
         return False
     return sum(each.numel() for each in results if isinstance(each, torch.Tensor)) <= _MOST
@@ -98,13 +106,10 @@ def _compute(op: OpInfo, sample: SampleInput, fill: Callable[[torch.Tensor], tor
 def _fill(sample: SampleInput, fill: Callable[[torch.Tensor], torch.Tensor]) -> SampleInput:
     """The sample in float64 with other elements in its floating operands."""
 
-    def change(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-            return value
-        return fill(value).detach().requires_grad_(value.requires_grad)
+    def change(value: torch.Tensor) -> torch.Tensor:
+        return fill(value).detach().requires_grad_(value.requires_grad) if value.is_floating_point() else value
 
-    filled: SampleInput = convert(sample, torch.float64).transform(change)
-    return filled
+    return change_tensors(convert(sample, torch.float64), change)
 
 
 def _draw(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -143,7 +148,7 @@ def _enlarge_results(sample: SampleInput) -> Iterator[SampleInput]:
 def _equal_indices(sample: SampleInput) -> Iterator[SampleInput]:
     """Many equal indices, with as many of what goes with them: rows of a vector of indices, or elements."""
     for place in list_indices(sample):
-        index = sample.args[place] if isinstance(place, int) else sample.kwargs[place]
+        index = read_argument(sample, place)
         for dim, nearest in product(range(index.ndim), (0, -1)):
             args, kwargs = pytree.tree_map(_Repeat(index, dim, nearest), (sample.args, sample.kwargs))
             yield SampleInput(sample.input, args=args, kwargs=kwargs)
@@ -177,7 +182,7 @@ _KINDS: dict[str, _Kind] = {
 
 def _replace_each(sample: SampleInput, size: int, dims: int) -> Iterator[SampleInput]:
     """The sample with one of its arguments of whole numbers replaced by another, or by a list of that."""
-    for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+    for place, value in list_passed(sample):
         if isinstance(value, bool) or not _is_whole(value):
             continue
         other: Any = size if isinstance(value, int) else type(value)([size] * min(dims, len(value)))
@@ -196,8 +201,7 @@ def _resize_last(sample: SampleInput, sizes: Sequence[int]) -> SampleInput:
 
 
 def _replace_input(sample: SampleInput, shape: Sequence[int]) -> SampleInput:
-    made = _make(sample.input, shape)
-    return SampleInput(made, args=sample.args, kwargs=sample.kwargs)
+    return replace_input(sample, _make(sample.input, shape))
 
 
 def _resize(value: torch.Tensor, dim: int, size: int) -> torch.Tensor:

@@ -23,6 +23,7 @@ from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
 from porter.verdict.suite.indices import list_indices
+from porter.verdict.suite.leaves import Place, compute, read_argument
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import spread_values
 from porter.verdict.suite.variations.choice import choose_samples, varies_in
@@ -33,7 +34,6 @@ SHORT = 1 << 16
 OTHERS = 2  # the size of other dimensions of indices, at most
 SAMPLES = 4
 MOST = 3  # samples of an operator
-Place = int | str
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def list_more_indices(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, slopes: 
 
 def lengthen_index(op: OpInfo, sample: SampleInput, place: Place, count: int = COUNT) -> Varied | None:
     """The first way that the CPU computes to have so many indices in an argument, if there is one."""
-    index = sample.args[place] if isinstance(place, int) else sample.kwargs[place]
+    index = read_argument(sample, place)
     ways = [
         Way(index, dim, nearest)
         for dim, nearest in product(dict.fromkeys((index.ndim - 1, 0)) if index.ndim else (), (0, -1))
@@ -121,7 +121,7 @@ def ignores_order(op: OpInfo, sample: SampleInput, count: int) -> bool:
 
     args, kwargs = pytree.tree_map(turn, (sample.args, sample.kwargs))
     turned = SampleInput(sample.input, args=args, kwargs=kwargs)
-    one, other = (pytree.tree_leaves(op(each.input, *each.args, **each.kwargs)) for each in (sample, turned))
+    one, other = (pytree.tree_leaves(compute(op, each)) for each in (sample, turned))
     pairs = zip(map(turn, one), other, strict=True)
     return all(torch.allclose(a, b, equal_nan=True) for a, b in pairs if isinstance(a, torch.Tensor))
 

@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from functools import partial
 
 import torch
-from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.testing._internal.opinfo.core import OpInfo
 
-from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
+from porter.verdict.suite.leaves import replace_argument, replace_input
 from porter.verdict.suite.long_rows import sums_rows
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.resizing import replace_input, resize_along
+from porter.verdict.suite.resizing import resize_along
 from porter.verdict.suite.samples import count_results
 from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
 from porter.verdict.suite.variations.sized_arguments import MOST_RESULTS, list_numbers
@@ -50,7 +51,7 @@ def list_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
             for label, asked in keep_computed(stay_inside(op), small):
                 yield label, asked
                 # Where elements spread evenly, the least and the largest of a row are in one half of it.
-                yield f"{label}, reversed", SampleInput(asked.input.flip(-1), args=asked.args, kwargs=asked.kwargs)
+                yield f"{label}, reversed", replace_input(asked, asked.input.flip(-1))
 
 
 def list_slopes_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:

@@ -15,11 +15,11 @@ from itertools import islice
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
+from porter.verdict.suite.leaves import change_tensors, list_operands
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import spread_values
 from porter.verdict.suite.samples import vary_layouts
@@ -80,41 +80,27 @@ def list_many_tiles(sample: SampleInput, dtype: torch.dtype) -> Iterator[Varied]
 
 def list_sizes(sample: SampleInput) -> list[int]:
     """The sizes that dimensions of the sample's tensors have, but for one."""
-    return sorted({size for tensor in _list_tensors(sample) for size in tensor.shape if size > 1})
+    return sorted({size for tensor in list_operands(sample) for size in tensor.shape if size > 1})
 
 
 def resize(sample: SampleInput, sizes: Mapping[int, int], dtype: torch.dtype) -> SampleInput | None:
     """The sample with these sizes in place of others; None for one operand, another type, or a large one."""
-    tensors = _list_tensors(sample)
+    tensors = list_operands(sample)
     with_one = {1: 1, **sizes}
     is_small = all(math.prod(with_one.get(size, 0) for size in tensor.shape) <= MOST_ELEMENTS for tensor in tensors)
     has_operands = sum(tensor.ndim > 1 for tensor in tensors) > 1
     is_alike = all(tensor.dtype == dtype and tensor.numel() for tensor in tensors)
     if not (has_operands and is_alike and is_small):
         return None
-    changed: SampleInput = sample.transform(partial(_resize, with_one))
-    return changed
+    return change_tensors(sample, partial(_resize, with_one))
 
 
 def put_batches_last(sample: SampleInput) -> SampleInput:
     """The sample with the elements of a tensor's first dimension beside each other in memory."""
-    changed: SampleInput = sample.transform(
-        lambda value: value.movedim(0, -1).contiguous().movedim(-1, 0) if _is_tensor(value) and value.ndim else value
-    )
-    return changed
+    return change_tensors(sample, lambda t: t.movedim(0, -1).contiguous().movedim(-1, 0) if t.ndim else t)
 
 
-def _list_tensors(sample: SampleInput) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if _is_tensor(leaf)]
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, torch.Tensor)
-
-
-def _resize(sizes: Mapping[int, int], value: object) -> object:
-    if not isinstance(value, torch.Tensor):
-        return value
+def _resize(sizes: Mapping[int, int], value: torch.Tensor) -> torch.Tensor:
     spread = spread_values(value.detach(), [sizes[size] for size in value.shape])
     return spread.requires_grad_(value.requires_grad)
 

@@ -16,11 +16,18 @@ from typing import Any, TypeGuard
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
-from porter.verdict.suite.leaves import list_operands, list_tensors
+from porter.verdict.suite.leaves import (
+    Place,
+    change_tensors,
+    list_operands,
+    list_tensors,
+    read_argument,
+    replace_argument,
+)
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.variation import Expectation, Variation
 
@@ -29,7 +36,6 @@ NAMES = ("dim", "dims", "dim0", "axis")
 _LISTS = ((0,), (-1,), (1, 2), (0, -1), (-2, 0, 1))  # dimensions, for what goes over several
 _MOST_SAMPLES = 3
 _MOST_ELEMENTS = 512  # before there are more dimensions
-Place = int | str
 
 
 def list_raised(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, every: bool = False) -> Iterator[Varied]:
@@ -57,7 +63,7 @@ def pick_low(op: OpInfo, samples: Sequence[SampleInput]) -> list[SampleInput]:
         tensor = _first_tensor(sample)
         if 0 < tensor.ndim <= max(RANKS) and 0 < tensor.numel() <= _MOST_ELEMENTS:
             place = find_dim(op, sample)
-            kind = None if place is None else type(read(sample, place)), _count_tensors(sample)
+            kind = None if place is None else type(read_argument(sample, place)), len(list_operands(sample))
             worth = min(tensor.shape) > 1, tensor.ndim
             if kind not in kinds or worth > kinds[kind][0]:
                 kinds[kind] = worth, sample
@@ -71,7 +77,7 @@ def vary_ranks(op: OpInfo, sample: SampleInput, every: bool = False) -> Iterator
     in fewer it is the first and the last one, counted from the last, or `every` one.
     """
     rank, place = find_rank(sample), find_dim(op, sample)
-    dim = None if place is None else read(sample, place)
+    dim = None if place is None else read_argument(sample, place)
     for most in (most for most in RANKS if most >= rank):
         told, raised = f"{most} dimensions", add_dimensions(sample, most, before=True)
         if place is not None and _is_dim(dim, rank):
@@ -101,11 +107,6 @@ def find_dim(op: OpInfo, sample: SampleInput) -> Place | None:
     return None
 
 
-def read(sample: SampleInput, place: Place) -> Any:
-    """The argument of a sample at a place."""
-    return sample.args[place] if isinstance(place, int) else sample.kwargs[place]
-
-
 def find_rank(sample: SampleInput) -> int:
     """The number of dimensions of the input, or of the first tensor in it; 0 if it has none."""
     return _first_tensor(sample).ndim
@@ -114,7 +115,7 @@ def find_rank(sample: SampleInput) -> int:
 def narrow_sizes(sample: SampleInput, place: Place | None) -> SampleInput:
     """The sample cut to sizes that all differ, but in the one dimension that it names: indices reach to its end."""
     rank, shape = find_rank(sample), _first_tensor(sample).shape
-    dim = None if place is None else read(sample, place)
+    dim = None if place is None else read_argument(sample, place)
     kept = dim % rank if _is_dim(dim, rank) else None
     used = {shape[kept]} if kept is not None else set()
     sizes = list(shape)
@@ -156,23 +157,12 @@ def _move(tensor: torch.Tensor, rank: int, start: int, end: int) -> torch.Tensor
 
 
 def _transform(sample: SampleInput, change: Callable[[torch.Tensor], torch.Tensor]) -> SampleInput:
-    changed: SampleInput = sample.transform(
-        lambda value: _change_leaf(value, change) if isinstance(value, torch.Tensor) else value
-    )
-    return changed
-
-
-def _change_leaf(tensor: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    return change(tensor.detach()).detach().requires_grad_(tensor.requires_grad)
+    return change_tensors(sample, lambda t: change(t.detach()).detach().requires_grad_(t.requires_grad))
 
 
 def _first_tensor(sample: SampleInput) -> torch.Tensor:
     tensors = list_tensors(sample.input)
     return next((value for value in tensors if value.layout is torch.strided), torch.empty(()))
-
-
-def _count_tensors(sample: SampleInput) -> int:
-    return len(list_operands(sample))
 
 
 def _is_dim(value: Any, rank: int) -> TypeGuard[int]:

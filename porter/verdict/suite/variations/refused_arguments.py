@@ -19,8 +19,9 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied, keep_refused, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_refused
 from porter.verdict.suite.context import aten_names
+from porter.verdict.suite.leaves import Place, compute, list_passed, replace_argument
 from porter.verdict.suite.made_opinfos import is_made
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos, take_spread
@@ -113,7 +114,7 @@ def _ask(op: Callable[..., Any], sample: SampleInput) -> str:
     """What the CPU refuses a call with; "" if Python's parser of arguments does, on every device."""
     copied = copy_sample(sample)
     try:
-        op(copied.input, *copied.args, **copied.kwargs)
+        compute(op, copied)
     except TypeError:
         return ""
     except Exception as error:  # of any kind
@@ -123,14 +124,14 @@ def _ask(op: Callable[..., Any], sample: SampleInput) -> str:
 
 def _vary(sample: SampleInput, tensors: bool) -> Iterator[_Change]:
     sizes = tuple(reversed(sample.input.shape)) if isinstance(sample.input, torch.Tensor) else ()
-    for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+    for place, value in list_passed(sample):
         if tensors or not isinstance(value, torch.Tensor):
             yield from _replace(sample, place, value, sizes)
     if tensors and isinstance(sample.input, (torch.Tensor, int, float)):
         yield from _replace(sample, "input", sample.input, sizes)
 
 
-def _replace(sample: SampleInput, place: int | str, value: Any, sizes: Sequence[int]) -> Iterator[_Change]:
+def _replace(sample: SampleInput, place: Place, value: Any, sizes: Sequence[int]) -> Iterator[_Change]:
     for at, told, other in _list_others(value, sizes):
         kind = _name_side(other, len(sizes)) if _is_whole(other) else _FLAG if isinstance(other, bool) else ""
         yield _Change(f"{place}{at}", told, replace_argument(sample, place, other), kind)

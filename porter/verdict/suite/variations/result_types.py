@@ -14,17 +14,10 @@ from collections.abc import Iterator
 import torch
 from torch.testing._internal.opinfo.core import OpInfo
 
-from porter.verdict.suite.arguments import (
-    RESULT_TYPE,
-    Varied,
-    keep_computed,
-    list_result_types,
-    replace_argument,
-    takes_result_type,
-)
+from porter.verdict.suite.arguments import RESULT_TYPE, Varied, keep_computed, list_result_types, takes_result_type
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import replace_argument, replace_input
 from porter.verdict.suite.opinfos import MPS_DTYPES, OpInfos
-from porter.verdict.suite.resizing import replace_input
 from porter.verdict.suite.variations.choice import choose_samples
 from porter.verdict.suite.variations.combines import has_other_tensors, lengthen_reduced
 from porter.verdict.suite.variations.variation import Variation

@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import Place, list_passed, replace_argument
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.samples import count_results
@@ -26,7 +27,6 @@ from porter.verdict.suite.variations.variation import Variation
 SAMPLES = 3
 MOST = 32  # calls tried for each sample
 MOST_RESULTS = 1 << 16
-Place = int | str
 
 
 def list_sized(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -82,8 +82,7 @@ def vary_numbers(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
 
 def list_numbers(sample: SampleInput) -> list[tuple[Place, Any]]:
     """Arguments that are a whole number or a list of them."""
-    every: list[tuple[Place, Any]] = [*enumerate(sample.args), *sample.kwargs.items()]
-    return [(place, value) for place, value in every if _is_whole(value)]
+    return [(place, value) for place, value in list_passed(sample) if _is_whole(value)]
 
 
 def _is_whole(value: Any) -> bool:

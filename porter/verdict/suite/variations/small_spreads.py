@@ -14,9 +14,9 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.arguments import Varied, keep_computed, list_arguments, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_computed, list_arguments
 from porter.verdict.suite.cuts import stay_inside
-from porter.verdict.suite.leaves import compute_unless_refused, list_tensors
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors, replace_argument
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.sums import convert
 from porter.verdict.suite.variations.choice import choose_samples

@@ -15,9 +15,10 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.layouts import take_every_second, transpose
+from porter.verdict.suite.leaves import replace_input
 from porter.verdict.suite.long_rows import ignores_order, makes_nan, put_ends
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.resizing import replace_input, resize_along
+from porter.verdict.suite.resizing import resize_along
 from porter.verdict.suite.variations.choice import FEW, VECTOR, choose_samples
 from porter.verdict.suite.variations.variation import Variation
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
+from porter.verdict.suite.leaves import list_passed, list_tensors, replace_arguments, replace_input
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.choice import varies_in
 from porter.verdict.suite.variations.variation import Expectation, Variation
@@ -54,7 +54,7 @@ def choose_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_gra
             if any(map(_is_ordered, (*sample.args, *sample.kwargs.values()))):
                 label = f"lists turned: {_describe(_turn(sample))}"
                 turned.setdefault(label, (label, _turn(sample)))
-            if sample.input.ndim in _IMAGES and _has_no_tensor((sample.args, sample.kwargs)):
+            if sample.input.ndim in _IMAGES and not list_tensors((sample.args, sample.kwargs)):
                 label = f"a row more: {_describe(sample)}"
                 higher.setdefault(label, (label, _add_row(sample)))
     return [varied for unlike in (turned, higher) for varied in list(unlike.values())[:: len(unlike) // _MOST + 1]]
@@ -63,12 +63,11 @@ def choose_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_gra
 def _add_row(sample: SampleInput) -> SampleInput:
     image = sample.input.detach()
     taller = torch.cat([image, image.flip(-2)[..., :1, :]], -2).requires_grad_(sample.input.requires_grad)
-    return SampleInput(taller, args=sample.args, kwargs=sample.kwargs)
+    return replace_input(sample, taller)
 
 
 def _turn(sample: SampleInput) -> SampleInput:
-    args = tuple(_reverse(value) for value in sample.args)
-    return SampleInput(sample.input, args=args, kwargs={name: _reverse(value) for name, value in sample.kwargs.items()})
+    return replace_arguments(sample, {place: _reverse(value) for place, value in list_passed(sample)})
 
 
 def _reverse(value: Any) -> Any:
@@ -89,12 +88,8 @@ def _is_ordered(value: Any) -> bool:
 def _describe(sample: SampleInput) -> str:
     """The numbers and lists of a sample."""
     named = [*enumerate(sample.args), *sorted(sample.kwargs.items())]
-    kept = {place: value for place, value in named if not isinstance(value, (bool, str)) and _has_no_tensor(value)}
+    kept = {place: value for place, value in named if not isinstance(value, (bool, str)) and not list_tensors(value)}
     return ", ".join(f"{place}={value}" for place, value in kept.items())
-
-
-def _has_no_tensor(value: Any) -> bool:
-    return not any(isinstance(leaf, torch.Tensor) for leaf in pytree.tree_leaves(value))
 
 
 TURNED_LISTS = Variation("turned_lists", list_turned)

@@ -9,13 +9,13 @@ weights: neither a kernel of these, nor its alert in deterministic mode was aske
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import change_tensors, list_passed, read_argument, replace_argument
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.samples import copy_sample, with_edge_values
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
@@ -44,11 +44,7 @@ def _list_types(opinfos: OpInfos, op: OpInfo) -> list[torch.dtype]:
 
 
 def _convert(sample: SampleInput, dtype: torch.dtype, other: torch.dtype) -> SampleInput:
-    def convert(value: Any) -> Any:
-        return value.detach().to(other) if isinstance(value, torch.Tensor) and value.dtype == dtype else value
-
-    converted: SampleInput = sample.transform(convert)
-    return converted
+    return change_tensors(sample, lambda tensor: tensor.detach().to(other) if tensor.dtype == dtype else tensor)
 
 
 def list_real_others(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -57,9 +53,12 @@ def list_real_others(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
         return
     seen: set[str] = set()
     for sample in opinfos.pick_kinds(op, dtype):
-        others: list[tuple[int | str, Any]] = [*enumerate(sample.args), *sample.kwargs.items()]
-        real = [(f"{place} in float32", replace_argument(sample, place, value.detach().float()))
-                for place, value in others if isinstance(value, torch.Tensor) and value.dtype == dtype]  # fmt: skip
+        alike = [
+            place for place, value in list_passed(sample) if isinstance(value, torch.Tensor) and value.dtype == dtype
+        ]
+        real = [
+            (f"{p} in float32", replace_argument(sample, p, read_argument(sample, p).detach().float())) for p in alike
+        ]
         for label, varied in keep_computed(stay_inside(op), [each for each in real if each[0] not in seen]):
             seen.add(label)
             yield label, varied

@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import change_tensors, compute, list_tensors
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import Call, call_overload, record_calls
 from porter.verdict.suite.refusals import REFUSALS
@@ -177,7 +177,7 @@ def _compute_exactly(sample: SampleInput) -> list[torch.Tensor]:
 
 
 def _compute(sample: SampleInput) -> list[torch.Tensor]:
-    results = list_tensors(call_overload(sample.input, *sample.args, **sample.kwargs))
+    results = list_tensors(compute(call_overload, sample))
     return [result for result in results if result.is_floating_point()]
 
 
@@ -193,15 +193,14 @@ def _is_table(value: Any, count: int) -> bool:
 def _fill_table(sample: SampleInput, places: torch.Tensor, table: torch.Tensor) -> SampleInput:
     """The sample with these indices along the dimension that is as long, and these elements to pick from."""
 
-    def change(value: Any) -> Any:
+    def change(value: torch.Tensor) -> torch.Tensor:
         if _is_index(value, len(places)):
             return _spread_row(places, value)
         if not _is_table(value, len(places)):
             return value
         return table.to(value.dtype)[torch.arange(len(value)).clamp(max=len(table) - 1)]
 
-    filled: SampleInput = sample.transform(change)
-    return filled
+    return change_tensors(sample, change)
 
 
 def _spread_row(row: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
@@ -211,13 +210,10 @@ def _spread_row(row: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 
 
 def _fill(sample: SampleInput, row: torch.Tensor) -> SampleInput:
-    def change(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or len(row) not in value.shape:
-            return value
-        return _spread_row(row, value)
+    def change(value: torch.Tensor) -> torch.Tensor:
+        return _spread_row(row, value) if value.is_floating_point() and len(row) in value.shape else value
 
-    filled: SampleInput = sample.transform(change)
-    return filled
+    return change_tensors(sample, change)
 
 
 WIDE_ACCUMULATION = Variation(

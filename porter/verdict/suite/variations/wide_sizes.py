@@ -17,22 +17,16 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite.arguments import Varied, keep_computed, replace_argument, vary_result_sizes
+from porter.verdict.suite.arguments import Varied, keep_computed, vary_result_sizes
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
-from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.leaves import compute, list_tensors, read_argument, replace_argument, replace_input
 from porter.verdict.suite.long_rows import sums_rows
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.resizing import (
-    MOST_ELEMENTS,
-    lengthen_dimensions,
-    replace_input,
-    shorten_rows,
-    spread_values,
-)
+from porter.verdict.suite.resizing import MOST_ELEMENTS, lengthen_dimensions, shorten_rows, spread_values
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
-from porter.verdict.suite.variations.ranks import find_dim, read
+from porter.verdict.suite.variations.ranks import find_dim
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 LONG = 70_001  # more than 2^16, and nothing that 16 bits make of it is another size
@@ -78,7 +72,7 @@ def list_columns(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[V
     """Samples that go over the first dimension, with long columns and many of them."""
     for sample in opinfos.reaching_samples(op, dtype):
         place = find_dim(op, sample) if isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1 else None
-        if place is None or not isinstance(read(sample, place), int):
+        if place is None or not isinstance(read_argument(sample, place), int):
             continue
         columns = replace_argument(sample, place, 0)
         longs = {0: LENGTH, sample.input.ndim - 1: COLUMNS}
@@ -115,7 +109,7 @@ def count_far(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
 def list_sizes(op: OpInfo, sample: SampleInput) -> list[int]:
     """The sizes of the dimensions of all results."""
     copied = copy_sample(sample)
-    results = list_tensors(op(copied.input, *copied.args, **copied.kwargs))
+    results = list_tensors(compute(op, copied))
     return [size for result in results for size in result.shape]
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import torch
 from torch.testing._internal.opinfo.core import OpInfo
 
-from porter.verdict.suite.arguments import Varied, keep_computed, list_arguments, replace_argument
+from porter.verdict.suite.arguments import Varied, keep_computed, list_arguments
+from porter.verdict.suite.leaves import replace_argument, replace_input
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.resizing import replace_input
 from porter.verdict.suite.variations.choice import choose_samples
 from porter.verdict.suite.variations.combines import has_other_tensors, is_finite
 from porter.verdict.suite.variations.variation import Variation
