@@ -11,6 +11,7 @@ import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -78,14 +79,18 @@ class Bound:
         return self.length
 
 
+@cache
+def _typed(dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty(0, dtype=dtype)
+
+
 class Numbers:
-    """A list of numbers as a kernel gets it; `owner` tells their type."""
+    """A number or a list of them as a kernel gets it; `owner` tells their type."""
 
     def __init__(self, values: Sequence[int | float], cast: str | None) -> None:
         packed = pack_numbers(values, cast)
         self.__array_interface__, self.ctypes, self.nbytes = packed.__array_interface__, packed.ctypes, packed.nbytes
-        dtype = torch.float32 if isinstance(values[0], float) else torch.int64
-        self.owner = torch.empty(0, dtype=_CASTS[cast] if cast else dtype)
+        self.owner = _typed(_CASTS[cast] if cast else torch.float32 if isinstance(values[0], float) else torch.int64)
 
 
 class ShaderLibrary:
@@ -267,7 +272,7 @@ class MetalKernel:
             return self._bind_list(index, argument, cast, resident)
         if not isinstance(argument, int | float):
             raise RuntimeError(f"Unsupported argument type {type(argument).__name__} at index {index}")
-        return pack_numbers([argument], cast)
+        return Numbers([argument], cast)
 
     def _bind_list(
         self, index: int, values: Sequence[Any], cast: str | None, resident: list[Bound]
@@ -279,7 +284,7 @@ class MetalKernel:
         if kind is None or not all(isinstance(v, (kind, int) if kind is float else kind) for v in values):
             raise RuntimeError(f"Unexpected argument types in the list at index {index}")
         if kind is not torch.Tensor:
-            return (Numbers if len(values) > 1 else pack_numbers)([kind(v) for v in values], cast)
+            return Numbers([kind(v) for v in values], cast)
         tensors = [_allocated(v, self.device) for v in values]
         resident += tensors
         return pack_numbers([t.address for t in tensors], None)

@@ -10,15 +10,29 @@
 
 namespace {
 
+struct Buffer {
+  int64_t references;
+  MTLResourceOptions options;
+};
+
 // Buffers that the device made for itself count their references; a tensor's storage belongs to its allocator.
 struct Owned {
   std::mutex mutex;
-  std::map<void*, int64_t> references;
+  std::map<void*, Buffer> buffers;
 };
 
 Owned& owned() {
   static auto& value = *new Owned;
   return value;
+}
+
+constexpr MTLResourceOptions kStorageModes = 0xF0;
+
+// What a buffer was made with. A tensor's storage is shared.
+MTLResourceOptions options_of(void* address) {
+  std::lock_guard lock(owned().mutex);
+  const auto found = owned().buffers.find(address);
+  return found == owned().buffers.end() ? MTLResourceStorageModeShared : found->second.options;
 }
 
 }  // namespace
@@ -31,7 +45,7 @@ static id<MTLBuffer> own(void* address, MTLResourceOptions options) {
     porter::metal::order::untrack(address);
   }
   std::lock_guard lock(owned().mutex);
-  owned().references[address] = 1;
+  owned().buffers[address] = {1, options};
   return (id<MTLBuffer>)address;
 }
 
@@ -54,26 +68,29 @@ id<MTLBuffer> porter::metal::make_alias(void* bytes, size_t length, MTLResourceO
 @dynamic label;
 - (instancetype)retain {
   std::lock_guard lock(owned().mutex);
-  const auto found = owned().references.find((void*)self);
-  if (found != owned().references.end()) {
-    found->second++;
+  const auto found = owned().buffers.find((void*)self);
+  if (found != owned().buffers.end()) {
+    found->second.references++;
   }
   return self;
 }
 - (oneway void)release {
   std::lock_guard lock(owned().mutex);
-  const auto found = owned().references.find((void*)self);
-  if (found != owned().references.end() && --found->second == 0) {
-    owned().references.erase(found);
+  const auto found = owned().buffers.find((void*)self);
+  if (found != owned().buffers.end() && --found->second.references == 0) {
+    owned().buffers.erase(found);
     porter_device_free((void*)self);
   }
 }
 - (NSUInteger)retainCount {
   std::lock_guard lock(owned().mutex);
-  const auto found = owned().references.find((void*)self);
-  return found == owned().references.end() ? 1 : (NSUInteger)found->second;
+  const auto found = owned().buffers.find((void*)self);
+  return found == owned().buffers.end() ? 1 : (NSUInteger)found->second.references;
 }
 - (void*)contents {
+  if ([self storageMode] == MTLStorageModePrivate) {
+    porter::objc::fail("PTR124: the contents of a buffer in private storage were requested, which are nil on a Mac");
+  }
   return porter_host_address((void*)self);
 }
 - (NSUInteger)length {
@@ -107,13 +124,13 @@ id<MTLBuffer> porter::metal::make_alias(void* bytes, size_t length, MTLResourceO
   return nil;
 }
 - (MTLStorageMode)storageMode {
-  return MTLStorageModeShared;
+  return MTLStorageMode((options_of((void*)self) & kStorageModes) >> 4);
 }
 - (MTLHazardTrackingMode)hazardTrackingMode {
   return porter::metal::order::is_untracked((const void*)self) ? MTLHazardTrackingModeUntracked
                                                                : MTLHazardTrackingModeTracked;
 }
 - (MTLResourceOptions)resourceOptions {
-  return MTLResourceStorageModeShared;
+  return options_of((void*)self);
 }
 @end

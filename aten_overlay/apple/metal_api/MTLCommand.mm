@@ -243,6 +243,11 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   binding_at(self, index).offset = offset;
 }
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
+  constexpr NSUInteger kMost = 4096;
+  if (length > kMost) {
+    porter::objc::fail("PTR124: setBytes was given " + std::to_string(length) + " bytes at index " +
+                       std::to_string(index) + ", and takes " + std::to_string(kMost) + " at most: bind a buffer");
+  }
   std::vector<Unit> copy(length / sizeof(Unit) + 1);  // no bytes at all are something bound too
   std::memcpy(copy.data(), bytes, length);
   binding_at(self, index) = {Binding::Kind::kBytes, nullptr, 0, std::move(copy), length};

@@ -29,13 +29,34 @@ uintptr_t address_of(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 constexpr const char* kTypes[] = {"bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat"};
 constexpr uint32_t kTypeSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 2};
 
+bool is_float(uint32_t type) { return type == PM_HALF || type == PM_FLOAT || type == PM_BFLOAT; }
+
 // Whether elements of one type make no sense through a pointer to the other. A kernel may take bits for an integer as wide, and
-// any tensor for bytes, but for truth values; half and bfloat mean different numbers.
+// any tensor for bytes, but for truth values; half and bfloat mean different numbers, and an integer is no float.
 bool is_another_type(uint32_t pointer, uint32_t tensor) {
   if (pointer >= PM_OTHER || tensor >= PM_OTHER || pointer == tensor) return false;
   const uint32_t size = kTypeSizes[pointer], other = kTypeSizes[tensor];
-  if (size == other) return (pointer == PM_HALF && tensor == PM_BFLOAT) || (pointer == PM_BFLOAT && tensor == PM_HALF);
+  if (size == other) return is_float(pointer);
   return (size > 1 || pointer == PM_BOOL) && (other > 1 || tensor == PM_BOOL);
+}
+
+// Whether a single number of the host's is bound where the kernel takes one.
+bool is_lone(const pm_argument& a, const pm_buffer& b) {
+  return !b.base && b.type && a.type < PM_OTHER && a.element_size == kTypeSizes[a.type] && b.length == kTypeSizes[b.type - 1];
+}
+
+// A lone integer of the host's, of any width.
+int64_t read_integer(const pm_buffer& b) {
+  int64_t number = 0;
+  memcpy(&number, b.address, b.length);
+  const int unused = 64 - 8 * int(b.length);
+  return int64_t(uint64_t(number) << unused) >> unused;
+}
+
+// Whether an integer of `size` bytes, signed or not, is another one than the integer that is bound.
+bool loses_integer(const pm_buffer& b, uint32_t size) {
+  const int64_t half = int64_t(1) << (8 * size - 1);
+  return size < b.length && (read_integer(b) < -half || read_integer(b) >= 2 * half);
 }
 
 uint8_t shift_for(uint32_t alignment) { return alignment >= 4 ? 2 : alignment >= 2 ? 1 : 0; }
@@ -78,7 +99,8 @@ void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const uintptr_t base = address_of(b.base ? b.base : b.address);
   bound.low = b.extent ? address_of(b.address) : base;
   bound.high = b.extent ? address_of(b.address) + b.extent : base + b.length;
-  const bool is_list = !b.base && b.type;  // of numbers, in the host's memory
+  const bool is_number = is_lone(a, b);
+  const bool is_list = !b.base && b.type && !is_number;
   const bool is_reference = a.kind == PM_CONSTANT_REFERENCE, is_structure = is_reference && a.type == PM_OTHER;
   // Host code may hand over more than a number takes, as PyTorch's does with `MPSScalar::value`, a union of 8 bytes of which
   // any may be left over: of these a double cannot be told. A float is no half, and a structure of another size is another one.
@@ -86,7 +108,12 @@ void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const bool is_wider = !b.base && b.length > a.element_size && (is_structure || (is_reference && is_float_for_half));
   bound.other_size = (is_list && is_reference && b.length != a.element_size) || is_wider;
   bound.other_layout = is_list && is_structure && kTypeSizes[b.type - 1] > a.alignment;
-  bound.other_type = (a.kind == PM_BUFFER || is_list) && b.type && is_another_type(a.type, uint32_t(b.type - 1));
+  bound.other_type = (a.kind == PM_BUFFER || is_list) && !is_number && b.type && is_another_type(a.type, uint32_t(b.type - 1));
+  if (is_number) {
+    const uint32_t type = uint32_t(b.type - 1);
+    bound.other_type = is_float(a.type) != is_float(type) || (a.type == PM_HALF && type == PM_BFLOAT) || (a.type == PM_BFLOAT && type == PM_HALF);
+    bound.other_size |= !is_float(a.type) && !bound.other_type && loses_integer(b, kTypeSizes[a.type]);
+  }
   Range* range = b.length ? add_range(s, base, base + b.length, kDevice, a.writable, shift_for(a.alignment)) : nullptr;
   if (range) range->whole |= !b.extent;
 }
@@ -164,13 +191,16 @@ Text describe_widened(const State& s, uint32_t lane, const pm_site& site) {
   const pm_buffer& b = s.job->launch->buffers[a.index];
   if (bound.other_type)
     fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u) as %s, and the %s bound there holds %s", verb(site),
-         a.name, a.index, kTypes[a.type], b.base ? "tensor" : "list", kTypes[b.type - 1]);
+         a.name, a.index, kTypes[a.type], b.base ? "tensor" : is_lone(a, b) ? "number" : "list", kTypes[b.type - 1]);
+  if (is_lone(a, b) && !is_float(a.type))
+    fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u) as %s, and %lld, which is bound there, does not fit",
+         verb(site), a.name, a.index, kTypes[a.type], static_cast<long long>(read_integer(b)));
   if (bound.other_layout && !bound.other_size)
     fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(),
          "%s argument `%s` (buffer %u), a structure whose widest member takes %u bytes, and the list bound there holds %s", verb(site), a.name,
          a.index, a.alignment, kTypes[b.type - 1]);
   fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u), which takes %u bytes, and %s %llu", verb(site),
-       a.name, a.index, a.element_size, b.type ? "the list bound there has" : "the host handed over",
+       a.name, a.index, a.element_size, b.type && !is_lone(a, b) ? "the list bound there has" : "the host handed over",
        static_cast<unsigned long long>(b.length));
 }
 

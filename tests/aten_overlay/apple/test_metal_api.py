@@ -82,6 +82,11 @@ def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: 
             "PTR124: the host waits for a command buffer that has not been committed, which never ends",
         ),
         ("device_address", "PTR124: newBufferWithBytes was given an address of the device"),
+        ("many_bytes", "PTR124: setBytes was given 4100 bytes at index 2, and takes 4096 at most: bind a buffer"),
+        (
+            "private_contents",
+            "PTR124: the contents of a buffer in private storage were requested, which are nil on a Mac",
+        ),
         ("unknown", "no function"),
     ],
 )
@@ -89,6 +94,10 @@ def test_metal_errors_name_what_was_refused(tell: Callable[[str], str], name: st
     _, _, found = tell(name).partition("! ")
     assert found.startswith(told)
     assert found.endswith("| left 0")
+
+
+def test_a_buffer_says_how_it_is_stored(tell: Callable[[str], str]) -> None:
+    assert tell("private_contents").startswith("210 ")
 
 
 def test_work_that_is_never_committed_is_told(tell: Callable[[str], str], capfd: pytest.CaptureFixture[str]) -> None:

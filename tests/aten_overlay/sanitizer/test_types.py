@@ -42,6 +42,8 @@ def run(kernel: str, dtype: torch.dtype) -> None:
         ("take_int", torch.int64, "as int, and the tensor bound there holds long"),
         ("take_float", torch.bool, "as float, and the tensor bound there holds bool"),
         ("take_truth", torch.float32, "as bool, and the tensor bound there holds float"),
+        ("take_float", torch.int32, "as float, and the tensor bound there holds int"),
+        ("take_half", torch.int16, "as half, and the tensor bound there holds short"),
     ],
 )
 def test_another_type_is_named(kernel: str, dtype: torch.dtype, message: str) -> None:
@@ -91,6 +93,35 @@ def test_a_list_has_the_width_and_the_size_that_its_kernel_reads(
         return
     with pytest.raises(OverlayError) as refused:
         load().run(kernel, bound, [8], [8])
+    assert refused.value.code == "PTR279" and message in refused.value.what
+
+
+NUMBERS: list[tuple[str, float, str | None, str]] = [
+    ("take_number", 7, None, ""),
+    ("take_number", -7, None, ""),
+    ("take_number", 1 << 31, None, ""),
+    ("take_number", 1 << 32, None, "as int, and 4294967296, which is bound there, does not fit"),
+    ("take_count", 70000, None, "as short, and 70000, which is bound there, does not fit"),
+    ("take_count", -70000, "int32", "as short, and -70000, which is bound there, does not fit"),
+    ("take_count", -1, "int32", ""),
+    ("take_number", 2.0, None, "as int, and the number bound there holds float"),
+    ("take_factor", 2, None, "as float, and the number bound there holds long"),
+    ("take_factor", 2.5, None, ""),
+    ("take_small", 2.5, "fp16", ""),
+    ("take_small", 2.5, "bf16", "as half, and the number bound there holds bfloat"),
+    ("take_small", 2.5, None, "which takes 2 bytes, and the host handed over 4"),
+    ("take_list", 1 << 40, None, "as int, and 1099511627776, which is bound there, does not fit"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "number", "cast", "message"), NUMBERS)
+def test_a_number_is_the_one_that_its_kernel_reads(kernel: str, number: float, cast: str | None, message: str) -> None:
+    bound = [torch.zeros(1), Numbers([number], cast)]
+    if not message:
+        load().run(kernel, bound, [1], [1])
+        return
+    with pytest.raises(OverlayError) as refused:
+        load().run(kernel, bound, [1], [1])
     assert refused.value.code == "PTR279" and message in refused.value.what
 
 

@@ -28,3 +28,4 @@ kernel void take_sizes(device float* out, constant Sizes& n, uint i [[thread_pos
 kernel void take_factor(device float* out, constant float& n, uint i [[thread_position_in_grid]]) { out[i] = n; }
 kernel void take_small(device float* out, constant half& n, uint i [[thread_position_in_grid]]) { out[i] = n; }
 kernel void take_number(device float* out, constant int& n, uint i [[thread_position_in_grid]]) { out[i] = n; }
+kernel void take_count(device float* out, constant short& n, uint i [[thread_position_in_grid]]) { out[i] = n; }

@@ -397,6 +397,24 @@ const char* device_address() {
   });
 }
 
+const char* many_bytes() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    const float by[1025] = {3};
+    [f.encoder setBytes:by length:1024 * sizeof(float) atIndex:2];
+    [f.encoder setBytes:by length:sizeof by atIndex:2];
+  });
+}
+
+const char* private_contents() {
+  return tell([](std::ostream& out, Fixture& f) {
+    const MTLResourceOptions options = MTLResourceStorageModePrivate | MTLResourceHazardTrackingModeUntracked;
+    id<MTLBuffer> buffer = [[f.device newBufferWithLength:16 options:options] autorelease];
+    out << int(buffer.storageMode) << (buffer.resourceOptions == options) << int(f.out.storageMode) << " ";
+    [buffer contents];
+  });
+}
+
 const char* macros() {
   return tell([](std::ostream& out, Fixture& f) {
     MTLCompileOptions* options = [[MTLCompileOptions new] autorelease];
