@@ -91,8 +91,5 @@ def bench(
     if timings is None:
         output.note(f"{folder}: on a machine with an NVIDIA GPU, porter bench --replay {folder}")
         return DONE
-    if output.json:
-        output.object(timing_object(timings))
-    else:
-        output.text("\n".join(timing_lines(timings)))
+    output.show(timing_object(timings), timing_lines(timings))
     return INCOMPLETE if timings.failures or any(row.wrong for row in timings.rows) else DONE

@@ -214,10 +214,8 @@ def bench(output: Output, file: Path | None, every: bool, emit: Path | None, dev
     if backend_name(device) == "host":
         output.note("kernels and torch's operators both run on one core of this CPU: no ratio is that of a GPU")
     for number, (name, timing) in enumerate(time_scripts((file,) if file else (), output.report_step, device)):
-        if output.json:
-            output.object(timing_object(name, timing))
-        else:
-            output.text(timing_line(name, timing) if number else f"{TIMING_HEADING}\n{timing_line(name, timing)}")
+        line = timing_line(name, timing)
+        output.show(timing_object(name, timing), line if number else f"{TIMING_HEADING}\n{line}")
     return DONE
 
 
@@ -266,10 +264,7 @@ def trace(output: Output, file: Path, shuffle: int | None, watch: str | None) ->
         os.environ[VARIABLE] = f"{os.environ.get(VARIABLE, '')},{watch}"
     code = DONE
     for result in trace_script(file, shuffle):
-        if output.json:
-            output.object(trace_object(result))
-        else:
-            output.text("\n".join(trace_lines(result)))
+        output.show(trace_object(result), trace_lines(result))
         code = code if result.difference is None else INCOMPLETE
     return code
 
@@ -292,10 +287,7 @@ def compile_kernels(output: Output, files: tuple[Path, ...], every: bool) -> int
     if bool(files) is every:
         raise click.UsageError("give FILE or --all")
     for name, count in compile_scripts(files, output.report_step):
-        if output.json:
-            output.object({"script": name, "sources": count})
-        else:
-            output.text(f"{name}: {count} sources compiled")
+        output.show({"script": name, "sources": count}, f"{name}: {count} sources compiled")
     return DONE
 
 

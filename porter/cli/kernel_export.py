@@ -194,8 +194,6 @@ def import_(
 
 
 def _tell(output: Output, paths: list[Path]) -> int:
-    if output.json:
-        output.object({"files": [str(path) for path in paths]})
-    else:
-        output.text("\n".join(str(path) for path in paths))
+    names = [str(path) for path in paths]
+    output.show({"files": names}, names)
     return DONE

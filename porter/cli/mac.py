@@ -62,10 +62,7 @@ def compare(output: Output, logs: tuple[Path, ...]) -> int:
     from porter.workflows.mac import compare_logs
 
     comparison = compare_logs(logs)
-    if output.json:
-        output.object(comparison_object(comparison))
-    else:
-        output.text("\n".join(comparison_lines(comparison)))
+    output.show(comparison_object(comparison), comparison_lines(comparison))
     return DONE if comparison.agrees else INCOMPLETE
 
 

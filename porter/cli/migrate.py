@@ -213,9 +213,5 @@ def _translate_own(
     from porter.workflows.own_kernel import translate_own_kernel
 
     found = translate_own_kernel(output.open_checkout(), ops, source, function, not no_verify, output.note)
-    if output.json:
-        output.object(translation_object(found))
-    else:
-        output.text(found.functor.text)
-        output.text(describe_translation(found))
+    output.show(translation_object(found), (found.functor.text, describe_translation(found)))
     return DONE if found.done else INCOMPLETE

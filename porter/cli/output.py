@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -97,6 +97,13 @@ class Output:
         """Prints a result: styled on a terminal, plain elsewhere."""
         self._print(sys.stdout, plain, render)
 
+    def show(self, record: dict[str, Any], text: str | Iterable[str], render: Render | None = None) -> None:
+        """Prints a result as JSON, or else as text, which lines make too."""
+        if self.json:
+            self.object(record)
+        else:
+            self.text(text if isinstance(text, str) else "\n".join(text), render)
+
     def diff(self, plain: str) -> None:
         """Prints a diff without wrapping its lines."""
         from porter.report.terminal import style_diff
@@ -108,10 +115,7 @@ class Output:
         from porter.report.as_json import verdict_object
         from porter.report.verdict import style_verdict, table
 
-        if self.json:
-            self.object(verdict_object(verdict))
-        else:
-            self.text(table(verdict), lambda: style_verdict(verdict))
+        self.show(verdict_object(verdict), table(verdict), lambda: style_verdict(verdict))
 
     def note(self, plain: str, render: Render | None = None) -> None:
         """Prints a message to stderr."""

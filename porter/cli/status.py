@@ -69,10 +69,7 @@ def status(
     if coverage:
         return _show_coverage(output, results)
     found = run(output.open_checkout(), Filters(patterns, portable, blocked))
-    if output.json:
-        output.object(status_object(found))
-    else:
-        output.text("\n".join(status_lines(found)), lambda: style_status(found))
+    output.show(status_object(found), status_lines(found), lambda: style_status(found))
     return DONE
 
 
@@ -81,10 +78,7 @@ def _show_since(output: Output, named: str, patterns: tuple[str, ...]) -> int:
     from porter.workflows.since import find_since
 
     since = find_since(output.open_checkout(), named, patterns, output.report_progress)
-    if output.json:
-        output.object(since_object(since))
-    else:
-        output.text("\n".join(since_lines(since)))
+    output.show(since_object(since), since_lines(since))
     return DONE
 
 
@@ -93,10 +87,7 @@ def _show_missing(output: Output, patterns: tuple[str, ...]) -> int:
     from porter.workflows.status import missing
 
     found = missing(output.open_checkout(), patterns)
-    if output.json:
-        output.object(missing_object(found))
-    else:
-        output.text("\n".join(missing_lines(found)))
+    output.show(missing_object(found), missing_lines(found))
     return DONE
 
 
@@ -107,10 +98,7 @@ def _show_coverage(output: Output, results: tuple[Path, ...]) -> int:
 
     checkout = output.open_checkout()
     found = find_coverage(checkout, read_results(results) if results else no_results(checkout))
-    if output.json:
-        output.object(coverage_object(found))
-    else:
-        output.text(coverage_text(found, "porter status --coverage --results FILE").rstrip("\n"))
+    output.show(coverage_object(found), coverage_text(found, "porter status --coverage --results FILE").rstrip("\n"))
     return DONE
 
 
@@ -148,16 +136,13 @@ def _show_error_page(output: Output, code: str) -> int:
     from porter.workflows.explain import read_error_page
 
     page = read_error_page(code)
-    if output.json:
-        output.object({"code": code, "page": page})
-        return DONE
 
     def render() -> RenderableType:
         from rich.markdown import Markdown
 
         return Markdown(page)
 
-    output.text(page.rstrip("\n"), render)
+    output.show({"code": code, "page": page}, page.rstrip("\n"), render)
     return DONE
 
 
@@ -188,9 +173,7 @@ def report(output: Output, results: tuple[Path, ...], html: Path | None, merged:
         write_results(merged, found)
     if html:
         write_file(html, page_html(found, coverage))
-    if output.json:
-        output.object({**coverage_object(coverage), "operators": {each.op: each.outcome for each in found.operators}})
-    else:
-        left = [f"  {each.op}: {each.outcome}: {each.code} {each.reason}" for each in found.operators if each.code]
-        output.text("\n".join([results_line(found), *left, *coverage_summary(coverage)]))
+    record = {**coverage_object(coverage), "operators": {each.op: each.outcome for each in found.operators}}
+    refused = [f"  {each.op}: {each.outcome}: {each.code} {each.reason}" for each in found.operators if each.code]
+    output.show(record, (results_line(found), *refused, *coverage_summary(coverage)))
     return DONE if all(each.outcome in (PASS, NOT_PLANNED) for each in found.operators) else INCOMPLETE

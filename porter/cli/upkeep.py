@@ -24,10 +24,7 @@ def setup(output: Output) -> int:
     if not output.json:
         output.text(compiler_text(compiler))
     overlay = prepare(output.open_checkout(), output.report_progress)
-    if output.json:
-        output.object({"compiler": asdict(compiler), "overlay": asdict(overlay)})
-    else:
-        output.text(overlay_text(overlay))
+    output.show({"compiler": asdict(compiler), "overlay": asdict(overlay)}, overlay_text(overlay))
     return DONE
 
 
@@ -41,10 +38,7 @@ def doctor(output: Output) -> int:
     from porter.workflows.doctor import examine
 
     parts = examine()
-    if output.json:
-        output.object(parts_object(parts))
-    else:
-        output.text("\n".join(parts_lines(parts)))
+    output.show(parts_object(parts), parts_lines(parts))
     return DONE if is_complete(parts) else INCOMPLETE
 
 
@@ -68,10 +62,7 @@ def cache(output: Output, prune: bool, size: str | None) -> int:
     bound = cache_size.parse_size(size) if size else cache_size.bound()
     removed = cache_size.prune(bound) if prune else None
     found = files.root(), bound, cache_size.measure(), removed
-    if output.json:
-        output.object(cache_object(*found))
-    else:
-        output.text(cache_text(*found))
+    output.show(cache_object(*found), cache_text(*found))
     return DONE
 
 
@@ -94,14 +85,8 @@ def undo(output: Output, op: str, only_list: bool) -> int:
     checkout = output.find_checkout(to_write=not only_list)
     if only_list:
         writes = journal.list_writes(checkout)
-        if output.json:
-            output.object({"writes": [write_object(write) for write in writes]})
-        else:
-            output.text("\n".join(list_writes(writes)))
+        output.show({"writes": [write_object(write) for write in writes]}, list_writes(writes))
         return DONE
     record = journal.undo(checkout, op)
-    if output.json:
-        output.object(write_object(record))
-    else:
-        output.text(reverted_text(record))
+    output.show(write_object(record), reverted_text(record))
     return DONE

@@ -115,10 +115,7 @@ def _judge_all(output: Output, request: Request, results: Path | None) -> int:
     checkout = output.open_checkout()
 
     def show(verdict: Verdict) -> None:
-        if output.json:
-            output.object(verdict_object(verdict))
-        else:
-            output.text(summary(verdict))
+        output.show(verdict_object(verdict), summary(verdict))
 
     done = migrate(checkout, request, output.report_step, show)
     found = [each for each in done if isinstance(each, PortedOperator | NotPlanned)]
