@@ -7,8 +7,6 @@ numbers, or leave memory as it was, are compared by shape and type alone. Exit c
 that is not MPS's own, or none is chosen.
 """
 
-# mypy: disable-error-code="no-untyped-call, no-any-return"
-
 from __future__ import annotations
 
 import math

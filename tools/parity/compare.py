@@ -1,7 +1,5 @@
 """Compares results of the old path with the CPU's: values, indices of equal elements, and unwritten memory."""
 
-# mypy: disable-error-code="no-untyped-call, no-any-return"
-
 from __future__ import annotations
 
 import math

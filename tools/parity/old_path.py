@@ -1,6 +1,6 @@
 """Runs a fork's MPSGraph implementations over OpInfo samples and compares them with the CPU."""
 
-# mypy: disable-error-code="no-untyped-call, no-any-return"
+# mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Traces which operators a call reaches through the dispatcher, at any depth."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping

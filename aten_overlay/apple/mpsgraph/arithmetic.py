@@ -1,6 +1,6 @@
 """Element-wise operations. Source: Apple's documentation of MPSGraph (arithmetic operations)."""
 
-# mypy: disable-error-code="no-untyped-call, arg-type, no-any-return"
+# mypy: disable-error-code="arg-type, no-any-return"
 
 from __future__ import annotations
 

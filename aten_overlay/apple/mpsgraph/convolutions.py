@@ -1,6 +1,6 @@
 """Convolutions and their gradients. Source: Apple's documentation of MPSGraph (convolution operations)."""
 
-# mypy: disable-error-code="no-untyped-call, no-any-return"
+# mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
 

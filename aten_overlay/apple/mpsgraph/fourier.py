@@ -1,7 +1,5 @@
 """Fourier transforms. Source: Apple's documentation of MPSGraph (Fourier transform operations)."""
 
-# mypy: disable-error-code="no-any-return"
-
 from __future__ import annotations
 
 from typing import Any

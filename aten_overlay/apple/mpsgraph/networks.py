@@ -1,7 +1,5 @@
 """Padding, normalization and attention. Source: Apple's documentation of MPSGraph."""
 
-# mypy: disable-error-code="no-untyped-call, no-any-return"
-
 from __future__ import annotations
 
 import torch

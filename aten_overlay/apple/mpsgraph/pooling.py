@@ -1,7 +1,5 @@
 """Maximum and average over windows. Source: Apple's documentation of MPSGraph (pooling operations)."""
 
-# mypy: disable-error-code="no-any-return"
-
 from __future__ import annotations
 
 import math

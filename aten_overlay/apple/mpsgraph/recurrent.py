@@ -4,8 +4,6 @@ Shapes: source [T, N, I], input weight [4H, I], recurrent weight [4H, H], bias [
 are input, forget, cell, output. Bidirectional: recurrent weight [2, 4H, H], and twice the features of all else.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable

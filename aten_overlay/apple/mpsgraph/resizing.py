@@ -1,7 +1,5 @@
 """Resizing and sampling of images. Source: Apple's documentation of MPSGraph (resize and sample grid operations)."""
 
-# mypy: disable-error-code="no-any-return"
-
 from __future__ import annotations
 
 from collections.abc import Callable

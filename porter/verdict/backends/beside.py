@@ -1,7 +1,5 @@
 """A GPU's results beside others': of the same kernels on the host and in other launches, of torch's CUDA kernels."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Mapping

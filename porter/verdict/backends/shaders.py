@@ -1,6 +1,6 @@
 """A port's kernels as `torch.mps.compile_shader` gives them, behind the rows of an operator."""
 
-# mypy: disable-error-code="no-untyped-call, no-any-return"
+# mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
 

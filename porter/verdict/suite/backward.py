@@ -3,8 +3,6 @@
 Autograd's engine raises an error in a process that was forked from one where it has run with threads for a device.
 """
 
-# mypy: disable-error-code="no-untyped-call, no-any-return"
-
 from __future__ import annotations
 
 from collections import defaultdict

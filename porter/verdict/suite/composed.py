@@ -3,8 +3,6 @@
 A row that MPS shares with the CPU does the same on the device: there is no call of a kernel to demand.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence

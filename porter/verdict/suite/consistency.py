@@ -3,7 +3,6 @@
 A test whose operator never reached a kernel under test fails: a CPU fallback always passes and proves nothing.
 """
 
-# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
 # mypy: disable-error-code="arg-type, truthy-function, assignment"
 
 from __future__ import annotations

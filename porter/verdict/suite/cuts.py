@@ -3,8 +3,6 @@
 A kernel that goes over the sizes of one operand and reads another by them is right where both are of one size.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

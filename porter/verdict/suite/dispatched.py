@@ -3,8 +3,6 @@
 This works only in a process that runs no code of a fork, where every operator falls back.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator

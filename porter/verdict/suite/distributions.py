@@ -1,6 +1,6 @@
 """What is known of random numbers without their distribution: how two samples differ, and what repeats in one."""
 
-# mypy: disable-error-code="no-untyped-call, misc, no-any-return"
+# mypy: disable-error-code="no-untyped-call, no-any-return"
 
 from __future__ import annotations
 

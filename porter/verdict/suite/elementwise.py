@@ -1,7 +1,5 @@
 """Runs elementwise operators on edge values: each element is the CPU's, or what double precision rounds to."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Samples without elements in one dimension, of which an operator still makes some: a sum of nothing is zero."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

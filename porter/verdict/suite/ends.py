@@ -2,8 +2,6 @@
 zeros of either sign.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence

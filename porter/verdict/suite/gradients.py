@@ -1,7 +1,5 @@
 """Compares gradients on mps with the CPU's, or with those in float64 in case the CPU's own rounding is off."""
 
-# mypy: disable-error-code="no-untyped-call, no-any-return"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

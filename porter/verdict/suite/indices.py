@@ -4,8 +4,6 @@ An index tensor is one of integers beside an input of another type, of which the
 that name nothing: a call with an index far outside ends no process.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

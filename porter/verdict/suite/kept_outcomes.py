@@ -3,8 +3,6 @@
 Outcomes follow from torch, the elements of samples, and the code of the suite: a fork's code computes none of them.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import hashlib

@@ -6,7 +6,7 @@ each row of its first dimension alone also runs over more rows than that; of the
 reduces that dimension runs whole.
 """
 
-# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
+# mypy: disable-error-code="untyped-decorator"
 # mypy: disable-error-code="arg-type, truthy-function, assignment"
 
 from __future__ import annotations

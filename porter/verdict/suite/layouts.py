@@ -1,7 +1,5 @@
 """Tensors of the same elements in other memory layouts, and tensors of fewer elements."""
 
-# mypy: disable-error-code="no-untyped-call, misc, no-any-return"
-
 from __future__ import annotations
 
 from collections.abc import Callable

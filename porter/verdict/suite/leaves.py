@@ -1,7 +1,5 @@
 """The tensors within a value, the arguments of a sample, and samples with some of them changed."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

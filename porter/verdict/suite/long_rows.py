@@ -1,7 +1,5 @@
 """Samples with rows of so many elements that one threadgroup is too small for them, or with an element not finite."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

@@ -3,8 +3,6 @@
 Source: torch/testing/_internal/opinfo/core.py.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -3,8 +3,6 @@
 OpInfo's samples of nan_to_num give `posinf` with `neginf`, or neither; the tests of single arguments give one number.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import inspect

@@ -1,6 +1,6 @@
 """The OpInfos of one run: those of the operators under test, as the fork's lists leave them, and their samples."""
 
-# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
+# mypy: disable-error-code="no-untyped-call"
 # mypy: disable-error-code="arg-type, truthy-function, assignment"
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ OpInfo's rows are short, and long ones of equal elements hide most of what is pi
 elements are picked, so that any elements do: each result is right or wrong.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

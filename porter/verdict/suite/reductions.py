@@ -6,8 +6,6 @@ thread of such a launch runs, in a child process; races and memory without a val
 are not looked for.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import json

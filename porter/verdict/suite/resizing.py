@@ -5,8 +5,6 @@ has rows, and a list may repeat the last sizes of the input. Each way to change 
 and one that the CPU computes there, without reaching beyond its operands, is taken at large ones.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

@@ -5,8 +5,6 @@ buffer (aten/src/ATen/native/cuda/Activation.cpp). What the same call returns wi
 call that gradients or other operators make, what it returns with the arguments that it was recorded with does.
 """
 
-# mypy: disable-error-code="no-untyped-call, misc"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ The rows at both ends have values, the others are zeros whose pages are never ma
 A child process does it and is ended if it goes over all of the rows.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,5 @@
 """Runs an implementation on every sample and compares it with the CPU, for the old code and the new."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

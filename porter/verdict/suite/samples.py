@@ -3,7 +3,7 @@
 They are created on the CPU and copied to the device with the same storage, strides and offset.
 """
 
-# mypy: disable-error-code="no-untyped-call, misc, no-any-return"
+# mypy: disable-error-code="misc, no-any-return"
 
 from __future__ import annotations
 

@@ -4,8 +4,6 @@ The gradient of a sum is one element that is expanded, that of a transposed resu
 result, so that what is right is the CPU's for dense memory.
 """
 
-# mypy: disable-error-code="no-untyped-call, no-any-return"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

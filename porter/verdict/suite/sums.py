@@ -4,8 +4,6 @@ Upstream's tolerances of 16 bits hide what adding up in 16 bits loses, and so do
 kernels add up in 16 bits, as that of avg_pool2d's gradient (aten/src/ATen/native/cpu/AvgPoolKernel.cpp).
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 Arguments of elementwise operators are numbers, which the tests of edge values vary.
 """
 
-# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+# mypy: disable-error-code="untyped-decorator"
 
 from __future__ import annotations
 

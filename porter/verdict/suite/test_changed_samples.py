@@ -14,8 +14,6 @@
   differ in all rows.
 """
 
-# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type, no-any-return"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence

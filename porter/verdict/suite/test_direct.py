@@ -3,7 +3,7 @@
 The forward operators' tests give their arguments the values of OpInfo samples, and random gradients.
 """
 
-# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+# mypy: disable-error-code="untyped-decorator"
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ What is filled on the device is compared with what ATen's CPU draws with the sam
 the distributions are. Seeds are fixed, so a test always has the same outcome.
 """
 
-# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
+# mypy: disable-error-code="untyped-decorator"
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`TestErrorInputsMPS.test_error_inputs_<op>_mps`: error inputs of OpInfo raise errors."""
 
-# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
+# mypy: disable-error-code="no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="arg-type, truthy-function, assignment"
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The other tests differentiate by dense tensors, with dense gradients of the results.
 """
 
-# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
+# mypy: disable-error-code="untyped-decorator"
 
 from __future__ import annotations
 

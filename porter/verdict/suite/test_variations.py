@@ -1,7 +1,5 @@
 """`TestVariationsMPS.test_<variation>_<op>_mps_<dtype>`: the samples of every variation in the registry."""
 
-# mypy: disable-error-code="no-untyped-call, misc, untyped-decorator, arg-type"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ OpInfo's samples ask for all. A backward pass leaves out what nobody asks for, a
 `layer_norm_backward_mps` returned gradients of weight and bias that nobody wrote where the input needed none.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

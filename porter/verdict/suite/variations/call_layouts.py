@@ -4,8 +4,6 @@ A backward row is given gradients, and what the forward kept: results, statistic
 of these but the gradient, in the layout that it likes; who calls the row gives each in any.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

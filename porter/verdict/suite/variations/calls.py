@@ -5,8 +5,6 @@ out.
 of training: of the overload itself each argument is varied alone, and beside each flag.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

@@ -4,8 +4,6 @@ A tensor of that layout is dense, so that host code may take its memory as it is
 order that a kernel expects.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

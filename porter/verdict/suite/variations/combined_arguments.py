@@ -4,8 +4,6 @@ A norm of zero counts, one of infinity has the largest element: the kernels that
 combine them are written, and registered, for each apart. Few of OpInfo's samples are made long elsewhere.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

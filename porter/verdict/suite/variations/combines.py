@@ -4,8 +4,6 @@ What combines them may take the first slice, or the first of each thread, start 
 equal extremes the one that it meets first. Rows of few slices, and of positive elements, do not tell.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

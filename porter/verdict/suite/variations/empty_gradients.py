@@ -4,8 +4,6 @@ The gradient of a weight is zero then, and memory that nobody wrote where a back
 `batch_norm_backward` of an empty batch fills the gradients of weight and bias.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

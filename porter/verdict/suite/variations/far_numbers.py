@@ -4,8 +4,6 @@
 of 2^53 + 1 not even a double: elements, values to fill with or to look for, and keys have to stay apart.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Kernels have an instance for each type of an index tensor, and one that is not registered is missing at the first call.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -4,8 +4,6 @@ Other variations resize the tensor that an input is. A kernel that goes over a l
 tensors, or an argument for each, and sizes and types that need not be those of the first.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

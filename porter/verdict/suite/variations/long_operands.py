@@ -4,8 +4,6 @@ What is reduced is the other tensor then, in slices if it is long; elsewhere tha
 kernels of its own, those that combine slices too.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ half counts each, and a bfloat16 of 256. An integer is what is left of a fractio
 accepts what it is rounded to.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping

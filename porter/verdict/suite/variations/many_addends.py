@@ -4,8 +4,6 @@ Windows that lie over one element, indices that are equal, a result that is read
 a sum of hundreds of elements that are added up one by one loses its last digits, or no longer grows.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

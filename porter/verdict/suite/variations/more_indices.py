@@ -5,8 +5,6 @@ long they are not: `gather` takes any number of them. The largest index stands a
 one which is read in place of another shows, whatever is done with it.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

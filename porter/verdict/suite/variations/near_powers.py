@@ -5,8 +5,6 @@ long rows all elements are asked for, too: one that is lost may be none of the f
 ways of its own: a row of log_softmax's backward stays in registers up to 8,192 elements.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Elementwise ones get edge values: what `nan=` and `posinf=` are for, no random element shows.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Of several results each has another layout. Host code that takes one for all wri
 so does a kernel that fills memory from its start; what is beside the elements of a result has to stay.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

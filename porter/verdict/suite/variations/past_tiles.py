@@ -4,8 +4,6 @@ A kernel of tiles reads small operands one way, all of whose elements a tile has
 result has many tiles, they may be larger.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

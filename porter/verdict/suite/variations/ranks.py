@@ -3,8 +3,6 @@
 A kernel that finds its way by the last few dimensions, or by the stride of another one, is right in fewer of them.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import inspect

@@ -5,8 +5,6 @@ OpInfo has error inputs of some operators. A check that is lost, such as the one
 less than the input, may let a kernel read outside of its tensor.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import inspect

@@ -5,8 +5,6 @@ what it made of them, is right for small numbers: three of 2^30 overflow in int3
 bits.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ OpInfo's numbers are small. A kernel or a host function that bounds one, or divi
 for them; where all of a row is shifted, or nothing is left, the CPU computes something too.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

@@ -4,8 +4,6 @@ A kernel that takes the mean of squares less the square of the mean loses such a
 one for zero makes 990 of 1 (pytorch#190491).
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

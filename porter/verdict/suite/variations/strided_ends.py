@@ -4,8 +4,6 @@ A kernel has one loop for neighboring elements, which it reads as vectors, and a
 what one knows of NaN, or of which of two equal elements is the first, the other may not.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

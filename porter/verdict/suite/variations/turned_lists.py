@@ -5,8 +5,6 @@ OpInfo's lists of strides, paddings and dilations have one order all through, so
 beside another in the height it is asked of the width alone.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

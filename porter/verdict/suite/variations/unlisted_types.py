@@ -4,8 +4,6 @@ The OpInfo of nan_to_num lists no complex type, and no test launched its complex
 weights: neither a kernel of these, nor its alert in deterministic mode was asked for.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A way in which samples differ from OpInfo's, and how the device's answer to them is judged."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence

@@ -5,8 +5,6 @@ loses the small elements of these rows, whichever thread adds them: the large on
 as squares, cubes or exponentials is small in turn. Linear operators have `many_addends` besides.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import math

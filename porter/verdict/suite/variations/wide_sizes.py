@@ -4,8 +4,6 @@ A kernel with a `ushort` for a row, a position or a pixel is right for all that 
 none that is read in place of another passes for it.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import sys

@@ -1,7 +1,5 @@
 """Factors of zero, of whose tensor nothing is read: with a `beta` of 0, NaN in what `addmm` adds to is ignored."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

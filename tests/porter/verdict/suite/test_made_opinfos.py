@@ -1,7 +1,5 @@
 """OpInfos that are made from schemas call operators with operands that the CPU reads exactly."""
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
 import pytest
