@@ -20,6 +20,7 @@ from porter.loops.fusion import LoopNest, fuse
 from porter.loops.graph import ConcreteGraph, Tensor
 from porter.loops.printing import name_buffers, nest_lines
 from porter.mpsgraph.graph import CallSummary, Expr, Graph, LoopForm, NotRecorded, Recording
+from porter.recording.calls import OpCall, capture_calls, pick_diverse_calls, read_arguments, vary_arguments
 from porter.recording.cases import RecordedCall, build_cases, find_unknown_numbers
 from porter.recording.concrete import read_concrete_graph
 from porter.recording.cost import cost_lines, count_cost, count_graph_bytes
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     import torch
 
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
-    from porter.recording.calls import OpCall
 
 _CODE = re.compile(r"(PTR\d{3}):? ")
 
@@ -79,7 +79,7 @@ class _Readings:
     loop_form: LoopForm | None = None
 
 
-_Calls = list[tuple[DType, "OpCall"]]  # ordered by type
+_Calls = list[tuple[DType, OpCall]]  # ordered by type
 
 
 def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Recording, ...]:
@@ -89,14 +89,13 @@ def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()
     Uses the OpInfos named for the operator and those with the full names `through`. Its host code must be loaded.
     Raises PTR136 if no sample calls it.
     """
-    from porter.recording import calls
     from porter.verdict.suite.dispatched import check_gradients
 
     check_gradients()
     made: dict[str, _Calls] = {}
     for dtype in dtypes.ALL:
         for op in find_opinfos(base, through):
-            for call in calls.capture_calls(op, base, dtype):
+            for call in capture_calls(op, base, dtype):
                 made.setdefault(call.name, []).append((dtype, call))
     if not made:
         raise PorterError("PTR136", f"no OpInfo sample calls {base}", hint="Only the source reading is available.")
@@ -107,12 +106,10 @@ def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()
 
 def _vary_calls(made: _Calls) -> _Calls:
     """A few calls of each dtype, and variations of the first."""
-    from porter.recording import calls
-
     found: _Calls = []
     for dtype, group in groupby(made, key=lambda pair: pair[0]):
-        kept = calls.pick_diverse_calls([call for _, call in group])
-        found += [(dtype, call) for call in (*calls.vary_arguments(kept[0], dtype), *kept[1:])]
+        kept = pick_diverse_calls([call for _, call in group])
+        found += [(dtype, call) for call in (*vary_arguments(kept[0], dtype), *kept[1:])]
     return found
 
 
@@ -158,8 +155,6 @@ def _recording(name: str, made: _Calls) -> Recording:
 
 def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
     """Reads every call elementwise, and with all operations."""
-    from porter.recording.calls import read_arguments
-
     plain, whole = _Readings(), _Readings()
     begun: set[DType] = set()
     for dtype, call in made:

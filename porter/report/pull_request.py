@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from porter.core.dtypes import BY_METAL
 from porter.plan.plan import Plan, PlannedFunctor, RejectedCandidate
 from porter.report.backends import describe_backend, ran_on_apple
 from porter.report.console import printable, show_ulp
+from porter.verdict.behavior import PathCount
 from porter.verdict.result import DEFAULT, Verdict
-
-if TYPE_CHECKING:
-    from porter.verdict.behavior import PathCount
 
 # What only a user of porter can look up: a file of porter's in parentheses, and the code of a message.
 _OWN_WORDS = re.compile(r" \((?:porter|aten_overlay)/[^()]*\)|\bPTR\d{3} ")

@@ -21,16 +21,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from porter.core import codec
 from porter.core.errors import PorterError
+from porter.core.progress import Progress
 from porter.server.ending import adopt_orphans, end_tree, end_with_parent, has_exited
 from porter.verdict import client
 from porter.verdict.errors import raising_porter_errors
-
-if TYPE_CHECKING:
-    from porter.core.progress import Progress
 
 PRELOADED = (
     "porter.cli", "porter.kernels.checking", "porter.kernels.export", "porter.kernels.large", "porter.kernels.timing",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -17,7 +16,7 @@ from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.new_operator.elementwise import ExpressionWish
 from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
-from porter.verdict.result import Proof
+from porter.verdict.result import Proof, Verdict
 from porter.workflows.migrate import (
     NotPlanned,
     PortedOperator,
@@ -27,9 +26,6 @@ from porter.workflows.migrate import (
     require_all_tests,
     take_decision,
 )
-
-if TYPE_CHECKING:
-    from porter.verdict.result import Verdict
 
 
 @dataclass(frozen=True)

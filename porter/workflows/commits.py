@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
@@ -14,11 +13,8 @@ from porter.core.git import make_commit
 from porter.core.writing import write
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.report.pull_request import group_pull_request
+from porter.verdict.result import Verdict
 from porter.workflows.stacking import Grouping, Measured, count_lines, find_family, group_ports
-
-if TYPE_CHECKING:
-    from porter.verdict.result import Verdict
-
 
 # A plan that stands on those before it, the verdict on exactly this plan, and the candidates that lost.
 Port = tuple[Plan, "Verdict | None", Sequence[RejectedCandidate]]

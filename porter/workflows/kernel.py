@@ -14,7 +14,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aten_overlay.cuda.sanitizer import TOOLS, run_sanitized
 from aten_overlay.metal import language
+from aten_overlay.metal.sanitizer.checks import VARIABLE, select
 from porter.core.errors import Place, PorterError
 from porter.core.files import read_named
 from porter.core.progress import Step, Steps
@@ -160,7 +162,6 @@ def _check_large(path: Path, device: str, steps: Steps) -> Iterator[CaseResult]:
             hint="Run `porter kernel check --large` on Linux, without --device.",
         )  # fmt: skip
     from aten_overlay.device.large import fill_sparsely, sparse_memory
-    from aten_overlay.metal.sanitizer.checks import VARIABLE, select
     from porter.kernels.large import check_large
     from porter.kernels.launch import Mode, running
     from porter.kernels.loading import load
@@ -187,8 +188,6 @@ def _computing(arithmetic: str) -> Iterator[None]:
 
 def _watching() -> AbstractContextManager[None]:
     """Watches what a script hands to `compile_shader` like its other kernels, unless the environment says otherwise."""
-    from aten_overlay.metal.sanitizer.checks import VARIABLE
-
     return nullcontext() if VARIABLE in os.environ else _setting(VARIABLE, ALL)
 
 
@@ -217,8 +216,6 @@ def _in_order() -> AbstractContextManager[None]:
 
 def _check_sanitized(path: Path, steps: Steps) -> Iterator[CaseResult]:
     """One result for each check that `--sanitize` names: the script's cases under compute-sanitizer. Raises PTR394."""
-    from aten_overlay.cuda.sanitizer import TOOLS, run_sanitized
-    from aten_overlay.metal.sanitizer.checks import select
     from porter.kernels.checking import CaseResult
 
     for check in (name for name in select() if name in TOOLS):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
+from aten_overlay.errors import OverlayError
 from porter import __version__
 from porter.core.checkout import Checkout
 from porter.core.dtypes import name_torch
@@ -169,7 +171,6 @@ def _find_lack(source: str, name: str) -> str:
     """What a kernel needs that the GPU of a virtual Mac lacks, by compiling it for that family; "" for nothing."""
     from aten_overlay.device import load
     from aten_overlay.device.shader import ShaderLibrary
-    from aten_overlay.errors import OverlayError
     from aten_overlay.metal.family import REFUSED, VARIABLE
 
     device, before = load.started(), os.environ.get(VARIABLE)
@@ -188,8 +189,6 @@ def _find_lack(source: str, name: str) -> str:
 
 
 def _tell_left_out(recorded: Recording) -> list[tuple[str, int]]:
-    from collections import Counter
-
     return Counter(each["reason"] for each in recorded.records if each["record"] == "left out").most_common()
 
 

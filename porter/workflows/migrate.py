@@ -22,7 +22,7 @@ from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.workflows.coverage import find_needed
 from porter.workflows.stacking import Grouping, OldCode, StackedPlan, read_old_code, stack_without
-from porter.workflows.status import IS_NATIVE
+from porter.workflows.status import IS_NATIVE, portable, recordable
 
 if TYPE_CHECKING:
     from porter.report.results import Shard
@@ -261,8 +261,6 @@ def _lack_plan(op: str, called: str, error: PorterError) -> PorterError:
 
 
 def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:
-    from porter.workflows.status import portable, recordable
-
     by_stub = portable(checkout)
     return tuple(dict.fromkeys((*by_stub, *recordable(checkout)))) if recorded else by_stub
 

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 
+from aten_overlay.metal.compiler import find_clang, version
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
@@ -20,7 +21,9 @@ from porter.core.python import foreign_module
 from porter.report.upkeep import Compiler, Overlay
 from porter.verdict import client
 from porter.verdict.backends.choice import choose_backend
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.messages import PrepareRequest
+from porter.verdict.result import AUTO
 
 PACKAGES = ("clang-19", "clang-18", "clang-17")
 WITHOUT_ROOT = "ziglang"
@@ -45,11 +48,6 @@ def prepare(checkout: Checkout, progress: Progress = ignore) -> Overlay:
 
     Raises PTR166 if the shared host code does not compile, and what `request_preparation` raises.
     """
-    from porter.verdict import client
-    from porter.verdict.backends.choice import choose_backend
-    from porter.verdict.messages import PrepareRequest
-    from porter.verdict.result import AUTO
-
     if find_spec("torch") is None:
         return Overlay()
     torch, backend = metadata.version("torch"), choose_backend(AUTO)
@@ -59,9 +57,6 @@ def prepare(checkout: Checkout, progress: Progress = ignore) -> Overlay:
 
 
 def _describe_compiler() -> Compiler:
-    from aten_overlay.metal.compiler import find_clang, version
-    from porter.verdict.errors import raising_porter_errors
-
     with raising_porter_errors():
         path = find_clang()
     return Compiler(str(path), version(path).splitlines()[0])

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from porter.aten.names import parse_base_name
 from porter.aten.operator import Operator, ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
+from porter.metal.forms import Computation
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph
 from porter.mpsgraph.graph import Graph
@@ -21,10 +22,6 @@ from porter.plan.draft import Draft
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.plan.recorded.port import ReadPrograms, no_programs
-
-if TYPE_CHECKING:
-    from porter.metal.forms import Computation
-
 
 _NO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType({})
 

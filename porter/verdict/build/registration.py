@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from porter.aten.names import parse_base_name
 from porter.core.cache import put_if_changed
 from porter.core.errors import Place, PorterError
@@ -260,8 +262,6 @@ def _root(entry: Mapping[str, object]) -> str:
 
 def _refuse_aliases(row: Row) -> None:
     """Raises PTR160 for an alias: with a few of them a row stands for any amount of text, which torchgen writes out."""
-    import yaml
-
     for event in yaml.parse(row.text, Loader=choose_loader(row.text)):
         if isinstance(event, yaml.AliasEvent):
             line = row.line + (event.start_mark.line if event.start_mark else 0)
@@ -271,7 +271,6 @@ def _refuse_aliases(row: Row) -> None:
 
 def _entry(row: Row) -> dict[str, object]:
     """A row as torchgen's parser wants it, without tags and dispatch keys that this wheel does not know."""
-    import yaml
     from torchgen.model import DispatchKey
 
     try:

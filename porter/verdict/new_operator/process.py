@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from porter.core.checkout import Checkout
 from porter.core.codec import decode, encode
 from porter.core.progress import Progress
 from porter.core.python import own_module
@@ -103,7 +104,6 @@ def _prove(request: ProofRequest) -> Verdict:
     from porter.verdict.backends import host
 
     host.start()
-    from porter.core.checkout import Checkout
     from porter.kernels.promotion.reading import read_promotion
     from porter.kernels.promotion.subject import find_subject
     from porter.plan.new_operator.planner import plan_new_operator
