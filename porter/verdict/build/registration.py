@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path, sw
         family = rows(yaml_text, part)
         groups, indices = _readable(family)
         index = _mps(indices)
-        served = [g for g in groups if index.has_kernel(g) or any(index.has_kernel(f) for f in _functions(g))]
+        served = _list_served(groups, index)
         if not served:
             line = family[0].line if family else 0
             raise PorterError(
@@ -124,14 +124,19 @@ def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path, sw
                 "Add MPS to the dispatch line of the shared implementation.",
             )
         mine = [str(f.func.name) for g in served for f in _functions(g)]
-        _refuse_foreign_schemas(family, mine)
+        fitted = _fit_to_wheel(family, mine)
         _write_headers(groups, indices, include)
-        sources.append(_write_source(part, served, index, out, switched))
+        called = served if fitted == family else _list_served(_readable(fitted)[0], index)
+        sources.append(_write_source(part, called, index, out, switched, _list_shorter(served, called, index)))
         kernels += [k for g in served for k in _kernels(g, index, family)]
         names += mine
     if switched:
         sources.append(put_if_changed(out / "Switches.cpp", SWITCHES))
     return Registration(tuple(sources), include, tuple(kernels), tuple(names))
+
+
+def _list_served(groups: Iterable[Grouped], index: BackendIndex) -> list[Grouped]:
+    return [g for g in groups if index.has_kernel(g) or any(index.has_kernel(f) for f in _functions(g))]
 
 
 def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
@@ -326,18 +331,54 @@ def _kernels(group: Grouped, index: BackendIndex, family: Iterable[Row]) -> list
     return found
 
 
-def _refuse_foreign_schemas(family: Iterable[Row], served: Sequence[str]) -> None:
-    family = tuple(family)
+def _fit_to_wheel(family: tuple[Row, ...], served: Sequence[str]) -> tuple[Row, ...]:
+    """The rows, with the last arguments of the wheel's where these have defaults and a fork that is older lacks them.
+
+    Raises PTR162.
+    """
     wheel = {row.name: row.schema for row in rows(packaged_yaml(), {row.base for row in family})}
+    fitted = []
     for row in family:
-        if row.name in served and _concrete(wheel.get(row.name, "")) != _concrete(row.schema):
-            have = f"the wheel has {wheel[row.name]}" if row.name in wheel else "the wheel has no such row"
-            raise PorterError(
-                "PTR162",
-                f"{row.schema} does not match the installed torch: {have}",
-                Place(NATIVE_FUNCTIONS, row.line),
-                "Install a torch wheel of the fork's own version.",
-            )
+        whole = wheel.get(row.name, "")
+        if row.name in served and _concrete(whole) != _concrete(row.schema):
+            if "structured" in row.text or not _is_begin(_concrete(row.schema), _concrete(whole)):
+                raise PorterError(
+                    "PTR162",
+                    f"{row.schema} does not match the installed torch: the wheel has {whole or 'no such row'}",
+                    Place(NATIVE_FUNCTIONS, row.line),
+                    "Install a torch wheel of the fork's own version.",
+                )
+            row = replace(row, schema=whole, text=row.text.replace(row.schema, whole, 1))
+        fitted.append(row)
+    return tuple(fitted)
+
+
+def _is_begin(schema: str, whole: str) -> bool:
+    """Whether a schema is another without its last arguments, all of which have defaults."""
+    (begin, _, results), (every, _, same) = schema.rpartition(") -> "), whole.rpartition(") -> ")
+    added = every.removeprefix(begin).removeprefix(", ").split(", ")
+    return (
+        every.startswith(f"{begin}, ")
+        and results == same
+        and all(argument == "*" or "=" in argument for argument in added)
+    )
+
+
+def _list_shorter(served: Iterable[Grouped], called: Iterable[Grouped], index: BackendIndex) -> Iterator[str]:
+    """Functions with all arguments of the wheel's that call the fork's, which lack some."""
+    from torchgen.api.types import NativeSignature
+
+    fork = {str(f.func.name): f for group in served for f in _functions(group)}
+    for whole in (f for group in called for f in _functions(group)):
+        function, kernel = fork[str(whole.func.name)], index.get_kernel(whole)
+        if function.func == whole.func or kernel is None:
+            continue
+        names = [each.name for each in NativeSignature(function.func, symint=False).arguments()]
+        signature = NativeSignature(whole.func, symint=False)
+        yield f"namespace {kernel.cpp_namespace} {{\nstatic {signature.defn(kernel.kernel)} {{"
+        for each in signature.arguments()[len(names) :]:
+            yield f'  TORCH_CHECK({each.name} == {each.default}, "{kernel.kernel} does not take {each.name}");'
+        yield f"  return {kernel.kernel}({', '.join(names)});\n}}\n}}"
 
 
 def _concrete(schema: str) -> str:
@@ -362,16 +403,18 @@ def _write_headers(groups: list[Grouped], indices: Indices, include: Path) -> No
         put_if_changed(include / "ATen" / "ops" / f"{root}_native.h", fill_template("NativeFunction.h", values))
 
 
-def _write_source(bases: Sequence[str], groups: list[Grouped], index: BackendIndex, out: Path, switched: bool) -> Path:
+def _write_source(
+    bases: Sequence[str], groups: list[Grouped], index: BackendIndex, out: Path, switched: bool, shorter: Iterable[str]
+) -> Path:
     from torchgen.model import DispatchKey
 
     name = bases[0] if len(bases) == 1 else f"{bases[0]}_to_{bases[-1]}"
-    text = write_key(groups, index, DispatchKey.MPS)
+    text = write_key(groups, index, DispatchKey.MPS, shorter)
     return put_if_changed(out / f"Register_{name}.cpp", add_switches(text, bases) if switched else text)
 
 
-def write_key(groups: list[Grouped], index: BackendIndex, key: Any) -> str:
-    """The source that registers the kernels of some rows for a dispatch key."""
+def write_key(groups: list[Grouped], index: BackendIndex, key: Any, functions: Iterable[str] = ()) -> str:
+    """The source that registers the kernels of some rows for a dispatch key, with functions of its own."""
     from torchgen import dest
     from torchgen.gen import get_native_function_definitions
     from torchgen.selective_build.selector import SelectiveBuilder
@@ -392,7 +435,7 @@ def write_key(groups: list[Grouped], index: BackendIndex, key: Any) -> str:
         "extra_cuda_headers": "",
         "external_backend_headers": "",
         "dispatch_headers": dest.gen_registration_headers(index, per_operator_headers=True, rocm=False),
-        "ops_headers": [f"#include <ATen/ops/{root}_native.h>" for root in roots],
+        "ops_headers": [*(f"#include <ATen/ops/{root}_native.h>" for root in roots), *functions],
         "dispatch_helpers": dest.gen_registration_helpers(index),
         "dispatch_definitions": definitions,
     }

@@ -94,6 +94,24 @@ def test_the_same_rows_leave_the_files_untouched(tmp_path: Path) -> None:
     assert first.stat().st_ino == before
 
 
+OLDER = """\
+- func: nansum(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor
+  variants: function, method
+  dispatch:
+    MPS: nansum_mps
+"""
+
+
+def test_a_row_that_lacks_the_last_arguments_of_the_wheels_has_calls_without_them(tmp_path: Path) -> None:
+    (source,) = registration.generate(OLDER, ["nansum"], tmp_path).sources
+    header = (tmp_path / "include/ATen/ops/nansum_native.h").read_text()
+    assert "bool keepdim=false);" in header and "dtype" not in header.partition("namespace at {")[2]
+    text = source.read_text()
+    assert "return nansum_mps(self, dim, keepdim);\n" in text
+    assert 'TORCH_CHECK(dtype == ::std::nullopt, "nansum_mps does not take dtype");' in text
+    assert "return at::native::nansum_mps(self, dim, keepdim, dtype);" in text
+
+
 ALIASES = "\n".join(["  a0: &a0 x", *(f"  a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9))])
 
 
