@@ -199,12 +199,16 @@ def capture_calls(op: Any, base: str, dtype: DType) -> Iterator[OpCall]:
     if torch_dtype not in op.supported_dtypes("cpu"):
         return
     differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
-    try:
-        samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), SAMPLES))
-    except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
-        return
-    for sample in samples:
-        yield from capture_sample_calls(op, base, sample, differentiable)
+    # ATen may choose an operator only where no gradient is asked for
+    for slopes in dict.fromkeys((differentiable, False)):
+        try:
+            samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=slopes), SAMPLES))
+        except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
+            return
+        found = [call for sample in samples for call in capture_sample_calls(op, base, sample, slopes)]
+        yield from found
+        if found:
+            return
 
 
 def capture_sample_calls(op: Any, base: str, sample: Any, differentiable: bool) -> Iterator[OpCall]:

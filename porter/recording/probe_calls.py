@@ -73,7 +73,11 @@ def _list_walks(
     """Yields, for each sample of a type, the calls that it makes at some sizes after the other."""
     differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
     sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), until)
-    samples, seen = _pick_samples(op, base, dtype, differentiable, steps)
+    samples, calls = _pick_samples(op, base, dtype, differentiable, steps)
+    if differentiable and not calls:  # ATen may choose an operator only where no gradient is asked for
+        plain, calls = _pick_samples(op, base, dtype, False, steps)
+        samples, differentiable = (plain, False) if calls else (samples, True)
+    seen = ObservedValues.of(calls)
     ranks = {Template.of(each).rank for each in samples}
     begun: set[str] = set()
     for at, sample in enumerate(samples):
@@ -102,18 +106,18 @@ def _capture(
 
 def _pick_samples(
     op: Any, base: str, dtype: DType, differentiable: bool, steps: int
-) -> tuple[Sequence[Any], ObservedValues]:
+) -> tuple[Sequence[Any], Sequence[OpCall]]:
     """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first.
 
     Those that call the operator on the CPU, if any does, or else on the device: an OpInfo may serve others by some
-    ranks of its samples, or by some flags. With them comes what the arguments of their calls are. Besides the first
-    come those with what no other has: a rank, a string, an option, zero, an infinite number.
+    ranks of its samples, or by some flags. With them come the calls of those that were asked. Besides the first come
+    those with what no other has: a rank, a string, an option, zero, an infinite number.
     """
     torch_dtype = getattr(torch, dtype.torch)
     try:
         listed = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
-        return [], ObservedValues.of(())
+        return [], []
     samples = _put_ranks_first(listed)  # steps may end before all are asked
     captures: tuple[Callable[..., Iterable[OpCall]], ...] = (capture_calls_in_place, capture_sample_calls)
     for capture in captures:
@@ -135,7 +139,7 @@ def _pick_samples(
     for sample in _list_other_flags(op, kept):
         if not any(calls) or any(True for _ in capture(op, base, sample, differentiable)):
             kept.append(sample)
-    return _put_new_first(kept), ObservedValues.of(call for made in calls for call in made)
+    return _put_new_first(kept), [call for made in calls for call in made]
 
 
 def _take_until(until: int, samples: Iterable[Any]) -> Iterator[Any]:

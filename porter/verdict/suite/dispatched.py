@@ -41,6 +41,8 @@ def record_dispatch(op: OpInfo) -> Dispatched:
         return Dispatched(frozenset(), frozenset())
     slopes = op.supports_autograd and dtype.is_floating_point
     found = [_run_sample(op, sample) for sample in islice(_make_samples(op, dtype, slopes), SAMPLES)]
+    with torch.no_grad():  # for which ATen chooses other operators of attention
+        found += [_run_sample(op, sample) for sample in islice(_make_samples(op, dtype, False), int(slopes))]
     forward = frozenset(name for one in found for name in one.forward)
     return Dispatched(forward, frozenset(name for one in found for name in one.backward) - forward)
 

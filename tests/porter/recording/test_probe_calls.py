@@ -11,11 +11,10 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.core.dtypes import FLOAT
-from porter.recording import probe_calls
+from porter.recording import calls, probe_calls
 from porter.recording.calls import OpCall, capture_calls_in_place
 from porter.recording.probe_calls import STEPS, _pick_samples, _put_new_first, capture_probe_calls
 from porter.recording.size_sets import Template
-from porter.recording.varied_calls import ObservedValues
 from porter.verdict.suite.made_opinfos import make_opinfo
 
 [LOSS] = [op for op in op_db if op.full_name == "nn.functional.nll_loss"]
@@ -42,15 +41,15 @@ def test_scalars_that_branches_ask_for_are_among_few_samples() -> None:
 
 @pytest.mark.parametrize(("base", "ranks"), [("nll_loss_backward", {1, 2}), ("nll_loss2d_forward", {4, 5})])
 def test_samples_call_the_operator(base: str, ranks: set[int]) -> None:
-    picked, seen = _pick_samples(LOSS, base, FLOAT, True, STEPS)
+    picked, calls = _pick_samples(LOSS, base, FLOAT, True, STEPS)
     assert {Template.of(each).rank for each in picked} <= ranks
     assert any("weight" in each.kwargs for each in picked)
-    assert any(name == "ignore_index" for _, name in seen.values)
+    assert len({call.arguments["ignore_index"] for call in calls}) > 1
 
 
 def test_samples_that_are_not_asked_stay() -> None:
-    picked, seen = _pick_samples(LOSS, "nll_loss_backward", FLOAT, True, 0)
-    assert {Template.of(each).rank for each in picked} >= {4} and not seen.values
+    picked, calls = _pick_samples(LOSS, "nll_loss_backward", FLOAT, True, 0)
+    assert {Template.of(each).rank for each in picked} >= {4} and not calls
 
 
 def test_flags_that_no_sample_has_together_are_combined() -> None:
@@ -112,11 +111,29 @@ def test_samples_call_an_operator_that_only_the_device_has(monkeypatch: pytest.M
             yield OpCall(torch.ops.aten.add.Tensor, {})
 
     monkeypatch.setattr(probe_calls, "capture_sample_calls", capture)
-    monkeypatch.setattr(ObservedValues, "of", lambda calls: calls)
     flags = product((False, True), repeat=2)
     samples = [SampleInput(torch.rand(2), kwargs={"indices": one, "ceil": other}) for one, other in flags]
     picked, _ = _pick_samples(Listed(samples[1:]), "mps_only", FLOAT, False, STEPS)
     assert [each.kwargs for each in picked] == [{"indices": False, "ceil": flag} for flag in (True, False)]
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_an_operator_that_calls_without_gradients_alone_make_is_found(
+    monkeypatch: pytest.MonkeyPatch, is_plain: bool
+) -> None:
+    """Attention asks for another operator where nothing is differentiated."""
+    [op] = [op for op in op_db if op.full_name == "mul"]
+    call = OpCall(torch.ops.aten.mul.Tensor, {})
+
+    def capture(_op: object, _base: str, _sample: SampleInput, slopes: bool) -> Iterator[OpCall]:
+        yield from [call] * (slopes is not is_plain)
+
+    for module in (calls, probe_calls):
+        monkeypatch.setattr(module, "capture_sample_calls", capture)
+    found = list(calls.capture_calls(op, "mps_only", FLOAT))
+    assert found and set(map(id, found)) == {id(call)}
+    probes = list(islice(capture_probe_calls(op, "mps_only", types=(FLOAT,)), 3))
+    assert [each.place.requires_grad for each in probes] == [not is_plain] * 3
 
 
 def test_calls_of_a_made_opinfo_keep_operands_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:

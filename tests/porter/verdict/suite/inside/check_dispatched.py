@@ -70,6 +70,11 @@ def test_forward_calls_are_not_listed_as_backward() -> None:
     assert "mul" in found.forward and "mul" not in found.backward
 
 
+def test_an_operator_that_calls_without_gradients_alone_have_is_found() -> None:
+    found = record_dispatch(named("nn.functional.scaled_dot_product_attention"))
+    assert {"_scaled_dot_product_attention_math_for_mps", "_softmax"} <= found.forward
+
+
 def test_a_device_argument_is_mirrored_too() -> None:
     assert samples.mirror({"device": "cpu", "dtype": torch.int32}, "mps") == {"device": "mps", "dtype": torch.int32}
     assert samples.mirror({"device": torch.device("cpu")}, "mps") == {"device": "mps"}
