@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from porter.verdict.suite.gradients import _is_as_near
+from porter.verdict.suite.gradients import _is_as_exact, _is_as_near
 
 EXACT = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
 
@@ -28,6 +28,25 @@ def test_a_gradient_is_near(mine: torch.Tensor | None, theirs: torch.Tensor | No
     assert _is_as_near(mine, theirs, None if theirs is None else EXACT) is is_near
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "is_exact"),
+    [
+        (off(0, 0, 0.0005), off(0, 0, 0), True),  # within the tolerance
+        (off(0, 0, 0.002), off(0, 0, 0), False),
+        (off(0, 0, 0.002), off(0, 0, 0.003), True),  # as the CPU's is not
+        (off(0, 0.004, 0), off(0, 0, 0.003), True),  # of a larger gradient more is allowed
+        (off(0, 0, 0.004), off(0, 0.004, 0), False),
+        (off(0, 0, torch.nan), off(0, 0, 0.003), False),
+        (off(0, 0, 0.003), off(0, 0, torch.nan), False),
+        (None, None, True),
+        (None, off(0, 0, 0), False),
+    ],
+)
+def test_a_gradient_is_as_exact(mine: torch.Tensor | None, theirs: torch.Tensor | None, is_exact: bool) -> None:
+    assert _is_as_exact(mine, theirs, None if theirs is None else EXACT, rtol=1e-3, atol=1e-6) is is_exact
+
+
 def test_no_gradient_is_far_from_one() -> None:
     nothing = torch.zeros(0)
     assert _is_as_near(nothing, nothing, nothing.double())
+    assert _is_as_exact(nothing, nothing, nothing.double())
