@@ -205,9 +205,9 @@ def capture_calls(op: Any, base: str, dtype: DType) -> Iterator[OpCall]:
             samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=slopes), SAMPLES))
         except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
             return
-        found = [call for sample in samples for call in capture_sample_calls(op, base, sample, slopes)]
-        yield from found
-        if found:
+        captured = [call for sample in samples for call in capture_sample_calls(op, base, sample, slopes)]
+        yield from captured
+        if captured:
             return
 
 

@@ -376,8 +376,8 @@ def _list_shorter(served: Iterable[Grouped], called: Iterable[Grouped], index: B
         names = [each.name for each in NativeSignature(function.func, symint=False).arguments()]
         signature = NativeSignature(whole.func, symint=False)
         yield f"namespace {kernel.cpp_namespace} {{\nstatic {signature.defn(kernel.kernel)} {{"
-        for each in signature.arguments()[len(names) :]:
-            yield f'  TORCH_CHECK({each.name} == {each.default}, "{kernel.kernel} does not take {each.name}");'
+        for added in signature.arguments()[len(names) :]:
+            yield f'  TORCH_CHECK({added.name} == {added.default}, "{kernel.kernel} does not take {added.name}");'
         yield f"  return {kernel.kernel}({', '.join(names)});\n}}\n}}"
 
 

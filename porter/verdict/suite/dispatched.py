@@ -40,11 +40,11 @@ def record_dispatch(op: OpInfo) -> Dispatched:
     if dtype is None:
         return Dispatched(frozenset(), frozenset())
     slopes = op.supports_autograd and dtype.is_floating_point
-    found = [_run_sample(op, sample) for sample in islice(_make_samples(op, dtype, slopes), SAMPLES)]
+    calls = [_run_sample(op, sample) for sample in islice(_make_samples(op, dtype, slopes), SAMPLES)]
     with torch.no_grad():  # for which ATen chooses other operators of attention
-        found += [_run_sample(op, sample) for sample in islice(_make_samples(op, dtype, False), int(slopes))]
-    forward = frozenset(name for one in found for name in one.forward)
-    return Dispatched(forward, frozenset(name for one in found for name in one.backward) - forward)
+        calls += [_run_sample(op, sample) for sample in islice(_make_samples(op, dtype, False), int(slopes))]
+    forward = frozenset(name for call in calls for name in call.forward)
+    return Dispatched(forward, frozenset(name for call in calls for name in call.backward) - forward)
 
 
 def _make_samples(op: OpInfo, dtype: torch.dtype, requires_grad: bool) -> Iterator[SampleInput]:

@@ -130,8 +130,8 @@ def test_an_operator_that_calls_without_gradients_alone_make_is_found(
 
     for module in (calls, probe_calls):
         monkeypatch.setattr(module, "capture_sample_calls", capture)
-    found = list(calls.capture_calls(op, "mps_only", FLOAT))
-    assert found and set(map(id, found)) == {id(call)}
+    captured = list(calls.capture_calls(op, "mps_only", FLOAT))
+    assert captured and set(map(id, captured)) == {id(call)}
     probes = list(islice(capture_probe_calls(op, "mps_only", types=(FLOAT,)), 3))
     assert [each.place.requires_grad for each in probes] == [not is_plain] * 3
 

@@ -71,8 +71,8 @@ def test_forward_calls_are_not_listed_as_backward() -> None:
 
 
 def test_an_operator_that_calls_without_gradients_alone_have_is_found() -> None:
-    found = record_dispatch(named("nn.functional.scaled_dot_product_attention"))
-    assert {"_scaled_dot_product_attention_math_for_mps", "_softmax"} <= found.forward
+    calls = record_dispatch(named("nn.functional.scaled_dot_product_attention"))
+    assert {"_scaled_dot_product_attention_math_for_mps", "_softmax"} <= calls.forward
 
 
 def test_a_device_argument_is_mirrored_too() -> None:
