@@ -55,10 +55,14 @@ def takes_result_type(op: OpInfo) -> bool:
 
 
 def turn_flags(op: OpInfo, sample: SampleInput) -> Iterator[Varied]:
-    """Yields the sample with one flag turned over, with a name for messages."""
-    for place, value in list_arguments(op, sample):
-        if isinstance(value, bool) and place != _ORDER:
-            yield f"with {place}={not value}", replace_argument(sample, place, not value)
+    """Yields the sample with one flag turned over, with a name for messages, where the CPU computes it: not training,
+    batch normalization reads running statistics, also where there are none.
+    """
+    flags = ((place, value) for place, value in list_arguments(op, sample) if isinstance(value, bool))
+    turned = ((place, not value) for place, value in flags if place != _ORDER)
+    yield from keep_computed(
+        op, ((f"with {place}={value}", replace_argument(sample, place, value)) for place, value in turned)
+    )
 
 
 def list_arguments(op: OpInfo, sample: SampleInput) -> Iterator[tuple[Place, Any]]:

@@ -47,10 +47,20 @@ def test_flags_of_a_call_are_turned_over_wherever_they_stand() -> None:
 
 def test_flags_alone_are_turned_over() -> None:
     found = dict(turn_flags(_find("topk"), SampleInput(torch.ones(2, 3), args=(1, -1, False))))
-    assert list(found) == ["with 2=True", "with largest=False"]
+    assert list(found) == ["with 2=True"]
     assert found["with 2=True"].args == (1, -1, True)
-    [(label, each)] = turn_flags(_find("cumsum"), SampleInput(torch.ones(2, 3), kwargs={"dim": 0, "flag": True}))
-    assert label == "with flag=False" and each.kwargs == {"dim": 0, "flag": False}
+    [(label, each)] = turn_flags(_find("sum"), SampleInput(torch.ones(2, 3), kwargs={"dim": 0, "keepdim": True}))
+    assert label == "with keepdim=False" and each.kwargs == {"dim": 0, "keepdim": False}
+
+
+def test_a_flag_that_ends_the_process_of_the_cpu_stays() -> None:
+    numbers = {"training": True, "momentum": 0.5, "eps": 0.5}
+    norm = _find("_native_batch_norm_legit")
+    with_none = SampleInput(torch.ones(2, 3), args=(None, None, None, None), kwargs=numbers)
+    assert list(turn_flags(norm, with_none)) == []
+    statistics = [torch.zeros(3), torch.ones(3)]
+    [(label, _)] = turn_flags(norm, SampleInput(torch.ones(2, 3), args=(None, None, *statistics), kwargs=numbers))
+    assert label == "with training=False"
 
 
 def test_the_arguments_of_a_python_function_are_those_of_its_signature() -> None:
