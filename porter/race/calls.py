@@ -21,15 +21,16 @@ LAUNCHES, HEADERS = "launches.json", "inc"
 PORT, PERSON, TORCH, RESULT = "port", "person", "torch", "out"
 INDICES, BYTES = "indices", "bytes"
 DTYPES = {
-    "float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16, INDICES: torch.int64, BYTES: torch.uint8,
+    "float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16, "complex": torch.complex64,
+    INDICES: torch.int64, BYTES: torch.uint8,
 }  # fmt: skip
-MOST_ERROR = {"float": 1e-4, "half": 4e-3, "bfloat": 3e-2}  # of the norm of the result
+MOST_ERROR = {"float": 1e-4, "half": 4e-3, "bfloat": 3e-2, "complex": 1e-4}  # of the norm of the result
 _HINT = "Record it again: porter bench OP --folder FOLDER."
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel of a Metal file.
+    """One kernel of a Metal file; `memory` are the bytes of its threadgroup arguments.
 
     Arguments are names of tensors, `{"tensor": NAME, "offset": BYTES}` for a part of one, or `{"bytes": HEX}` for what
     the host copied: a number, or what a pointer to constants gets.
@@ -40,6 +41,7 @@ class Launch:
     arguments: tuple[Any, ...]
     threads: tuple[int, ...]
     group: tuple[int, ...]
+    memory: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

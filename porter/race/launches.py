@@ -31,6 +31,7 @@ from porter.core.files import read_regular, write_whole
 from porter.core.layout import KERNELS, METAL_HEADERS
 from porter.race.calls import BYTES, DTYPES, HEADERS, INDICES, LAUNCHES, MOST_ERROR, RESULT, read_table
 
+FLOATING = [name for name in MOST_ERROR if DTYPES[name].is_floating_point]
 LAUNCHED = ctypes.CFUNCTYPE(None, ctypes.POINTER(LaunchFields), ctypes.c_int)
 
 
@@ -63,6 +64,7 @@ class BoundLaunch:
     buffers: tuple[Bound, ...]
     threads: tuple[int, ...]
     group: tuple[int, ...]
+    memory: tuple[int, ...]
 
 
 @dataclass
@@ -91,8 +93,8 @@ def list_calls(operators: Sequence[str], most: int) -> Iterator[LiveCall]:
         entry = table["operators"][operator]
         sizes = [(shrink(shape, most), dim) for name in entry["shapes"] for shape, dim in table["shapes"][name]]
         for shape, dim in dict.fromkeys(sizes):
-            for dtype in MOST_ERROR:
-                x = torch.randn(shape).to(DTYPES[dtype])
+            for dtype in entry.get("types", FLOATING):
+                x = torch.randn(shape, dtype=DTYPES[dtype])
                 others = {name: make_tensor(kind, x, dim) for name, kind in entry.get("tensors", {}).items()}
                 tensors = {"x": x} | others
                 types = {name: INDICES for name, tensor in others.items() if tensor.dtype == DTYPES[INDICES]}
@@ -122,7 +124,7 @@ def shrink(shape: Sequence[int], most: int) -> tuple[int, ...]:
 
 @contextmanager
 def recording() -> Iterator[list[BoundLaunch]]:
-    """Keeps every launch of this process. Raises RuntimeError for one with textures or threadgroup arguments."""
+    """Keeps every launch of this process. Raises RuntimeError for one with textures."""
     launches: list[BoundLaunch] = []
 
     def keep(launch: Any, _status: int) -> None:
@@ -131,7 +133,8 @@ def recording() -> Iterator[list[BoundLaunch]]:
         while buffers and not buffers[-1].address:
             buffers.pop()
         name = fields.kernel.contents.host_name.decode()
-        launches.append(BoundLaunch(name, tuple(map(read_bound, buffers)), tuple(fields.grid), tuple(fields.group)))
+        bound, memory = tuple(map(read_bound, buffers)), tuple(fields.threadgroup_bytes[: fields.threadgroup_count])
+        launches.append(BoundLaunch(name, bound, tuple(fields.grid), tuple(fields.group), memory))
 
     heard = LAUNCHED(keep)
     hook = ctypes.c_void_p.in_dll(ctypes.CDLL(str(compiler.runtime_library())), "pm_launched")
@@ -192,6 +195,7 @@ def write_launch(launch: BoundLaunch, memory: Memory, side: Path, fork: Path) ->
         shutil.copy(path, side)
     return {
         "file": f"{side.name}/{path.name}", "kernel": launch.kernel, "threads": launch.threads, "group": launch.group,
+        "memory": launch.memory,
         "arguments": [
             memory.name(bound) if bound.copied is None else {"bytes": bound.copied.hex()} for bound in launch.buffers
         ],

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -104,7 +105,8 @@ class Race:
             arguments.append(parts if len(parts) > 1 else parts[0])
             casts[i] = "int32"
         kernel = getattr(self.libraries[launch.file], launch.kernel)
-        return partial(kernel, *arguments, threads=launch.threads, group_size=launch.group, arg_casts=casts)
+        grid: dict[str, Any] = {"threads": launch.threads, "group_size": launch.group}
+        return partial(kernel, *arguments, **grid, arg_casts=casts, threadgroup_bytes=launch.memory)
 
 
 def run_all(prepared: Sequence[Callable[[], None]]) -> None:
@@ -118,7 +120,7 @@ def make_tensors(call: Call) -> dict[str, torch.Tensor]:
     tensors = {}
     for name, shape in call.tensors.items():
         dtype = DTYPES[call.types.get(name, call.dtype)]
-        random = torch.rand(tuple(shape), device="cuda")
+        random = torch.rand(tuple(shape), dtype=dtype if dtype.is_complex else torch.float32, device="cuda")
         tensors[name] = (random * call.ends[name]).to(dtype) if name in call.ends else random.to(dtype)
     return tensors
 
@@ -126,6 +128,8 @@ def make_tensors(call: Call) -> dict[str, torch.Tensor]:
 def difference(result: torch.Tensor, exact: torch.Tensor) -> float:
     """The norm of the error over that of the exact result."""
     exact = exact.reshape(result.shape)
+    if result.is_complex():
+        result, exact = torch.view_as_real(result), torch.view_as_real(exact)
     return float((result.float() - exact.float()).norm() / exact.float().norm().clamp_min(1e-30))
 
 

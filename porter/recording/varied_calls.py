@@ -227,9 +227,16 @@ class ObservedValues:
             yield from ((name, each) for each in others if not (lacks_tensors and isinstance(each, bool)))
 
     def _list_survived(self, call: OpCall) -> list[_Choice]:
-        """The choices that the CPU survives, which is asked once for calls with the same tensors."""
-        given = [(name, each.ndim) for name, each in call.tensors().items()]
-        keys = {f"{call.name} {choice} {given}": choice for choice in self._list_others(call)}
+        """The choices that the CPU survives, which is asked once for calls with the same tensors.
+
+        What it does with a number depends on sizes: `_fft_c2r` writes beyond a result that these do not go with.
+        """
+        ranks = [(name, tensor.ndim) for name, tensor in call.tensors().items()]
+        shapes = [(name, tuple(tensor.shape)) for name, tensor in call.tensors().items()]
+        keys = {
+            f"{call.name} {choice} {ranks if isinstance(choice[1], bool) else shapes}": choice
+            for choice in self._list_others(call)
+        }
         new = [key for key in keys if key not in self._answers]
         runs = [partial(_runs_on_cpu, call.with_arguments(dict([keys[key]]))) for key in new]
         self._answers |= zip(new, survives_each(runs), strict=True)

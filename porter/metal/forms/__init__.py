@@ -18,6 +18,7 @@ from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Contraction
 from porter.metal.forms.convolution import Convolution
 from porter.metal.forms.form import Form
+from porter.metal.forms.fourier import Fourier
 from porter.metal.forms.index_map import IndexMap
 from porter.metal.forms.linear_gradients import LinearGradients
 from porter.metal.forms.nonzero import Nonzero
@@ -39,6 +40,7 @@ AnyForm = (
     | Contraction
     | Convolution
     | LinearGradients
+    | Fourier
 )
 FORMS: tuple[type[Form], ...] = get_args(AnyForm)
 

@@ -159,6 +159,7 @@ class Form(Protocol):
     SHARED: ClassVar[bool] = False  # whether other rows of a file have the same kernels
     ALL_CALLS: ClassVar[bool] = False  # whether it computes calls too that the function leaves to helpers of its file
 
+    RESIZES: ClassVar[bool] = False  # whether the launch gives results their sizes, and asks for elements itself
     BY_RESULT: ClassVar[bool] = False  # whether functions make a result each, and are ported for all that call them
 
     def describe(self) -> Iterator[str]:

@@ -57,6 +57,7 @@ _HOST_HELPERS = {
     "merge_dims": "MergedDims",
     "count_neighbors": "int64_t",
     "run_convolution": "void",
+    "run_fft": "void",
     "share_rows": "RowThreads",
 }
 _HELPERS = (
@@ -69,6 +70,7 @@ _HELPERS = (
     "greatest_value",
     "ProductTile",
     "find_element",
+    "find_root",
     "shuffle_up",
 )
 

@@ -22,7 +22,7 @@ from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.host_values import Names
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.result_types import chooses_type
-from porter.metal.forms import Computation
+from porter.metal.forms import Computation, FormProgram
 from porter.metal.host import profiles_streams
 from porter.plan.recorded.files import edit_kernel_file, find_kernel_file, sees_helpers
 from porter.plan.recorded.host_function import HostFunction, print_body, replace_graph
@@ -66,6 +66,11 @@ class Row:
     def loops(self) -> Programs:
         """The cases that programs of loops compute, which a form has none of."""
         return self.programs if isinstance(self.programs, Programs) else Programs(self.programs.name, ())
+
+    @property
+    def resizes(self) -> bool:
+        """Whether the launch gives results their sizes: before it, nothing is known of them."""
+        return isinstance(self.programs, FormProgram) and self.programs.form.RESIZES
 
     @property
     def written(self) -> frozenset[str]:
@@ -165,7 +170,7 @@ STAGES = (
         "where nothing is written to a result, it has what the launch starts with",
     ),
     Stage(
-        lambda host, row: return_early(host, row.target, row.names.variables, row.counted),
+        lambda host, row: host if row.resizes else return_early(host, row.target, row.names.variables, row.counted),
         "a grid without threads cannot be launched: last, where nothing before has asked for that",
     ),
     Stage(

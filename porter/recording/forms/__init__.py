@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from porter.metal.forms import AnyForm
 from porter.recording.forms.contraction import find_contraction, find_linear_gradients
 from porter.recording.forms.convolution import find_convolution
+from porter.recording.forms.fourier import find_fourier
 from porter.recording.forms.index_map import find_bincount, find_index_map
 from porter.recording.forms.order import find_concatenation, find_nonzero, find_sort, find_unique
 from porter.recording.forms.windows import find_pooling, find_resampling
@@ -25,6 +26,7 @@ FINDERS: tuple[Callable[[Sequence[RecordedRun]], AnyForm | None], ...] = (
     find_contraction,
     find_convolution,
     find_linear_gradients,
+    find_fourier,
 )
 
 

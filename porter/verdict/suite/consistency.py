@@ -26,7 +26,19 @@ from torch.utils import _pytree as pytree
 
 from porter.core.dtypes import name_torch
 from porter.verdict.result import Finding, ForkFinding
-from porter.verdict.suite import bounds, compare, composed, counters, cuts, execution, layouts, results, samples, ties
+from porter.verdict.suite import (
+    bounds,
+    compare,
+    composed,
+    counters,
+    cuts,
+    execution,
+    layouts,
+    results,
+    samples,
+    ties,
+    transforms,
+)
 from porter.verdict.suite.arguments import Varied, keep_refused
 from porter.verdict.suite.leaves import compute, list_tensors
 from porter.verdict.suite.opinfos import OpInfos, watching
@@ -275,9 +287,29 @@ class Consistency(TestCase):
                     if not self.has_upstreams_word:
                         return
                     raise Nearer(f"{label}{error}\n{summary(sample)}") from None
+            if (
+                plain
+                and not self.has_upstreams_word
+                and self.is_near_transform(op, sample, to_cpu(got), to_cpu(want), compute)
+            ):
+                return
             is_of_host = differs_in_shape(got, want) or self.differs_in_type(got, want, **tolerance)
             kind = OtherType if is_of_host else AssertionError
             raise kind(f"{label}{error}\n{summary(sample)}") from None
+
+    def is_near_transform(
+        self,
+        op: Callable[..., Any],
+        sample: SampleInput,
+        mine: torch.Tensor,
+        theirs: torch.Tensor,
+        compute: Callable[[SampleInput], Any] | None = None,
+    ) -> bool:
+        """Whether a result of a transform is as near to the exact one as rounding of all elements lets it be."""
+        try:
+            return transforms.agrees(compute or partial(self.cpu, op), sample, mine, theirs)
+        except (*REFUSALS, Refused):
+            return False
 
     def differs_in_type(self, got: Any, want: Any, **tolerance: Any) -> bool:
         """Whether results differ in their element types alone, compared in the less precise of two."""

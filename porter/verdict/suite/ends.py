@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite.arguments import Varied, turn_flags
 from porter.verdict.suite.leaves import compute_unless_refused, put_on_meta, replace_input
 from porter.verdict.suite.long_rows import ignores_order, keeps, put_ends, reduces
+from porter.verdict.suite.transforms import mixes
 
 FLAGGED = (torch.float32, torch.int64)
 
@@ -61,7 +62,7 @@ def _list_not_finite(op: Callable[..., Any], sample: SampleInput) -> Iterator[tu
     if not keeps(result, sample):
         return
     yield "zeros of either sign", replace_input(sample, _alternate_zeros(sample.input.detach()))
-    if reduces(result, sample):
+    if reduces(result, sample) or mixes(op, sample):
         return
     turned = pytree.tree_leaves(compute_unless_refused(op, replace_input(sample, _turn(sample.input.detach()))))
     found = [(a, b) for a, b in zip(pytree.tree_leaves(result), turned, strict=False) if isinstance(a, torch.Tensor)]

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
+from porter.verdict.result import ForkFinding
 from porter.verdict.suite import compare, results
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
@@ -34,6 +35,13 @@ OVERLAPS: Mapping[str, Overlap] = {
     "out= the input": lambda op, w, r, a, k: _write_first(op, r[:-1], a, k, w[:-1]),
     "out= the elements after the input": lambda op, w, r, a, k: _write_first(op, r[:-1], a, k, w[1:]),
 }
+
+
+def leaves_out_alone(op: OpInfo, sample: SampleInput, want: torch.Tensor) -> bool:
+    """Whether the CPU writes nothing to `out=`: `ihfftn` along one dimension has its result and `out` exchanged."""
+    kept = torch.full_like(want, 7)
+    compute(partial(op, out=kept), sample)
+    return bool(want.numel()) and bool((kept == 7).all())
 
 
 class TestVariants(Consistency):
@@ -70,7 +78,14 @@ class TestVariants(Consistency):
             out = buffer[GUARD : GUARD + step * count].view((*want.shape, step))[..., 0]
         self.mps(lambda *a, **k: op(*a, **k, out=out), sample, device)
         label = f"out= a {'dense' if step == 1 else 'strided'} view"
-        self.same(op, dtype, sample, out, want, f"{label}: ")
+        try:
+            self.same(op, dtype, sample, out, want, f"{label}: ")
+        except AssertionError:
+            if leaves_out_alone(op, sample, want):
+                what = f"what out= of {op.name} has, is not written, also on the CPU"
+                results.get_record(self._testMethodName).fork_findings.append(ForkFinding(what))
+                return
+            raise
         rest = buffer.cpu()[~room]
         if not bool((rest == torch.ones_like(rest)).all()):
             self.fail(f"{label}: wrote outside the view")

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from porter.race import launches as recorder
+from porter.race.replay import difference
 
 SCRIPT = """
 import torch
@@ -65,3 +67,16 @@ def test_a_side_joins_the_calls_of_another(tmp_path: Path) -> None:
     assert half["sides"] == {"port": [1], "person": [2]}
     assert half["tensors"] == {"x": [8, 8], "port_scratch0": [4]}
     assert single["sides"] == {"person": [3]}
+
+
+def test_an_operator_may_be_called_in_types_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, _device: tensor)
+    calls = {name: list(recorder.list_calls([name], 64)) for name in ("_fft_c2c", "mm")}
+    assert {call.tensors["x"].dtype for call in calls["_fft_c2c"]} == {torch.complex64}
+    assert {call.dtype for call in calls["mm"]} == {"float", "half", "bfloat"}
+
+
+def test_both_parts_of_complex_results_are_compared() -> None:
+    exact = torch.tensor([3 + 4j, 0])
+    assert difference(exact, exact) == 0
+    assert difference(exact + torch.tensor([5j, 0]), exact) == 1

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 import torch
 
+from porter.recording import varied_calls
 from porter.recording.calls import OpCall
 from porter.recording.varied_calls import ObservedValues
 
@@ -95,3 +99,23 @@ def test_a_scalar_of_one_value_has_others_besides() -> None:
     assert [seen.change(given) for _ in range(3)] == [{"value": 2}, {"value": 3}, {"value": 5}]
     two = ObservedValues.of((given, given.with_arguments({"value": 0.5})))
     assert two.values == {("fill.Scalar", "value"): (True, 0.5)}
+
+
+def test_numbers_are_tried_anew_for_other_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What memory the CPU corrupts depends on sizes: `_fft_c2r` has a result for each number."""
+    asked: list[int] = []
+
+    def survive(runs: Sequence[object]) -> list[bool]:
+        asked.append(len(runs))
+        return [True for _ in runs]
+
+    monkeypatch.setattr(varied_calls, "survives_each", survive)
+    fixed = {"dim": [0], "forward": True}
+    calls = [
+        OpCall(torch.ops.aten._fft_c2c.default, {**fixed, "self": torch.zeros(*shape), "normalization": number})
+        for shape, number in (((2, 3), 0), ((2, 3), 1), ((4, 3), 0))
+    ]
+    seen = ObservedValues.of(calls)
+    for made_of_zeros in calls:
+        list(seen.list_changes(made_of_zeros))
+    assert asked == [2, 1, 1]  # the number of another call, and the flag; of other sizes, the number alone

@@ -16,6 +16,7 @@ from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Contraction, Operands
 from porter.metal.forms.convolution import Convolution, Convolved
+from porter.metal.forms.fourier import Fourier
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
 from porter.metal.forms.linear_gradients import LinearGradients
 from porter.metal.forms.nonzero import Nonzero
@@ -37,6 +38,7 @@ SAMPLES: tuple[AnyForm, ...] = (
     Contraction(Operands.MATRICES, "mat1", "mat2", added="self", beta="beta", alpha="alpha", dtypes=(FLOAT,)),
     Convolution("self", "weight", "grad_output", (Convolved.INPUT, Convolved.WEIGHT), dtypes=(FLOAT,)),
     LinearGradients("self", "weight", "grad_output", dtypes=(FLOAT,)),
+    Fourier("self", "dim", "normalization", size="last_dim_size", dtypes=(FLOAT,)),
 )
 
 

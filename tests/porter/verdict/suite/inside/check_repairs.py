@@ -122,3 +122,13 @@ def test_an_overlap_that_the_cpu_does_not_see_is_compared_with_memory_apart(is_r
     sample = SampleInput(torch.arange(1.0, 5.0))
     with nullcontext() if is_right else pytest.raises(AssertionError, match="are not close"):
         suite.overlapping(named("nn.functional.logsigmoid"), torch.float32, sample, "", shift, "mps")
+
+
+@pytest.mark.parametrize(("dims", "is_left"), [((1,), True), ((0, 1), False)])
+def test_an_out_that_the_cpu_leaves_alone_is_told(dims: tuple[int, ...], is_left: bool) -> None:
+    """`fft_ihfftn_impl` writes to its result what `out` has, where it has one dimension."""
+    runner.run(Context(bases=("log_sigmoid",)), "test_overlap and float32")  # imports the tests
+    leaves_out_alone = sys.modules["porter.verdict.suite.test_variants"].leaves_out_alone
+    sample = SampleInput(torch.arange(24.0).view(4, 6), kwargs={"dim": dims})
+    op = named("fft.ihfftn")
+    assert leaves_out_alone(op, sample, op(sample.input, dim=dims)) is is_left
