@@ -209,8 +209,6 @@ def write_formula(node: ast.expr, tensors: Collection[str]) -> str:
     raise AssertionError(ast.dump(node))
 
 
-# mypy: disable-error-code="import-untyped"
-
 
 # sympy's own names of functions, where they differ.
 _TO_SYMPY = {"abs": "Abs", "lgamma": "loggamma", "ceil": "ceiling"}

@@ -4,8 +4,6 @@ The rows come from the fork's `native_functions.yaml` as edited; the generator a
 from the installed wheel, because the result is linked with the wheel's library (torchgen/gen.py, native/README.md).
 """
 
-# mypy: disable-error-code="import-untyped"
-
 from __future__ import annotations
 
 import copy

@@ -1,7 +1,5 @@
 """A new operator on trial: built with the fork from its plan, tested one call after another, and judged."""
 
-# mypy: disable-error-code="import-untyped"
-
 from __future__ import annotations
 
 import importlib

@@ -6,8 +6,7 @@ each row of its first dimension alone also runs over more rows than that; of the
 reduces that dimension runs whole.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-# mypy: disable-error-code="arg-type, truthy-function, assignment"
+# mypy: disable-error-code="arg-type"
 
 from __future__ import annotations
 

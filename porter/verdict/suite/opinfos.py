@@ -1,7 +1,6 @@
 """The OpInfos of one run: those of the operators under test, as the fork's lists leave them, and their samples."""
 
-# mypy: disable-error-code="no-untyped-call"
-# mypy: disable-error-code="arg-type, truthy-function, assignment"
+# mypy: disable-error-code="no-untyped-call, assignment"
 
 from __future__ import annotations
 
@@ -39,6 +38,7 @@ _UPSTREAMS = {
     True: SimpleNamespace(__qualname__="TestConsistency.test_output_grad_match"),
 }
 _T = TypeVar("_T")
+_Test = TypeVar("_Test", bound=Callable[..., None])
 
 
 class OpInfos:
@@ -233,6 +233,11 @@ class parametrize_over(ops):
     ) -> None:
         super().__init__(op_list, **given)
         self.applies = applies
+
+    def __call__(self, test: _Test) -> _Test:
+        """The test, of which there is one for each operator and type then."""
+        marked: _Test = super().__call__(test)
+        return marked
 
     def _parametrize_test(self, test: Any, generic_cls: Any, device_cls: Any) -> Iterator[Any]:
         is_selected = matcher(get_context().expression)

@@ -3,15 +3,13 @@
 They are created on the CPU and copied to the device with the same storage, strides and offset.
 """
 
-# mypy: disable-error-code="misc, no-any-return"
-
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import torch
@@ -19,7 +17,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.core.dtypes import name_torch
-from porter.verdict.suite.layouts import BEHIND, LAYOUTS, POINTWISE, Transform, scalar, take_every_second
+from porter.verdict.suite.layouts import BEHIND, LAYOUTS, POINTWISE, scalar, take_every_second
 from porter.verdict.suite.leaves import change_tensors, compute, list_passed, list_tensors, replace_argument
 
 COMBINATIONS = 8192
@@ -61,7 +59,7 @@ def on_device(sample: SampleInput) -> SampleInput:
 
 def copy_sample(sample: SampleInput) -> SampleInput:
     """Copies a sample and keeps its layout, because an operator may write to its arguments."""
-    return sample.transform(lambda value: mirror(value, "cpu"))
+    return change_tensors(sample, lambda tensor: mirror(tensor, "cpu"))
 
 
 def find_written(before: SampleInput, after: SampleInput) -> dict[int, torch.Tensor]:
@@ -109,7 +107,7 @@ def keep_on_cpu(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
     """
     beside = [t for t in (*sample.args, *sample.kwargs.values()) if isinstance(t, torch.Tensor) and t.dtype in _INDICES]
     if beside:
-        meta = sample.transform(_each_tensor(lambda t: t.detach().to("meta")))
+        meta = _change_each(sample, lambda t: t.detach().to("meta"))
         try:
             compute(op, meta)
         except Exception as error:
@@ -126,13 +124,13 @@ def _stays_on_cpu(tensor: torch.Tensor) -> bool:
 def vary_layouts(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, SampleInput]]:
     """Yields the sample with other layouts for all tensors, then for one, with names for messages."""
     for name, change in LAYOUTS.items():
-        yield name, sample.transform(_on_tensors(change))
+        yield name, _change(sample, change)
         if len(list(_tensors(sample))) > 1:
-            yield f"{name}, first tensor alone", sample.transform(_on_tensors(change, only=0))
-            yield f"{name}, second tensor alone", sample.transform(_on_tensors(change, only=1))
+            yield f"{name}, first tensor alone", _change(sample, change, only=0)
+            yield f"{name}, second tensor alone", _change(sample, change, only=1)
     if pointwise and len({t.shape for t in _tensors(sample)}) == 1:
         for name, change in POINTWISE.items():
-            yield name, sample.transform(_on_tensors(change))
+            yield name, _change(sample, change)
 
 
 def vary_offsets(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
@@ -146,17 +144,17 @@ def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tu
     if len(list(_tensors(sample))) != 2:
         return
     for dtype in others:
-        yield f"with {name_torch(dtype)}", sample.transform(_on_tensors(lambda t, d=dtype: _cast(t, d), only=1))
-        yield f"{name_torch(dtype)} first", sample.transform(_on_tensors(lambda t, d=dtype: _cast(t, d), only=0))
-    yield "with a CPU scalar", sample.transform(_on_tensors(lambda t: stay_on_cpu(scalar(t)), only=1))
-    yield "CPU scalar first", sample.transform(_on_tensors(lambda t: stay_on_cpu(scalar(t)), only=0))
+        yield f"with {name_torch(dtype)}", _change(sample, partial(_cast, dtype=dtype), only=1)
+        yield f"{name_torch(dtype)} first", _change(sample, partial(_cast, dtype=dtype), only=0)
+    yield "with a CPU scalar", _change(sample, lambda t: stay_on_cpu(scalar(t)), only=1)
+    yield "CPU scalar first", _change(sample, lambda t: stay_on_cpu(scalar(t)), only=0)
     if all(t.dtype.is_floating_point for t in _tensors(sample)):  # beside integers its type would be the result's
-        yield "with a float64 CPU scalar", sample.transform(_on_tensors(_wide_scalar, only=1))
-    yield "with a number", sample.transform(_on_tensors(_take_number, only=1))
-    yield "a number first", sample.transform(_on_tensors(_take_number, only=0))
-    yield "with a 0-d tensor", sample.transform(_on_tensors(scalar, only=1))
-    yield "second broadcast", sample.transform(_on_tensors(lambda t: t[:1] if t.ndim else t, only=1))
-    yield "first broadcast", sample.transform(_on_tensors(lambda t: t[..., :1] if t.ndim else t, only=0))
+        yield "with a float64 CPU scalar", _change(sample, _wide_scalar, only=1)
+    yield "with a number", _change(sample, _take_number, only=1)
+    yield "a number first", _change(sample, _take_number, only=0)
+    yield "with a 0-d tensor", _change(sample, scalar, only=1)
+    yield "second broadcast", _change(sample, lambda t: t[:1] if t.ndim else t, only=1)
+    yield "first broadcast", _change(sample, lambda t: t[..., :1] if t.ndim else t, only=0)
 
 
 def with_edge_values(
@@ -175,7 +173,7 @@ def with_edge_values(
     def replace(t: torch.Tensor) -> torch.Tensor:
         return next(turns).clone() if t.dtype == dtype else scalar(t)
 
-    return sample.transform(_each_tensor(replace))
+    return _change_each(sample, replace)
 
 
 def bound_results(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
@@ -184,13 +182,13 @@ def bound_results(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
     ATen is asked on the meta device, which runs no code of the fork.
     """
     while any(len(t) > 1 for t in _tensors(sample) if t.ndim) and count_results(op, sample) > MOST_RESULTS:
-        sample = sample.transform(_on_tensors(lambda t: t[::2].clone() if t.ndim else t))
+        sample = _change(sample, lambda t: t[::2].clone() if t.ndim else t)
     return sample
 
 
 def call_on_meta(op: Callable[..., Any], sample: SampleInput) -> Any:
     """What ATen says of the results, without computing them: a factory makes its result on the meta device as well."""
-    meta = sample.transform(_each_tensor(lambda t: t.detach().to("meta")))
+    meta = _change_each(sample, lambda t: t.detach().to("meta"))
     kwargs = {name: "meta" if name == "device" else value for name, value in meta.kwargs.items()}
     with torch.device("meta"):
         return op(meta.input, *meta.args, **kwargs)
@@ -226,12 +224,12 @@ def take_single_values(sample: SampleInput) -> list[SampleInput]:
     if not others or any(t.ndim != 1 or t.shape != first.shape for t in others):
         return []
     rows = torch.linspace(0, len(first) - 1, SINGLE_VALUES).long().tolist()
-    return [sample.transform(_after_first(lambda t, i=i: t[i : i + 1].clone())) for i in rows]
+    return [_take_value(sample, i) for i in rows]
 
 
-def _after_first(change: Transform) -> Callable[[Any], Any]:
-    seen = iter(range(1_000_000))
-    return _each_tensor(lambda t: change(t) if next(seen) else t)
+def _take_value(sample: SampleInput, at: int) -> SampleInput:
+    seen = count()
+    return _change_each(sample, lambda t: t[at : at + 1].clone() if next(seen) else t)
 
 
 def _combinations(values: torch.Tensor, count: int) -> list[torch.Tensor]:
@@ -287,7 +285,7 @@ def with_spread_values(
             return torch.complex(*parts).to(dtype)
         return parts[0].clamp(-math.inf if low is None else low, math.inf if high is None else high).to(dtype)
 
-    return sample.transform(_each_tensor(values))
+    return _change_each(sample, values)
 
 
 def _magnitudes(dtype: torch.dtype, literals: Iterable[float], generator: torch.Generator) -> torch.Tensor:
@@ -335,12 +333,12 @@ def make_strided(value: Any) -> Any:
 
 def replace_zeros(sample: SampleInput) -> SampleInput:
     """The sample without zeros in the second tensor: integer division refuses them on the CPU."""
-    return sample.transform(_on_tensors(lambda t: torch.where(t == 0, torch.ones_like(t), t), only=1))
+    return _change(sample, lambda t: torch.where(t == 0, torch.ones_like(t), t), only=1)
 
 
 def remove_zeros(sample: SampleInput) -> SampleInput:
     """The sample with the second tensor positive: integer powers refuse the rest on the CPU."""
-    return sample.transform(_on_tensors(lambda t: torch.where(t > 0, t, torch.ones_like(t)), only=1))
+    return _change(sample, lambda t: torch.where(t > 0, t, torch.ones_like(t)), only=1)
 
 
 def _cast(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -364,18 +362,15 @@ def _tensors(sample: SampleInput) -> Iterator[torch.Tensor]:
             yield from (v for v in value if isinstance(v, torch.Tensor))
 
 
-def _each_tensor(change: Callable[[torch.Tensor], Any]) -> Callable[[Any], Any]:
-    return lambda value: change(value) if isinstance(value, torch.Tensor) and not _stays_on_cpu(value) else value
+def _change_each(sample: SampleInput, change: Callable[[torch.Tensor], Any]) -> SampleInput:
+    """The sample with its tensors changed, but for those that stay on the CPU."""
+    return change_tensors(sample, lambda t: t if _stays_on_cpu(t) else change(t))
 
 
-def _on_tensors(change: Callable[[torch.Tensor], Any], only: int | None = None) -> Callable[[Any], Any]:
-    """`change` for tensors, all or the n-th, for `SampleInput.transform`, which visits the arguments in order."""
-    seen = iter(range(1_000_000))
-
-    def visit(t: torch.Tensor) -> Any:
-        return change(t.detach()) if only in (None, next(seen)) else t.detach()
-
-    return _each_tensor(visit)
+def _change(sample: SampleInput, change: Callable[[torch.Tensor], Any], only: int | None = None) -> SampleInput:
+    """The sample with its tensors changed, all or the n-th of those that do not stay on the CPU."""
+    seen = count()
+    return _change_each(sample, lambda t: change(t.detach()) if only in (None, next(seen)) else t.detach())
 
 
 # Powers of two beyond which a float type (16-bit, 32-bit, 64-bit) skips integers, and those where integers end.

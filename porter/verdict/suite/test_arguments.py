@@ -3,8 +3,6 @@
 Arguments of elementwise operators are numbers, which the tests of edge values vary.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-
 from __future__ import annotations
 
 from functools import partial

@@ -4,9 +4,6 @@ Each OpInfo sample runs on mps and on the CPU, with the tolerances, lists and na
 The module is imported once for each run: what it tests is that run's context.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-# mypy: disable-error-code="arg-type, truthy-function, assignment"
-
 from __future__ import annotations
 
 from contextlib import suppress

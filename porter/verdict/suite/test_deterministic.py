@@ -4,7 +4,7 @@ In deterministic mode a call must raise an error if the CPU's raises one, or if 
 atomically for it: see torch.use_deterministic_algorithms.
 """
 
-# mypy: disable-error-code="misc, untyped-decorator, attr-defined"
+# mypy: disable-error-code="misc, attr-defined"
 
 from __future__ import annotations
 

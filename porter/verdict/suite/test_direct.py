@@ -3,8 +3,6 @@
 The forward operators' tests give their arguments the values of OpInfo samples, and random gradients.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-
 from __future__ import annotations
 
 import math

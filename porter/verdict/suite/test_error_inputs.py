@@ -1,7 +1,6 @@
 """`TestErrorInputsMPS.test_error_inputs_<op>_mps`: error inputs of OpInfo raise errors."""
 
-# mypy: disable-error-code="no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="arg-type, truthy-function, assignment"
+# mypy: disable-error-code="no-untyped-call, truthy-function"
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """`TestIndicesMPS.test_indices_<op>_mps_<dtype>` and `test_slopes_by_indices`: samples with an index tensor varied."""
 
-# mypy: disable-error-code="untyped-decorator"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

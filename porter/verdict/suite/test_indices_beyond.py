@@ -4,8 +4,6 @@ A kernel cannot refuse a call. It guards what it reads and writes, or reports th
 compared. Only a run that checks memory sees the difference.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The other tests differentiate by dense tensors, with dense gradients of the results.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,7 +1,6 @@
 """`TestVariantsMPS.test_out_<op>_mps_<dtype>` and `test_inplace`: out= and in-place variants."""
 
-# mypy: disable-error-code="no-untyped-call, untyped-decorator"
-# mypy: disable-error-code="arg-type, truthy-function, assignment"
+# mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _make_test(variation: Variation) -> Callable[..., None]:
     supported = {"dtypes": OpDTypes.supported_backward} if slopes else {}
     ops = CALLING if variation.calls_overloads else BACKWARD if slopes else FORWARD
     decorate = parametrize_over(ops, applies=_applies(variation), allowed_dtypes=dtypes, **supported)
-    return decorate(test)  # type: ignore[no-any-return]
+    return decorate(test)
 
 
 for _variation in VARIATIONS:

@@ -1,7 +1,5 @@
 """Operators that Apple and the CPU have kernels for, and that ATen also composes of others, run on the CPU as one."""
 
-# mypy: disable-error-code="import-untyped"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
