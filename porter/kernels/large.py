@@ -159,9 +159,7 @@ def _widen(stage: Stage, values: Values, count: int, widen: Callable[[Tensor], T
     }  # fmt: skip
 
 
-def _compare_ends(
-    script: Script, stage: Stage, values: Values, right: Right, count: int, many: int, name: str
-) -> str:  # fmt: skip
+def _compare_ends(script: Script, stage: Stage, values: Values, right: Right, count: int, many: int, name: str) -> str:
     """What is wrong with the first and last rows of many, as JSON."""
 
     def widen(tensor: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ def check_call(kernel: Kernel, call: Call) -> None:
                 "PTR216",
                 f"output `{name}` of kernel `{kernel.name}` is {name_torch(output.dtype)}, which has no atomic",
                 hint="With atomic_outputs, outputs are float32, int32, uint32 or uint64.",
-            )  # fmt: skip
+            )
         if call.init_value is not None:
             _check_init_value(kernel, name, output.dtype, call.init_value)
     threads = math.prod(call.group)

@@ -31,7 +31,7 @@ from porter.loops.expressions import (
     select,
     substitute,
     walk,
-)  # fmt: skip
+)
 from porter.loops.graph import Argument, ConcreteGraph, Node, Result, Tensor
 from porter.loops.host_values import Number
 from porter.loops.indices import ZERO, flatten, loop, rebuild_index

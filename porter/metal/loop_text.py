@@ -34,7 +34,7 @@ from porter.metal.loop_spelling import (
     write_size,
     write_start,
     write_turn,
-)  # fmt: skip
+)
 
 _VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT, Op.READ_INDEX)
 _INDICES = (Op.SUM, Op.PRODUCT, Op.QUOTIENT, Op.REMAINDER, Op.LEAST, Op.GREATEST, Op.DISTANCE)

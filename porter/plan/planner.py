@@ -17,7 +17,7 @@ from porter.aten.operator import (
     find_joining,
     find_migrations,
     find_served,
-)  # fmt: skip
+)
 from porter.aten.opinfo import decide_mark, edit_marks, find_opinfos, read_marks
 from porter.aten.skip_lists import Change, decide_all, edit_lists, read_lists
 from porter.core import dtypes

@@ -48,6 +48,6 @@ def _list_cells(row: Row) -> tuple[str, ...]:
     ratios = (
         f"{row.times[side] / row.times[PORT]:.2f}" if {side, PORT} <= row.times.keys() else "-"
         for side in (PERSON, TORCH)
-    )  # fmt: skip
+    )
     share = f"{row.shares[PORT]:.0%}" if PORT in row.shares else "-"
     return (row.operator, row.label, row.dtype, *times, *ratios, share)

@@ -78,11 +78,10 @@ def metal_case(text: str, name: str = "Planted") -> Case:
     return Case({f"aten/src/ATen/native/mps/kernels/{name}.metal": _METAL_HEAD + text})
 
 
-def host_case(text: str, kernels: str = "", before: str = "") -> Case:
-    """A change that adds a host file of operators, or changes it from `before`; with a file of kernels, if any."""
-    path = "aten/src/ATen/native/mps/operations/Planted.mm"
+def host_case(text: str, kernels: str = "") -> Case:
+    """A change that adds a host file of operators, with a file of kernels, if any."""
     metal = {"aten/src/ATen/native/mps/kernels/Planted.metal": _METAL_HEAD + kernels} if kernels else {}
-    return Case({path: text, **metal}, before={path: before} if before else {})
+    return Case({"aten/src/ATen/native/mps/operations/Planted.mm": text, **metal})
 
 
 _METAL_HEAD = """#include <c10/metal/indexing.h>

@@ -120,4 +120,4 @@ def _allocations(source: Source) -> Iterator[str]:
         yield f'    {name} = {made}{name}_shape, {value}dtype=KERNELS[types][0][{at}], device="mps")\n'
 
 
-FORM = Form(_NAME, write, runs_here=True)
+FORM = Form(_NAME, write)

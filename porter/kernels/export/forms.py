@@ -51,13 +51,12 @@ class Source:
 @dataclass(frozen=True)
 class Form:
     """A form: `write` gives files by path, `read` makes a kernel of the text of one, `run` takes those that a file
-    makes while it runs, with code that calls it. `runs_here`: without a Mac.
+    makes while it runs, with code that calls it.
     """
 
     name: str
     write: Callable[[Source], Files]
     read: Callable[[str], AnyKernel] | None = None
-    runs_here: bool = False
     run: Callable[[Path, Sequence[str]], GatheredKernels] | None = None
 
 

@@ -199,4 +199,4 @@ def _core(kernel: Kernel, reference: str) -> str:
 )"""
 
 
-FORM = Form(_NAME, write, runs_here=True)
+FORM = Form(_NAME, write)

@@ -201,4 +201,4 @@ def _write_project(source: Source) -> Files:
     return project_of_kernels(name, [(source.kernel, source.reference)]).files
 
 
-FORM = Form("extension", _write_project, runs_here=True)
+FORM = Form("extension", _write_project)

@@ -173,7 +173,7 @@ class _Output:
                 "PTR244",
                 f"the script converts a result of the kernel from {name_torch(self.dtype)} to {name_torch(dtype)}",
                 "Let the kernel write the type that the stage gives.",
-            )  # fmt: skip
+            )
         return self
 
     def _compute(self, *_: object) -> Any:

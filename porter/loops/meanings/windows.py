@@ -23,7 +23,7 @@ from porter.loops.indices import (
     modulo,
     multiply,
     read_index,
-)  # fmt: skip
+)
 from porter.loops.lowering import Element, Indices, as_int, means, refuse
 from porter.loops.meanings.reductions import neutral
 from porter.loops.meanings.resizing import find_rows

@@ -29,7 +29,7 @@ from porter.loops.host_values import (
     describe,
     list_operands,
     list_scalars,
-)  # fmt: skip
+)
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.expression import parenthesize
 

@@ -45,7 +45,7 @@ from porter.metal.codegen.slices import (
     share_lanes,
     write_combination,
     write_slices,
-)  # fmt: skip
+)
 from porter.metal.codegen.slices import INDEX as COMBINED_INDEX
 from porter.metal.loop_spelling import Spelling, name_loops, runs_alone, write_nan
 from porter.metal.loop_text import write_nest

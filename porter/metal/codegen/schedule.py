@@ -83,7 +83,7 @@ _MEANINGS = {
         ONE_DIM: "elements by one stride, 8 turns at once",
     },
     Family.KEPT_ROWS: {AGAIN: "rows of any size, which each pass reads again"},
-}  # fmt: skip
+}
 _OTHER = {
     Family.STRIDED_SLICES: "{} neighbors a turn, in rows that are dense and aligned",
     Family.KEPT_ROWS: "up to {} elements of a row a thread, which are read once",

@@ -20,7 +20,7 @@ from porter.languages.inlining import (
     list_locals,
     read_parameters,
     rename,
-)  # fmt: skip
+)
 from porter.languages.lexer import TokenKind
 from porter.languages.source import Source, parse_source
 from porter.languages.statements import read_statements

@@ -7,6 +7,7 @@ result, so that what is right is the CPU's for dense memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.gradients import make_seeds, run_forward
 from porter.verdict.suite.layouts import LAYOUTS, Transform, expand, make_dense, put_channels_last
+from porter.verdict.suite.leaves import change_tensors
 from porter.verdict.suite.refusals import REFUSALS
 
 Seeds = list[torch.Tensor]
@@ -57,15 +59,14 @@ def vary_operands(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, Sample
     Of elements that are expanded to equal ones, an operator that picks some may pick others than the CPU.
     """
     for name, change in OPERANDS.items():
-        varied = sample.transform(lambda value, change=change: _change_leaf(value, change))
+        varied = change_tensors(sample, partial(_change_leaf, change=change))
         if _has_other_layout(sample, varied) and is_differentiated(op, varied, None):
             yield name, varied
 
 
 def make_dense_leaves(sample: SampleInput) -> SampleInput:
     """The sample with the same elements in dense memory."""
-    made: SampleInput = sample.transform(lambda value: _change_leaf(value, make_dense))
-    return made
+    return change_tensors(sample, partial(_change_leaf, change=make_dense))
 
 
 def _has_other_layout(sample: SampleInput, varied: SampleInput) -> bool:
@@ -87,10 +88,8 @@ def is_differentiated(op: OpInfo, sample: SampleInput, seeds: Seeds | None) -> b
     return bool(outputs)
 
 
-def _change_leaf(value: Any, change: Transform) -> Any:
-    if not _is_strided(value):
-        return value
-    return change(value.detach()).requires_grad_(value.requires_grad)
+def _change_leaf(value: torch.Tensor, change: Transform) -> torch.Tensor:
+    return change(value.detach()).requires_grad_(value.requires_grad) if _is_strided(value) else value
 
 
 def _is_strided(value: Any) -> bool:

@@ -85,19 +85,19 @@ def list_more_indices(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, slopes: 
         yield from keep_computed(partial(differentiate, op), [(label, sample)]) if slopes else [(label, sample)]
 
 
-def lengthen_index(op: OpInfo, sample: SampleInput, place: Place, count: int = COUNT) -> Varied | None:
+def lengthen_index(op: OpInfo, sample: SampleInput, place: Place) -> Varied | None:
     """The first way that the CPU computes to have so many indices in an argument, if there is one."""
     index = read_argument(sample, place)
     ways = [
         Way(index, dim, nearest)
         for dim, nearest in product(dict.fromkeys((index.ndim - 1, 0)) if index.ndim else (), (0, -1))
     ]
-    tried = [(str(at), way.lengthen(sample, count)) for at, way in enumerate(ways)]
+    tried = [(str(at), way.lengthen(sample, COUNT)) for at, way in enumerate(ways)]
     for at, distinct in islice(keep_computed(stay_inside(op), tried), 1):
         way = ways[int(at)]
         # Of elements that are written to one place any may be the last, unless all are one.
-        kept = distinct if ignores_order(op, distinct, count) else way.lengthen(sample, count, are_equal=True)
-        return f"{count} indices along dimension {way.dim} of {place}", kept
+        kept = distinct if ignores_order(op, distinct, COUNT) else way.lengthen(sample, COUNT, are_equal=True)
+        return f"{COUNT} indices along dimension {way.dim} of {place}", kept
     return None
 
 
