@@ -209,7 +209,6 @@ def write_formula(node: ast.expr, tensors: Collection[str]) -> str:
     raise AssertionError(ast.dump(node))
 
 
-
 # sympy's own names of functions, where they differ.
 _TO_SYMPY = {"abs": "Abs", "lgamma": "loggamma", "ceil": "ceiling"}
 _UNKNOWN_TO_SYMPY = ("trunc",)  # sympy means another function by these names

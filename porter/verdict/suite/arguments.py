@@ -8,7 +8,6 @@ operator tell, or the signature of a Python function.
 
 from __future__ import annotations
 
-import faulthandler
 import hashlib
 import inspect
 import os
@@ -22,6 +21,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite import cpu_memory, samples
+from porter.verdict.suite.children import run_forked
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.kept_outcomes import Batch
 from porter.verdict.suite.leaves import Place, compute, list_passed, list_tensors, replace_argument
@@ -231,24 +231,15 @@ def _try_all(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[tuple
 
 def _run_in_child(op: Callable[..., Any], varied: Sequence[SampleInput]) -> bytes:
     """What comes of each call in a child process; of fewer calls if one ends it or damages its memory."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        faulthandler.disable()
-        torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
-        try:
-            for sample in varied:
-                outcome = _run(op, sample)
-                if cpu_memory.is_damaged():
-                    break
-                os.write(writer, bytes([outcome]))
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        outcomes = pipe.read()
-    os.waitpid(child, 0)
-    return outcomes
+
+    def tell(writing: int) -> None:
+        for sample in varied:
+            outcome = _run(op, sample)
+            if cpu_memory.is_damaged():
+                break
+            os.write(writing, bytes([outcome]))
+
+    return run_forked(tell)[0]
 
 
 def _run(op: Callable[..., Any], sample: SampleInput) -> int:

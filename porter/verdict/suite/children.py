@@ -21,7 +21,8 @@ def ask_child(run: Callable[[], Any], seconds: int = _SECONDS) -> Any:
 
     It dies after `seconds` of its processor time.
     """
-    return json.loads(_run(run, seconds) or "null")
+    answer, ended = run_forked(partial(_tell, run, seconds))
+    return json.loads(answer or b"null") if ended else None
 
 
 def survives(run: Callable[[], object]) -> bool:
@@ -36,18 +37,12 @@ def survives_each(runs: Sequence[Callable[[], object]]) -> list[bool]:
     """
     lived: list[bool] = []
     while len(lived) < len(runs):
-        told = _fork(partial(_tell_each, runs[len(lived) :]))[0]
-        lived += [True] * len(told) or [False]
+        letters, _ = run_forked(partial(_tell_each, runs[len(lived) :]))
+        lived += [True] * len(letters) or [False]
     return lived
 
 
-def _run(run: Callable[[], Any], seconds: int) -> str | None:
-    """What a function returns, as JSON: `null` if it raises, None if its process dies."""
-    text, ended = _fork(partial(_tell, run, seconds))
-    return text if ended else None
-
-
-def _fork(tell: Callable[[int], None]) -> tuple[str, bool]:
+def run_forked(tell: Callable[[int], None]) -> tuple[bytes, bool]:
     """What a process of its own writes to a file descriptor, and whether it ends by itself."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -55,12 +50,14 @@ def _fork(tell: Callable[[int], None]) -> tuple[str, bool]:
         faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the C library reports memory that is corrupted
         torch.set_num_threads(1)  # a thread pool does not survive a fork
-        tell(writing)
-        os._exit(0)
+        try:
+            tell(writing)
+        finally:
+            os._exit(0)
     os.close(writing)
-    with os.fdopen(reading) as answer:
-        text = answer.read()
-    return text, os.WIFEXITED(os.waitpid(child, 0)[1])
+    with os.fdopen(reading, "rb") as pipe:
+        answer = pipe.read()
+    return answer, os.WIFEXITED(os.waitpid(child, 0)[1])
 
 
 def _tell(run: Callable[[], Any], seconds: int, writing: int) -> None:
