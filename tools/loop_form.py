@@ -104,8 +104,8 @@ def _find_programs(base: str, through: Sequence[str]) -> Iterator[Line]:
 
 
 def _check_call(base: str, call: object) -> Iterator[Line]:
-    from porter.recording.evaluation import check_loop_form
     from porter.recording.runs import run_call
+    from shared.loop_forms import check_loop_form
 
     try:
         ran = run_call(call)  # type: ignore[arg-type]

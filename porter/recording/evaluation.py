@@ -15,21 +15,18 @@ from torch import Tensor
 from aten_overlay.apple.mpsgraph import semantics
 from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
-from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, order_loops, walk
-from porter.loops.fusion import LoopNest, fuse
+from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments, round_number
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table, instantiate
 from porter.mpsgraph.operations import by_op
 from porter.recording.call_programs import read_call_arguments
-from porter.recording.concrete import evaluate_nodes, fit_value, read_concrete_graph
+from porter.recording.concrete import evaluate_nodes, fit_value
 
 if TYPE_CHECKING:
-    from aten_overlay.apple.mpsgraph.recorder import GraphRun
     from porter.recording.runs import RecordedRun
 
 MAX_TURNS = 1 << 22  # of nested loops
-TOLERANCE = 1e-5  # relative, and absolute: MPSGraph's operations on images find places in float32
 _DOUBLE = {Kind.FLOATING: torch.float64, Kind.COMPLEX: torch.complex128}
 _TOLERANCE = 1e-4  # relative, and absolute: images are resized in float32, and what one graph wrote is rounded
 
@@ -173,23 +170,6 @@ def combine(kind: ReductionKind, operands: Sequence[Tensor]) -> Tensor:
     turns = torch.where(hit, torch.arange(hit.shape[-1]), -1).amax(-1, True)
     last = value.gather(-1, turns.clamp(min=0))
     return torch.where(turns < 0, otherwise.gather(-1, turns.clamp(min=0)), last).squeeze(-1)
-
-
-def check_loop_form(run: GraphRun, tolerance: float = TOLERANCE) -> tuple[tuple[LoopNest, ...], list[str]]:
-    """The loop nests of a graph that ran, and how their results differ from the graph's. Raises PTR345 and PTR346."""
-    graph = read_concrete_graph(run)
-    values = {Buffer(ref.node, ref.output): value for ref, value in evaluate_nodes(run, in_double=True).items()}
-    nests = tuple(map(coalesce, fuse(graph)))
-    stored = {store.buffer for nest in nests for store in nest.stores}
-    buffers = {buffer: value for buffer, value in values.items() if buffer not in stored}
-    for nest in nests:
-        buffers |= evaluate_nest(nest, buffers)
-    found = []
-    for tensor in graph.results:
-        buffer = Buffer(tensor.node, tensor.output)
-        difference = describe_difference(buffers[buffer], values[buffer], tolerance)
-        found += [f"{buffer.node}.{buffer.output}: {difference}"] if difference else []
-    return nests, found
 
 
 def evaluate_nest(nest: LoopNest, buffers: Mapping[Buffer, Tensor]) -> dict[Buffer, Tensor]:

@@ -16,7 +16,7 @@ from porter.core.errors import PorterError
 from porter.loops.expressions import find_reductions
 from porter.loops.fusion import LoopNest, Shape, fuse
 from porter.loops.graph import ConcreteGraph, Node, Result, Tensor
-from porter.recording.evaluation import check_loop_form
+from shared.loop_forms import check_loop_form
 from tests.porter.recording.graphs import GraphBuilder
 
 Draw = Callable[[st.SearchStrategy[int]], int]

@@ -13,7 +13,7 @@ from porter.core.errors import PorterError
 from porter.metal.codegen.kernel import join_simdgroup
 from porter.metal.loop_spelling import Spelling
 from porter.metal.loop_text import write_nest
-from porter.recording.evaluation import check_loop_form
+from shared.loop_forms import check_loop_form
 from tests.porter.recording.graphs import GraphBuilder
 from tests.porter.recording.loop_kernels import check_loop_kernels
 from tests.porter.recording.test_loop_meanings import (

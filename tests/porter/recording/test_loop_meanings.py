@@ -14,7 +14,7 @@ from porter.core.errors import PorterError
 from porter.loops.expressions import Op, walk
 from porter.loops.graph import Node, Tensor
 from porter.loops.meanings.resizing import sample_grid
-from porter.recording.evaluation import TOLERANCE, check_loop_form
+from shared.loop_forms import TOLERANCE, check_loop_form
 from tests.porter.recording.graphs import GraphBuilder
 
 FLOAT, INT = MPS[torch.float32], MPS[torch.int32]
