@@ -18,7 +18,19 @@ _MODES = ("backward", "ortho", "forward")  # of torch.fft's forward transforms, 
 
 def find_fourier(runs: Sequence[RecordedRun]) -> Fourier | None:
     """The transform that computes the result of every call; None if none does, or several do, or for few calls."""
-    return find_only(_list_transforms(runs[0].call), runs, _computes) if tell_form(runs) else None
+    if not tell_form(runs):
+        return None
+    candidates = _list_transforms(runs[0].call)
+    asked = ((form, [run for run in runs if _has_sizes(form, run)]) for form in candidates)
+    fitting = [form for candidate, fit in asked if (form := find_only((candidate,), fit, _computes))]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _has_sizes(form: Fourier, run: RecordedRun) -> bool:
+    """Whether the source has half of a spectrum, if that is asked for: of others the CPU computes anything."""
+    dims = run.call.arguments[form.dims]
+    halves = run.call.arguments[form.size] // 2 + 1 if form.size else 0
+    return not form.size or (bool(dims) and run.given[form.source].shape[dims[-1]] == halves)
 
 
 def _list_transforms(call: OpCall) -> Iterator[Fourier]:

@@ -48,6 +48,13 @@ def test_results_of_another_scale_are_no_transform(name: str) -> None:
     assert find_fourier(runs) is None
 
 
+def test_calls_of_other_sizes_than_half_of_a_spectrum_do_not_tell() -> None:
+    runs = list(list_runs("_fft_c2r"))
+    call = runs[0].call.with_arguments({"last_dim_size": 20})  # which the CPU refuses
+    wrong = RecordedRun(call, call.tensors(), (), (torch.zeros(4, 20),), False)
+    assert find_fourier([wrong, *runs]) == FOUND["_fft_c2r"]
+
+
 def test_what_is_printed() -> None:
     assert list(FOUND["_fft_r2c"].describe()) == [
         "result[k] = scale * sum over m of self[m] * exp(- 2 pi i k m / n)",
