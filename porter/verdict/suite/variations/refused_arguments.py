@@ -35,7 +35,9 @@ _FLAG = "flag"
 _NO_WORD = "no such value"
 _REALS = (-1.0, 0.0, 2.0)  # a probability is neither below 0 nor above 1, and a width is positive
 _PLACE = re.compile(r"""\bat "[^"]*":\d+""")  # of an internal assertion, in a file of aten/src/ATen/native/cpu too
-_CPU_ALONE = re.compile(r"not implemented for|not supported on cpu|no kernel|CPU", re.I)  # another device may have it
+_CPU_ALONE = re.compile(
+    r"not implemented for|not supported on cpu|no kernel|CPU|\bMKL\b", re.I
+)  # another device may have it
 
 
 @dataclass(frozen=True)

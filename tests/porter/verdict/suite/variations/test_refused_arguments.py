@@ -111,3 +111,9 @@ def test_a_flag_that_the_cpu_alone_may_refuse_is_asked_of_what_was_there_before(
         refused = list_refused_calls(opinfos, op, torch.float32)
         flagged.append([label for label, _ in refused if "half to float" in label])
     assert not flagged[0] and flagged[1]
+
+
+def test_what_mkl_cannot_do_is_not_refused() -> None:
+    """It transforms no rows at all otherwise than by an error; other libraries do."""
+    labels = _list_labels(_find("fft.fft"), SampleInput(torch.ones(1, 4)))
+    assert labels and not any("MKL" in label for label in labels)
