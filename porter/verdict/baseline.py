@@ -54,7 +54,7 @@ def tell_apart(verdict: Verdict, before: Mapping[str, EarlierResult]) -> Verdict
     """The verdict on a port, with every failure's status before it, and without those that the fork had before."""
     failures = [replace(each, before=_status(before.get(each.test))) for each in verdict.failures]
     theirs = [each for each in failures if each.test in before and _had(before[each.test], each)]
-    ours = [each for each in failures if each not in theirs]
+    ours = [_name_new(before.get(each.test), each) for each in failures if each not in theirs]
     rows = tuple(_move(row, sum(each.dtype == row.dtype for each in theirs)) for row in verdict.dtypes)
     return replace(
         verdict, failed=len(ours), failures=tuple(ours), failed_before=(*verdict.failed_before, *theirs), dtypes=rows
@@ -76,7 +76,17 @@ def _had(before: EarlierResult, now: Failure) -> bool:
         return bool(now.findings) and all(each.is_type for each in now.findings)
     if before.status not in FAILED or not now.findings:
         return False
-    return all(each.is_nearer or (_may_be_older(each) and _is_known(each, before.findings)) for each in now.findings)
+    return all(_is_excused(each, before.findings) for each in now.findings)
+
+
+def _name_new(before: EarlierResult | None, now: Failure) -> Failure:
+    """The failure, for the first thing that the fork did not have, or could not: samples that it fails come first."""
+    new = [each for each in now.findings if not (_is_excused(each, before.findings) if before else _may_be_older(each))]
+    return replace(now, reason=new[0].what) if new else now
+
+
+def _is_excused(now: Finding, before: Sequence[Finding]) -> bool:
+    return now.is_nearer or (_may_be_older(now) and _is_known(now, before))
 
 
 def _is_known(now: Finding, before: Sequence[Finding]) -> bool:

@@ -151,7 +151,7 @@ class Consistency(TestCase):
         return self.opinfos.context.has_before and self._testMethodName.startswith("test_output_match")
 
     def first_noted(self) -> AssertionError | None:
-        return next((AssertionError(each.what) for each in results.get_record(self._testMethodName).findings), None)
+        return next((results.Noted(each.what) for each in results.get_record(self._testMethodName).findings), None)
 
     def raise_noted(self) -> None:
         """Fails the test for the first thing that was noted."""
@@ -431,7 +431,7 @@ class Consistency(TestCase):
         same: Same | None = None,
     ) -> None:
         for label, sample in found:
-            with self.noting(), suppress(Refused):
+            with self.asking(), suppress(Refused):
                 self.match(op, dtype, sample, device, f"{label}: ", same)
 
 

@@ -96,8 +96,11 @@ class Way:
         return spread_values(tensor.detach(), shape).requires_grad_(tensor.requires_grad)
 
 
-def find_way(op: Callable[..., Any], sample: SampleInput, dims: Sequence[int]) -> Way | None:
-    """The first way to resize these dimensions of a sample's input that the CPU computes; None if there is none."""
+def find_way(op: Callable[..., Any], sample: SampleInput, dims: Sequence[int], largest: bool = False) -> Way | None:
+    """The first way to resize these dimensions of a sample's input that the CPU computes; None if there is none.
+
+    The `largest` is the one in which tensors have the most elements: indices may be as long as what they index.
+    """
     if not isinstance(sample.input, torch.Tensor) or not sample.input.numel() or not sample.input.ndim:
         return None
     small = {dim: (_TRIAL + 2 * at) * sample.input.shape[dim] for at, dim in enumerate(dims)}  # unlike each other
@@ -106,6 +109,8 @@ def find_way(op: Callable[..., Any], sample: SampleInput, dims: Sequence[int]) -
         resized = way.resize(sample, small)
         if not any(_describe(resized) == _describe(other) for _, other in tried):
             tried.append((way, resized))
+    if largest:
+        tried.sort(key=lambda one: -sum(tensor.numel() for tensor in list_operands(one[1])))
     varied: list[Varied] = [(str(at), resized) for at, (_, resized) in enumerate(tried)]
     computed = next(keep_computed(stay_inside(op), varied), None)
     return None if computed is None else tried[int(computed[0])][0]
@@ -117,9 +122,10 @@ def lengthen_dimensions(
     longs: Mapping[int, int],
     most: int = MOST_ELEMENTS,
     kept: Collection[int] = (),
+    largest: bool = False,
 ) -> SampleInput | None:
     """The sample with dimensions of its input, by number, as long as that at least, and others so short that it fits,
-    but for those that are `kept`.
+    but for those that are `kept`, in the first way or the `largest`.
 
     A size stays a multiple of what it was, since groups may divide it; the input has `most` elements. None where the
     CPU takes no such sizes, or the results would have millions of elements.
@@ -134,7 +140,7 @@ def lengthen_dimensions(
             continue
         cut = {dim: size for dim, size in others.items() if dim not in sizes}
         shortened = sample if not cut else _shorten(op, sample, cut)
-        way = None if shortened is None else find_way(op, shortened, list(sizes))
+        way = None if shortened is None else find_way(op, shortened, list(sizes), largest)
         if shortened is not None and way is not None:
             if not _is_small(way.count_elements(shortened, sizes), max(MOST_RESULTS, 3 * most)):
                 return None

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from porter.verdict.result import Finding, ForkFinding
 
 
+class Noted(AssertionError):
+    """The first thing that a test noted of its samples, for which it fails when all of them are judged."""
+
+
 @dataclass
 class Record:
     """One test: its calls of the kernels under test, everything that ran, its accuracy if it measured any, and what it

@@ -161,15 +161,15 @@ class _Result(unittest.TestResult):
         self._add(test, "passed")
 
     def addFailure(self, test: unittest.TestCase, err: object) -> None:
-        self._add(test, "failed", _reason(err))
+        self._add(test, "failed", err)
 
     def addError(self, test: unittest.TestCase, err: object) -> None:
-        self._add(test, "failed", _reason(err))
+        self._add(test, "failed", err)
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: object) -> None:
         """A part that fails fails its test, once: unittest calls neither addFailure nor addSuccess then."""
         if err is not None and not any(o.test == _full_name(test) and o.status == "failed" for o in self.outcomes):
-            self._add(test, "failed", _reason(err))
+            self._add(test, "failed", err)
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         self._add(test, "skipped", reason)
@@ -184,9 +184,9 @@ class _Result(unittest.TestResult):
         is_composite = any(f"_{name.replace('.', '_')}_mps_" in _method(test) for name in through)
         is_mixed = is_composite and (record.fallbacks or sum(record.kernels.values()) > record.calls)
         if not _method(test).startswith(UPSTREAM) and not is_mixed and context.has_ported(_dtype(test), record.kernels):
-            self._add(test, "failed", _reason(err))
+            self._add(test, "failed", err)
         else:
-            self._add(test, "xfailed", _reason(err))
+            self._add(test, "xfailed", err)
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
         """A listed test that passes. Lists apply only to upstream's tests, so for others this is a success."""
@@ -195,8 +195,9 @@ class _Result(unittest.TestResult):
         else:
             self._add(test, "passed")
 
-    def _add(self, test: unittest.TestCase, status: str, reason: str = "") -> None:
-        name = _method(test)
+    def _add(self, test: unittest.TestCase, status: str, why: object = "") -> None:
+        """`why` is a reason, or what unittest has of an error."""
+        name, reason = _method(test), why if isinstance(why, str) else _reason(why)
         record = results.get_record(name)
         if status == "failed" and self._first_failure:
             self.stop()
@@ -211,7 +212,7 @@ class _Result(unittest.TestResult):
                 max_ulp=record.max_ulp,
                 cpu_ulp=record.cpu_ulp,
                 worst=record.worst,
-                findings=_findings(record, reason) if status in ("failed", "xfailed") else (),
+                findings=_findings(record, why, reason) if status in ("failed", "xfailed") else (),
                 fork_findings=tuple(record.fork_findings),
                 remarks=tuple(results.take_remarks(name)),
             )
@@ -223,8 +224,10 @@ def _reason(err: object) -> str:
     return results.describe_error(err[1])
 
 
-def _findings(record: results.Record, reason: str) -> tuple[Finding, ...]:
-    """What a test found in each sample, and why it failed, if that is something else."""
-    if any(found.what == reason for found in record.findings):
+def _findings(record: results.Record, why: object, reason: str) -> tuple[Finding, ...]:
+    """What a test found in each sample, and why it failed, if that is something else: an error that a sample raised
+    ends the test, in the words of one before it or in others, and the samples behind it are not judged.
+    """
+    if isinstance(why, tuple) and isinstance(why[1], results.Noted):
         return tuple(record.findings)
     return (*record.findings, Finding(reason, record.calls))

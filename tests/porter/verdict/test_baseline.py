@@ -87,6 +87,16 @@ def test_a_result_of_an_inner_call_may_be_wrong_as_the_graph_s_was_and_no_otherw
     assert not tell_apart(verdict(inner), before(status="passed")).ok
 
 
+def test_what_the_fork_had_does_not_hide_what_the_port_made() -> None:
+    """An optional tensor that the old graph raises for was the reason of a port that took a number for another."""
+    raised = Finding("RuntimeError: bad optional access", 0, sample=1)
+    wrong = Finding("7 of 9 differ", 3, sample=2)
+    for then in (before(raised), {}):
+        assert [each.reason for each in tell_apart(verdict(raised, wrong), then).failures] == [wrong.what]
+    inner = replace(wrong, is_inner=True)
+    assert [each.reason for each in tell_apart(verdict(raised, inner), before(raised)).failures] == [wrong.what]
+
+
 def test_a_failure_that_the_fork_expected_was_one() -> None:
     found = tell_apart(verdict(*WRONG), before(*WRONG, status="xfailed"))
     assert (found.ok, [each.before for each in found.failed_before]) == (True, ["xfailed"])

@@ -34,6 +34,7 @@ from porter.verdict.suite.variations import (
     turned_lists,
     unlisted_types,
     wide_accumulation,
+    wide_results,
     wide_sizes,
     zero_factors,
 )
@@ -75,6 +76,8 @@ VARIATIONS: tuple[Variation, ...] = (
     unlisted_types.STRUCTURED,
     unlisted_types.ELEMENTWISE,
     unlisted_types.REAL_OTHERS,
+    wide_results.WIDE_RESULTS,
+    wide_results.SLOPES_OF_WIDE_INPUTS,
     wide_sizes.WIDE_SIZES,
     wide_sizes.WIDE_GRADIENTS,
     wide_sizes.WIDER_GRADIENTS,

@@ -6,6 +6,7 @@ tensors, or an argument for each, and sizes and types that need not be those of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -25,9 +26,11 @@ from porter.verdict.suite.variations.more_indices import place_largest_last
 from porter.verdict.suite.variations.variation import Variation
 
 LONG = 70_001
+LONGEST = (1 << 20) + 77  # elements of one tensor: more than a launch has threads if its grid ends at a round number
 MANY = 260  # tensors: an encoder has 31 buffers, and a byte counts to 255
 SAMPLES = 3
 OTHERS = 2  # the size of other dimensions of long tensors, at most
+RANK = 2  # of a list of which the first tensor is longest
 _FEW = 3  # tensors of a list that are long
 _MIXED = (torch.float16, torch.float32, torch.int32, torch.int64, torch.uint8, torch.bool)
 Tensors = list[torch.Tensor]
@@ -43,6 +46,8 @@ def list_varied(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Va
             long = lengthen(sample, place, tensors, dim)
             fitting = (varied for varied in long if count_results(op, varied[1]) < MOST_RESULTS)
             yield from islice(keep_computed(stay_inside(op), fitting), 1)
+        if dtype is torch.float32 and tensors[0].ndim == RANK:
+            yield from islice(keep_computed(stay_inside(op), lengthen_first(sample, place, tensors)), 1)
 
 
 def choose_lists(samples: Sequence[SampleInput]) -> list[tuple[SampleInput, Place, Tensors]]:
@@ -93,6 +98,15 @@ def lengthen(sample: SampleInput, place: Place, tensors: Tensors, dim: int) -> I
         if indexes:
             listed = _lengthen_others(listed, tensors[0].shape, shapes[0])
         yield f"{LONG} along dimension {dim} of each tensor, {label}", listed
+
+
+def lengthen_first(sample: SampleInput, place: Place, tensors: Tensors) -> Iterator[Varied]:
+    """Yields the sample with so many elements in its first tensor, along each of its dimensions in turn."""
+    for dim in range(tensors[0].ndim):
+        shapes = [_lengthen_shape(each.shape, dim, _FEW) for each in tensors]
+        shapes[0][dim] = -(-LONGEST // (math.prod(shapes[0]) // _FEW))
+        long = [spread_values(each.detach(), shape) for each, shape in zip(tensors, shapes, strict=True)]
+        yield f"a first tensor of {LONGEST} elements", replace_argument(sample, place, long)
 
 
 def _lengthen_shape(shape: Sequence[int], dim: int, size: int) -> list[int]:

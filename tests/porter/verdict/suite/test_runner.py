@@ -6,6 +6,7 @@ import unittest
 from collections import Counter
 from types import ModuleType
 
+from porter.verdict.result import Finding
 from porter.verdict.suite import results
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.runner import find_tests, run_tests
@@ -40,6 +41,29 @@ def test_there_is_one_outcome_of_each_test() -> None:
     module = ModuleType("parts")
     module.Parts = Parts  # type: ignore[attr-defined]
     assert len(run_tests(find_tests([module]))) == 2
+
+
+class Ends(unittest.TestCase):
+    __test__ = False
+
+    def note(self) -> None:
+        results.get_record(self._testMethodName).findings.append(Finding("RuntimeError: no tensor", 0, sample=1))
+
+    def test_ends_with_its_samples(self) -> None:
+        self.note()
+        raise results.Noted("RuntimeError: no tensor")
+
+    def test_ends_before(self) -> None:
+        self.note()
+        raise RuntimeError("no tensor")
+
+
+def test_an_error_that_ends_a_test_is_found_beside_a_sample_with_the_same_words() -> None:
+    """Samples behind it were not judged, so that the fork's having the first excuses nothing."""
+    module = ModuleType("ends")
+    module.Ends = Ends  # type: ignore[attr-defined]
+    found = {outcome.test: [each.sample for each in outcome.findings] for outcome in run_tests(find_tests([module]))}
+    assert found == {"Ends.test_ends_before": [1, -1], "Ends.test_ends_with_its_samples": [1]}
 
 
 class Listed(unittest.TestCase):
