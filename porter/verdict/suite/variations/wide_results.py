@@ -26,6 +26,7 @@ RESULTS = 1 << 20
 MOST = RESULTS + RESULTS // 4
 ROWS, COLUMNS = 1_031, 1_033  # together more than that
 LONG = RESULTS + 77
+BATCH, LENGTH = 15, 70_001  # likewise, and so long that a gradient which sums that many is judged by its own bound
 SAMPLES = 6
 
 
@@ -46,7 +47,9 @@ def list_wide_slopes(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
     if not opinfos.context.through_backward or not varies_in(opinfos, op, dtype):
         return
     for sample in choose_samples(opinfos, op, dtype, SAMPLES, requires_grad=True):
-        resized = lengthen_dimensions(op, sample, _list_longs(sample)[0], MOST)
+        last = sample.input.ndim - 1
+        longs = {0: BATCH, last: LENGTH} if last else {0: LONG}
+        resized = lengthen_dimensions(op, sample, longs, MOST)
         if resized is not None and resized.input.numel() > RESULTS:
             yield from keep_computed(partial(differentiate, op), [(f"more than {RESULTS} elements", resized)])
             return
