@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
+from porter.core.time_limit import within
 from porter.review.change import Change, Remark
 from porter.review.finding import Finding, Severity
+
+RULE_SECONDS = 30.0  # of the processor, for all files of a change
 
 
 @dataclass(frozen=True)
@@ -55,17 +59,29 @@ def rule(
     return lambda check: Rule(check.__name__.replace("_", "-"), severity, summary, check, bad, good)
 
 
-def run_rules(rules: Iterable[Rule], change: Change) -> tuple[Finding, ...]:
-    """What rules find in a change, by place, each once. Raises what reading the change raises."""
-    findings = {
-        Finding(
+def run_rules(rules: Iterable[Rule], change: Change, seconds: float = RULE_SECONDS) -> tuple[Finding, ...]:
+    """What rules find in a change, by place, each once. Raises what reading the change raises, and PTR177 for a change
+    that a rule has no end on: it takes longer, or is nested deeper than Python goes.
+    """
+    findings: set[Finding] = set()
+    for rule in rules:
+        hint = "Look for lines of many thousand characters, or for brackets and operators nested as deep."
+        slow = PorterError("PTR177", f"the rule {rule.name} takes longer than {seconds:g} s on this change", hint=hint)
+        try:
+            with within(seconds, slow):
+                findings |= set(_run_rule(rule, change))
+        except (RecursionError, MemoryError) as error:
+            what = f"the rule {rule.name} meets code in this change that is nested too deeply"
+            raise PorterError("PTR177", what, hint=hint) from error
+    return tuple(sorted(findings, key=lambda finding: (finding.path, finding.line, finding.char, finding.rule)))
+
+
+def _run_rule(rule: Rule, change: Change) -> Iterator[Finding]:
+    for remark in rule.check(change):
+        yield Finding(
             remark.path, remark.line, remark.char, rule.name, rule.severity,
             remark.what, remark.hint, remark.original, remark.replacement,
-        )
-        for rule in rules
-        for remark in rule.check(change)
-    }  # fmt: skip
-    return tuple(sorted(findings, key=lambda finding: (finding.path, finding.line, finding.char, finding.rule)))
+        )  # fmt: skip
 
 
 def edit_case(*edits: tuple[str, str, str]) -> Case:

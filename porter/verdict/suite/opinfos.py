@@ -101,7 +101,7 @@ class OpInfos:
             made = op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=seeds_each)
             if isinstance(made, TrackedInputIter):
                 made.test_fn = _UPSTREAMS[requires_grad]
-            self._made[key] = [samples.keep_on_cpu(op, sample) for sample in made]
+            self._made[key] = samples.keep_on_cpu(op, made)
         return [samples.copy_sample(sample) for sample in self._made[key]]
 
     def reaching_samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:

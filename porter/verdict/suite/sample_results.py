@@ -80,7 +80,7 @@ def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype, context: Context) -> Iterato
 def make_samples(op: OpInfo, dtype: torch.dtype, most: float) -> Iterator[tuple[str, SampleInput]]:
     """Yields the first samples of an OpInfo and one of edge values, none of which is larger than `most`."""
     made = islice(op.sample_inputs("cpu", dtype, set_seed=True), SAMPLES)
-    given = [samples.keep_on_cpu(op, sample) for sample in made]
+    given = samples.keep_on_cpu(op, made)
     yield from ((f"{op.formatted_name} sample {i}", sample) for i, sample in enumerate(given))
     tensors = [s for s in given if isinstance(s.input, torch.Tensor) and s.input.ndim]
     if tensors:

@@ -100,21 +100,44 @@ def stay_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def keep_on_cpu(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
-    """The sample, with tensors of integers beside its input marked to stay on the CPU if ATen takes them there alone.
+def keep_on_cpu(op: Callable[..., Any], samples: Iterable[SampleInput]) -> list[SampleInput]:
+    """The samples, with tensors of integers beside an input marked to stay on the CPU if ATen takes them there alone.
 
-    ATen is asked on the meta device, which runs no code of the fork.
+    ATen is asked on the meta device, which runs no code of the fork: once for samples that differ in sizes and numbers
+    alone, as some operators take longer to answer than to compute.
     """
-    beside = [t for t in (*sample.args, *sample.kwargs.values()) if isinstance(t, torch.Tensor) and t.dtype in _INDICES]
-    if beside:
-        meta = _change_each(sample, lambda t: t.detach().to("meta"))
-        try:
-            compute(op, meta)
-        except Exception as error:
-            if _ON_CPU.search(str(error)):
-                for tensor in beside:
-                    stay_on_cpu(tensor)
-    return sample
+    answers: dict[str, bool] = {}
+    kept = []
+    for sample in samples:
+        values = (*sample.args, *sample.kwargs.values())
+        beside = [each for each in values if isinstance(each, torch.Tensor) and each.dtype in _INDICES]
+        kind = _describe_kind(sample) if beside else ""
+        if beside and kind not in answers:
+            answers[kind] = _takes_on_cpu(op, sample)
+        for tensor in beside if answers.get(kind) else ():
+            stay_on_cpu(tensor)
+        kept.append(sample)
+    return kept
+
+
+def _describe_kind(sample: SampleInput) -> str:
+    """What tells whether ATen takes tensors on the CPU: their types, their ranks, whether they are empty, and flags."""
+    leaves, spec = pytree.tree_flatten((sample.input, tuple(sample.args), dict(sample.kwargs)))
+    kinds = [
+        (each.dtype, each.ndim, each.numel() == 0) if isinstance(each, torch.Tensor)
+        else each if isinstance(each, (bool, str)) else type(each)
+        for each in leaves
+    ]  # fmt: skip
+    return f"{kinds} {spec}"
+
+
+def _takes_on_cpu(op: Callable[..., Any], sample: SampleInput) -> bool:
+    meta = _change_each(sample, lambda t: t.detach().to("meta"))
+    try:
+        compute(op, meta)
+    except Exception as error:
+        return bool(_ON_CPU.search(str(error)))
+    return False
 
 
 def _stays_on_cpu(tensor: torch.Tensor) -> bool:

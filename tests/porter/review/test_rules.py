@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from porter.core.errors import PorterError
+from porter.core.layout import OPERATIONS, TEST_MPS
 from porter.review.change import Change
 from porter.review.rule import Case, Rule, run_rules
 from porter.review.rules import RULES
@@ -47,3 +50,20 @@ def test_the_page_of_reviews_has_every_rule_and_no_other() -> None:
     sections = [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")]
     assert sections == [rule.name for rule in RULES]
     assert [rule.name for rule in RULES if rule.summary not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ({f"{OPERATIONS}/Planted.mm": "(" * 200_000}, "group-rounding"),
+        ({TEST_MPS: f"x = {'1+' * 200_000}1\n"}, "large-test"),
+    ],
+)
+def test_a_rule_that_has_no_end_is_stopped(files: dict[str, str], name: str) -> None:
+    """A line of parentheses kept an expression of a rule busy for minutes, and a long sum ended in a traceback."""
+    slow = [each for each in RULES if each.name == name]
+    files = {path: f"# @largeTensorTest\n{text}" if path == TEST_MPS else text for path, text in files.items()}
+    started = time.process_time()
+    with pytest.raises(PorterError, match="PTR177"):
+        run_rules(slow, Case(files).make_change(), seconds=0.2)
+    assert time.process_time() - started < 20

@@ -86,6 +86,8 @@ VARIATIONS: tuple[Variation, ...] = (
     wide_sizes.LONGER_GRADIENTS,
     zero_factors.ZERO_FACTORS,
     combines.COMBINES,
+    combines.COMBINES_IN_OTHER_TYPES,
+    combines.COMBINES_IN_EVERY_TYPE,
     combines.IDENTITIES,
     combined_arguments.COMBINED_ARGUMENTS,
     combined_arguments.COMBINED_IN_EVERY_TYPE,

@@ -31,6 +31,7 @@ COUNTED_ROW = (1 << 20) + (1 << 16) + 5
 _FEW = 33
 SAMPLES = 2
 MOST_WITH_OTHERS = 1  # rows
+MOST_IN_OTHERS = 3  # likewise, in another type
 IDENTITY_ROW = 70_001
 IDENTITY_SAMPLES = 4
 FAR = 1 << 17  # of a few elements a sum is exact
@@ -43,19 +44,34 @@ def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[
     chosen = choose_samples(opinfos, op, dtype, SAMPLES)
     longest = 0
     for sample in chosen[:1] if any(map(has_other_tensors, chosen)) else chosen:
-        length = SORTED_ROW if orders_elements(op, sample) else ROW
-        if resized := lengthen_reduced(op, sample, length):
-            rows = make_rows(resized.input).items()
-            # A call with weights or statistics takes seconds for such a row.
-            for label, row in islice(rows, MOST_WITH_OTHERS) if has_other_tensors(sample) else rows:
-                # A product of many numbers overflows or not by the order of its factors, and is NaN if one is zero.
-                tried = (replace_input(resized, values) for values in (row, scale_row(row, sample.input)))
-                combined = next((each for each in tried if is_finite(op, each)), None)
-                if combined is not None:
-                    longest = max(longest, length)
-                    yield f"a row of {length}, {label}", combined
+        # A call with weights or statistics takes seconds for such a row.
+        most = MOST_WITH_OTHERS if has_other_tensors(sample) else None
+        for length, label, varied in list_rows(op, sample, most):
+            longest = max(longest, length)
+            yield label, varied
     counted = (varied for sample in chosen if longest < COUNTED_ROW and (varied := lengthen_counted(op, sample)))
     yield from islice(((f"a row of {COUNTED_ROW} that are counted", varied) for varied in counted), 1)
+
+
+def list_combined_in_other_types(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """A few such rows in a type that `list_combined` has none of: what combines slices is a kernel for each type."""
+    if varies_in(opinfos, op, dtype):
+        return
+    for sample in choose_samples(opinfos, op, dtype, 1):
+        rows = list_rows(op, sample) if not has_other_tensors(sample) else ()
+        yield from ((label, varied) for _, label, varied in islice(rows, MOST_IN_OTHERS))
+
+
+def list_rows(op: OpInfo, sample: SampleInput, most: int | None = None) -> Iterator[tuple[int, str, SampleInput]]:
+    """The sample with each of the first long rows of which results are finite, and how long it is."""
+    length = SORTED_ROW if orders_elements(op, sample) else ROW
+    resized = lengthen_reduced(op, sample, length)
+    for label, row in islice(make_rows(resized.input).items(), most) if resized else ():
+        # A product of many numbers overflows or not by the order of its factors, and is NaN if one is zero.
+        tried = (replace_input(resized, values) for values in (row, scale_row(row, sample.input)))
+        combined = next((each for each in tried if is_finite(op, each)), None)
+        if combined is not None:
+            yield length, f"a row of {length}, {label}", combined
 
 
 def lengthen_counted(op: OpInfo, sample: SampleInput) -> SampleInput | None:
@@ -84,7 +100,7 @@ def _compute(op: OpInfo, sample: SampleInput) -> list[torch.Tensor]:
 def orders_elements(op: OpInfo, sample: SampleInput) -> bool:
     """Whether the CPU gives an element of a row that is neither its least nor its largest, as a median is."""
     short = lengthen_reduced(op, sample, _FEW)
-    if short is None or short.input.is_complex():  # complex numbers have no order
+    if short is None or short.input.is_complex() or short.input.dtype is torch.bool:  # complex numbers have no order
         return False
     count = short.input.numel()
     # In no order, and so that neither a sum of them nor a mean is one of them.
@@ -185,4 +201,12 @@ def fill(sample: SampleInput) -> Iterator[Varied]:
 
 IDENTITY_TYPES = (torch.float32, torch.int64, torch.int32, torch.bool)
 COMBINES = Variation("combines", list_combined, dtypes=TYPES)
+OTHER_TYPES = (torch.float16, torch.int64, torch.bool)  # a type of each kind
+COMBINES_IN_OTHER_TYPES = Variation("combines_in_others", list_combined_in_other_types, dtypes=OTHER_TYPES)
+COMBINES_IN_EVERY_TYPE = Variation(
+    "combines_in_every_type",
+    list_combined_in_other_types,
+    dtypes=(torch.bfloat16, torch.int32, torch.int16, torch.int8, torch.uint8),
+    thorough=True,
+)
 IDENTITIES = Variation("identities", list_identities, dtypes=IDENTITY_TYPES)

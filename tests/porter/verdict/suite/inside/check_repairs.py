@@ -75,7 +75,8 @@ def test_indices_that_an_operator_takes_on_the_cpu_stay_there() -> None:
 
 def test_indices_that_a_device_takes_go_there() -> None:
     [sample, *_] = named("gather").sample_inputs("cpu", torch.float32)
-    index = samples.keep_on_cpu(named("gather"), sample).args[1]
+    [kept] = samples.keep_on_cpu(named("gather"), [sample])
+    index = kept.args[1]
     assert samples.mirror(index, "mps").device.type == "mps"
 
 

@@ -11,6 +11,8 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.variations.combines import (
     COMBINES,
+    COMBINES_IN_EVERY_TYPE,
+    COMBINES_IN_OTHER_TYPES,
     COUNTED_ROW,
     FIRST,
     IDENTITIES,
@@ -170,3 +172,17 @@ def test_counts_of_more_groups_than_a_threadgroup_has_threads_are_added_up(name:
 
 def test_rows_are_not_counted_where_elements_are_sorted() -> None:
     assert all(sample.input.numel() < COUNTED_ROW for _, sample in list_samples(COMBINES, find_op("unique")))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("sum", torch.int64), ("sum", torch.float16), ("amax", torch.int8), ("amin", torch.bool)]
+)
+def test_what_combines_slices_of_one_type_alone_is_seen(name: str, dtype: torch.dtype) -> None:
+    """A kernel that combines is registered for each type, and may be wrong for one of them."""
+    right = getattr(torch, name)
+
+    def wrong(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+        return (drop_half(right) if x.dtype is dtype else right)(x, *args, **named)
+
+    op = find_op(name)
+    assert any(is_shown(each, op, wrong, dtype) for each in (COMBINES_IN_OTHER_TYPES, COMBINES_IN_EVERY_TYPE))
