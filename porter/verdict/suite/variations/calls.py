@@ -28,6 +28,7 @@ MORE, LESS = 1.25, 0.5  # times a number
 _SMALL, _MORE_THAN_SMALL = 0.01, 0.5  # a number that is added to others, as to a variance, and one in its place
 MOST_CALLS, MOST = 6, 16  # that differ in flags or in which tensors they have, and what is tried of each
 MOST_ELEMENTS = 1 << 12
+RANK = 4  # of an index
 _OPTIONAL = "Optional[Tensor]"
 _ORDER = "sorted"  # a flag without which results may be in any order
 
@@ -59,8 +60,8 @@ def vary_call(call: Call) -> Iterator[Varied]:
     """Yields a call with each real number larger, a small one so much that results differ beyond rounding, and smaller:
     of scales one reaches past the end; and each whole one the greatest index, if no size is made of it.
 
-    Then with each flag turned over, without each tensor that may be left out, with each index in 32 bits: alone, and
-    beside each flag.
+    Then with each flag turned over, without each tensor that may be left out, with each index in 32 bits, and of more
+    dimensions: alone, and beside each flag.
     """
     passed = _list_arguments(call)
     kinds = {argument.name: str(argument.real_type) for argument in call.overload._schema.arguments}
@@ -81,10 +82,22 @@ def vary_call(call: Call) -> Iterator[Varied]:
         {name: None} for name, value in passed.items() if value is not None and kinds[name] == _OPTIONAL
     ]
     tensors += [{name: index.to(torch.int32)} for name, index in indices.items()]
+    tensors += [_add_dimensions(passed, index) for index in indices.values() if 0 < index.ndim < RANK]
     pairs = [flag | tensor for flag in turned for tensor in tensors]
     for others in (*numbers, *tensors, *turned, *pairs):
         changes = ", ".join(f"{name}={_tell(value)}" for name, value in others.items())
         yield f"{call.name} with {changes}", _replace(call, others).make_sample()
+
+
+def _add_dimensions(passed: Mapping[str, Any], index: torch.Tensor) -> dict[str, Any]:
+    """An index with dimensions of one element before its own, and what has a row for each of it likewise."""
+    added = (1,) * (RANK - index.ndim)
+    alike = {
+        name: value
+        for name, value in passed.items()
+        if isinstance(value, torch.Tensor) and value.shape[: index.ndim] == index.shape
+    }
+    return {name: value.reshape(*added, *value.shape) for name, value in alike.items()}
 
 
 def put_infinite(call: Call) -> Iterator[Varied]:
@@ -121,7 +134,7 @@ def _is_index(value: Any) -> bool:
 
 
 def _tell(value: Any) -> str:
-    return str(value.dtype if isinstance(value, torch.Tensor) else value)
+    return f"{value.dtype} of {value.ndim} dimensions" if isinstance(value, torch.Tensor) else str(value)
 
 
 def _list_arguments(call: Call) -> Mapping[str, Any]:

@@ -66,8 +66,13 @@ def count_no_narrow(slopes: Any, index: Any, rows: int, padding: int, by_count: 
     return call_overload(slopes, index, rows, padding, by_count and index.dtype is torch.int64, **named)
 
 
-def test_a_number_is_the_greatest_index_and_indices_have_32_bits_beside_a_flag() -> None:
-    for wrong in (keep_last_padding, count_no_narrow):
+def count_few_dimensions(slopes: Any, index: Any, rows: int, padding: int, by_count: bool, **named: Any) -> Any:
+    """A gradient of an embedding that does not divide by counts where indices have three dimensions or more."""
+    return call_overload(slopes, index, rows, padding, by_count and index.ndim < 3, **named)
+
+
+def test_a_number_is_the_greatest_index_and_indices_have_32_bits_or_more_dimensions_beside_a_flag() -> None:
+    for wrong in (keep_last_padding, count_no_narrow, count_few_dimensions):
         assert list_wrong("embedding_dense_backward", wrong, "nn.functional.embedding"), wrong.__name__
 
 
