@@ -46,9 +46,9 @@ def list_combined(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[
     for sample in chosen[:1] if any(map(has_other_tensors, chosen)) else chosen:
         # A call with weights or statistics takes seconds for such a row.
         most = MOST_WITH_OTHERS if has_other_tensors(sample) else None
-        for length, label, varied in list_rows(op, sample, most):
+        for length, label, combined in list_rows(op, sample, most):
             longest = max(longest, length)
-            yield label, varied
+            yield label, combined
     counted = (varied for sample in chosen if longest < COUNTED_ROW and (varied := lengthen_counted(op, sample)))
     yield from islice(((f"a row of {COUNTED_ROW} that are counted", varied) for varied in counted), 1)
 
@@ -66,7 +66,9 @@ def list_rows(op: OpInfo, sample: SampleInput, most: int | None = None) -> Itera
     """The sample with each of the first long rows of which results are finite, and how long it is."""
     length = SORTED_ROW if orders_elements(op, sample) else ROW
     resized = lengthen_reduced(op, sample, length)
-    for label, row in islice(make_rows(resized.input).items(), most) if resized else ():
+    if resized is None:
+        return
+    for label, row in islice(make_rows(resized.input).items(), most):
         # A product of many numbers overflows or not by the order of its factors, and is NaN if one is zero.
         tried = (replace_input(resized, values) for values in (row, scale_row(row, sample.input)))
         combined = next((each for each in tried if is_finite(op, each)), None)

@@ -65,7 +65,7 @@ def test_a_gradient_that_ends_early_is_seen() -> None:
     op = find_op("nn.functional.batch_norm")
 
     def wrong(tensor: torch.Tensor, *args: Any, **named: Any) -> torch.Tensor:
-        return torch.nn.functional.batch_norm(EndedEarly.apply(tensor), *args, **named)
+        return torch.nn.functional.batch_norm(EndedEarly.apply(tensor), *args, **named)  # type: ignore[no-untyped-call]
 
     opinfos = OpInfos(Context(bases=("native_batch_norm_backward",), through_backward=(op.full_name,)))
     varied = list(SLOPES_OF_WIDE_INPUTS.list_samples(opinfos, op, torch.float32))
