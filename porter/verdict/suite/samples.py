@@ -110,11 +110,11 @@ def keep_on_cpu(op: Callable[..., Any], samples: Iterable[SampleInput]) -> list[
     kept = []
     for sample in samples:
         values = (*sample.args, *sample.kwargs.values())
-        beside = [each for each in values if isinstance(each, torch.Tensor) and each.dtype in _INDICES]
-        kind = _describe_kind(sample) if beside else ""
-        if beside and kind not in answers:
+        indices = [each for each in values if isinstance(each, torch.Tensor) and each.dtype in _INDICES]
+        kind = _describe_kind(sample) if indices else ""
+        if indices and kind not in answers:
             answers[kind] = _takes_on_cpu(op, sample)
-        for tensor in beside if answers.get(kind) else ():
+        for tensor in indices if answers.get(kind) else ():
             stay_on_cpu(tensor)
         kept.append(sample)
     return kept
@@ -123,12 +123,13 @@ def keep_on_cpu(op: Callable[..., Any], samples: Iterable[SampleInput]) -> list[
 def _describe_kind(sample: SampleInput) -> str:
     """What tells whether ATen takes tensors on the CPU: their types, their ranks, whether they are empty, and flags."""
     leaves, spec = pytree.tree_flatten((sample.input, tuple(sample.args), dict(sample.kwargs)))
-    kinds = [
-        (each.dtype, each.ndim, each.numel() == 0) if isinstance(each, torch.Tensor)
-        else each if isinstance(each, (bool, str)) else type(each)
-        for each in leaves
-    ]  # fmt: skip
-    return f"{kinds} {spec}"
+    return f"{list(map(_describe_value, leaves))} {spec}"
+
+
+def _describe_value(value: Any) -> object:
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.ndim, value.numel() == 0
+    return value if isinstance(value, (bool, str)) else type(value)
 
 
 def _takes_on_cpu(op: Callable[..., Any], sample: SampleInput) -> bool:

@@ -62,8 +62,8 @@ def test_an_error_that_ends_a_test_is_found_beside_a_sample_with_the_same_words(
     """Samples behind it were not judged, so that the fork's having the first excuses nothing."""
     module = ModuleType("ends")
     module.Ends = Ends  # type: ignore[attr-defined]
-    found = {outcome.test: [each.sample for each in outcome.findings] for outcome in run_tests(find_tests([module]))}
-    assert found == {"Ends.test_ends_before": [1, -1], "Ends.test_ends_with_its_samples": [1]}
+    samples = {outcome.test: [each.sample for each in outcome.findings] for outcome in run_tests(find_tests([module]))}
+    assert samples == {"Ends.test_ends_before": [1, -1], "Ends.test_ends_with_its_samples": [1]}
 
 
 class Listed(unittest.TestCase):
