@@ -229,6 +229,7 @@ static void run_fft(const std::string& kernel,
               normalization);
   DimVector sizes(input.sizes());
   if (last_size) {
+    TORCH_CHECK(*last_size > 0, "Invalid number of data points (", *last_size, ") specified");
     sizes[dims.back()] = *last_size;
   }
   resize_output(output, sizes);
@@ -240,6 +241,13 @@ static void run_fft(const std::string& kernel,
     return;
   }
   const bool is_real = !output.is_complex();
+  const auto dtype = is_real ? kFloat : kComplexFloat;
+  if (output.scalar_type() != dtype) {
+    const auto result = at::empty(sizes, output.options().dtype(dtype));
+    run_fft(kernel, result, input, dims, normalization, is_forward, last_size);
+    output.copy_(result);
+    return;
+  }
   double count = 1;
   for (const auto dim : dims) {
     count *= (is_real ? output : input).size(dim);

@@ -429,7 +429,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Transforms.mm b/aten/src/ATen/native/mps/operations/Transforms.mm
 --- a/aten/src/ATen/native/mps/operations/Transforms.mm
 +++ b/aten/src/ATen/native/mps/operations/Transforms.mm
-@@ -1,12 +1,286 @@
+@@ -1,12 +1,294 @@
 +#include <ATen/WrapDimUtilsMulti.h>
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
@@ -678,6 +678,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Transforms.mm b/aten/src/ATen/n
 +              normalization);
 +  DimVector sizes(input.sizes());
 +  if (last_size) {
++    TORCH_CHECK(*last_size > 0, "Invalid number of data points (", *last_size, ") specified");
 +    sizes[dims.back()] = *last_size;
 +  }
 +  resize_output(output, sizes);
@@ -689,6 +690,13 @@ diff --git a/aten/src/ATen/native/mps/operations/Transforms.mm b/aten/src/ATen/n
 +    return;
 +  }
 +  const bool is_real = !output.is_complex();
++  const auto dtype = is_real ? kFloat : kComplexFloat;
++  if (output.scalar_type() != dtype) {
++    const auto result = at::empty(sizes, output.options().dtype(dtype));
++    run_fft(kernel, result, input, dims, normalization, is_forward, last_size);
++    output.copy_(result);
++    return;
++  }
 +  double count = 1;
 +  for (const auto dim : dims) {
 +    count *= (is_real ? output : input).size(dim);
@@ -725,7 +733,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Transforms.mm b/aten/src/ATen/n
 diff --git a/aten/src/ATen/native/mps/operations/Transforms.mm b/aten/src/ATen/native/mps/operations/Transforms.mm
 --- a/aten/src/ATen/native/mps/operations/Transforms.mm
 +++ b/aten/src/ATen/native/mps/operations/Transforms.mm
-@@ -284,9 +284,14 @@
+@@ -292,9 +292,14 @@
    return out;
  }
  
