@@ -133,8 +133,11 @@ def recording() -> Iterator[list[BoundLaunch]]:
         while buffers and not buffers[-1].address:
             buffers.pop()
         name = fields.kernel.contents.host_name.decode()
-        bound, memory = tuple(map(read_bound, buffers)), tuple(fields.threadgroup_bytes[: fields.threadgroup_count])
-        launches.append(BoundLaunch(name, bound, tuple(fields.grid), tuple(fields.group), memory))
+        memory = fields.threadgroup_bytes[: fields.threadgroup_count]
+        while memory and not memory[-1]:
+            memory.pop()
+        bound = tuple(map(read_bound, buffers))
+        launches.append(BoundLaunch(name, bound, tuple(fields.grid), tuple(fields.group), tuple(memory)))
 
     heard = LAUNCHED(keep)
     hook = ctypes.c_void_p.in_dll(ctypes.CDLL(str(compiler.runtime_library())), "pm_launched")
