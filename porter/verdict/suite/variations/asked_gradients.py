@@ -15,19 +15,26 @@ from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.leaves import change_tensors, list_tensors
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.slope_layouts import is_differentiated
+from porter.verdict.suite.variations.choice import list_flags
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 _MOST = 4  # operands of which each is asked for alone
 _SAMPLES = 2
+_FLAGS = 2  # samples with other flags than those have
 
 
 def list_asked(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """The samples of the most differentiable operands that require gradients of some only, if the CPU has those."""
+    """The samples of the most differentiable operands that require gradients of some only, if the CPU has those: the
+    first of all, and those with other flags.
+    """
     samples = [
         sample for sample in opinfos.reaching_samples(op, dtype, requires_grad=True) if len(list_operands(sample)) > 1
     ]
     samples.sort(key=lambda sample: (-len(list_operands(sample)), -_count_elements(sample)))
-    for sample in samples[:_SAMPLES]:
+    first = samples[:_SAMPLES]
+    unlike = {list_flags(sample): sample for sample in reversed(samples)}
+    others = [sample for flags, sample in unlike.items() if flags not in map(list_flags, first)]
+    for sample in (*first, *others[:_FLAGS]):
         for asked in list_choices(len(list_operands(sample))):
             varied = ask_for(sample, asked)
             if is_differentiated(op, varied, None):

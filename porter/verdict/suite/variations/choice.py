@@ -122,3 +122,9 @@ def choose_factories(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, most: int
 def _describe(sample: SampleInput) -> str:
     leaves = pytree.tree_leaves((sample.args, sorted(sample.kwargs.items())))
     return repr([each.ndim if isinstance(each, torch.Tensor) else each for each in leaves])
+
+
+def list_flags(sample: SampleInput) -> str:
+    """The flags among a sample's arguments, in their order: what has others may have kernels of its own."""
+    leaves = pytree.tree_leaves((sample.args, sorted(sample.kwargs.items())))
+    return repr([leaf for leaf in leaves if isinstance(leaf, bool)])

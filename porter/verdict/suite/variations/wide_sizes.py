@@ -13,7 +13,6 @@ from itertools import islice
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed, vary_result_sizes
 from porter.verdict.suite.cuts import stay_inside
@@ -23,7 +22,7 @@ from porter.verdict.suite.long_rows import sums_rows
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import MOST_ELEMENTS, lengthen_dimensions, shorten_rows, spread_values
 from porter.verdict.suite.samples import copy_sample
-from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
+from porter.verdict.suite.variations.choice import TYPES, choose_samples, list_flags, varies_in
 from porter.verdict.suite.variations.ranks import find_dim
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
@@ -156,12 +155,12 @@ def list_halves(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Va
 
 def choose_flags(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Sequence[SampleInput]) -> list[SampleInput]:
     """A sample of each choice of flags that none of those chosen has, a few in all, with the most tensors first."""
-    unlike = {_list_flags(sample): sample for sample in chosen}
+    unlike = {list_flags(sample): sample for sample in chosen}
     chosen_flags = set(unlike)
     samples = opinfos.reaching_samples(op, dtype, requires_grad=True) if chosen else []
     for sample in sorted(samples, key=lambda sample: -_count_tensors(sample)):
         if isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1 and sample.input.numel():
-            unlike.setdefault(_list_flags(sample), sample)
+            unlike.setdefault(list_flags(sample), sample)
     return [sample for flags, sample in unlike.items() if flags not in chosen_flags][:MOST_FLAGS]
 
 
@@ -174,11 +173,6 @@ def choose_fewest(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Sequ
         if _count_tensors(sample) < _count_tensors(chosen[0]) and sample.input.ndim > 1 and sample.input.numel()
     ]
     return sorted(fewer, key=_count_tensors)[:1]
-
-
-def _list_flags(sample: SampleInput) -> str:
-    leaves = pytree.tree_leaves((sample.args, sorted(sample.kwargs.items())))
-    return repr([leaf for leaf in leaves if isinstance(leaf, bool)])
 
 
 def _count_tensors(sample: SampleInput) -> int:
