@@ -48,7 +48,7 @@ from porter.plan.recorded.result_functions import find_result_target
 from porter.plan.recorded.returns import find_mask, list_counted, may_lack
 from porter.plan.recorded.stages import Launched, Row, edit_function, make_function, write_frame
 from porter.plan.recorded.target import Target, calls_one, find_target, list_leads
-from porter.plan.recorded.unsupported_inputs import check_case_ranks, refuse_searches, refuse_tables, refuse_unseen
+from porter.plan.recorded.unsupported_inputs import check_case_shapes, refuse_searches, refuse_tables, refuse_unseen
 
 _REFUSED = ("TORCH_CHECK(!$$test,", "TORCH_CHECK_NOT_IMPLEMENTED(!$$test,", "TORCH_CHECK_TYPE(!$$test,")
 _RANK = re.compile(r"\d+d(?=_|$)")  # in the name of an operator
@@ -179,7 +179,7 @@ def _port_row(
     refuse_differing(target, set(names.variables.values()))
     body = create_results(make_results(fork, target, programs, names), programs, names)
     has_complex = style.complex_numbers is Complex.REFUSES or any(each.elements.has_complex for each in chain(*cases))
-    launch = partial(_write_launches, programs, cases, names.code)
+    launch = partial(_write_launches, programs, cases, names.code, has_meta=row.function.structured)
     stages = Row(fork, row.function, target, programs, names, list_counted(programs), launch, has_complex)
     new = tuple(kernel for kernel in written if kernel not in port.kernels)
     return _edit_files(port, stages, body, kernel_file, new, [kernel.source for kernel in new])
@@ -221,9 +221,11 @@ def _edit_files(
 
 
 def _write_launches(
-    programs: Programs, cases: Sequence[Sequence[NativeKernel]], old: KeptCode, names: Names
+    programs: Programs, cases: Sequence[Sequence[NativeKernel]], old: KeptCode, names: Names, *, has_meta: bool
 ) -> Launched:
-    """The launches of all cases, of which each is checked, in the place of the graph of the `old` code."""
+    """The launches of all cases, of which each is checked, in the place of the graph of the `old` code; a meta function
+    has refused what the CPU does, if there is one.
+    """
     names, read = write_as_read(old, names)
     names, setup = write_expanded(programs, names)
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
@@ -231,7 +233,7 @@ def _write_launches(
         write_launch(program, kernels, [nest.rows for nest in program.nests], names, has_long)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
-    launches, limits = check_case_ranks(programs, names, launches)
+    launches, limits = check_case_shapes(programs, names, launches, has_meta=has_meta)
     headers = frozenset[str]().union(*(each.headers for each in launches))
     return Launched(Launch(write_cases(programs, launches, names), headers), names, (*read, *setup), limits)
 

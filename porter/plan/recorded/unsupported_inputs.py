@@ -12,7 +12,7 @@ from porter.languages.patterns import has_code
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
 from porter.loops.host_values import Arguments, Constant, HostValue, Size, SizeProduct, list_operands
 from porter.loops.optional import is_explained
-from porter.loops.program import Programs, SymbolicProgram, Table, UnexplainedCall, list_loaded
+from porter.loops.program import ArgumentBuffer, Programs, SymbolicProgram, Table, UnexplainedCall, list_loaded
 from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.host_values import Names
 from porter.metal.codegen.kept_code import KeptCode
@@ -95,17 +95,22 @@ def check_ranks(programs: Computation, names: Names) -> tuple[tuple[Line, ...], 
     return checks, tuple(_note_ranks(programs, tensor, ranks, "all recorded calls") for tensor, ranks in limits.items())
 
 
-def check_case_ranks(
-    programs: Programs, names: Names, launches: Sequence[Launch]
+def check_case_shapes(
+    programs: Programs, names: Names, launches: Sequence[Launch], *, has_meta: bool
 ) -> tuple[list[Launch], tuple[str, ...]]:
     """The launches of cases, each behind checks of the dimensions of tensors whose sizes it takes by their places,
     where calls of that case all have as many of them and others do not; and what that takes away, in words.
+
+    A tensor of which kernels read the first element alone is checked to have one, where calls of other cases give it
+    more: nothing else does, without a meta function.
     """
     checked, notes = [], []
     for case, launch in zip(programs.cases, launches, strict=True):
         limits = dict(_find_case_ranks(programs, case, names))
         checks = [_write_rank_check(programs, names, tensor, (rank,)) for tensor, rank in limits.items()]
         recorded = "all recorded calls of a case"
+        if not has_meta:
+            checks += [_write_single_check(programs, names, tensor) for tensor in _find_single(programs, case, names)]
         notes += [_note_ranks(programs, tensor, (rank,), recorded) for tensor, rank in limits.items()]
         checked.append(replace(launch, nodes=(*checks, *launch.nodes)))
     return checked, tuple(dict.fromkeys(notes))
@@ -123,6 +128,23 @@ def _find_case_ranks(programs: Programs, case: SymbolicProgram, names: Names) ->
             yield tensor, ours[0]
 
 
+def _find_single(programs: Programs, case: SymbolicProgram, names: Names) -> Iterator[str]:
+    """The tensors of which the kernels of a case read the first element alone, where calls give them one, or more.
+
+    The old graph may have taken more in this case too, and read one of them.
+    """
+    loads = [each for store in case.stores for each in walk(store.value) if each.op is Op.LOAD]
+    for tensor in sorted(list_loaded(case)):
+        buffers = {buffer for buffer, role in case.roles.items() if role == ArgumentBuffer(tensor)}
+        is_first = all(each.args[0].integer == 0 for each in loads if each.attribute in buffers)
+        ours, every = (
+            {math.prod(call.tensors[tensor].shape) for call in calls if tensor in call.tensors}
+            for calls in (case.calls, programs.calls)
+        )
+        if is_first and 1 in ours and every - {1} and tensor in names.variables:
+            yield tensor
+
+
 def _list_ranks(calls: Sequence[Arguments], tensor: str) -> tuple[int, ...]:
     """How many dimensions a tensor has in some calls."""
     return tuple(sorted({len(call.tensors[tensor].shape) for call in calls if tensor in call.tensors}))
@@ -134,6 +156,11 @@ def _write_rank_check(programs: Computation, names: Names, tensor: str, ranks: S
     base, listed = programs.name.partition(".")[0], _list_words(ranks)
     words = f'"{base}: expected {tensor} of {listed} dimensions, but got ", {variable}'
     return Line(f"TORCH_CHECK_NOT_IMPLEMENTED({tests}, {words});")
+
+
+def _write_single_check(programs: Computation, names: Names, tensor: str) -> Line:
+    count, base = f"{names.member(tensor)}numel()", programs.name.partition(".")[0]
+    return Line(f'TORCH_CHECK({count} == 1, "{base}: expected {tensor} of one element, but got ", {count});')
 
 
 def _note_ranks(programs: Computation, tensor: str, ranks: Sequence[int], recorded: str) -> str:

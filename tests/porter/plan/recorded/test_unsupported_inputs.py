@@ -32,7 +32,7 @@ from porter.plan.planner import plan_operator
 from porter.plan.recorded.unsupported_inputs import (
     _asks_rank,
     _counts_dimensions,
-    check_case_ranks,
+    check_case_shapes,
     refuse_unseen_types,
 )
 from tests.porter.plan.recorded import fork, left_out
@@ -237,7 +237,7 @@ def test_a_case_that_takes_sizes_by_their_places_takes_as_many_dimensions_as_its
     last = replace(first, name="last", numbers=(), calls=(turn_shape(known.calls[0], (6, 7)), *first.calls))
     names = Names({"self": "self"}, {})
     launches = [Launch((Line("run(first);"),)), Launch((Line("run(last);"),))]
-    checked, notes = check_case_ranks(Programs("turned", (first, last)), names, launches)
+    checked, notes = check_case_shapes(Programs("turned", (first, last)), names, launches, has_meta=False)
     assert checked[1] == launches[1]
     if when:
         assert checked[0] == launches[0] and not notes
@@ -246,3 +246,25 @@ def test_a_case_that_takes_sizes_by_their_places_takes_as_many_dimensions_as_its
         assert checked[0].write() == f"TORCH_CHECK_NOT_IMPLEMENTED(self.dim() == 3, {words});\nrun(first);"
         what = "turned: `self` of 3 dimensions only, as in all recorded calls of a case; the port refuses others"
         assert notes == (what,)
+
+
+@pytest.mark.parametrize(
+    ("place", "others", "has_meta", "is_checked"),
+    [(0, (6, 7), False, True), (1, (6, 7), False, False), (0, (1, 1), False, False), (0, (6, 7), True, False)],
+)
+def test_a_tensor_of_which_a_case_reads_one_element_is_checked_to_have_no_more(
+    place: int, others: tuple[int, ...], has_meta: bool, is_checked: bool
+) -> None:
+    """The gradient of a mean: nll_loss2d_backward has no meta function, and the graph takes one of any shape."""
+    turned = fork.turned().cases[0]
+    store = replace(turned.stores[0], value=fork.read(fork.integer(place)))
+    nests = (replace(turned.nests[0], nest=replace(turned.nests[0].nest, stores=(store,)), rows=Constant(42)),)
+    call = turn_shape(turned.calls[0], (1, 1))
+    mean = replace(turned, name="mean", numbers=(), nests=nests, calls=(call,))
+    none = replace(turned, name="none", numbers=(), calls=(turn_shape(turned.calls[0], others),))
+    names = Names({"self": "self"}, {})
+    launches = [Launch((Line("run(mean);"),)), Launch((Line("run(none);"),))]
+    checked, _ = check_case_shapes(Programs("mean", (mean, none)), names, launches, has_meta=has_meta)
+    check = 'TORCH_CHECK(self.numel() == 1, "mean: expected self of one element, but got ", self.numel());\n'
+    assert checked[0].write() == f"{check if is_checked else ''}run(mean);"
+    assert checked[1] == launches[1]
