@@ -38,13 +38,19 @@ def list_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Var
     slopes = op.supports_autograd and dtype.is_floating_point
     samples = take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes))
     unlike: dict[str, Call] = {}
-    for call in sorted(record_calls(op, samples, opinfos.context.bases), key=_count_elements, reverse=True):
+    for call in sorted(record_calls(op, samples, opinfos.context.bases), key=_weigh, reverse=True):
         if 0 < _count_elements(call) <= MOST_ELEMENTS:
             unlike.setdefault(_describe(call), call)
     for call in islice(unlike.values(), MOST_CALLS):
         varied = ((f"{call.name}{AS_RECORDED}", call.make_sample()), *islice(vary_call(call), MOST))
         yield from keep_computed(stay_inside(call_overload), varied)
         yield from put_infinite(call)
+
+
+def _weigh(call: Call) -> tuple[int, bool]:
+    """How much a call asks for: what is scaled or repeated by ones alone may be copied without a kernel."""
+    numbers = [value for value in _list_arguments(call).values() if type(value) is int]
+    return _count_elements(call), any(value != 1 for value in numbers)
 
 
 def _count_elements(call: Call) -> int:

@@ -47,6 +47,14 @@ def test_a_flag_is_turned_over_beside_a_tensor_that_is_left_out() -> None:
     assert "native_batch_norm_backward with train=False, weight=None" in labels
 
 
+def test_calls_whose_numbers_are_all_one_come_last() -> None:
+    """Pixels that are shuffled by a factor of one are copied, and no kernel runs."""
+    op = find_op("nn.functional.pixel_shuffle")
+    opinfos = OpInfos(Context(bases=("pixel_shuffle",), through_backward=(op.full_name,)))
+    _, sample = next(iter(CALLS.list_samples(opinfos, op, torch.float32)))
+    assert sample.args == (3,)
+
+
 def forget_epsilon(*args: Any, **named: Any) -> Any:
     """A gradient of a batch norm that adds the usual number to variances."""
     return call_overload(*args[:8], 1e-5, args[9], **named)
