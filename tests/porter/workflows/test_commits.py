@@ -134,7 +134,7 @@ def test_of_all_operators_those_that_fail_are_in_no_commit(fork: Path, monkeypat
             failed = int(step.op == "erf")
             yield Proven(step, Trial({}, step.plan, Verdict(step.op, "host", "default", 1, failed, 0, 1, None, 0.5)))
 
-    monkeypatch.setattr("porter.workflows.status.portable", lambda checkout: ("hypot", *OPS))
+    monkeypatch.setattr("porter.workflows.migrate.portable", lambda checkout: ("hypot", *OPS))
     monkeypatch.setattr("porter.workflows.together.prove_together", prove)
     monkeypatch.setattr("porter.workflows.recordings.record_ahead", lambda *_: ())
     monkeypatch.setattr("porter.workflows.setup.start_preparation", lambda *_: SimpleNamespace(wait=None))

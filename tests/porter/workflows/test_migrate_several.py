@@ -108,7 +108,7 @@ def test_the_next_plan_does_not_stand_on_one_that_does_not_build(
 
 def test_one_of_all_that_fails_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 
-    monkeypatch.setattr("porter.workflows.status.portable", lambda checkout: ("exp", "erf"))
+    monkeypatch.setattr("porter.workflows.migrate.portable", lambda checkout: ("exp", "erf"))
     refused, ported = migrate(FORK, Request(all=True))
     assert isinstance(refused, NotPlanned)
     assert (refused.op, refused.error.code) == ("exp", "PTR013")

@@ -19,15 +19,15 @@ from porter.verdict.messages import PrepareAnswer, PrepareRequest, Request
 from porter.workflows import setup
 
 
+def missing() -> str:
+    raise OverlayError("PTR100", "no clang++ 17 or newer was found")
+
+
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ways that were tried, on a machine where none works until a test says so."""
     ways: list[str] = []
-
-    def missing() -> str:
-        raise OverlayError("PTR100", "no clang++ 17 or newer was found")
-
-    monkeypatch.setattr(compiler, "find_clang", missing)
+    monkeypatch.setattr(setup, "find_clang", missing)
     monkeypatch.setattr(setup, "_install_with_apt", lambda: ways.append("apt"))
     monkeypatch.setattr(setup, "_install_with_pip", lambda: ways.append("pip"))
     return ways
@@ -40,9 +40,8 @@ def test_an_installed_compiler_is_named_with_its_version() -> None:
 
 
 def test_the_system_comes_before_the_environment(tried: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = compiler.find_clang
-    monkeypatch.setattr(compiler, "find_clang", lambda: "/bin/clang++" if "apt" in tried else missing())
-    monkeypatch.setattr(compiler, "version", lambda path: "clang version 19\nTarget: any\n")
+    monkeypatch.setattr(setup, "find_clang", lambda: "/bin/clang++" if "apt" in tried else missing())
+    monkeypatch.setattr(setup, "version", lambda path: "clang version 19\nTarget: any\n")
     assert setup.set_up() == Compiler("/bin/clang++", "clang version 19")
     assert tried == ["apt"]
 
@@ -66,7 +65,7 @@ def test_the_overlay_is_built_for_the_checkout(monkeypatch: pytest.MonkeyPatch) 
         asked.append(request)
         return PrepareAnswer()
 
-    monkeypatch.setattr(choice, "choose_backend", lambda name: choice.BACKENDS["host"])
+    monkeypatch.setattr(setup, "choose_backend", lambda name: choice.BACKENDS["host"])
     monkeypatch.setattr(client, "ask", answer)
     made = overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
     assert made == f"overlay: built for torch {metadata.version('torch')}"
@@ -75,7 +74,7 @@ def test_the_overlay_is_built_for_the_checkout(monkeypatch: pytest.MonkeyPatch) 
 
 def test_nothing_is_built_for_unused_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "ask", lambda *_: pytest.fail("asked"))
-    monkeypatch.setattr(choice, "choose_backend", lambda name: choice.BACKENDS["mps"])
+    monkeypatch.setattr(setup, "choose_backend", lambda name: choice.BACKENDS["mps"])
     assert "nothing to build for the mps backend" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
     monkeypatch.setattr(setup, "find_spec", lambda name: None)
     assert "not built, torch is not installed" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
