@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from functools import partial
 
 import torch
-from torch.testing._internal.opinfo.core import OpInfo
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
-from porter.verdict.suite.leaves import replace_argument, replace_input
+from porter.verdict.suite.leaves import list_operands, replace_argument, replace_input
 from porter.verdict.suite.long_rows import sums_rows
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import resize_along
@@ -26,6 +26,7 @@ from porter.verdict.suite.variations.sized_arguments import MOST_RESULTS, list_n
 from porter.verdict.suite.variations.variation import Expectation, Variation
 
 POWERS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
+MOST = 1 << 20  # results: a padding as long as a row makes them its square
 LARGE = (8193, 16385, 32769)  # up to where other variations go on: one of each power, past which kernels split rows
 SIZES = (*(power + by for power in POWERS for by in (-1, 0, 1)), *LARGE)
 GRADIENT_SIZES = (33, 129, 257, 513, 2049, 4097, *LARGE)
@@ -41,7 +42,8 @@ def list_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
     for sample in choose_samples(opinfos, op, dtype, SAMPLES):
         for dim in dict.fromkeys((sample.input.ndim - 1, 0)):
             for size, resized in resize_along(op, sample, dim, SIZES, OTHERS):
-                yield f"{size} along dimension {dim}", resized
+                if count_results(op, resized) <= MOST and (size not in LARGE or _is_long_alone(resized, size)):
+                    yield f"{size} along dimension {dim}", resized
         for size, resized in resize_along(op, sample, sample.input.ndim - 1, LONG, OTHERS):
             counts = [place for place, value in list_numbers(resized) if type(value) is int and value > 0]
             whole = [(f"{size} with {place}={size}", replace_argument(resized, place, size)) for place in counts]
@@ -50,6 +52,11 @@ def list_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
                 yield label, asked
                 # Where elements spread evenly, the least and the largest of a row are in one half of it.
                 yield f"{label}, reversed", replace_input(asked, asked.input.flip(-1))
+
+
+def _is_long_alone(sample: SampleInput, size: int) -> bool:
+    """Whether one operand alone is so long: a kernel may look for each element of one in all of another."""
+    return sum(each.numel() >= size for each in list_operands(sample)) == 1
 
 
 def list_slopes_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:

@@ -9,8 +9,17 @@ import pytest
 import torch
 
 from porter.verdict.suite.context import Context
+from porter.verdict.suite.leaves import list_operands
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.variations.near_powers import GRADIENT_SIZES, NEAR_POWERS, SIZES, SLOPES_NEAR_POWERS
+from porter.verdict.suite.samples import count_results
+from porter.verdict.suite.variations.near_powers import (
+    GRADIENT_SIZES,
+    LARGE,
+    MOST,
+    NEAR_POWERS,
+    SIZES,
+    SLOPES_NEAR_POWERS,
+)
 from tests.porter.verdict.suite.variations.shown import (
     find_op,
     is_shown,
@@ -92,6 +101,15 @@ def test_every_size_is_along_the_first_and_the_last_dimension() -> None:
     assert {sample.input.shape[-1] for _, sample in samples} >= set(SIZES)
     assert {sample.input.shape[0] for _, sample in samples} >= set(SIZES)
     assert {31, 32, 33, 1023, 1025, 2047, 2049, 4095, 4096, 4097} <= set(SIZES)
+
+
+@pytest.mark.parametrize(("name", "variant"), [("index_fill", ""), ("nn.functional.pad", "replicate")])
+def test_no_work_grows_with_the_square_of_a_long_row(name: str, variant: str) -> None:
+    """An index as long as the row that it is looked for in, and a padding as long as the row."""
+    samples = list_samples(NEAR_POWERS, find_op(name, variant))
+    assert samples and all(count_results(find_op(name, variant), sample) <= MOST for _, sample in samples)
+    both = [sample for _, sample in samples if len([t for t in list_operands(sample) if t.numel() >= LARGE[0]]) > 1]
+    assert not both
 
 
 def halve(call: Call, low: int, high: int) -> Call:
