@@ -173,7 +173,8 @@ def report(output: Output, results: tuple[Path, ...], html: Path | None, merged:
         write_results(merged, found)
     if html:
         write_file(html, page_html(found, coverage))
-    record = {**coverage_object(coverage), "operators": {each.op: each.outcome for each in found.operators}}
-    refused = [f"  {each.op}: {each.outcome}: {each.code} {each.reason}" for each in found.operators if each.code]
+    record = {**coverage_object(coverage), "operators": {operator.op: operator.outcome for operator in found.operators}}
+    coded = (operator for operator in found.operators if operator.code)
+    refused = [f"  {operator.op}: {operator.outcome}: {operator.code} {operator.reason}" for operator in coded]
     output.show(record, (results_line(found), *refused, *coverage_summary(coverage)))
     return DONE if all(each.outcome in (PASS, NOT_PLANNED) for each in found.operators) else INCOMPLETE

@@ -130,16 +130,16 @@ def _pick_samples(
     for sample in calling:
         found.setdefault(repr([_kind(leaf) for leaf in Template.of(sample).leaves]), sample)
     ordered = sorted(found.values(), key=lambda sample: -Template.of(sample).rank)
-    kept = ordered[:_KEPT]
-    seen = {kind for sample in kept for kind in _list_kinds(sample)}
+    chosen = ordered[:_KEPT]
+    seen = {kind for sample in chosen for kind in _list_kinds(sample)}
     for sample in ordered[_KEPT:]:
         if not seen.issuperset(_list_kinds(sample)):
-            kept.append(sample)
+            chosen.append(sample)
             seen.update(_list_kinds(sample))
-    for sample in _list_other_flags(op, kept):
+    for sample in _list_other_flags(op, chosen):
         if not any(calls) or any(True for _ in capture(op, base, sample, differentiable)):
-            kept.append(sample)
-    return _put_new_first(kept), [call for made in calls for call in made]
+            chosen.append(sample)
+    return _put_new_first(chosen), [call for calls_of_sample in calls for call in calls_of_sample]
 
 
 def _take_until(until: int, samples: Iterable[Any]) -> Iterator[Any]:

@@ -106,11 +106,11 @@ def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()
 
 def _vary_calls(made: _Calls) -> _Calls:
     """A few calls of each dtype, and variations of the first."""
-    found: _Calls = []
+    varied: _Calls = []
     for dtype, group in groupby(made, key=lambda pair: pair[0]):
-        kept = pick_diverse_calls([call for _, call in group])
-        found += [(dtype, call) for call in (*vary_arguments(kept[0], dtype), *kept[1:])]
-    return found
+        first, *others = pick_diverse_calls([call for _, call in group])
+        varied += [(dtype, call) for call in (*vary_arguments(first, dtype), *others)]
+    return varied
 
 
 def _adapt_calls(tried: Sequence[_Calls], name: str) -> _Calls:

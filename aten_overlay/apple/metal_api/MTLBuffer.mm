@@ -89,7 +89,9 @@ id<MTLBuffer> porter::metal::make_alias(void* bytes, size_t length, MTLResourceO
 }
 - (void*)contents {
   if ([self storageMode] == MTLStorageModePrivate) {
-    porter::objc::fail("PTR124: the contents of a buffer in private storage were requested, which are nil on a Mac");
+    porter::objc::fail(
+        "PTR124: the contents of a buffer in private storage were requested, which are nil on a Mac: copy it to a "
+        "shared one");
   }
   return porter_host_address((void*)self);
 }

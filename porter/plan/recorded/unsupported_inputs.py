@@ -133,10 +133,10 @@ def _find_single(programs: Programs, case: SymbolicProgram, names: Names) -> Ite
 
     The old graph may have taken more in this case too, and read one of them.
     """
-    loads = [each for store in case.stores for each in walk(store.value) if each.op is Op.LOAD]
+    loads = [load for store in case.stores for load in walk(store.value) if load.op is Op.LOAD]
     for tensor in sorted(list_loaded(case)):
         buffers = {buffer for buffer, role in case.roles.items() if role == ArgumentBuffer(tensor)}
-        is_first = all(each.args[0].integer == 0 for each in loads if each.attribute in buffers)
+        is_first = all(load.args[0].integer == 0 for load in loads if load.attribute in buffers)
         ours, every = (
             {math.prod(call.tensors[tensor].shape) for call in calls if tensor in call.tensors}
             for calls in (case.calls, programs.calls)

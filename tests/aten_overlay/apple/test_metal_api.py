@@ -85,7 +85,7 @@ def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: 
         ("many_bytes", "PTR124: setBytes was given 4100 bytes at index 2, and takes 4096 at most: bind a buffer"),
         (
             "private_contents",
-            "PTR124: the contents of a buffer in private storage were requested, which are nil on a Mac",
+            "PTR124: the contents of a buffer in private storage were requested, which are nil on a Mac: copy it",
         ),
         ("unknown", "no function"),
     ],

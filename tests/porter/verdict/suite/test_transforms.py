@@ -1,4 +1,4 @@
-"""Transforms are told from other operators, and their results are judged by what all elements are rounded by."""
+"""Which operators are transforms, and how far rounding of all elements lets their results be off."""
 
 from __future__ import annotations
 
