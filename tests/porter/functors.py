@@ -40,7 +40,10 @@ def compile_written(each: Mapping[str, tuple[OwnKernel, OwnFunctor]]) -> Functor
     for own, functor in each.values():
         text += functor.text + "".join(write_kernel(own, functor, *types) for types in functor.dtypes)
         names += [kernel_name(own, dtype) for dtype, _ in functor.dtypes]
-    return Functors(each, Library(build.compile_kernels(text, names, build.Options(include=(EMBEDDED_FORK,)))))
+    return Functors(
+        each,
+        Library(build.compile_kernels(text, names, build.Options(include=(EMBEDDED_FORK,), optimization=build.QUICK))),
+    )
 
 
 def find_difference(functors: Functors, name: str, values: list[float], meant: Reference, terms: Reference) -> str:

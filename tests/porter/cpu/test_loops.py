@@ -95,7 +95,9 @@ def compile_kernel(text: str) -> Library:
     for ours, given_ in zip(found.params, ("x[i]", "n[i]"), strict=False):
         call = re.sub(rf"\b{ours}\b", given_, call)
     source = FORM.replace("HELPERS", "\n".join(found.helpers)).replace("CALL", re.sub(r"\bT\b", "float", call))
-    return Library(build.compile_kernels(source, ["form"], build.Options(include=(EMBEDDED_FORK,))))
+    return Library(
+        build.compile_kernels(source, ["form"], build.Options(include=(EMBEDDED_FORK,), optimization=build.QUICK))
+    )
 
 
 def run(text: str, x: np.ndarray, n: np.ndarray) -> np.ndarray:

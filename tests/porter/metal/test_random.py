@@ -44,7 +44,7 @@ def compile_kernel(name: str, edit: Callable[[str], str] = str) -> Library:
         build.compile_kernels(
             edit(text),
             [f"{name}_fill_{each}_{each}" for each in DTYPES],
-            build.Options(include=(PHILOX, EMBEDDED_FORK)),
+            build.Options(include=(PHILOX, EMBEDDED_FORK), optimization=build.QUICK),
         )
     )
 
@@ -114,6 +114,8 @@ def test_words_are_those_of_philox(draw: str) -> None:
         )
     )
     out = np.zeros(4, np.uint32)
-    library = Library(build.compile_kernels(text, ["words"], build.Options(include=(PHILOX, EMBEDDED_FORK))))
+    library = Library(
+        build.compile_kernels(text, ["words"], build.Options(include=(PHILOX, EMBEDDED_FORK), optimization=build.QUICK))
+    )
     library.run("words", [out, np.zeros(2, np.int64)], [1])
     assert [hex(each) for each in out] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]

@@ -20,7 +20,7 @@ from porter.mpsgraph.operations import operations
 from porter.verdict.suite import compare
 from porter.verdict.suite.samples import edge_values
 
-OPTIONS = build.Options(include=(EMBEDDED_FORK,))
+OPTIONS = build.Options(include=(EMBEDDED_FORK,), optimization=build.QUICK)
 HEAD = """#include <c10/metal/special_math.h>
 #include <c10/metal/utils.h>
 #include <metal_stdlib>

@@ -64,7 +64,7 @@ def kernel(row: Operation, element: str) -> str:
 def library(element: str) -> Library:
     rows = ROWS if element == "float" else EXACT
     text = HEADER + "".join(kernel(row, element) for row in rows)
-    options = build.Options(include=(EMBEDDED_FORK,))
+    options = build.Options(include=(EMBEDDED_FORK,), optimization=build.QUICK)
     return Library(build.compile_kernels(text, [f"{row.op}_form" for row in rows], options))
 
 

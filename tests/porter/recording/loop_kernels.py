@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from porter.core.dtypes import DType
 from porter.loops.coalesce import coalesce
@@ -88,7 +88,9 @@ def check_loop_kernels(run: GraphRun, include: Path) -> tuple[str, list[str]]:
     nests = [coalesce(nest) for nest in fuse(graph)]
     kernels = write_loop_kernels(graph, nests)
     source = HEADER + "".join(f"\n{kernel.source}" for kernel in kernels)
-    library = Library(compile_kernels(source, [kernel.name for kernel in kernels], Options(include=(include,))))
+    library = Library(
+        compile_kernels(source, [kernel.name for kernel in kernels], Options(include=(include,), optimization=QUICK))
+    )
     memory = _allocate(run, nests)
     for kernel in kernels:
         buffers = [memory[buffer] for buffer in kernel.buffers]

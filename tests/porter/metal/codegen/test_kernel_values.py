@@ -9,7 +9,7 @@ from math import prod
 import pytest
 import torch
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, LONG
@@ -40,7 +40,7 @@ def compile_one(
 ) -> tuple[NativeKernel, Library]:
     [program] = join_cases(prepare(programs).cases, style)
     kernel = write_kernel(program, program.nests[0], "tested", {0: "output"}, style)
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     names = [name_instance(kernel, suffix, instance) for instance in kernel.schedule.list_instances() or [()]]
     if kernel.combination:
         types = [suffix.split("_")[0] for _ in kernel.combination.elements.parameters]

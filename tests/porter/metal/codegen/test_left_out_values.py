@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import torch
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.metal.codegen.canonicalize import prepare
@@ -23,7 +23,7 @@ def library() -> Library:
     names = [fork.OUTPUT, left_out.SUMS, left_out.TOTAL, fork.INPUT, left_out.WEIGHT]
     assert list(kernel.buffers) == names
     assert [each.name for each in kernel.numbers] == ["width", "has_weight", "has_output1", "has_total"]
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     return Library(compile_kernels(INCLUDES + kernel.source, ["tested_float_int"], options))
 
 

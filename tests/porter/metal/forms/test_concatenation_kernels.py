@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT
@@ -21,7 +21,7 @@ JOINED = Concatenation("tensors", "dim")
 
 def compile_one() -> Library:
     kernel = JOINED.write_kernels("tested", (FLOAT,), KernelStyle(True, False))
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     return Library(compile_kernels(HEADS + kernel.source, ["tested_float_int"], options))
 
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core import dtypes
@@ -45,7 +45,7 @@ def write_source(types: tuple[DType, ...]) -> str:
 
 
 def build(source: str, types: tuple[DType, ...], tiles: tuple[int, ...] = (TILE,)) -> Library:
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     names = [f"tested_vector_{dtype.metal}_int" for dtype in types]
     for dtype in types:
         names += [f"tested_{dtype.metal}_int_{tile}" for tile in tiles if tile == TILE or dtype == FLOAT]

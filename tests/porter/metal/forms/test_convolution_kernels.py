@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, HALF, DType
@@ -44,7 +44,7 @@ def write_source(types: tuple[DType, ...]) -> str:
 
 
 def build(source: str, types: tuple[DType, ...], kernels: tuple[str, ...] = (TILES, DIRECT)) -> Library:
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     names = [f"{kernel}{each.metal}_int" for each in types for kernel in kernels]
     return Library(compile_kernels(source, names, options))
 

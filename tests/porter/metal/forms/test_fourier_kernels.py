@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from porter.core.dtypes import FLOAT, FLOAT2
 from porter.metal.codegen.kernel import KernelStyle
@@ -47,7 +47,7 @@ def build(pairs: Sequence[str], fault: tuple[str, str] = ("", "")) -> Library:
     for pair, copy in product(pairs, ("", "COPY_")):
         source += f"REGISTER_TESTED_{copy}({pair.replace('_', ', ')}, int);\n"
     names = [f"tested_{copy}{pair}_int" for pair in pairs for copy in ("", "copy_")]
-    return Library(compile_kernels(source, [*names, "tested_chirp"]))
+    return Library(compile_kernels(source, [*names, "tested_chirp"], Options(optimization=QUICK)))
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 import torch
 from expecttest import assert_expected_inline
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, HALF2, INT, LONG, SHORT, DType, Kind
@@ -34,7 +34,7 @@ Given = dict[str, torch.Tensor]
 
 def compile_one(found: IndexMap | Bincount, suffix: str, dtype: DType = FLOAT) -> tuple[FormKernels, Library]:
     kernel = found.write_kernels("tested", tuple(dict.fromkeys((dtype, FLOAT, INT))), STYLE)
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     return kernel, Library(compile_kernels(HEADS + kernel.source, [f"tested_{suffix}"], options))
 
 
@@ -232,7 +232,7 @@ def test_indices_below_zero_count_from_the_end(shape: tuple[int, ...]) -> None:
 def test_many_16_bit_elements_are_added_up_in_32_bits(found: IndexMap | Bincount, dtype: DType) -> None:
     found = replace(found, dtypes=(dtype,), index_dtypes=(LONG,))
     kernel = found.write_kernels("tested", (dtype,), STYLE)
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     library = Library(compile_kernels(HEADS + kernel.source, [f"tested_{dtype.metal}_int"], options))
     source = torch.full((6147,), 1.5, dtype=getattr(torch, dtype.torch))
     sums = torch.zeros(2, dtype=torch.float32 if dtype.kind is Kind.FLOATING else source.dtype)
@@ -267,7 +267,7 @@ def test_kernels_that_add_compile_for_complex_elements_of_16_bits(rule: IndexRul
         rule, AccessMode.ADD, "dim", "index" if rule is not IndexRule.CLAMPED else "", "src", index_dtypes=(LONG,)
     )
     kernel = found.write_kernels("tested", (HALF2,), STYLE)
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     assert compile_kernels(HEADS + kernel.source, ["tested_half2_int"], options).exists()
 
 

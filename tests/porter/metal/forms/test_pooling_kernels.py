@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 import torch
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, HALF, INT, LONG, UCHAR, DType
@@ -42,7 +42,9 @@ def launch(
     """Writes the results among some tensors."""
     kernel = found.write_kernels("tested", (dtype,), KernelStyle(True, False))
     name = f"tested_{dtype.metal}_int"
-    library = Library(compile_kernels(HEADS + kernel.source, [name], Options(include=(torch_root() / "include",))))
+    library = Library(
+        compile_kernels(HEADS + kernel.source, [name], Options(include=(torch_root() / "include",), optimization=QUICK))
+    )
     listed = dict(zip((*LISTS, "dilation"), lists, strict=True))
 
     def value(argument: Argument) -> torch.Tensor:

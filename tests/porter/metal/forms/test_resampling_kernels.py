@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, FLOAT2, HALF
@@ -39,7 +39,7 @@ def launch(
 ) -> torch.Tensor:
     """The result that a kernel writes to."""
     kernel = found.write_kernels("tested", (FLOAT,), KernelStyle(True, False))
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     library = Library(compile_kernels(HEADS + kernel.source, ["tested_float_int"], options))
     result = with_gaps(torch.full(tuple(shape), -1.0))
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, LONG
@@ -29,7 +29,7 @@ def library(is_sorted: bool) -> Library:
     kernels = found.write_kernels("tested", (FLOAT, LONG, BOOL), KernelStyle(True, False))
     names = [f"{kernel}_{type_}_int" for kernel in ("tested_marks", "tested") for type_ in TYPES.values()]
     text = f"using namespace metal;\n{''.join(kernels.helpers)}{kernels.source}"
-    options = Options(include=(torch_root() / "include",))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     return Library(compile_kernels(text, [*names, "tested_ends", "tested_ranks"], options))
 
 

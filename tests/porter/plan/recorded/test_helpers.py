@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.checkout import Checkout
@@ -70,7 +70,7 @@ def test_the_functions_compute_what_torch_does(tmp_path: Path) -> None:
     x[3], x[4] = 0, torch.tensor(2j)
     product, real = torch.empty_like(x), torch.empty_like(x)
     parts, truths = torch.empty(9), torch.empty(9, dtype=torch.bool)
-    library = Library(compile_kernels(source, ["convert"], Options()))
+    library = Library(compile_kernels(source, ["convert"], Options(optimization=QUICK)))
     library.run("convert", [product, parts, truths, real, x, y], (9,), (9,))
     torch.testing.assert_close(product, x * y)
     torch.testing.assert_close(parts, x.real * 6)
@@ -103,7 +103,7 @@ def test_additions_by_several_threads_are_all_there(tmp_path: Path, dtype: torch
         value += 2**32 - 3  # carries
     result = torch.ones(8, dtype=dtype)
     expected = result.clone().index_add(0, index, value)
-    library = Library(compile_kernels(source, [f"add_{type_}"], Options()))
+    library = Library(compile_kernels(source, [f"add_{type_}"], Options(optimization=QUICK)))
     library.run(f"add_{type_}", [result, value, index], (96,), (32,))
     assert torch.equal(result, expected)
 
@@ -124,7 +124,9 @@ def test_lanes_combine_integers_of_64_bits_complex_numbers_and_nan(tmp_path: Pat
     assert define_missing(fork.copy_fork(tmp_path / "newer"), FILE, LANES) == missing, "no fork has these"
     header = "#include <c10/metal/utils.h>\n#include <metal_stdlib>\nusing namespace metal;\n"
     library = Library(
-        compile_kernels(header + missing + LANES, ["combine"], Options(include=(torch_root() / "include",)))
+        compile_kernels(
+            header + missing + LANES, ["combine"], Options(include=(torch_root() / "include",), optimization=QUICK)
+        )
     )
     x, y = torch.randint(-(1 << 60), 1 << 60, (64,)) >> 5, torch.randn(64, dtype=torch.complex64)
     z = torch.randn(64).index_fill(0, torch.tensor([40]), torch.nan)
