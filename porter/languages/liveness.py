@@ -31,6 +31,7 @@ _EMPTY_LABEL = re.compile(
     r"(?P<rest>(?:\s|//[^\n]*\n|/\*.*?\*/)*\})",
     re.S,
 )
+_TIE = ("std::tie($name, std::ignore) = $$value;", "std::tie(*$name, std::ignore) = $$value;")
 _COPY = ("mps_copy_($name, $$rest);", "$name.copy_($$rest);")
 _COMMENT = re.compile(r"[ \t]*//[^\n]*\n|[ \t]*/\*[^\n]*\*/[ \t]*\n")
 _BLANK = re.compile(r"(?:[ \t]*(?://[^\n]*)?\n)*[ \t]*")  # lines without code
@@ -96,6 +97,8 @@ def _behind_angles(code: Sequence[Token], at: int) -> int:
 
 def _find_changed(text: str) -> str | None:
     """The variable that a statement only assigns to or fills; None of another statement."""
+    if tie := match_code(text, *_TIE):
+        return tie["name"]
     code = Source.parse("", text).code
     if len(code) > 2 and code[0].text == "[" and code[2].text in _FILLS:
         return code[1].text

@@ -13,6 +13,7 @@ from porter.core import codec
 from porter.loops.host_values import Arguments
 from porter.loops.program import Programs, UnexplainedCall
 from porter.loops.storage import register_programs
+from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Contraction
@@ -41,6 +42,7 @@ AnyForm = (
     | Convolution
     | LinearGradients
     | Fourier
+    | Attention
 )
 FORMS: tuple[type[Form], ...] = get_args(AnyForm)
 

@@ -41,7 +41,7 @@ _DEPTH = 16  # elements of the inner dimension that are in threadgroup memory
 TILE, _LARGE_TILE = 32, 64  # rows and columns of the product that a threadgroup has
 _THREADS = 4 * SIMD_LANES
 _MANY = 128  # large tiles that keep a GPU busy
-_COMPLEX = "c10/util/complex.h"
+COMPLEX = "c10/util/complex.h"
 _SAME_TYPE = "Expected all tensors of a product to have the same dtype"
 
 
@@ -100,7 +100,7 @@ class Contraction(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(RESULT, instances)
-        tile, vector = (*_ARGUMENTS, *_OF_TILES), (*_ARGUMENTS, *_OF_VECTORS)
+        tile, vector = (*ARGUMENTS, *_OF_TILES), (*ARGUMENTS, *_OF_VECTORS)
         source = write_kernel(name, elements, tile, _TILE.splitlines(), style, Schedule(Family.TILES, (TILE,)))
         # Sums of other types would leave a large tile no registers.
         floating = [dtype for dtype in instances if dtype.kind is Kind.FLOATING]
@@ -136,12 +136,12 @@ class Contraction(Form):
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels, site)
-        return Launch(writer.write(), frozenset((*HEADERS, CEIL_DIV, _COMPLEX)))
+        return Launch(writer.write(), frozenset((*HEADERS, CEIL_DIV, COMPLEX)))
 
 
 # `strides` are of batches, rows and columns: of the result, the operands, and what is added. `scales` are of the
 # product and of what is added; `factors` are the same for whole numbers, which floats round.
-_ARGUMENTS = (
+ARGUMENTS = (
     f"device {KEY}* output", f"const device {KEY}* left", f"const device {KEY}* right", f"const device {KEY}* added",
     "constant long* sizes", "constant long* strides", "constant float2* scales", "constant long* factors",
     "uint3 group [[threadgroup_position_in_grid]]",

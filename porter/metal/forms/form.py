@@ -160,6 +160,7 @@ class Form(Protocol):
     ALL_CALLS: ClassVar[bool] = False  # whether it computes calls too that the function leaves to helpers of its file
 
     RESIZES: ClassVar[bool] = False  # whether the launch gives results their sizes, and asks for elements itself
+    RETURNS: ClassVar[bool] = False  # whether the launch makes the results, and returns them
     BY_RESULT: ClassVar[bool] = False  # whether functions make a result each, and are ported for all that call them
 
     def describe(self) -> Iterator[str]:

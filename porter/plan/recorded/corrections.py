@@ -22,13 +22,13 @@ from porter.languages.brackets import split_at_commas
 from porter.languages.inlining import read_parameters, rename
 from porter.languages.patterns import find_code, has_code, match_code
 from porter.languages.source import parse_source
-from porter.languages.statements import Statement, walk_statements
+from porter.languages.statements import Statement, read_statements, walk_statements
 from porter.loops.program import Programs, ResultBuffer, list_read
 from porter.metal.codegen.host_values import Names, list_results
 from porter.metal.codegen.reduced import find_strided
 from porter.metal.forms import Computation, FormProgram
 from porter.metal.insertion import insert_includes
-from porter.plan.recorded.target import Target, find_structured_target, find_target, read_returned
+from porter.plan.recorded.target import RUN, Target, find_structured_target, find_target, read_returned
 
 # What a graph was given to write: under a condition memory of its own, else the result.
 _PLACED = "Placeholder($graph->$tensor, $when ? $memory : $result"
@@ -183,6 +183,12 @@ def with_returned(target: Target) -> Target:
     return replace(target, variables={**target.variables, **results})
 
 
+def without_ending(target: Target) -> Target:
+    """The target without what follows its graph, for a launch that returns the results."""
+    runs = (each.end for each in read_statements(target.body) if RUN in target.body[each.start : each.end])
+    return replace(target, body=target.body[: next(runs, None)])
+
+
 def with_fed(target: Target) -> Target:
     """The target with the variables that the graph was fed in the place of arguments that they are, or have views of.
 
@@ -259,6 +265,8 @@ def find_own_target(
     target = find_target(checkout, served, ported, read)
     for correct in CORRECTIONS:
         target = correct(target)
+    if isinstance(computation, FormProgram) and computation.form.RETURNS:
+        return without_ending(target)
     if isinstance(computation, FormProgram) and computation.form.ALL_CALLS:
         functions = parse_source(target.file, checkout.read(target.file)).functions_by_name
         return without_helpers(target, functions.keys())

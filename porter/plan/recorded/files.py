@@ -33,7 +33,9 @@ _LIBRARY = re.compile(
 _OTHER_LIBRARY = re.compile(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", re.M)
 # A library of another kernel file's, which is none for the kernels of this one.
 _SCOPED = re.compile(r"^namespace \w+_metal \{\n(?:.*\n)*?\} // namespace \w+_metal\n", re.M)
-_NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace [\w:]+;\n)*", re.M)
+_NAMESPACE = re.compile(
+    r"^namespace at(?:::native(?:::\w+)* \{| \{\nnamespace native \{)\n(?:using namespace [\w:]+;\n)*", re.M
+)
 # What includes NON_EMPTY, a header that cannot be included twice.
 _NON_EMPTY_IN = {REDUCE_UTILS, "ATen/native/ScatterGatherChecks.h", "ATen/native/UnfoldBackward.h"}
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
@@ -58,6 +60,7 @@ _HOST_HELPERS = {
     "count_neighbors": "int64_t",
     "run_convolution": "void",
     "run_fft": "void",
+    "run_attention": "std::tuple<Tensor, Tensor>",
     "share_rows": "RowThreads",
 }
 _HELPERS = (

@@ -69,8 +69,9 @@ class Row:
 
     @property
     def resizes(self) -> bool:
-        """Whether the launch gives results their sizes: before it, nothing is known of them."""
-        return isinstance(self.programs, FormProgram) and self.programs.form.RESIZES
+        """Whether the launch gives results their sizes, or makes them: before it, nothing is known of them."""
+        form = self.programs.form if isinstance(self.programs, FormProgram) else None
+        return form is not None and (form.RESIZES or form.RETURNS)
 
     @property
     def written(self) -> frozenset[str]:

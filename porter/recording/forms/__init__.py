@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from porter.metal.forms import AnyForm
+from porter.recording.forms.attention import find_attention
 from porter.recording.forms.contraction import find_contraction, find_linear_gradients
 from porter.recording.forms.convolution import find_convolution
 from porter.recording.forms.fourier import find_fourier
@@ -27,6 +28,7 @@ FINDERS: tuple[Callable[[Sequence[RecordedRun]], AnyForm | None], ...] = (
     find_convolution,
     find_linear_gradients,
     find_fourier,
+    find_attention,
 )
 
 

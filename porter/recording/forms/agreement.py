@@ -23,6 +23,7 @@ Results = tuple[torch.Tensor, ...]
 F = TypeVar("F", bound=AnyForm)
 Computes = Callable[[RecordedRun, Results], bool]
 TOLERANCES = {HALF: 4e-3, BFLOAT: 4e-2}  # of what old code may add up in the type of elements
+_OF_DEVICE = "_for_mps"
 _TOLERANCES = {HALF: 2e-3, BFLOAT: 2e-2}
 
 
@@ -126,7 +127,14 @@ def _list_cpu_results(run: RecordedRun) -> Results:
     """What the CPU makes of the arguments of a call; nothing where it refuses them."""
     tensors = {name: run.given[name].clone() for name in run.given if name in run.call.arguments}
     try:
-        results = run.call.with_arguments(tensors).run()
+        results = _find_twin(run.call.with_arguments(tensors)).run()
     except (RuntimeError, NotImplementedError, IndexError):
         return ()
     return tuple(list_tensors(results))
+
+
+def _find_twin(call: OpCall) -> OpCall:
+    """The same call of what an operator that only this device has is called for others, if there is such a one."""
+    name = call.overload._schema.name.removeprefix("aten::")
+    twin = getattr(torch.ops.aten, name.removesuffix(_OF_DEVICE), None) if name.endswith(_OF_DEVICE) else None
+    return OpCall(getattr(twin, call.overload._overloadname), call.arguments) if twin else call

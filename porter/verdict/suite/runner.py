@@ -17,6 +17,7 @@ from porter.core.progress import Progress, ignore
 from porter.verdict.result import Finding, ForkFinding
 from porter.verdict.suite import results
 from porter.verdict.suite.context import Context, set_context
+from porter.verdict.suite.torch_tools import unfused_attention
 
 MODULES = tuple(f"{__package__}.{path.stem}" for path in sorted(Path(__file__).parent.glob("test_*.py")))
 LARGE = (f"{__package__}.large",)
@@ -97,7 +98,8 @@ def run_tests(
     """
     results.records.clear()
     found = _Result(progress, context, first_failure)
-    unittest.TestSuite(tests).run(found)
+    with unfused_attention():
+        unittest.TestSuite(tests).run(found)
     return found.outcomes
 
 

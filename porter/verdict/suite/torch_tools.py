@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import sys
 import unittest
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -23,6 +23,21 @@ def make_quick() -> None:
     for device in (torch.cuda, torch.xpu, torch.mtia):
         if not device._is_compiled():
             device.manual_seed_all = _seed_nothing
+
+
+@contextmanager
+def unfused_attention() -> Iterator[None]:
+    """The CPU computes attention as it is computed where the device is asked to: scores, their weights, then sums.
+
+    Its fused kernel hides keys before it multiplies scores, of which a negative scale makes NaN, and gives zeros for a
+    query of NaN.
+    """
+    was_enabled = torch.backends.cuda.flash_sdp_enabled()
+    torch.backends.cuda.enable_flash_sdp(False)  # the CPU's too
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_flash_sdp(was_enabled)
 
 
 def find_test() -> Callable[..., Any] | None:

@@ -152,6 +152,13 @@ def test_an_else_goes_with_what_follows_it() -> None:
     assert prune(body, GRAPH) == "\n  if (is_flat) {\n    check();\n  }\n  stop();\n"
 
 
+@pytest.mark.parametrize("tied", ["std::tie(x, std::ignore)", "std::tie(*x, std::ignore)"])
+def test_what_only_sets_one_of_a_tuple_goes_with_it(tied: str) -> None:
+    body = f"\n  Tensor x;\n  {tied} = f(y);\n  Graph graph(x);\n  stop();\n"
+    assert prune(body, GRAPH) == "\n  stop();\n"
+    assert prune(body.replace("std::ignore", "z"), GRAPH) != "\n  stop();\n"
+
+
 @pytest.mark.parametrize(
     ("statement", "names"),
     [

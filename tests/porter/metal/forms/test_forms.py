@@ -12,6 +12,7 @@ from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import Programs, UnexplainedCall
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms import FORMS, AnyForm, FormProgram, decode_computations, encode_computations
+from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Contraction, Operands
@@ -39,6 +40,7 @@ SAMPLES: tuple[AnyForm, ...] = (
     Convolution("self", "weight", "grad_output", (Convolved.INPUT, Convolved.WEIGHT), dtypes=(FLOAT,)),
     LinearGradients("self", "weight", "grad_output", dtypes=(FLOAT,)),
     Fourier("self", "dim", "normalization", size="last_dim_size", dtypes=(FLOAT,)),
+    Attention("query", "key", "value", "attn_mask", "is_causal", "scale", dtypes=(FLOAT,)),
 )
 
 

@@ -8,8 +8,10 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.testing._internal import common_utils
 
+from porter.verdict.suite.runner import run_tests
 from porter.verdict.suite.torch_tools import find_test
 
 # A process of its own, because the tools of a process stay replaced.
@@ -86,3 +88,21 @@ def test_samples_are_drawn_from_the_same_seeds_without_a_stack() -> None:
     assert (own_stacks, quick_stacks) == ("True", "False")
     assert own == quick
     assert len(own) > 100
+
+
+class Attends(unittest.TestCase):
+    __test__ = False
+    result = torch.zeros(())
+
+    def test_attending(self) -> None:
+        query = torch.full((1, 1, 2, 4), torch.nan)
+        type(self).result = torch.nn.functional.scaled_dot_product_attention(
+            query, torch.ones(1, 1, 2, 4), torch.ones(1, 1, 2, 4)
+        )
+
+
+def test_attention_of_the_cpu_is_not_fused_in_tests() -> None:
+    """The fused kernel of the CPU gives zeros for a query of NaN."""
+    run_tests([Attends("test_attending")])
+    assert Attends.result.isnan().all()
+    assert torch.backends.cuda.flash_sdp_enabled()
