@@ -29,7 +29,7 @@ from aten_overlay.metal.sanitizer.checks import mask
 from aten_overlay.metal.sanitizer.copies import ALIASING
 from aten_overlay.metal.sanitizer.marks import FOR_PRIVATE
 from aten_overlay.metal.sanitizer.meetings import SHUFFLED, shuffles, watches_accesses
-from aten_overlay.metal.sanitizer.values import WEIGHED
+from aten_overlay.metal.sanitizer.values import OPENED, WEIGHED
 from aten_overlay.metal.sanitizer.widths import FLAGS as WIDTH_FLAGS
 from aten_overlay.metal.sanitizer.widths import MEASURED
 from aten_overlay.metal.source.arguments import Argument
@@ -298,6 +298,7 @@ def _classify(options: Options, shared: bool) -> Kind:
         sanitized=bool(options.sanitize),
         watched=watches_accesses(options.sanitize),
         measured=MEASURED in options.sanitize,
+        opened=OPENED in options.sanitize,
         weighed=WEIGHED in options.sanitize,
         traced=options.traced,
         quick=_is_quick(options),

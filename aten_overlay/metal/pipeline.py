@@ -42,7 +42,8 @@ class Kind:
     """What a library is compiled for, as far as passes depend on it.
 
     `sanitized` libraries have checks of the sanitizer, and those that are `watched` report their accesses to it,
-    `measured` ones also integers that are too wide, `weighed` ones NaN and infinities.
+    `measured` ones also integers that are too wide, `opened` ones results that Metal leaves open, `weighed` ones NaN
+    and infinities.
     `traced` ones report their lines. `quick` ones are compiled soon rather than run fast, `fast` ones are none of
     these nor checked. Lanes of `shared` ones share memory or wait for each other.
     """
@@ -50,6 +51,7 @@ class Kind:
     sanitized: bool
     watched: bool
     measured: bool
+    opened: bool
     weighed: bool
     traced: bool
     quick: bool
@@ -59,7 +61,7 @@ class Kind:
     def __post_init__(self) -> None:
         if self.watched and not self.sanitized:
             raise ValueError("only the sanitizer watches accesses")
-        if (self.measured or self.weighed) and not self.watched:
+        if (self.measured or self.opened or self.weighed) and not self.watched:
             raise ValueError("numbers are looked at where accesses are watched")
         if self.fast and (self.sanitized or self.quick):
             raise ValueError("a library that runs fast is neither sanitized nor compiled soon")
@@ -92,12 +94,13 @@ PASSES = (
     Pass("stop_unrolling", Stage.LOWERED, _stop_unrolling, lambda kind: kind.quick),
     Pass("relax_inlining", Stage.LOWERED, relax_inlining, lambda kind: kind.quick),
     # Before clang optimizes by what C++ leaves undefined.
-    Pass("define_operations", Stage.LOWERED, defined, lambda kind: True),
+    Pass("define_operations", Stage.LOWERED, defined, lambda kind: not kind.opened),
+    Pass("mark_open_results", Stage.LOWERED, partial(defined, follows=True), lambda kind: kind.opened),
     Pass("offer_wide_functions", Stage.LOWERED, offer_wide_functions, lambda kind: True),
     Pass("tell_of_updates", Stage.LOWERED, tell_of_updates, lambda kind: True),
     # Of a shared library after its completion, which moves updates.
     Pass("ask_for_lock", Stage.LOWERED, ask_for_lock, lambda kind: kind.fast and not kind.shared),
-    Pass("place_values", Stage.SIMPLIFIED, place_values, lambda kind: kind.weighed),
+    Pass("place_values", Stage.SIMPLIFIED, place_values, lambda kind: kind.opened or kind.weighed),
     Pass("mark_meetings", Stage.SIMPLIFIED, mark_meetings, lambda kind: kind.sanitized),
     Pass("watch_undefined", Stage.SIMPLIFIED, watch_undefined, lambda kind: kind.watched),
     Pass("watch_accesses", Stage.SIMPLIFIED, watch_accesses, lambda kind: kind.watched),

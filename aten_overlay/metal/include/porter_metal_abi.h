@@ -118,7 +118,8 @@ enum pm_status {
   PM_INDEX_WIDTH = 21,           /* with plain bounds checks too */
   PM_OTHER_TYPE = 22,
   PM_OVERFLOW = 23,
-  PM_NOT_FINITE = 24
+  PM_NOT_FINITE = 24,
+  PM_OPEN_RESULT = 25
 };
 
 struct pm_kernel;

@@ -410,6 +410,7 @@ void start_group(uint32_t index) {
   s.group = index;
   s.atomics = s.repeats = 0;
   s.widened.file = nullptr;
+  s.open_result.site = nullptr;
   memset(s.epochs, 0, sizeof(s.epochs));
   const uint32_t stamp = next_stamp();
   for (int i = 0; i < s.range_count; ++i)
@@ -489,7 +490,9 @@ void pm_check_private(bool undefined, const char* file, uint32_t line) {
   pm_site site{};
   site.file = file;
   site.line = line;
-  fail(state(), PM_PRIVATE, "PTR267: kernel `", site, pm_index(), "uses a private variable before it has a value");
+  State& s = state();
+  fail_for_open_result(s, line);
+  fail(s, PM_PRIVATE, "PTR267: kernel `", site, pm_index(), s.checks & kArithmetic ? "uses a private variable before it has a value, or a constant that is divided by 0 or out of range" : "uses a private variable before it has a value");
 }
 // What headers tell, before the lane waits: the memory that a barrier orders.
 void pm_note_barrier(uint32_t memory, uint32_t simdgroup) {

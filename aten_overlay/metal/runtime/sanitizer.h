@@ -4,7 +4,7 @@
 
 namespace pm::sanitizer {
 // The checks, by their bits in checks.py. kElementTypes comes with kBounds unless views of bytes are allowed.
-enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64, kOverflow = 128, kNotFinite = 256, kElementTypes = 512 };
+enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64, kOverflow = 128, kNotFinite = 256, kElementTypes = 512, kArithmetic = 1024 };
 
 // What is at one place of memory: who wrote it last, and who has read it since. Sites are offsets into the library's
 // image, 0 for none; `stamp` is the launch's or, in threadgroup memory, the threadgroup's, and any other is long ago.
@@ -62,6 +62,13 @@ struct Widened {
   uint32_t line, group, lane;
 };
 
+// The last operation of a thread whose result Metal leaves open; the site's operation as in passes/undefined.py.
+struct OpenResult {
+  uint64_t a, b;
+  const pm_width_site* site;
+  uint32_t group, lane;
+};
+
 constexpr uint32_t kMostVariables = 256;  // in threadgroup memory, of one kernel
 struct State {
   bool active, kept;
@@ -78,6 +85,7 @@ struct State {
   bool fenced[2];
   Conflict conflict;
   Widened widened;
+  OpenResult open_result;
   uint32_t atomics, atomics_lane;  // atomic accesses that one lane made in a row
   uint32_t repeats, last_lane;     // accesses of one byte by one lane and site in a row
   uintptr_t last_address;
@@ -118,4 +126,6 @@ void end();
 void forget();  // what the last launch of this thread did
 void announce(const void* address, size_t size, const char* name);
 bool active();
+// Ends the launch if the running thread has such a result, which a line now depends on.
+void fail_for_open_result(State& s, uint32_t line);
 }  // namespace pm::sanitizer

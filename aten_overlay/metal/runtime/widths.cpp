@@ -25,6 +25,24 @@ bool holds(float value, uint32_t bits, bool is_signed) {
 }
 }  // namespace
 
+void pm::sanitizer::fail_for_open_result(State& s, uint32_t line) {
+  const OpenResult& open = s.open_result;
+  if (!open.site || open.group != s.group || open.lane != pm_index()) return;
+  enum { kDivide, kRemainder };
+  const uint32_t operation = open.site->operation & 7, bits = open.site->operation >> 8;
+  const bool is_signed = open.site->operation & kSigned;
+  pm_site place{};
+  place.file = open.site->file;
+  place.line = open.site->line;
+  char made[96];
+  if (operation > kRemainder)
+    snprintf(made, sizeof(made), "converts %.9g to %s%u bits, which cannot hold it", __builtin_bit_cast(double, open.a), is_signed ? "" : "unsigned ", bits);
+  else
+    snprintf(made, sizeof(made), is_signed ? "%s %lld by %lld" : "%s %llu by %llu", operation == kDivide ? "divides" : "takes the remainder of",
+             static_cast<long long>(open.a), static_cast<long long>(open.b));
+  fail(s, PM_OPEN_RESULT, "PTR299: kernel `", place, pm_index(), "%s: Metal leaves the result open, and line %u depends on it", made, line);
+}
+
 #pragma GCC visibility push(default)
 extern "C" {
 // `a` and `b` are the operands, with zeros above their bits; `b` is `a` where there is one.
@@ -67,6 +85,12 @@ void pm_check_width(uint64_t a, uint64_t b, const pm_width_site* site) {
        made, is_signed ? "" : "unsigned ", bits, static_cast<long long>(is_count ? compute(operation, a, b) : exact), static_cast<long long>(wrapped));
 }
 
+// After an operation whose result Metal leaves open, if `is_open`.
+void pm_note_open(bool is_open, uint64_t a, uint64_t b, const pm_width_site* site) {
+  if (!is_open || !active()) return;
+  State& s = state();
+  if (s.checks & kArithmetic) s.open_result = {a, b, site, s.group, pm_index()};
+}
 // `a`, `b` and `c` are the operands; the last one stands for those that there are not.
 void pm_check_value(float a, float b, float c, float result, const pm_width_site* site) {
   if (__builtin_isfinite(result) || !active()) return;

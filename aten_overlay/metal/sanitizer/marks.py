@@ -31,6 +31,11 @@ _ALLOCATED = re.compile(rf"^  ({LOCAL.pattern}) = alloca (.*), align \d+$")
 _LOCATION = re.compile(r"!dbg !(\d+)")
 
 
+def write_declaration(kind: str) -> str:
+    """The line that declares the calls of one type."""
+    return f"declare {kind} {UNDEFINED}{kind}() nounwind willreturn memory(none)"
+
+
 def mark_undefined(module: str) -> str:
     """`module` as clang wrote it, with a call in place of each pattern."""
     node = _NODE.search(module)
@@ -53,10 +58,7 @@ class _Marks:
             if variable := _ALLOCATED.match(line):
                 self.types[variable[1]] = variable[2]
             lines += (self._pattern(line) if self.mark in line else None) or [line]
-        declared = [
-            f"declare {kind} {UNDEFINED}{kind}() nounwind willreturn memory(none)" for kind in sorted(self.kinds)
-        ]
-        return "\n".join([*lines, *declared, ""])
+        return "\n".join([*lines, *map(write_declaration, sorted(self.kinds)), ""])
 
     def _pattern(self, line: str) -> list[str] | None:
         """What stands for a pattern; None for one that is not followed."""

@@ -40,7 +40,7 @@ _STEPS = frozenset(("getelementptr", "phi", "select", "alloca"))
 _FOLLOWED = frozenset(_OPERATIONS.split())
 
 _DECLARATIONS = (
-    "declare void @pm_check_private(i1, ptr, i32)",
+    "declare void @pm_check_private(i1 zeroext, ptr, i32)",
     "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
     "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)",
 )
@@ -228,7 +228,7 @@ class _Function:
     def _check(self, value: str, file: str, line: int) -> Iterator[str]:
         is_open = f"%pm.open.{next(_numbers)}"
         yield f"  {is_open} = icmp ne i{self.bits[value]} {shadow_name(value)}, 0"
-        yield f"  call void @pm_check_private(i1 {is_open}, ptr {file}, i32 {line})"
+        yield f"  call void @pm_check_private(i1 zeroext {is_open}, ptr {file}, i32 {line})"
 
     def _without_mark(self, line: str) -> str:
         """The pattern itself is any value."""

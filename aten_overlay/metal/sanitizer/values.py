@@ -10,9 +10,10 @@ import re
 from itertools import count
 
 from aten_overlay.metal.passes.ir import LOCAL, functions, write_string
+from aten_overlay.metal.passes.undefined import NOTE
 from aten_overlay.metal.sanitizer.places import Places
 
-WEIGHED = "nan"  # the check
+WEIGHED, OPENED = "nan", "arithmetic"  # the checks
 _OPERATIONS = ("fadd", "fsub", "fmul", "fdiv", "frem", "fptrunc", "call")  # in the order of runtime/widths.cpp
 _RESULT = re.compile(
     rf"^  ({LOCAL.pattern}) = (?:tail |notail |musttail )?(fadd|fsub|fmul|fdiv|frem|fptrunc|call) (.*), !dbg !(\d+)"
@@ -22,7 +23,8 @@ _ARGUMENT = re.compile(rf"\b(half|float) (?:noundef )?({LOCAL.pattern}|-?[\d.]+e
 _HOOK = "@pm_check_value"
 _MOST = 3
 _PLACED = re.compile(
-    rf"^(  (?:tail )?call void {_HOOK}\([^\n]*, )ptr (?:\w+ )*inttoptr \(i64 (\d+) to ptr\)\)[^\n]*!dbg !(\d+)[^\n]*\n",
+    rf"^(  (?:tail )?call void (?:{_HOOK}|{NOTE})\([^\n]*, )ptr (?:\w+ )*inttoptr \(i64 (\d+) to ptr\)\)"
+    r"[^\n]*!dbg !(\d+)[^\n]*\n",
     re.M,
 )
 
@@ -53,7 +55,9 @@ def watch_values(module: str) -> str:
 
 
 def place_values(module: str) -> str:
-    """`module`, optimized, with the line of the source in each of these calls, and without those that have none."""
+    """`module`, optimized, with the line of the source in each of these calls, and without those that have none; also
+    in those that tell of an operation whose result is open.
+    """
     places, sites, files = Places.read(module), dict[str, int](), dict[str, int]()
 
     def tell_place(call: re.Match[str]) -> str:

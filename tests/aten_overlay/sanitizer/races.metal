@@ -114,7 +114,7 @@ kernel void bytes(device uchar* out [[buffer(0)]], const device float* in [[buff
   out[i / 2 + 1] = uchar(i);  // bytes
 }
 kernel void bytes_repaired(device uchar* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
-  out[i] = uchar(in[i]);
+  out[i] = uchar(abs(in[i]));
 }
 
 // A count that one thread starts plainly, while others add to it.

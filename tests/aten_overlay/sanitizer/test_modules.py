@@ -215,7 +215,7 @@ def test_a_stored_value_is_checked_with_all_that_it_was_computed_from() -> None:
     assert text.count("call void @pm_check_private(") == 1
     assert re.search(
         r"(%pm.open.\d+) = icmp ne i32 %pm.bit.y, 0\n"
-        r"  call void @pm_check_private\(i1 \1, ptr @pm.private.0, i32 0\)\n  store float %y",
+        r"  call void @pm_check_private\(i1 zeroext \1, ptr @pm.private.0, i32 0\)\n  store float %y",
         text,
     )
     assert "pm_undefined" not in text
