@@ -39,7 +39,7 @@ CHECKS = (
     Check("private", 5, "a private variable used before it has a value"),
     Check("endless", 6, "a thread that repeats atomic accesses without end"),
     Check("overflow", 7, "an integer too wide for its type on the way to an address", in_verdicts=False),
-    Check("arithmetic", 10, "a use of what an integer divided by 0, or a float out of range, became", in_verdicts=False),
+    Check("arithmetic", 10, "a use of an integer divided by 0, or of a float out of range for one", in_verdicts=False),
     Check("nan", 8, "an operation that makes NaN or infinity of finite numbers", in_verdicts=False, in_all=False),
     Check("lanes", 16, "a result that depends on what a shuffle read from an inactive lane"),
     Check("barriers", 17, "a barrier that only some threads reach, or several barriers at once"),
