@@ -18,7 +18,6 @@ from functools import partial
 from itertools import count
 
 from aten_overlay.metal.passes.ir import functions
-from aten_overlay.metal.sanitizer.marks import UNDEFINED, write_declaration
 
 _WORD = "@pm_open_value"
 _END = r"(?:, !.*)?$"  # metadata describes what is replaced
@@ -35,6 +34,7 @@ _UNTYPED = re.compile(rf"(= (?:phi|[a-z]?cmp \w+|\w+)(?: [a-z]+)* {_SCALAR} [^<]
 _ENTRY = re.compile(r"\{\n(?:[-\w.]+:[^\n]*\n)?")
 _WIDTHS = {"half": 16, "float": 32, "double": 64}
 _LOCATION = re.compile(r", !dbg !\d+")
+UNDEFINED = "@pm_undefined_"  # what the names of marks start with: calls that nothing can be known of
 _MARKED = re.compile(rf"call (\w+) {UNDEFINED}")
 NOTE = "@pm_note_open"
 _NOTED = {"div": 0, "rem": 1, "fpto": 2}  # as runtime/widths.cpp has them
@@ -57,10 +57,15 @@ def defined(module: str, follows: bool = False) -> str:
     text = "".join([*pieces, module[at:]])
     needed = [f"{_WORD} = external global i64"] if _WORD in text else []
     if follows:
-        marks = map(write_declaration, sorted(set(_MARKED.findall(text))))
+        marks = map(write_mark, sorted(set(_MARKED.findall(text))))
         needed += [mark for mark in marks if f"\n{mark}\n" not in text]
         needed.append(f"declare void {NOTE}(i1 zeroext, i64, i64, ptr) nounwind memory(inaccessiblemem: readwrite)")
     return "\n".join([text, *needed, ""]) if needed else text
+
+
+def write_mark(kind: str) -> str:
+    """The line that declares the marks of one type."""
+    return f"declare {kind} {UNDEFINED}{kind}() nounwind willreturn memory(none)"
 
 
 def _function(text: str, follows: bool) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from aten_overlay.metal.passes.ir import LOCAL, NotUnderstood
+from aten_overlay.metal.passes.undefined import UNDEFINED, write_mark
 from aten_overlay.metal.sanitizer.layouts import PADDING, Layouts, Scalar
 
 FOR_PRIVATE = "-ftrivial-auto-var-init=pattern"
-UNDEFINED = "@pm_undefined_"  # what the names of the calls start with
 SCALAR = r"i\d+|half|bfloat|float|double"
 MOST_BYTES = 2048  # of a variable that is followed
 _NODE = re.compile(r'^!(\d+) = !\{!"auto-init"\}$', re.M)
@@ -29,11 +29,6 @@ _COPY = re.compile(
 )
 _ALLOCATED = re.compile(rf"^  ({LOCAL.pattern}) = alloca (.*), align \d+$")
 _LOCATION = re.compile(r"!dbg !(\d+)")
-
-
-def write_declaration(kind: str) -> str:
-    """The line that declares the calls of one type."""
-    return f"declare {kind} {UNDEFINED}{kind}() nounwind willreturn memory(none)"
 
 
 def mark_undefined(module: str) -> str:
@@ -58,7 +53,7 @@ class _Marks:
             if variable := _ALLOCATED.match(line):
                 self.types[variable[1]] = variable[2]
             lines += (self._pattern(line) if self.mark in line else None) or [line]
-        return "\n".join([*lines, *map(write_declaration, sorted(self.kinds)), ""])
+        return "\n".join([*lines, *map(write_mark, sorted(self.kinds)), ""])
 
     def _pattern(self, line: str) -> list[str] | None:
         """What stands for a pattern; None for one that is not followed."""

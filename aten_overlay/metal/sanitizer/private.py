@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from aten_overlay.metal.passes.ir import GLOBAL, LOCAL, NotUnderstood, functions, write_string
-from aten_overlay.metal.sanitizer.marks import SCALAR, UNDEFINED
+from aten_overlay.metal.passes.undefined import UNDEFINED
+from aten_overlay.metal.sanitizer.marks import SCALAR
 from aten_overlay.metal.sanitizer.places import Place, Places
 from aten_overlay.metal.sanitizer.roots import Kind, Roots
 from aten_overlay.metal.sanitizer.shadows import Shadows, count_bytes, find_width, part_name, shadow_name
