@@ -120,9 +120,9 @@ def _open(name: str, width: int, number: int, follows: bool) -> Lines:
         yield f"{name} = {'bitcast' if width == 64 else 'zext'} i64 {name}.64 to i{width}"
 
 
-def _note(found: re.Match[str], condition: str, operation: int, kind: str, *operands: str) -> Lines:
+def _note(line: str, condition: str, operation: int, kind: str, *operands: str) -> Lines:
     """Tells the runtime of an operation whose result is open where `condition` holds; values.py adds its place."""
-    location = _LOCATION.search(found[0])
+    location = _LOCATION.search(line)
     if not location:
         return
     words = [f"{condition}.{at}" for at in range(len(operands))]
@@ -173,7 +173,7 @@ def _division(found: re.Match[str], number: int, follows: bool) -> Lines:
             yield f"{name}.past = and i1 {name}.back, {name}.least"
             yield f"{condition} = or i1 {name}.zero, {name}.past"
         operation = _NOTED[kind] | _SIGNED * (sign == "s") | int(width) << 8
-        yield from _note(found, condition, operation, t, f"{name}.a", f"{name}.b")
+        yield from _note(found[0], condition, operation, t, f"{name}.a", f"{name}.b")
     yield f"{result} = select i1 {name}.zero, {t} {name}.open, {t} {made}"
 
 
@@ -202,7 +202,7 @@ def _conversion(found: re.Match[str], number: int, follows: bool) -> Lines:
     if follows:
         yield f"{name}.lost = xor i1 {name}.held, true"
         operation = _NOTED["fpto"] | _SIGNED * (sign == "s") | int(width) << 8
-        yield from _note(found, f"{name}.lost", operation, kind, value)
+        yield from _note(found[0], f"{name}.lost", operation, kind, value)
     yield f"{result} = select i1 {name}.held, i{width} {name}.made, i{width} {name}.open"
 
 
