@@ -105,13 +105,17 @@ def _read_list(file: Path) -> list[str]:
 def find_paths(checkout: Checkout, named: Iterable[str]) -> frozenset[str]:
     """The paths of files below the checkout, named from the current folder, absolutely or from the checkout's root.
 
-    `@FILE` stands for the lines of a file, as lintrunner's `@{{PATHSFILE}}` does. Raises PTR182 or PTR003.
+    `@FILE` stands for the lines of a file, as lintrunner's `@{{PATHSFILE}}` does. Raises PTR182, or PTR003 for a file that
+    is elsewhere.
     """
     root = checkout.root.resolve()
     paths = set[str]()
     lists = [_read_list(Path(name[1:])) if name.startswith(LIST_MARK) else [name] for name in named]
     for name in chain.from_iterable(lists):
         resolved = Path(name).resolve()
+        if not resolved.is_relative_to(root) and not (root / name).exists():
+            hint = "`porter lint` reads what changed in a fork; `porter kernel check` checks a script of your own."
+            raise PorterError("PTR003", f"not a file of the checkout {root}", Place(name), hint)
         paths.add(resolved.relative_to(root).as_posix() if resolved.is_relative_to(root) else name)
         paths.add(name)
     return frozenset(paths)

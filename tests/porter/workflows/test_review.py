@@ -75,6 +75,8 @@ def test_a_linter_reports_the_files_that_it_is_asked_about(fork: Path) -> None:
     assert lint(checkout, None, find_paths(checkout, [f"@{listed}"])).findings
     with pytest.raises(PorterError, match="cannot read this file"):
         find_paths(checkout, ["@nosuch"])
+    with pytest.raises(PorterError, match="not a file of the checkout"):
+        find_paths(checkout, [str(fork.parent / "elsewhere.metal")])
 
 
 def test_a_base_that_git_does_not_know_is_refused(fork: Path) -> None:
