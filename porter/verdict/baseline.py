@@ -99,12 +99,11 @@ def _is_known(now: Finding, before: Sequence[Finding]) -> bool:
 
 
 def _words(found: Finding) -> str:
-    """What is wrong; of types alone, without the sample's numbers: each test draws its own, where it makes samples.
+    """What is wrong; of types alone, without the sample: each test draws its own, where it makes samples.
 
     An assertion of the fork says its line, which a port moves.
     """
-    what = found.what.partition("\ninput: ")[0] if found.is_type else found.what
-    return _LINE.sub(r"\1", what)
+    return _LINE.sub(r"\1", found.type_error or found.what)
 
 
 def _move(row: DTypeVerdict, count: int) -> DTypeVerdict:

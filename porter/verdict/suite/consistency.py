@@ -55,7 +55,14 @@ class Refused(Exception):
 
 
 class OtherType(AssertionError):
-    """A result has the CPU's values in another element type, or another shape: what host code chose, not a kernel."""
+    """A result has the CPU's values in another element type, or another shape: what host code chose, not a kernel.
+
+    `error` says which, without the sample.
+    """
+
+    def __init__(self, message: str, error: str) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 class Nearer(AssertionError):
@@ -131,7 +138,8 @@ class Consistency(TestCase):
             computed = counters.read_kernels() - before
             calls = 0 if isinstance(error, Accepted) else self.opinfos.context.count_ported(computed)
             kinds = isinstance(error, OtherType), isinstance(error, Nearer)
-            found = Finding(results.describe_error(error), calls, self.noted, *kinds, self.is_inner)
+            type_error = error.error if isinstance(error, OtherType) else ""
+            found = Finding(results.describe_error(error), calls, self.noted, *kinds, self.is_inner, type_error)
             results.get_record(self._testMethodName).findings.append(found)
 
     @contextmanager
@@ -293,9 +301,10 @@ class Consistency(TestCase):
                 and self.is_near_transform(op, sample, to_cpu(got), to_cpu(want), compute)
             ):
                 return
-            is_of_host = differs_in_shape(got, want) or self.differs_in_type(got, want, **tolerance)
-            kind = OtherType if is_of_host else AssertionError
-            raise kind(f"{label}{error}\n{summary(sample)}") from None
+            message = f"{label}{error}\n{summary(sample)}"
+            if differs_in_shape(got, want) or self.differs_in_type(got, want, **tolerance):
+                raise OtherType(message, str(error)) from None
+            raise AssertionError(message) from None
 
     def is_near_transform(
         self,

@@ -129,16 +129,17 @@ def test_under_several_arithmetics_each_has_its_own() -> None:
     assert (one.ok, [each.before for each in one.failures]) == (False, ["passed"])
 
 
-TYPE = Finding("torch.int32 != torch.float64", 3, sample=1, is_type=True)
+TYPE = Finding("as given: int32 != float64\ninput: 1", 3, sample=1, is_type=True, type_error="int32 != float64")
 
 
 @pytest.mark.parametrize(
     ("now", "is_theirs"),
     [
         (TYPE, True),
-        (replace(TYPE, is_type=False), False),
-        (replace(TYPE, what="torch.int64 != torch.float64"), False),
-        (replace(TYPE, what="torch.int32 != torch.float64\ninput: another draw"), True),
+        (replace(TYPE, is_type=False, type_error=""), False),
+        (replace(TYPE, type_error="int64 != float64"), False),
+        (replace(TYPE, what="as given: int32 != float64\ninput: another draw"), True),
+        (replace(TYPE, what="many tiles: int32 != float64\ninput: 1"), True),
         (replace(TYPE, sample=2), False),
     ],
 )
@@ -170,13 +171,14 @@ def test_values_nearer_to_float64_beside_a_failure_that_the_fork_had() -> None:
     assert (found.ok, found.failed) == (True, 0)
 
 
-TYPED = Finding("torch.float16 != torch.float32.", 9, sample=0, is_type=True)
+TYPED = Finding("as it is: half != float", 9, sample=0, is_type=True, type_error="half != float")
+TILES = replace(TYPED, what="many tiles: half != float", sample=3)
 
 
 @pytest.mark.parametrize(
     ("then", "is_ok"),
     [
-        ((TYPED, replace(TYPED, sample=3)), True),
+        ((TYPED, TILES), True),
         ((TYPED, Finding("3 of 9 differ", 9, sample=3)), True),
         ((TYPED,), False),
         ((Finding("1 of 9 differ", 9, sample=0), Finding("3 of 9 differ", 9, sample=3)), False),
@@ -186,7 +188,7 @@ TYPED = Finding("torch.float16 != torch.float32.", 9, sample=0, is_type=True)
 def test_a_type_that_host_code_chose_is_known_where_values_were_wrong_too(
     then: tuple[Finding, ...], is_ok: bool
 ) -> None:
-    assert tell_apart(verdict(TYPED, replace(TYPED, sample=3)), before(*then)).ok is is_ok
+    assert tell_apart(verdict(TYPED, TILES), before(*then)).ok is is_ok
 
 
 def test_the_line_of_an_assertion_that_a_port_moves_is_no_other_word() -> None:
