@@ -66,9 +66,9 @@ class Finding:
     """One thing that a test found wrong, and how many calls of kernels under test computed it.
 
     `sample` is the number of what was compared, or negative if the test broke before it compared. `is_type` says that
-    values agree, and only the type that host code gives a result is another, `type_error` which, whatever the sample; `is_nearer` that they are beyond
-    upstream's tolerance of the CPU's, and match float64 where these do not; `is_inner` that the sample is a call which
-    other operators make, and may have results that none of them reads.
+    values agree, and only the type that host code gives a result is another, which `type_error` says without the
+    sample; `is_nearer` that they are beyond upstream's tolerance of the CPU's, and match float64 where these do not;
+    `is_inner` that the sample is a call which other operators make, and may have results that none of them reads.
     """
 
     what: str

@@ -105,8 +105,8 @@ def _read_list(file: Path) -> list[str]:
 def find_paths(checkout: Checkout, named: Iterable[str]) -> frozenset[str]:
     """The paths of files below the checkout, named from the current folder, absolutely or from the checkout's root.
 
-    `@FILE` stands for the lines of a file, as lintrunner's `@{{PATHSFILE}}` does. Raises PTR182, or PTR003 for a file that
-    is elsewhere.
+    `@FILE` stands for the lines of a file, as lintrunner's `@{{PATHSFILE}}` does. Raises PTR182, or PTR003 for a file
+    that is elsewhere.
     """
     root = checkout.root.resolve()
     paths = set[str]()
