@@ -18,11 +18,10 @@ from typing import ClassVar
 from porter.core import dtypes
 from porter.core.dtypes import BFLOAT, DType, Kind
 from porter.loops.host_values import Arguments
-from porter.metal.codegen.elements import KEY
 from porter.metal.codegen.host_code import Branches, Encode, Launch, Line, Node, run_on_stream
 from porter.metal.codegen.host_values import write_fits, write_given
 from porter.metal.codegen.kernel import KernelStyle
-from porter.metal.codegen.schedule import COUNT, SIMD_LANES, Family, Schedule
+from porter.metal.codegen.schedule import SIMD_LANES, Family, Schedule
 from porter.metal.forms.form import (
     CEIL_DIV,
     HEADERS,
@@ -33,15 +32,17 @@ from porter.metal.forms.form import (
     Site,
     count_bytes,
     list_elements,
+    read_kernels,
     write_kernel,
 )
 
-_ADDENDS = 256  # products that are added up in a row
-_DEPTH = 16  # elements of the inner dimension that are in threadgroup memory
 TILE, _LARGE_TILE = 32, 64  # rows and columns of the product that a threadgroup has
 _THREADS = 4 * SIMD_LANES
 _MANY = 128  # large tiles that keep a GPU busy
 COMPLEX = "c10/util/complex.h"
+# How many elements of the inner dimension are in threadgroup memory, and how many products are added up in a row.
+_KERNELS = read_kernels("contraction", DEPTH=16, ADDENDS=256)
+ARGUMENTS = _KERNELS["tile"][0][:9]  # of kernels of vectors, too
 _SAME_TYPE = "Expected all tensors of a product to have the same dtype"
 
 
@@ -100,8 +101,7 @@ class Contraction(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(RESULT, instances)
-        tile, vector = (*ARGUMENTS, *_OF_TILES), (*ARGUMENTS, *_OF_VECTORS)
-        source = write_kernel(name, elements, tile, _TILE.splitlines(), style, Schedule(Family.TILES, (TILE,)))
+        source = write_kernel(name, elements, *_KERNELS["tile"], style, Schedule(Family.TILES, (TILE,)))
         # Sums of other types would leave a large tile no registers.
         floating = [dtype for dtype in instances if dtype.kind is Kind.FLOATING]
         for dtype in sorted(floating, key=lambda dtype: dtype == BFLOAT):
@@ -109,7 +109,7 @@ class Contraction(Form):
             source += (
                 f"#if __METAL_VERSION__ >= 310\n{line}#endif\n" if style.guards_bfloat and dtype == BFLOAT else line
             )
-        source += "\n" + write_kernel(f"{name}{_VECTOR_ENDING}", elements, vector, _VECTOR.splitlines(), style)
+        source += "\n" + write_kernel(f"{name}{_VECTOR_ENDING}", elements, *_KERNELS["vector"], style)
         return FormKernels(name, source, elements, numbers={"": 1}, endings=("", _VECTOR_ENDING))
 
     def count_costs(self, call: Arguments) -> Iterator[FormCost]:
@@ -139,111 +139,6 @@ class Contraction(Form):
         return Launch(writer.write(), frozenset((*HEADERS, CEIL_DIV, COMPLEX)))
 
 
-# `strides` are of batches, rows and columns: of the result, the operands, and what is added. `scales` are of the
-# product and of what is added; `factors` are the same for whole numbers, which floats round.
-ARGUMENTS = (
-    f"device {KEY}* output", f"const device {KEY}* left", f"const device {KEY}* right", f"const device {KEY}* added",
-    "constant long* sizes", "constant long* strides", "constant float2* scales", "constant long* factors",
-    "uint3 group [[threadgroup_position_in_grid]]",
-)  # fmt: skip
-_OF_VECTORS = (
-    "uint simdgroup [[simdgroup_index_in_threadgroup]]", "uint lane [[thread_index_in_simdgroup]]",
-)  # fmt: skip
-_OF_TILES = ("uint thread_index [[thread_index_in_threadgroup]]", *_OF_VECTORS)
-_TILE = f"""\
-using total_t = c10::metal::opmath_t<{KEY}>;
-// Each of four simdgroups has a quarter of a tile of {COUNT} rows and columns
-constexpr uint SIDE = {COUNT} / 2, GAP = 16 / sizeof({KEY}), LEFT_STRIDE = {_DEPTH} + GAP, RIGHT_STRIDE = {COUNT} + GAP;
-threadgroup {KEY} left_tile[{COUNT} * LEFT_STRIDE], right_tile[{_DEPTH} * RIGHT_STRIDE];
-threadgroup total_t strips[4][8 * SIDE];
-const index_t rows = sizes[0], columns = sizes[1], inner = sizes[2];
-const index_t left_row = strides[4], left_column = strides[5];
-const index_t right_row = strides[7], right_column = strides[8];
-const index_t row = index_t(group.y) * {COUNT}, column = index_t(group.x) * {COUNT};
-const uint side_row = simdgroup / 2 * SIDE, side_column = simdgroup % 2 * SIDE;
-ProductTile<total_t, {KEY}, SIDE> totals, sums;
-TileElements<{KEY}, {COUNT}> next_left, next_right;
-for (index_t batch = group.z; batch < index_t(group.z) + index_t(sizes[3]); batch++) {{
-  const device {KEY}* l = left + batch * index_t(strides[3]) + row * left_row;
-  const device {KEY}* r = right + batch * index_t(strides[6]) + column * right_column;
-  next_left.load(l, left_row, left_column, rows - row, inner, thread_index);
-  next_right.load(r, right_column, right_row, columns - column, inner, thread_index);
-  for (index_t k = 0; k < inner; k += {_DEPTH}) {{
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    next_left.store(left_tile, LEFT_STRIDE, 1, thread_index, left_row == 1);
-    next_right.store(right_tile, 1, RIGHT_STRIDE, thread_index, right_column == 1);
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    // What comes next is on its way while products are added
-    if (inner - k > {_DEPTH}) {{
-      const index_t next = k + {_DEPTH};
-      next_left.load(l + next * left_column, left_row, left_column, rows - row, inner - next, thread_index);
-      next_right.load(r + next * right_row, right_column, right_row, columns - column, inner - next, thread_index);
-    }}
-    for (uint i = 0; i < {_DEPTH}; i += 8) {{
-      const threadgroup {KEY}* side = left_tile + side_row * LEFT_STRIDE + i;
-      sums.template add<LEFT_STRIDE, RIGHT_STRIDE>(side, right_tile + i * RIGHT_STRIDE + side_column, lane);
-    }}
-    // Few products are added up in a row, so that those of long rows are as exact
-    if ((k + {_DEPTH}) % {_ADDENDS} == 0) {{
-      totals.take(sums);
-    }}
-  }}
-  totals.take(sums);
-}}
-#pragma unroll
-for (uint strip = 0; strip < SIDE; strip += 8) {{
-  totals.store(strips[simdgroup], strip, lane);
-  simdgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint i = lane; i < 8 * SIDE; i += 32) {{
-    const index_t y = row + side_row + strip + i / SIDE, x = column + side_column + i % SIDE;
-    if (y < rows && x < columns) {{
-      store_scaled(output, added, strips[simdgroup][i], index_t(group.z), y, x, strides, scales, factors);
-    }}
-  }}
-  simdgroup_barrier(mem_flags::mem_threadgroup);
-}}
-"""
-# A simdgroup adds up an element of the product, or each lane one where their neighbors are neighbors in memory.
-_VECTOR = f"""\
-using total_t = c10::metal::opmath_t<{KEY}>;
-threadgroup total_t sums[8][32];
-const index_t inner = sizes[2];
-const bool is_column = sizes[1] == 1;
-const index_t length = is_column ? sizes[0] : sizes[1];
-const index_t step = strides[is_column ? 4 : 8], inner_step = strides[is_column ? 5 : 7];
-const index_t vector_step = strides[is_column ? 7 : 5];
-const bool are_adjacent = step == 1 && inner_step != 1;
-const index_t at = are_adjacent ? index_t(group.x) * 32 + lane : index_t(group.x) * 8 + simdgroup;
-total_t total(0);
-for (index_t batch = group.z; batch < index_t(group.z) + index_t(sizes[3]) && at < length; batch++) {{
-  const device {KEY}* l = left + batch * index_t(strides[3]);
-  const device {KEY}* r = right + batch * index_t(strides[6]);
-  const device {KEY}* matrix = (is_column ? l : r) + at * step;
-  const device {KEY}* vector = is_column ? r : l;
-  const uint first = are_adjacent ? simdgroup : lane, turn = are_adjacent ? 8 : 32;
-  for (index_t start = 0; start < inner; start += {_ADDENDS} * turn) {{
-    // Few products are added up in a row, so that those of long rows are as exact
-    const index_t end = inner - start < {_ADDENDS} * turn ? inner : start + {_ADDENDS} * turn;
-    total_t sum(0);
-    #pragma unroll 4
-    for (index_t k = start + first; k < end; k += turn) {{
-      const total_t factor = static_cast<total_t>(vector[k * vector_step]);
-      sum = add_product(sum, static_cast<total_t>(matrix[k * inner_step]), factor);
-    }}
-    total += sum;
-  }}
-}}
-sums[simdgroup][lane] = total;
-threadgroup_barrier(mem_flags::mem_threadgroup);
-if (at >= length || (are_adjacent ? simdgroup : lane) > 0) {{
-  return;
-}}
-for (uint i = 1; i < (are_adjacent ? 8 : 32); i++) {{
-  total += are_adjacent ? sums[i][lane] : sums[simdgroup][i];
-}}
-const index_t y = is_column ? at : 0, x = is_column ? 0 : at;
-store_scaled(output, added, total, index_t(group.z), y, x, strides, scales, factors);
-"""
 _VECTOR_ENDING = "_vector"
 
 _LOCALS = (

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 from string import Template
 from typing import ClassVar, Protocol, Self
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.languages.brackets import split_at_commas
+from porter.languages.identifiers import rename_identifiers
 from porter.loops.host_values import Arguments
 from porter.metal.codegen.elements import KEY, Elements, TypeParameter
 from porter.metal.codegen.host_code import (
@@ -33,6 +36,7 @@ from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.kernel import KernelStyle, register
 from porter.metal.codegen.launch import INDEX_MATH, PROFILER
 from porter.metal.codegen.schedule import PLAIN, Schedule
+from porter.metal.helpers import read_helper
 
 RESULT = "result0"
 CONTEXT, CEIL_DIV = "ATen/Context.h", "ATen/ceil_div.h"
@@ -45,22 +49,7 @@ IN_GROUP = (
 )  # fmt: skip
 _USUAL = {"self": "input", RESULT: "output"}
 _MEMBERS = {"tensor": "", "flag": "", "number": "", "sizes": ".sizes()", "strides": ".strides()", "rank": ".dim()"}
-# What kernels share that rank elements.
-SCAN = """\
-// The sum of the values of a threadgroup up to that of each thread
-inline uint scan_threadgroup(threadgroup uint* sums, uint value, uint tid, uint group_size) {
-  sums[tid] = value;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint offset = 1; offset < group_size; offset *= 2) {
-    const uint before = tid >= offset ? sums[tid - offset] : 0;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    sums[tid] += before;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-  }
-  return sums[tid];
-}
-
-"""
+SCAN = read_helper("scan_threadgroup.metal")  # what kernels share that rank elements
 
 
 @dataclass(frozen=True)
@@ -214,6 +203,22 @@ def count_bytes(call: Arguments, name: str) -> int:
 def list_real() -> list[DType]:
     """The element types that are not complex."""
     return [dtype for dtype in dtypes.ALL if dtype.kind is not Kind.COMPLEX]
+
+
+def read_kernels(form: str, **numbers: int | str) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The arguments and the statements of a form's kernels, by their names in its Metal file.
+
+    What the file has in capitals is one of the `numbers`.
+    """
+    text = (Path(__file__).parent / "kernels" / f"{form}.metal").read_text()
+    text = rename_identifiers(text, {name: str(number) for name, number in numbers.items()})
+    kernels = {}
+    for part in text.split("kernel void ")[1:]:
+        head, _, body = part.partition(") {\n")
+        name, _, arguments = head.partition("(")
+        lines = body.partition("\n}\n")[0].split("\n")
+        kernels[name] = tuple(split_at_commas(arguments)), tuple(line.removeprefix("  ") for line in lines)
+    return kernels
 
 
 def list_elements(tensor: str, instances: Sequence[DType]) -> Elements:

@@ -15,7 +15,6 @@ from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CEIL_DIV,
     HEADERS,
-    IN_GROUP,
     MOST_THREADS,
     RESULT,
     SCAN,
@@ -26,54 +25,15 @@ from porter.metal.forms.form import (
     encode,
     list_elements,
     list_real,
+    read_kernels,
     set_arguments,
     write_kernel,
     write_type,
 )
+from porter.metal.helpers import read_helper
 
-_HELPERS = """\
-// Whether there is an element of this index, and it is not zero
-template <typename T, typename index_t>
-inline bool is_nonzero(
-    constant T* input, index_t index, constant long* sizes, constant long* strides, long ndim, long numel) {
-  index_t rest = index;
-  index_t offset = 0;
-  for (long d = ndim - 1; d >= 0; d--) {
-    offset += rest % index_t(sizes[d]) * index_t(strides[d]);
-    rest /= index_t(sizes[d]);
-  }
-  return index < numel && input[offset] != T(0);
-}
-
-"""
-_INPUT = (
-    "constant T* input", "constant long* sizes", "constant long* strides", "constant long& ndim",
-    "constant long& numel",
-)  # fmt: skip
-_COUNTING = ("device int* counts", *_INPUT, *IN_GROUP)
-_WRITING = ("device long* output", "constant int* ends", *_INPUT, "constant long* output_strides", *IN_GROUP)
-_RANK = f"""\
-threadgroup uint sums[{MOST_THREADS}];
-const index_t index = index_t(group) * group_size + tid;
-const bool is_found = is_nonzero(input, index, sizes, strides, ndim, numel);
-const uint rank = scan_threadgroup(sums, is_found, tid, group_size);
-"""
-_COUNT = """\
-if (tid == group_size - 1) {
-  counts[group] = rank;
-}
-"""
-_WRITE = """\
-if (!is_found) {
-  return;
-}
-const index_t row = ends[group] - sums[group_size - 1] + rank - 1;
-index_t rest = index;
-for (long d = ndim - 1; d >= 0; d--) {
-  output[row * index_t(output_strides[0]) + d * index_t(output_strides[1])] = rest % index_t(sizes[d]);
-  rest /= index_t(sizes[d]);
-}
-"""
+_HELPERS = read_helper("is_nonzero.metal")
+_KERNELS = read_kernels("nonzero", MOST_THREADS=MOST_THREADS)
 
 
 @dataclass(frozen=True)
@@ -97,8 +57,8 @@ class Nonzero(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(self.source, instances)
-        count = write_kernel(f"{name}_count", elements, _COUNTING, (_RANK + _COUNT).splitlines(), style)
-        write = write_kernel(name, elements, _WRITING, (_RANK + _WRITE).splitlines(), style)
+        count = write_kernel(f"{name}_count", elements, *_KERNELS["count"], style)
+        write = write_kernel(name, elements, *_KERNELS["write"], style)
         return FormKernels(name, f"{_HELPERS}{SCAN}{count}\n{write}", elements, endings=("_count", ""))
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:

@@ -18,9 +18,7 @@ from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CEIL_DIV,
-    GRID,
     HEADERS,
-    IN_GROUP,
     MOST_THREADS,
     SCAN,
     Form,
@@ -31,6 +29,7 @@ from porter.metal.forms.form import (
     encode,
     list_elements,
     list_real,
+    read_kernels,
     set_arguments,
     write_kernel,
     write_type,
@@ -42,70 +41,8 @@ _DECLARED = (
     "group_ends", "starts", "marksPSO", "endsPSO", "ranksPSO", "PSO",
 )  # fmt: skip
 _NUMBERS = tuple(f"Tensor $name = at::empty({{1}}, {type_} $$options);" for type_ in ("ScalarType::Int", "kInt"))
-_SIZES = ("constant long& slices", "constant long& slice_size")
-_MARK = """\
-// A slice that differs from the one before is marked; the first is always
-const index_t slice = index_t(tid) / index_t(slice_size) % index_t(slices);
-if (slice == 0 ? tid > 0 : input[tid] == input[tid - index_t(slice_size)]) {
-  return;
-}
-if (atomic_exchange_explicit(marks + slice, 1, memory_order_relaxed) == 0) {
-  atomic_fetch_add_explicit(group_counts + slice / index_t(group_size), 1, memory_order_relaxed);
-}
-"""
-_END = """\
-threadgroup uint sums[{most}];
-long total = 0;
-for (long start = 0; start < groups; start += group_size) {{
-  const long group = start + tid;
-  const uint sum = scan_threadgroup(sums, group < groups ? group_counts[group] : 0, tid, group_size);
-  if (group < groups) {{
-    group_ends[group] = total + sum;
-  }}
-  total += sums[group_size - 1];
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-}}
-if (tid == 0) {{
-  *last = total - 1;
-}}
-"""
-_RANK = """\
-threadgroup uint sums[{most}];
-const long slice = long(group) * group_size + tid;
-const uint mark = slice < slices ? marks[slice] : 0;
-const uint sum = scan_threadgroup(sums, mark, tid, group_size);
-if (slice >= slices) {{
-  return;
-}}
-const long rank = group_ends[group] - sums[group_size - 1] + sum - 1;
-if (mark) {{
-  starts[rank] = slice;
-}}
-if (has_inverse) {{
-  inverse[{place}] = rank;
-}}
-"""
-_TAKE = """\
-const index_t slice = index_t(tid) / index_t(slice_size) % index_t(slices);
-const index_t found = *last + 1;
-if (slice < found) {
-  output[tid] = input[tid + (index_t(starts[slice]) - slice) * index_t(slice_size)];
-}
-if (has_counts && index_t(tid) < found) {
-  counts[tid] = (index_t(tid) + 1 < found ? starts[tid + 1] : slices) - starts[tid];
-}
-"""
-_MARKS = (
-    "device atomic_int* marks", "device atomic_int* group_counts", "constant T* input", *_SIZES,
-    "constant long& group_size", GRID,
-)  # fmt: skip
-_ENDS = (
-    "device long* group_ends", "device int* last", "constant int* group_counts", "constant long& groups", *IN_GROUP[1:],
-)  # fmt: skip
-_TAKES = (
-    "device T* output", "device long* counts", "constant T* input", "constant long* starts", "constant int* last",
-    *_SIZES, "constant bool& has_counts", GRID,
-)  # fmt: skip
+_KERNELS = read_kernels("unique", MOST_THREADS=MOST_THREADS)
+_PLACES = "constant long* places"
 
 
 @dataclass(frozen=True)
@@ -156,23 +93,20 @@ class Unique(Form):
         sorting = [order.write_kernels(f"{name}_sorted", instances, style)] if self.is_sorted else []
         texts = [
             *(kernels.source for kernels in sorting),
-            write_kernel(f"{name}_marks", elements, _MARKS, _MARK.splitlines(), style),
-            _write_plain(f"{name}_ends", _ENDS, _END.format(most=MOST_THREADS)),
+            write_kernel(f"{name}_marks", elements, *_KERNELS["marks"], style),
+            _write_plain(f"{name}_ends", *_KERNELS["ends"]),
             self._write_ranks(f"{name}_ranks"),
-            write_kernel(name, elements, _TAKES, _TAKE.splitlines(), style),
+            write_kernel(name, elements, *_KERNELS["take"], style),
         ]
         helpers = (*(helper for kernels in sorting for helper in kernels.helpers), SCAN)
         endings = (*(f"_sorted{ending}" for kernels in sorting for ending in kernels.endings), "_marks", "")
         return FormKernels(name, "\n".join(texts), elements, (), helpers, endings, ("_ends", "_ranks"))
 
     def _write_ranks(self, name: str) -> str:
-        arguments = (
-            "device long* starts", "device long* inverse", "constant int* marks", "constant long* group_ends",
-            *(["constant long* places"] if self.is_sorted else []), "constant long& slices",
-            "constant bool& has_inverse", *IN_GROUP,
-        )  # fmt: skip
+        arguments, lines = _KERNELS["ranks"]
         place = "places[slice]" if self.is_sorted else "slice"
-        return _write_plain(name, arguments, _RANK.format(most=MOST_THREADS, place=place))
+        passed = [each for each in arguments if self.is_sorted or each != _PLACES]
+        return _write_plain(name, passed, [line.replace("PLACE", place) for line in lines])
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         """Launches the kernels. Raises PTR371 if no variable is the place of the last value."""
@@ -187,10 +121,10 @@ class Unique(Form):
         return Launch(site.name_locals(lines, _DECLARED), frozenset(headers))
 
 
-def _write_plain(name: str, arguments: Sequence[str], body: str) -> str:
+def _write_plain(name: str, arguments: Sequence[str], lines: Sequence[str]) -> str:
     """A kernel that has no types to choose."""
-    lines = "".join(f"  {line}\n" for line in body.splitlines())
-    return f"kernel void {name}({', '.join(arguments)}) {{\n{lines}}}\n"
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"kernel void {name}({', '.join(arguments)}) {{\n{body}}}\n"
 
 
 @dataclass(frozen=True)
