@@ -29,6 +29,7 @@ from porter.metal.forms.form import (
     Form,
     FormCost,
     FormKernels,
+    LaunchWriter,
     Site,
     count_bytes,
     list_elements,
@@ -147,13 +148,8 @@ _LOCALS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Writer:
+class _Writer(LaunchWriter[Contraction]):
     """Writes the launch of a form in a function, with variables that it may have to rename."""
-
-    form: Contraction
-    kernels: FormKernels
-    site: Site
 
     def write(self) -> tuple[Node, ...]:
         """The statements of the launch."""
@@ -189,7 +185,7 @@ class _Writer:
 
     @property
     def _is_dense(self) -> bool:
-        return self.site.code.allocates(self.site.variable(RESULT))
+        return self.site.code.allocates(self.result)
 
     def _flatten(self, output: str, first: str, second: str) -> Iterator[str]:
         """Variables for the operands and the product as matrices."""

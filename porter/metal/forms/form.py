@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from string import Template
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
@@ -187,6 +187,23 @@ class Form(Protocol):
     def list_moved(self) -> tuple[str, ...]:
         """The tensors whose elements are moved by the places of their dimensions."""
         return ()
+
+
+F = TypeVar("F", bound=Form)
+
+
+@dataclass(frozen=True)
+class LaunchWriter(Generic[F]):
+    """Writes the launch of the kernels of a form at a site."""
+
+    form: F
+    kernels: FormKernels
+    site: Site
+
+    @property
+    def result(self) -> str:
+        """The variable of the first result."""
+        return self.site.variable(RESULT)
 
 
 def name_tensor(tensor: str) -> str:

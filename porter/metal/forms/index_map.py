@@ -27,6 +27,7 @@ from porter.metal.forms.form import (
     Argument,
     Form,
     FormKernels,
+    LaunchWriter,
     Site,
     launch_one,
     name_tensor,
@@ -344,12 +345,7 @@ def _write_combined(form: IndexMap, source: str) -> Iterator[str]:
     yield "}"
 
 
-@dataclass(frozen=True)
-class _Writer:
-    form: IndexMap
-    kernels: FormKernels
-    site: Site
-
+class _Writer(LaunchWriter[IndexMap]):
     def headers(self) -> Iterator[str]:
         yield from HEADERS
         if self.form.mode is AccessMode.ADD:
@@ -388,7 +384,7 @@ class _Writer:
 
     def start(self) -> str:
         """The statement that gives the result what it has where nothing is written, if the function has not."""
-        form, result = self.form, self.site.variable(RESULT)
+        form, result = self.form, self.result
         if form.writes and not form.start:
             return write_zeros(self.site)
         source = self.site.variable(form.start) if form.start else result
@@ -396,7 +392,7 @@ class _Writer:
 
     def prepare(self) -> Iterator[str]:
         """What the result has where nothing is written, and what is written in its type."""
-        form, result = self.form, self.site.variable(RESULT)
+        form, result = self.form, self.result
         if self._is_converted(form.source):
             expanded = self.site.views[form.source]
             yield f"const auto {self._tensor(form.source)} = {expanded}.to({result}.scalar_type());"
@@ -416,7 +412,7 @@ class _Writer:
         yield f"Tensor {_AVERAGED} = {source};"
         yield f"if ({self.site.variable(self.form.averaged)} && {source}.numel() > 0) {{"
         yield f"const auto rows = {index}.flatten();"
-        yield f"const auto counts = rows.bincount({{}}, {self.site.variable(RESULT)}.size(0)).index_select(0, rows);"
+        yield f"const auto counts = rows.bincount({{}}, {self.result}.size(0)).index_select(0, rows);"
         divided = f"{source}.reshape({{rows.numel(), -1}}).div(counts.unsqueeze(-1))"
         yield f"{_AVERAGED} = {divided}.view({source}.sizes());"
         yield "}"
@@ -441,7 +437,7 @@ class _Writer:
         tensor = self._tensor(argument.tensor) if argument.tensor else ""
         if argument.kind in ("value", "factor"):
             number = self.site.variable(self.form.value if argument.kind == "value" else self.form.factor)
-            return f"getMPSScalar({number}, {self.site.variable(RESULT)}.scalar_type())"
+            return f"getMPSScalar({number}, {self.result}.scalar_type())"
         if argument.kind == "multiplies":
             return f'{self.site.variable(self.form.combine)} == "multiply"'
         if argument.kind in _PASSED:
@@ -459,7 +455,7 @@ class _Writer:
         guard = guard_empty(walked, asked, self.site) if self.form.writes else ""
         types, threads = self._list_types(), f"{walked}.numel(){rows}"
         yield from launch_one(self.kernels, threads, self._tensor, self._argument, types, guard=guard)
-        yield from copy_sums(self._sums(), self.site.variable(RESULT))
+        yield from copy_sums(self._sums(), self.result)
 
     def _list_types(self) -> list[str]:
         """The tensors whose types the kernel is named by: the result, though it may add to a wider one."""

@@ -26,6 +26,7 @@ from porter.metal.forms.form import (
     Argument,
     Form,
     FormKernels,
+    LaunchWriter,
     Site,
     launch_one,
     list_elements,
@@ -313,15 +314,10 @@ def _write_windows_of_element(form: Pooling) -> Iterator[str]:
     yield f"{result}[{_at(result, 'h', 'w')}] = static_cast<{KEY}>(sum);"
 
 
-@dataclass(frozen=True)
-class _Writer:
-    form: Pooling
-    kernels: FormKernels
-    site: Site
-
+class _Writer(LaunchWriter[Pooling]):
     def start(self) -> str:
         """The statement that gives the result what it has where nothing is added."""
-        return f"{self.site.variable(RESULT)}.zero_();" if self.form.adds else ""
+        return f"{self.result}.zero_();" if self.form.adds else ""
 
     def prepare(self) -> Iterator[str]:
         """What has to hold of types, what the result has where nothing is added, and strides that may be left out."""

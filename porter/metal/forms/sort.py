@@ -23,6 +23,7 @@ from porter.metal.forms.form import (
     MOST_THREADS,
     Form,
     FormKernels,
+    LaunchWriter,
     Site,
     dispatch_groups,
     dispatch_threads,
@@ -99,17 +100,12 @@ class Sort(Form):
         return FormKernels(name, "\n".join(texts), elements, helpers=(HELPERS,), endings=endings)
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
-        writer = _Writer(self, kernels.name, site)
+        writer = _Writer(self, kernels, site)
         lines: list[str | Node] = [*writer.start(), writer.encode()]
         return Launch(site.name_locals(lines, _DECLARED), frozenset((*HEADERS, CEIL_DIV)))
 
 
-@dataclass(frozen=True)
-class _Writer:
-    form: Sort
-    name: str
-    site: Site
-
+class _Writer(LaunchWriter[Sort]):
     @property
     def _picks(self) -> bool:
         return self.form.kept is Kept.MEDIAN
@@ -120,7 +116,7 @@ class _Writer:
         return self.site.code.find_variable(f"maybe_wrap_dim({dim}, $$rank)") or dim
 
     def start(self) -> Iterator[str]:
-        source, values = self.site.variable(self.form.source), self.site.variable("result0")
+        source, values = self.site.variable(self.form.source), self.result
         indices = self.site.variable("result1") if self.form.places else ""
         rows = f"{source}.movedim({self._dim()}, -1)" if self.form.dim else f"{source}.flatten()"
         yield f"const auto $input = {rows};"
@@ -149,11 +145,11 @@ class _Writer:
         """The kernels for blocks, for each doubling of the runs, and for what is picked of them."""
         temporary = {each: f"$kept_{each}.new_empty($input.sizes())" for each in ("values", "indices")}
         commands = (*self._sort_blocks(), *self._merge(temporary), *self._pick())
-        return encode("blocksPSO", self.name, "$input", commands, self._prepare(temporary))
+        return encode("blocksPSO", self.kernels.name, "$input", commands, self._prepare(temporary))
 
     def _prepare(self, temporary: dict[str, str]) -> Iterator[str]:
-        yield f'auto blocksPSO = lib.getPipelineStateForFunc("{self.name}_blocks_" + $type);'
-        yield f'auto mergePSO = lib.getPipelineStateForFunc("{self.name}_merge_" + $type);'
+        yield f'auto blocksPSO = lib.getPipelineStateForFunc("{self.kernels.name}_blocks_" + $type);'
+        yield f'auto mergePSO = lib.getPipelineStateForFunc("{self.kernels.name}_merge_" + $type);'
         most = f"{_EACH} * [blocksPSO maxTotalThreadsPerThreadgroup]"
         yield f"const auto most = std::min<int64_t>({MOST_THREADS}, {most});"
         yield f"int64_t $width = {_EACH * SIMD_LANES};"
@@ -190,7 +186,7 @@ class _Writer:
     def _pick(self) -> Iterator[str]:
         if not self._picks:
             return
-        yield f'auto medianPSO = lib.getPipelineStateForFunc("{self.name}_" + $type);'
+        yield f'auto medianPSO = lib.getPipelineStateForFunc("{self.kernels.name}_" + $type);'
         yield from set_arguments(
             "medianPSO",
             "$kept_values, $kept_indices, $run_values, $run_indices, $input.sizes(), $kept_values.strides(), "

@@ -23,6 +23,7 @@ from porter.metal.forms.form import (
     SCAN,
     Form,
     FormKernels,
+    LaunchWriter,
     Site,
     dispatch_groups,
     dispatch_threads,
@@ -115,8 +116,8 @@ class Unique(Form):
         if not last:
             what = "the host code reads from no tensor how many values there are"
             raise PorterError("PTR371", what, hint="`porter explain PTR371` says more.")
-        writer = _Writer(self, kernels.name, site, last)
-        lines = [*writer.start(), *writer.sort(kernels), *writer.prepare(), writer.encode()]
+        writer = _Writer(self, kernels, site, last)
+        lines = [*writer.start(), *writer.sort(), *writer.prepare(), writer.encode()]
         headers = (*HEADERS, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if self.dim else ()))
         return Launch(site.name_locals(lines, _DECLARED), frozenset(headers))
 
@@ -128,10 +129,7 @@ def _write_plain(name: str, arguments: Sequence[str], lines: Sequence[str]) -> s
 
 
 @dataclass(frozen=True)
-class _Writer:
-    form: Unique
-    name: str
-    site: Site
+class _Writer(LaunchWriter[Unique]):
     last: str  # the variable for the place of the last value
 
     @property
@@ -160,7 +158,7 @@ class _Writer:
         value = along.format(dim=dim)
         return f"{variable}.has_value() ? {value} : {flat}" if is_optional else value
 
-    def sort(self, kernels: FormKernels) -> Iterator[str | Node]:
+    def sort(self) -> Iterator[str | Node]:
         """Sorts the elements, which says where each was."""
         if not self.form.is_sorted:
             return
@@ -172,11 +170,11 @@ class _Writer:
         declared = "\n".join((self.site.code.text, *_DECLARED, "stream"))
         code = KeptCode(declared, self.site.code.before)
         site = Site(replace(self.site.names, variables=variables, code=code))
-        sorting = replace(kernels, name=f"{kernels.name}_sorted")
+        sorting = replace(self.kernels, name=f"{self.kernels.name}_sorted")
         yield from self.form.order_elements().write_launch(sorting, site).nodes
 
     def prepare(self) -> Iterator[str]:
-        source, name = self._source, self.name
+        source, name = self._source, self.kernels.name
         yield f'auto $marksPSO = lib.getPipelineStateForFunc("{name}_marks_" + $type);'
         for stage in ("ends", "ranks"):
             yield f'auto ${stage}PSO = lib.getPipelineStateForFunc("{name}_{stage}");'
@@ -208,4 +206,4 @@ class _Writer:
             *set_arguments("$PSO", passed),
             dispatch_threads("$PSO", threads),
         )
-        return encode("$PSO", self.name, elements, lines)
+        return encode("$PSO", self.kernels.name, elements, lines)
