@@ -16,10 +16,9 @@ from typing import ClassVar
 from porter.core import dtypes
 from porter.core.dtypes import FLOAT, DType, Kind
 from porter.loops.host_values import Arguments
-from porter.metal.codegen.elements import KEY
 from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.kernel import KernelStyle
-from porter.metal.forms.contraction import ARGUMENTS, COMPLEX, Contraction, Operands
+from porter.metal.forms.contraction import COMPLEX, Contraction, Operands
 from porter.metal.forms.form import (
     CEIL_DIV,
     HEADERS,
@@ -29,11 +28,13 @@ from porter.metal.forms.form import (
     FormKernels,
     Site,
     count_bytes,
+    read_kernels,
     write_kernel,
 )
 
 _WEIGHTS = "result1"
 _EXPAND = "ATen/ExpandUtils.h"
+_KERNELS = read_kernels("attention")
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,9 @@ class Attention(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         products = Contraction(Operands.BATCHES, self.query, self.key).write_kernels(name, (FLOAT,), style)
-        more = {"_direct": ((*ARGUMENTS[:-1], _PLACE), _DIRECT), "_softmax": (_ARGUMENTS, _SOFTMAX)}
-        texts = (
-            write_kernel(f"{name}{ending}", products.elements, arguments, body.splitlines(), style)
-            for ending, (arguments, body) in more.items()
-        )
-        return replace(products, source="\n".join((products.source, *texts)), endings=(*products.endings, *more))
+        texts = (write_kernel(f"{name}_{each}", products.elements, *_KERNELS[each], style) for each in _KERNELS)
+        endings = (*products.endings, *(f"_{each}" for each in _KERNELS))
+        return replace(products, source="\n".join((products.source, *texts)), endings=endings)
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         names = (self.query, self.key, self.value, self.mask, self.scale, self.causal)
@@ -94,53 +92,3 @@ class Attention(Form):
         passed = ", ".join((f'"{kernels.name}"', *map(site.variable, names), is_grouped))
         launch = Line(f"return run_attention({passed});", helper="run_attention")
         return Launch((launch,), frozenset((*HEADERS, CEIL_DIV, COMPLEX, _EXPAND)))
-
-
-# Products of few elements would leave most of a tile's threads none.
-_PLACE = "uint3 tid [[thread_position_in_grid]]"
-_DIRECT = f"""\
-const index_t inner = sizes[2], batch = tid.z, row = tid.y, column = tid.x;
-const device {KEY}* l = left + batch * index_t(strides[3]) + row * index_t(strides[4]);
-const device {KEY}* r = right + batch * index_t(strides[6]) + column * index_t(strides[8]);
-float sum = 0;
-for (index_t k = 0; k < inner; k++) {{
-  sum += l[k * index_t(strides[5])] * r[k * index_t(strides[7])];
-}}
-store_scaled(output, added, sum, batch, row, column, strides, scales, factors);
-"""
-# `sizes` are the keys, queries and heads, whether a query sees the keys up to its own place alone, and whether there is
-# a mask.
-_ARGUMENTS = (
-    f"device {KEY}* weights", f"const device {KEY}* mask", "constant long* sizes", "constant long* strides",
-    "uint2 tid [[thread_position_in_grid]]",
-)  # fmt: skip
-_SOFTMAX = f"""\
-const index_t keys = sizes[0], queries = sizes[1], heads = sizes[2];
-const index_t query = tid.y % queries, head = tid.y / queries % heads, batch = tid.y / queries / heads;
-const index_t seen = sizes[3] ? query + 1 : keys;
-const index_t first = batch * index_t(strides[0]) + head * index_t(strides[1]) + query * index_t(strides[2]);
-device {KEY}* scores = weights + index_t(tid.y) * keys;
-float greatest = -INFINITY;
-bool is_hidden = true;
-for (index_t i = tid.x; i < keys; i += 32) {{
-  // Infinity less itself is no number, as on the CPU
-  float score = i < seen ? scores[i] : scores[i] - INFINITY;
-  if (sizes[4]) {{
-    score += mask[first + i * index_t(strides[3])];
-  }}
-  scores[i] = score;
-  greatest = max(greatest, score);
-  is_hidden &= score == -INFINITY;
-}}
-greatest = simd_max(greatest);
-float sum = 0;
-for (index_t i = tid.x; i < keys; i += 32) {{
-  sum += precise::exp(scores[i] - greatest);
-}}
-const float factor = 1 / simd_sum(sum);
-// A query that sees no key has no weights
-const bool has_weights = !simd_all(is_hidden);
-for (index_t i = tid.x; i < keys; i += 32) {{
-  scores[i] = has_weights ? precise::exp(scores[i] - greatest) * factor : 0;
-}}
-"""

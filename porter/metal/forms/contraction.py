@@ -43,7 +43,6 @@ _MANY = 128  # large tiles that keep a GPU busy
 COMPLEX = "c10/util/complex.h"
 # How many elements of the inner dimension are in threadgroup memory, and how many products are added up in a row.
 _KERNELS = read_kernels("contraction", DEPTH=16, ADDENDS=256)
-ARGUMENTS = _KERNELS["tile"][0][:9]  # of kernels of vectors, too
 _SAME_TYPE = "Expected all tensors of a product to have the same dtype"
 
 

@@ -1,4 +1,4 @@
-"""Weights of scores against float64: of any sizes and masks, and with faults that are planted."""
+"""Weights of scores, and products of few elements, against float64: of any sizes and masks, and with planted faults."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.attention import Attention
+from porter.metal.helpers import read_helper
 
-HEADS = "#include <c10/metal/utils.h>\nusing namespace metal;\n"
+HEADS = "#include <c10/metal/utils.h>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"
 FORM = Attention("query", "key", "value", "mask", "causal", "scale")
 SIZES = st.sampled_from((1, 2, 7, 31, 32, 33, 40, 65, 130))
 FAULTS = {
@@ -30,9 +31,11 @@ FAULTS = {
     "the sum of a lane": ("1 / simd_sum(sum)", "1 / sum"),
     "no mask in the tail": ("if (sizes[4])", "if (sizes[4] && i < keys / 32 * 32)"),
     "the mask of another head": ("head * index_t(strides[1])", "(head + 1) % heads * index_t(strides[1])"),
-    "the mask of another batch": ("batch * index_t(strides[0])", "0"),
+    "the mask of another batch": ("first = batch * index_t(strides[0])", "first = 0"),
     "the mask of another query": ("query * index_t(strides[2])", "0"),
     "a mask whose keys are neighbors": ("i * index_t(strides[3])", "i"),
+    "rows by the steps of columns": ("row * index_t(strides[4])", "row * index_t(strides[5])"),
+    "an element too few": ("k < inner", "k + 1 < inner"),
     "scores of infinity that are hidden": ("scores[i] - INFINITY", "-INFINITY"),
 }  # fmt: skip
 
@@ -40,8 +43,8 @@ FAULTS = {
 @cache
 def write_source() -> str:
     source = FORM.write_kernels("tested", (FLOAT,), KernelStyle(True, False)).source
-    begin = source.rindex("template <", 0, source.index("kernel void tested_softmax("))
-    return f"{HEADS}{source[begin:]}"
+    begin = source.rindex("template <", 0, source.index("kernel void tested_direct("))
+    return f"{HEADS}{read_helper('ProductTile.metal')}{source[begin:]}"
 
 
 @cache
@@ -49,8 +52,21 @@ def build(fault: str = "") -> Library:
     source = write_source()
     before, after = FAULTS[fault] if fault else ("", "")
     assert source.count(before) == 1 or not fault
-    options = Options(include=(torch_root() / "include",))
-    return Library(compile_kernels(source.replace(before, after), ["tested_softmax_float_int"], options))
+    options = Options(include=(torch_root() / "include",), optimization=QUICK)
+    names = ["tested_softmax_float_int", "tested_direct_float_int"]
+    return Library(compile_kernels(source.replace(before, after), names, options))
+
+
+def multiplies(library: Library, batches: int, rows: int, inner: int, columns: int) -> bool:
+    """Whether the half of a product is right, of operands with heads between rows and elements, and transposed."""
+    first, second = torch.randn(rows, batches, inner).transpose(0, 1), torch.randn(batches, columns, inner).mT
+    product = torch.full((batches, rows, columns), 7.0)
+    strides = torch.tensor([*product.stride(), *first.stride(), *second.stride(), 0, 0, 0])
+    numbers = torch.tensor([rows, columns, inner, 1]), strides, torch.tensor([0.5, 0, 0, 0]), torch.tensor([1, 1])
+    library.run(
+        "tested_direct_float_int", [product, first, second, product, *numbers], (columns, rows, batches), (2, 3, 4)
+    )
+    return torch.allclose(product.double(), first.double() @ second.double() / 2, rtol=1e-5, atol=1e-5)
 
 
 def weigh(library: Library, scores: torch.Tensor, mask: torch.Tensor | None, is_causal: bool) -> torch.Tensor:
@@ -107,6 +123,12 @@ def test_any_sizes(queries: int, keys: int, heads: int, is_causal: bool, seed: i
     assert is_right(build(), scores, mask, is_causal)
 
 
+@settings(max_examples=20, deadline=None)
+@given(batches=st.integers(1, 4), rows=st.integers(1, 9), inner=st.integers(0, 40), columns=st.integers(1, 9))
+def test_products_of_any_strides(batches: int, rows: int, inner: int, columns: int) -> None:
+    assert multiplies(build(), batches, rows, inner, columns)
+
+
 def test_masks_of_any_strides() -> None:
     assert all(is_right(build(), draw(2, 3, 40, 70), mask, False) for mask in draw_masks())
 
@@ -122,4 +144,4 @@ def test_a_fault_is_caught(fault: str) -> None:
     infinite = torch.full((1, 1, 4, 4), torch.inf).triu(1)  # in hidden places alone
     others = ((drawn, True), (large, False), (hide_all_but_nan(), False), (infinite, True))
     cases = [*((drawn, mask, False) for mask in draw_masks()), *((scores, None, causal) for scores, causal in others)]
-    assert not all(is_right(library, *case) for case in cases)
+    assert not (multiplies(library, 3, 4, 5, 6) and all(is_right(library, *case) for case in cases))
