@@ -1,8 +1,9 @@
 """Results that are Fourier transforms of real or complex numbers along some dimensions, of any sizes and strides.
 
-A threadgroup has rows of up to 4096 elements in its memory, which each pass makes longer transforms of (Stockham). The
-roots of unity are computed from whole numbers, as exactly as floats have them. Longer rows are transformed in two parts
-(four-step), and those with a greater prime factor as a convolution (Bluestein), by `run_fft`.
+Threads have 16 elements of a row each, which every pass makes longer transforms of (Stockham); a threadgroup's memory
+takes up to 4096 elements from pass to pass. The roots of unity are computed from whole numbers, those between as
+products of up to four. Rows of an even number of real elements are transformed as half as many pairs. Longer rows are
+transformed in two parts (four-step), and those with a greater prime factor as a convolution (Bluestein), by `run_fft`.
 Source: aten/src/ATen/native/SpectralOpsUtils.h (normalizations), aten/src/ATen/native/mkl/SpectralOps.cpp (which
 dimension has half of a spectrum).
 """
@@ -123,63 +124,111 @@ _ARGUMENTS = (
     f"device {KEY}* output", f"const device {_INPUT_KEY}* input", "constant long* sizes", "constant long* row_sizes",
     "constant long* output_strides", "constant long* input_strides", "constant float& scale",
 )  # fmt: skip
-_OF_ROWS = ("constant bool& is_forward", "threadgroup float2* rows [[threadgroup(0)]]", *IN_GROUP)
+_OF_ROWS = ("constant bool& is_forward", "threadgroup float2* rows [[threadgroup(0)]]", *IN_GROUP[:2])
 _OF_COPIES = ("const device float2* factors", GRID)
 _ROWS = """\
-const uint n = sizes[0], input_size = sizes[1], output_size = sizes[2], ndim = sizes[4];
-const index_t first = index_t(group) * index_t(sizes[5]);
-const uint count = min(index_t(sizes[5]), index_t(sizes[3]) - first);
+const uint n = sizes[0], input_size = sizes[1], output_size = sizes[2], ndim = sizes[4], group_rows = sizes[5];
+const uint lanes = n % 16 == 0 ? n / 16 : (n + 7) / 8;
+const bool is_folded = sizes[8];
+const index_t first = index_t(group) * index_t(group_rows);
+const uint count = min(index_t(group_rows), index_t(sizes[3]) - first);
 const index_t input_stride = input_strides[ndim], output_stride = output_strides[ndim];
 // Memory is read and written in its order
-for (uint i = tid; i < count * n; i += group_size) {
-  const uint row = input_stride == 1 ? i / n : i % count, k = input_stride == 1 ? i % n : i / count;
+uint row = input_stride == 1 ? tid / lanes : tid % group_rows;
+uint lane = input_stride == 1 ? tid % lanes : tid / group_rows;
+const float2 sign = float2(1, is_forward ? 1 : -1);
+float2 elements[16] = {};
+if (row < count) {
   const device T1* from = input + find_row(first + index_t(row), row_sizes, input_strides, ndim);
-  const float2 element = load_element(from, k, n, input_size, input_stride);
-  rows[row * n + k] = is_forward ? element : float2(element.x, -element.y);
-}
-threadgroup_barrier(mem_flags::mem_threadgroup);
-for (uint done = 1, radix; done < n; done *= radix) {
-  const uint rest = n / done;
-  // Where eights would leave a two, fours do not
-  if (rest % 64 == 0 || rest % 16 == 8) {
-    run_pass<8>(rows, count * n, n, done, tid, group_size);
-    radix = 8;
-  } else if (rest % 4 == 0) {
-    run_pass<4>(rows, count * n, n, done, tid, group_size);
-    radix = 4;
+  if (is_folded) {
+    #pragma unroll
+    for (uint i = 0; i < 16; i++) {
+      elements[i] = sign * load_folded(from, min(lane + i * lanes, n - 1), n, input_size, input_stride);
+    }
   } else {
+    #pragma unroll
+    for (uint i = 0; i < 16; i++) {
+      elements[i] = sign * load_element(from, min(lane + i * lanes, n - 1), n, input_size, input_stride);
+    }
+  }
+}
+uint done = 1;
+if (n % 16 == 0) {
+  // As few passes as there are sixteens
+  for (uint bits = ctz(n), radix_bits; bits > 0; bits -= radix_bits) {
+    const uint passes = (bits + 3) / 4;
+    radix_bits = (bits + passes - 1) / passes;
+    if (radix_bits == 4) {
+      run_pass<16, 16>(elements, rows, row * n, n, lane, done);
+    } else if (radix_bits == 3) {
+      run_pass<16, 8>(elements, rows, row * n, n, lane, done);
+    } else {
+      run_pass<16, 4>(elements, rows, row * n, n, lane, done);
+    }
+    done <<= radix_bits;
+  }
+} else if (n % 8 == 0) {
+  run_pass<8, 8>(elements, rows, row * n, n, lane, done);
+  done = 8;
+}
+for (uint radix = 4; done < n; done *= radix) {
+  const uint rest = n / done;
+  if (rest % 4 != 0) {
     for (radix = 2; rest % radix != 0;) {
       radix++;
     }
-    run_sums(rows, count * n, n, radix, done, tid, group_size);
+  }
+  run_sums(elements, rows, row * n, n, lane, lanes, radix, done);
+}
+const bool is_half = is_folded && is_same_v<T1, float>;
+const bool is_turned = (input_stride == 1) != (output_stride == 1);
+if (is_half || is_turned) {
+  share(elements, rows, row * n, n, lane, lanes);
+  row = output_stride == 1 ? tid / lanes : tid % group_rows;
+  lane = output_stride == 1 ? tid % lanes : tid / group_rows;
+  #pragma unroll
+  for (uint i = 0; i < 16; i++) {
+    elements[i] = rows[find_bank(row * n + min(lane + i * lanes, n - 1))];
   }
 }
-// Parts of longer rows are turned by their place in these
-const uint whole = sizes[6];
-for (uint i = tid; i < count * output_size; i += group_size) {
-  const uint row = output_stride == 1 ? i / output_size : i % count;
-  const uint k = output_stride == 1 ? i % output_size : i / count;
-  float2 element = rows[row * n + k];
-  if (whole > 0) {
-    const uint part = (first + index_t(row)) / index_t(sizes[7]) % index_t(whole / n);
-    element = multiply(element, find_root(part * k, whole));
+if (row >= count) {
+  return;
+}
+device T* to = output + find_row(first + index_t(row), row_sizes, output_strides, ndim);
+if (is_half) {
+  for (uint k = lane; k < output_size; k += lanes) {
+    const uint j = min(k, 2 * n - k);
+    const threadgroup float2& other = rows[find_bank(row * n + (j > 0 ? n - j : 0))];
+    const float2 element = unfold(rows[find_bank(row * n + (j < n ? j : 0))], other, j, n);
+    store_element(to, k, output_stride, scale * float2(element.x, k > n ? -element.y : element.y), false);
   }
-  device T* to = output + find_row(first + index_t(row), row_sizes, output_strides, ndim);
-  store_element(to + k * output_stride, scale * (is_forward ? element : float2(element.x, -element.y)));
+  return;
+}
+// Parts of longer rows are turned by their place in these
+const uint whole = sizes[6], part = whole > 0 ? (first + index_t(row)) / index_t(sizes[7]) % index_t(whole / n) : 0;
+#pragma unroll
+for (uint i = 0; i < 16; i++) {
+  const uint k = lane + i * lanes;
+  if (k < min(n, output_size)) {
+    const float2 element = whole > 0 ? multiply(elements[i], find_root(part * k, whole)) : elements[i];
+    store_element(to, k, output_stride, scale * sign * element, is_folded);
+  }
 }
 """
 _COPY = """\
 const uint n = sizes[0], input_size = sizes[1], output_size = sizes[2], ndim = sizes[3];
-const index_t row = index_t(tid) / index_t(output_size);
+const index_t row = index_t(tid) / index_t(output_size), input_stride = input_strides[ndim];
 const uint k = index_t(tid) % index_t(output_size);
+const device T1* from = input + find_row(row, row_sizes, input_strides, ndim);
 float2 element = 0;
-if (k < n) {
-  const device T1* from = input + find_row(row, row_sizes, input_strides, ndim);
-  element = load_element(from, k, n, input_size, index_t(input_strides[ndim]));
+if (sizes[5]) {
+  element = scale * load_folded(from, min(k, 2 * n - k), n, input_size, input_stride);
+  element.y = k > n ? -element.y : element.y;
+} else if (k < n) {
+  element = load_element(from, k, n, input_size, input_stride);
   element = scale * (sizes[4] ? multiply(element, factors[k]) : element);
 }
-device T* to = output + find_row(row, row_sizes, output_strides, ndim);
-store_element(to + index_t(k) * index_t(output_strides[ndim]), element);
+store_element(output + find_row(row, row_sizes, output_strides, ndim), k, index_t(output_strides[ndim]), element, false);
 """
 _CHIRP = """\
 // The chirp of n elements, and its conjugate on both sides of the first element of a filter

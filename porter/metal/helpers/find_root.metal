@@ -17,80 +17,117 @@ inline float2 find_root(uint k, uint n) {
   return float2(turned == slope ? root.x : -root.x, 2 * k < n ? -root.y : root.y);
 }
 
-// Turns a number back by some eighths of a turn, fewer than four
-inline float2 turn_back(float2 a, uint eighths) {
-  if (eighths & 1) {
+// Turns a number back by some sixteenths of a turn, fewer than eight
+inline float2 turn_back(float2 a, uint sixteenths) {
+  if (sixteenths & 1) {
+    const float2 root = {0.92387953f, -0.38268343f};
+    a = multiply(a, sixteenths & 2 ? float2(-root.y, -root.x) : root);
+  } else if (sixteenths & 2) {
     a = M_SQRT1_2_F * float2(a.x + a.y, a.y - a.x);
   }
-  return eighths & 2 ? float2(a.y, -a.x) : a;
+  return sixteenths & 4 ? float2(a.y, -a.x) : a;
 }
 
-// Transforms R elements, of which k comes to where its bits are reversed
-template <uint R>
+// Transforms R elements that lie U apart
+template <uint R, uint U>
 inline void transform(thread float2* elements) {
   #pragma unroll
-  for (uint i = 0; i < R / 2; i++) {
-    const float2 a = elements[i], b = elements[i + R / 2];
-    elements[i] = a + b;
-    elements[i + R / 2] = turn_back(a - b, i * 8 / R);
+  for (uint half_size = R / 2; half_size > 0; half_size /= 2) {
+    #pragma unroll
+    for (uint i = 0; i < R / 2; i++) {
+      const uint k = i % half_size, first = (2 * i - k) * U, second = first + half_size * U;
+      const float2 a = elements[first], b = elements[second];
+      elements[first] = a + b;
+      elements[second] = turn_back(a - b, k * 8 / half_size);
+    }
   }
-  transform<R / 2>(elements);
-  transform<R / 2>(elements + R / 2);
+  // Each has come to where its bits are reversed
+  #pragma unroll
+  for (uint q = 0; q < R; q++) {
+    const uint reversed = reverse_bits(q) >> (clz(R) + 1);
+    if (q < reversed) {
+      const float2 element = elements[q * U];
+      elements[q * U] = elements[reversed * U];
+      elements[reversed * U] = element;
+    }
+  }
 }
 
-template <>
-inline void transform<1>(thread float2*) {}
+// Where an element is in threadgroup memory: what sixteen threads write at once is in banks of its own
+inline uint find_bank(uint place) {
+  return place ^ (((place >> 4) ^ (place >> 8)) & 15);
+}
 
-// Makes transforms of R times as many elements of those of `done`, in rows of n; a thread has eight elements
-template <uint R>
-inline void run_pass(threadgroup float2* rows, uint total, uint n, uint done, uint tid, uint group_size) {
-  float2 elements[8];
-  const uint step = n / R;
+// Puts the elements of a row, of which a thread has those that lie `lanes` apart, where all threads read them
+inline void share(
+    const thread float2* elements, threadgroup float2* rows, uint start, uint n, uint lane, uint lanes) {
   #pragma unroll
-  for (uint u = 0; u < 8 / R; u++) {
-    const uint i = tid + u * group_size;
-    if (i < total / R) {
-      const threadgroup float2* row = rows + i / step * n + i % step;
-      const uint k = i % step % done;
-      #pragma unroll
-      for (uint q = 0; q < R; q++) {
-        const float2 element = row[q * step];
-        elements[u * R + q] = q > 0 && done > 1 ? multiply(element, find_root(q * k, R * done)) : element;
-      }
-      transform<R>(elements + u * R);
+  for (uint i = 0; i < 16; i++) {
+    if (lane + i * lanes < n) {
+      rows[find_bank(start + lane + i * lanes)] = elements[i];
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
+}
+
+// Makes transforms of R times as many elements of those of `done`, a power of two; a thread has E elements
+template <uint E, uint R>
+inline void run_pass(
+    thread float2* elements, threadgroup float2* rows, uint start, uint n, uint lane, uint done) {
+  const uint lanes = n / E, U = E / R;
   #pragma unroll
-  for (uint u = 0; u < 8 / R; u++) {
-    const uint i = tid + u * group_size;
-    if (i < total / R) {
-      const uint k = i % step % done;
-      threadgroup float2* row = rows + i / step * n + (i % step - k) * R + k;
+  for (uint u = 0; u < U; u++) {
+    if (done > 1) {
+      const uint k = (lane + u * lanes) & (done - 1);
+      float2 roots[R];
       #pragma unroll
-      for (uint q = 0; q < R; q++) {
-        row[q * done] = elements[u * R + (reverse_bits(q) >> (clz(R) + 1))];
+      for (uint q = 1; q < R; q++) {
+        const uint rest = q & (q - 1);
+        roots[q] = rest > 0 ? multiply(roots[rest], roots[q - rest]) : find_root(q * k, R * done);
+        elements[u + q * U] = multiply(elements[u + q * U], roots[q]);
       }
     }
+    transform<R, U>(elements + u);
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
+  // The results of the last pass are in their order
+  if (R * done < n) {
+    #pragma unroll
+    for (uint i = 0; i < E; i++) {
+      const uint j = lane + i % U * lanes, k = j & (done - 1);
+      rows[find_bank(start + (j - k) * R + k + i / U * done)] = elements[i];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    #pragma unroll
+    for (uint i = 0; i < E; i++) {
+      elements[i] = rows[find_bank(start + lane + i * lanes)];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
 }
 
 // The same for any other factor of n, by adding up the elements of each sum
 inline void run_sums(
-    threadgroup float2* rows, uint total, uint n, uint radix, uint done, uint tid, uint group_size) {
-  float2 sums[8];
+    thread float2* elements,
+    threadgroup float2* rows,
+    uint start,
+    uint n,
+    uint lane,
+    uint lanes,
+    uint radix,
+    uint done) {
+  share(elements, rows, start, n, lane, lanes);
   const uint length = radix * done;
-  for (uint u = 0; u < 8; u++) {
-    const uint i = tid + u * group_size;
-    if (i < total) {
-      const uint place = i % n, k = place % length;
-      const threadgroup float2* row = rows + i - place + place / length * done + k % done;
+  #pragma unroll
+  for (uint i = 0; i < 16; i++) {
+    const uint place = lane + i * lanes, k = place % length;
+    if (place < n) {
+      const uint first = start + place / length * done + k % done;
+      const float2 head = rows[find_bank(first)];
       // What all elements share adds up to nothing, which rounded roots would not
-      const float2 shared = k > 0 && k % done == 0 ? row[0] : 0;
-      float2 total = row[0] - shared, sum = 0;
+      const float2 shared = k > 0 && k % done == 0 ? head : 0;
+      float2 total = head - shared, sum = 0;
       for (uint q = 1, turned = k; q < radix; q++) {
-        sum += multiply(row[q * (n / radix)] - shared, find_root(turned, length));
+        sum += multiply(rows[find_bank(first + q * (n / radix))] - shared, find_root(turned, length));
         turned = turned + k < length ? turned + k : turned + k - length;
         // Few products are added up in a row, so that those of great factors are as exact
         if (q % 8 == 0) {
@@ -98,14 +135,7 @@ inline void run_sums(
           sum = 0;
         }
       }
-      sums[u] = total + sum;
-    }
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint u = 0; u < 8; u++) {
-    const uint i = tid + u * group_size;
-    if (i < total) {
-      rows[i] = sums[u];
+      elements[i] = total + sum;
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -130,17 +160,42 @@ inline float2 load_element(const device float* row, uint k, uint, uint, index_t 
 // Of n elements, those beyond `size` mirror the others; two mirror themselves
 template <typename index_t>
 inline float2 load_element(const device float2* row, uint k, uint n, uint size, index_t stride) {
-  if (size == n) {
-    return row[k * stride];
-  }
   const float2 element = row[(k < size ? k : n - k) * stride];
-  return float2(element.x, k == 0 || 2 * k == n ? 0 : k < size ? element.y : -element.y);
+  const bool is_real = size < n && (k == 0 || 2 * k == n);
+  return float2(element.x, is_real ? 0 : k < size ? element.y : -element.y);
 }
 
-inline void store_element(device float* output, float2 value) {
-  *output = value.x;
+// Element k of half of a spectrum of real numbers, from the transform of their n pairs
+inline float2 unfold(float2 a, float2 b, uint k, uint n) {
+  const float2 turned = multiply(find_root(k, 2 * n), float2(a.x - b.x, a.y + b.y));
+  return float2(a.x + b.x + turned.y, a.y - b.y - turned.x);
 }
 
-inline void store_element(device float2* output, float2 value) {
-  *output = value;
+template <typename index_t>
+inline float2 load_folded(const device float* row, uint k, uint, uint, index_t stride) {
+  return float2(row[2 * k * stride], row[(2 * k + 1) * stride]);
+}
+
+// The same from the transform in memory; of a half, which has more than n elements, it makes that transform again
+template <typename index_t>
+inline float2 load_folded(const device float2* row, uint k, uint n, uint size, index_t stride) {
+  const float2 sign = float2(1, size > n ? -1 : 1);
+  const float2 a = sign * row[(k < size ? k : 0) * stride], b = sign * row[(n - k < size ? n - k : 0) * stride];
+  const bool is_real = size > n && k == 0;
+  return sign * unfold(is_real ? float2(a.x, 0) : a, is_real ? float2(b.x, 0) : b, k, n);
+}
+
+template <typename index_t>
+inline void store_element(device float* row, uint k, index_t stride, float2 value, bool is_folded) {
+  if (is_folded) {
+    row[2 * k * stride] = value.x;
+    row[(2 * k + 1) * stride] = value.y;
+  } else {
+    row[k * stride] = value.x;
+  }
+}
+
+template <typename index_t>
+inline void store_element(device float2* row, uint k, index_t stride, float2 value, bool) {
+  row[k * stride] = value;
 }

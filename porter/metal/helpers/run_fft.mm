@@ -34,82 +34,94 @@ static FFTRows find_rows(const Tensor& output, const Tensor& input, int64_t dim)
   return rows;
 }
 
-// Transforms rows of `size` elements; where they are parts of `whole` elements, the results are turned by their place
-static void launch_fft(const std::string& kernel,
-                       const Tensor& output,
-                       const Tensor& input,
-                       int64_t dim,
-                       int64_t size,
-                       bool is_forward,
-                       double scale,
-                       int64_t whole = 0) {
+template <typename Encode>
+static void launch_fft(const std::string& kernel, const std::string& name, const Tensor& input, const Encode& encode) {
   using namespace mps;
-  const auto rows = find_rows(output, input, dim);
-  const auto count = c10::multiply_integers(rows.sizes);
-  const bool is_dense = output.stride(dim) == 1 && input.stride(dim) == 1;
-  // Rows beside each other share a threadgroup
-  const auto group_rows = std::clamp<int64_t>((is_dense ? 2048 : 4096) / size, 1, count);
-  const auto inner = whole > 0 ? c10::multiply_integers(input.sizes().slice(dim + 2)) : 1;
-  const std::array<int64_t, 8> sizes = {
-      size, input.size(dim), output.size(dim), count, static_cast<int64_t>(rows.sizes.size()), group_rows, whole, inner};
   MPSStream* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
       auto computeEncoder = stream->commandEncoder();
-      auto PSO = lib.getPipelineStateForFunc(kernel + "_" + rows.types);
+      auto PSO = lib.getPipelineStateForFunc(name);
       // this function call is a no-op if MPS Profiler is not enabled
       getMPSProfiler().beginProfileKernel(PSO, kernel, {input});
       [computeEncoder setComputePipelineState:PSO];
-      mtl_setArgs(computeEncoder,
-                  output,
-                  input,
-                  sizes,
-                  rows.sizes,
-                  rows.output_strides,
-                  rows.input_strides,
-                  static_cast<float>(scale),
-                  is_forward);
-      const auto elements = group_rows * size;
-      [computeEncoder setThreadgroupMemoryLength:at::round_up<int64_t>(elements * 8, 16) atIndex:0];
-      [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(count, group_rows), 1, 1)
-                     threadsPerThreadgroup:MTLSizeMake(at::ceil_div<int64_t>(elements, 8), 1, 1)];
+      encode(computeEncoder, PSO);
       getMPSProfiler().endProfileKernel(PSO);
     }
   });
 }
 
-// Copies rows of a spectrum of `size` elements, times factors if there are any, with zeros behind
+// Transforms rows of `size` elements, of pairs of real ones if they are folded; where they are parts of `whole`
+// elements, the results are turned by their place
+static void transform_rows(const std::string& kernel,
+                           const Tensor& output,
+                           const Tensor& input,
+                           int64_t dim,
+                           int64_t size,
+                           bool is_folded,
+                           bool is_forward,
+                           double scale,
+                           int64_t whole = 0) {
+  const auto rows = find_rows(output, input, dim);
+  const auto count = c10::multiply_integers(rows.sizes);
+  const bool is_dense = output.stride(dim) == 1 && input.stride(dim) == 1;
+  // A thread has 16 elements. Rows beside each other share a threadgroup
+  const auto lanes = size % 16 == 0 ? size / 16 : at::ceil_div<int64_t>(size, 8);
+  const auto group_rows = std::clamp<int64_t>((is_dense ? 128 : 256) / lanes, 1, count);
+  const auto inner = whole > 0 ? c10::multiply_integers(input.sizes().slice(dim + 2)) : 1;
+  const std::array<int64_t, 9> sizes = {size,
+                                        input.size(dim),
+                                        output.size(dim),
+                                        count,
+                                        static_cast<int64_t>(rows.sizes.size()),
+                                        group_rows,
+                                        whole,
+                                        inner,
+                                        is_folded};
+  launch_fft(kernel, kernel + "_" + rows.types, input, [&](auto computeEncoder, auto PSO) {
+    mps::mtl_setArgs(computeEncoder,
+                     output,
+                     input,
+                     sizes,
+                     rows.sizes,
+                     rows.output_strides,
+                     rows.input_strides,
+                     static_cast<float>(scale),
+                     is_forward);
+    [computeEncoder setThreadgroupMemoryLength:at::round_up<int64_t>(group_rows * size, 16) * 8 atIndex:0];
+    [computeEncoder dispatchThreadgroups:MTLSizeMake(at::ceil_div(count, group_rows), 1, 1)
+                   threadsPerThreadgroup:MTLSizeMake(group_rows * lanes, 1, 1)];
+  });
+}
+
+// Copies rows of a spectrum of `size` elements, times factors if there are any, with zeros behind; or between half of
+// the spectrum of real elements and that of their pairs, if it is folded
 static void copy_rows(const std::string& kernel,
                       const Tensor& output,
                       const Tensor& input,
                       int64_t dim,
                       int64_t size,
+                      bool is_folded = false,
                       const std::optional<Tensor>& factors = std::nullopt,
                       double scale = 1) {
-  using namespace mps;
   const auto rows = find_rows(output, input, dim);
-  const std::array<int64_t, 5> sizes = {
-      size, input.size(dim), output.size(dim), static_cast<int64_t>(rows.sizes.size()), factors.has_value()};
-  MPSStream* stream = getCurrentMPSStream();
-  dispatch_sync_with_rethrow(stream->queue(), ^() {
-    @autoreleasepool {
-      auto computeEncoder = stream->commandEncoder();
-      auto PSO = lib.getPipelineStateForFunc(kernel + "_copy_" + rows.types);
-      // this function call is a no-op if MPS Profiler is not enabled
-      getMPSProfiler().beginProfileKernel(PSO, kernel, {input});
-      [computeEncoder setComputePipelineState:PSO];
-      mtl_setArgs(computeEncoder,
-                  output,
-                  input,
-                  sizes,
-                  rows.sizes,
-                  rows.output_strides,
-                  rows.input_strides,
-                  static_cast<float>(scale),
-                  factors.value_or(output));
-      mtl_dispatch1DJob(computeEncoder, PSO, output.numel());
-      getMPSProfiler().endProfileKernel(PSO);
-    }
+  const std::array<int64_t, 6> sizes = {size,
+                                        input.size(dim),
+                                        output.size(dim),
+                                        static_cast<int64_t>(rows.sizes.size()),
+                                        factors.has_value(),
+                                        is_folded};
+  launch_fft(kernel, kernel + "_copy_" + rows.types, input, [&](auto computeEncoder, auto PSO) {
+    mps::mtl_setArgs(computeEncoder,
+                     output,
+                     input,
+                     sizes,
+                     rows.sizes,
+                     rows.output_strides,
+                     rows.input_strides,
+                     static_cast<float>(scale),
+                     factors.value_or(output));
+    mps::mtl_dispatch1DJob(computeEncoder, PSO, output.numel());
   });
 }
 
@@ -122,6 +134,15 @@ static int64_t find_greatest_factor(int64_t size) {
     }
   }
   return std::max(greatest, size);
+}
+
+// Whether elements along a dimension are complex ones of half as many, where they are
+static bool can_pair(const Tensor& real, int64_t dim) {
+  bool is_even = real.stride(dim) == 1 && real.storage_offset() % 2 == 0;
+  for (int64_t i = 0; i < real.dim(); i++) {
+    is_even = is_even && (i == dim || real.stride(i) % 2 == 0);
+  }
+  return is_even;
 }
 
 static void transform_along(const std::string& kernel,
@@ -140,29 +161,19 @@ static void convolve_with_chirp(const std::string& kernel,
                                 int64_t size,
                                 bool is_forward,
                                 double scale) {
-  using namespace mps;
   const int64_t length = padded.size(dim);
   const std::array<int64_t, 2> sizes = {size, length};
   const auto chirp = padded.new_empty({size}), filter = padded.new_empty({length});
-  MPSStream* stream = getCurrentMPSStream();
-  dispatch_sync_with_rethrow(stream->queue(), ^() {
-    @autoreleasepool {
-      auto computeEncoder = stream->commandEncoder();
-      auto PSO = lib.getPipelineStateForFunc(kernel + "_chirp");
-      // this function call is a no-op if MPS Profiler is not enabled
-      getMPSProfiler().beginProfileKernel(PSO, kernel, {input});
-      [computeEncoder setComputePipelineState:PSO];
-      mtl_setArgs(computeEncoder, chirp, filter, sizes, is_forward);
-      mtl_dispatch1DJob(computeEncoder, PSO, length);
-      getMPSProfiler().endProfileKernel(PSO);
-    }
+  launch_fft(kernel, kernel + "_chirp", input, [&](auto computeEncoder, auto PSO) {
+    mps::mtl_setArgs(computeEncoder, chirp, filter, sizes, is_forward);
+    mps::mtl_dispatch1DJob(computeEncoder, PSO, length);
   });
   transform_along(kernel, filter, filter, 0, true);
-  copy_rows(kernel, padded, input, dim, size, chirp);
+  copy_rows(kernel, padded, input, dim, size, false, chirp);
   transform_along(kernel, padded, padded, dim, true);
-  copy_rows(kernel, padded, padded, dim, length, filter);
+  copy_rows(kernel, padded, padded, dim, length, false, filter);
   transform_along(kernel, padded, padded, dim, false);
-  copy_rows(kernel, output, padded.narrow(dim, 0, size), dim, size, chirp, scale / length);
+  copy_rows(kernel, output, padded.narrow(dim, 0, size), dim, size, false, chirp, scale / length);
 }
 
 static void transform_along(const std::string& kernel,
@@ -183,8 +194,25 @@ static void transform_along(const std::string& kernel,
     return;
   }
   const bool is_dense = output.stride(dim) == 1 && input.stride(dim) == 1;
-  if (size <= (is_dense ? 4096 : 1024)) {
-    launch_fft(kernel, output, input, dim, size, is_forward, scale);
+  const bool is_folded = size % 2 == 0 && !(output.is_complex() && input.is_complex());
+  const int64_t count = is_folded ? size / 2 : size;
+  if (count <= (is_dense ? 4096 : 1024)) {
+    const double shared = is_folded && output.is_complex() ? scale / 2 : scale;
+    transform_rows(kernel, output, input, dim, count, is_folded, is_forward, shared);
+    return;
+  }
+  if (is_folded && can_pair(input.is_complex() ? output : input, dim)) {
+    const auto pair = [&](const Tensor& real) {
+      return at::view_as_complex(real.unflatten(dim, {count, 2}).movedim(dim + 1, -1));
+    };
+    const auto spectrum = make_rows(count);
+    if (is_forward) {
+      transform_along(kernel, spectrum, pair(input), dim, true, scale / 2);
+      copy_rows(kernel, output, spectrum, dim, count, true);
+    } else {
+      copy_rows(kernel, spectrum, input, dim, count, true);
+      transform_along(kernel, pair(output), spectrum, dim, false, scale);
+    }
     return;
   }
   // Longer rows are transformed in two parts, with all elements of a spectrum
@@ -206,7 +234,7 @@ static void transform_along(const std::string& kernel,
   }
   const int64_t other = size / part;
   const auto parts = make_rows(size).unflatten(dim, {part, other});
-  launch_fft(kernel, parts, input.unflatten(dim, {part, other}), dim, part, is_forward, 1, size);
+  transform_rows(kernel, parts, input.unflatten(dim, {part, other}), dim, part, false, is_forward, 1, size);
   const auto results = output.unflatten(dim, {other, part}).transpose(dim, dim + 1);
   transform_along(kernel, results, parts, dim + 1, is_forward, scale);
 }
