@@ -202,9 +202,7 @@ static void transform_along(const std::string& kernel,
     return;
   }
   if (is_folded && can_pair(input.is_complex() ? output : input, dim)) {
-    const auto pair = [&](const Tensor& real) {
-      return at::view_as_complex(real.unflatten(dim, {count, 2}).movedim(dim + 1, -1));
-    };
+    const auto pair = [&](const Tensor& real) { return real.movedim(dim, -1).view(kComplexFloat).movedim(-1, dim); };
     const auto spectrum = make_rows(count);
     if (is_forward) {
       transform_along(kernel, spectrum, pair(input), dim, true, scale / 2);
