@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -92,23 +93,27 @@ def list_calls(operators: Sequence[str], most: int) -> Iterator[LiveCall]:
     for operator in operators:
         entry = table["operators"][operator]
         sizes = [(shrink(shape, most), dim) for name in entry["shapes"] for shape, dim in table["shapes"][name]]
+        expressions = entry["call"] if isinstance(entry["call"], dict) else {"": entry["call"]}
         for shape, dim in dict.fromkeys(sizes):
-            for dtype in entry.get("types", FLOATING):
+            for dtype, (computed, expression) in product(entry.get("types", FLOATING), expressions.items()):
                 x = torch.randn(shape, dtype=DTYPES[dtype])
                 others = {name: make_tensor(kind, x, dim) for name, kind in entry.get("tensors", {}).items()}
                 tensors = {"x": x} | others
                 types = {name: INDICES for name, tensor in others.items() if tensor.dtype == DTYPES[INDICES]}
+                label = f"{'x'.join(map(str, shape))} dim {dim} {computed}".rstrip()
                 yield LiveCall(
-                    operator, f"{'x'.join(map(str, shape))} dim {dim}", dtype, entry["call"].format(dim=dim),
+                    operator, label, dtype, expression.format(dim=dim),
                     {name: tensor.to("mps") for name, tensor in tensors.items()}, types,
                 )  # fmt: skip
 
 
 def make_tensor(kind: str, x: torch.Tensor, dim: int) -> torch.Tensor:
-    """Another tensor of a call: indices into a dimension of `x`, a vector as long as one, or a tensor of its shape."""
-    indices = {"indices": (x.shape[dim],), "targets": (x.shape[0],), "positions": x.shape}
-    if kind in indices:
-        return torch.randint(x.shape[dim], tuple(indices[kind]))
+    """Another tensor of a call: indices into a dimension of `x`, a vector as long as one, filters, or as `x` is."""
+    if kind in ("indices", "targets", "positions"):
+        shapes = {"indices": (x.shape[dim],), "targets": (x.shape[0],), "positions": x.shape}
+        return torch.randint(x.shape[dim], tuple(shapes[kind]))
+    if kind == "filters":
+        return torch.rand(x.shape[1], max(1, x.shape[1] // dim), 3, 3).to(x.dtype)
     vectors = {"rows": x.shape[0], "channels": x.shape[min(1, x.dim() - 1)], "columns": x.shape[-1]}
     return torch.rand(vectors[kind]).to(x.dtype) if kind in vectors else torch.rand_like(x)
 

@@ -165,6 +165,7 @@ def measure(run: Callable[[], object]) -> float:
 
 def time_folder(folder: Path, cuda: CudaOptions) -> Timings:
     """Times each call's sides and torch's own. Raises PTR385 without a GPU, and what compiling raises."""
+    torch.backends.cudnn.allow_tf32 = False  # as kernels multiply
     calls = read_calls(folder)
     race, rows, failures = Race(folder, calls, cuda), [], dict[str, str]()
     for call in calls:

@@ -228,7 +228,8 @@ if (sizes[5]) {
   element = load_element(from, k, n, input_size, input_stride);
   element = scale * (sizes[4] ? multiply(element, factors[k]) : element);
 }
-store_element(output + find_row(row, row_sizes, output_strides, ndim), k, index_t(output_strides[ndim]), element, false);
+device T* to = output + find_row(row, row_sizes, output_strides, ndim);
+store_element(to, k, index_t(output_strides[ndim]), element, false);
 """
 _CHIRP = """\
 // The chirp of n elements, and its conjugate on both sides of the first element of a filter

@@ -76,6 +76,13 @@ def test_an_operator_may_be_called_in_types_of_its_own(monkeypatch: pytest.Monke
     assert {call.dtype for call in calls["mm"]} == {"float", "half", "bfloat"}
 
 
+def test_an_operator_may_have_several_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, *_: tensor)
+    calls = list(recorder.list_calls(["mps_convolution_backward"], 64))
+    assert {call.label.rpartition(" ")[2] for call in calls} == {"input", "weight"}
+    assert len({(call.label, call.expression) for call in calls}) == len(calls)
+
+
 def test_both_parts_of_complex_results_are_compared() -> None:
     exact = torch.tensor([3 + 4j, 0])
     assert difference(exact, exact) == 0
