@@ -148,7 +148,12 @@ if (row < count) {
   } else {
     #pragma unroll
     for (uint i = 0; i < 16; i++) {
-      elements[i] = sign * load_element(from, min(lane + i * lanes, n - 1), n, input_size, input_stride);
+      elements[i] = load_element(from, min(lane + i * lanes, n - 1), n, input_size, input_stride);
+    }
+    #pragma unroll
+    for (uint i = 0; i < 16; i++) {
+      const float2 element = elements[i];
+      elements[i] = sign * (input_size < n ? mirror(element, lane + i * lanes, n, input_size) : element);
     }
   }
 }
@@ -226,6 +231,7 @@ if (sizes[5]) {
   element.y = k > n ? -element.y : element.y;
 } else if (k < n) {
   element = load_element(from, k, n, input_size, input_stride);
+  element = input_size < n ? mirror(element, k, n, input_size) : element;
   element = scale * (sizes[4] ? multiply(element, factors[k]) : element);
 }
 device T* to = output + find_row(row, row_sizes, output_strides, ndim);

@@ -157,12 +157,14 @@ inline float2 load_element(const device float* row, uint k, uint, uint, index_t 
   return float2(row[k * stride], 0);
 }
 
-// Of n elements, those beyond `size` mirror the others; two mirror themselves
 template <typename index_t>
 inline float2 load_element(const device float2* row, uint k, uint n, uint size, index_t stride) {
-  const float2 element = row[(k < size ? k : n - k) * stride];
-  const bool is_real = size < n && (k == 0 || 2 * k == n);
-  return float2(element.x, is_real ? 0 : k < size ? element.y : -element.y);
+  return row[(k < size ? k : n - k) * stride];
+}
+
+// Of n elements, those beyond `size` mirror the others; two mirror themselves
+inline float2 mirror(float2 element, uint k, uint n, uint size) {
+  return float2(element.x, k == 0 || 2 * k == n ? 0 : k < size ? element.y : -element.y);
 }
 
 // Element k of half of a spectrum of real numbers, from the transform of their n pairs

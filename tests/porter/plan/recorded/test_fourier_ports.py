@@ -137,12 +137,15 @@ new file mode 100644
 +    } else {
 +#pragma unroll
 +      for (uint i = 0; i < 16; i++) {
++        elements[i] = load_element(
++            from, min(lane + i * lanes, n - 1), n, input_size, input_stride);
++      }
++#pragma unroll
++      for (uint i = 0; i < 16; i++) {
++        const float2 element = elements[i];
 +        elements[i] = sign *
-+            load_element(from,
-+                         min(lane + i * lanes, n - 1),
-+                         n,
-+                         input_size,
-+                         input_stride);
++            (input_size < n ? mirror(element, lane + i * lanes, n, input_size)
++                            : element);
 +      }
 +    }
 +  }
@@ -271,14 +274,11 @@ new file mode 100644
 +    element.y = k > n ? -element.y : element.y;
 +  } else if (k < n) {
 +    element = load_element(from, k, n, input_size, input_stride);
++    element = input_size < n ? mirror(element, k, n, input_size) : element;
 +    element = scale * (sizes[4] ? multiply(element, factors[k]) : element);
 +  }
-+  store_element(
-+      output + find_row(row, row_sizes, output_strides, ndim),
-+      k,
-+      index_t(output_strides[ndim]),
-+      element,
-+      false);
++  device T* to = output + find_row(row, row_sizes, output_strides, ndim);
++  store_element(to, k, index_t(output_strides[ndim]), element, false);
 +}
 +
 +#define REGISTER_TRANSFORMED_COPY_(DTYPE, DTYPE1, INDEX)               \\
