@@ -259,6 +259,12 @@ def write_kernel(
     return f"{head}{body}}}\n\n{register(name, elements, arguments, style, schedule=schedule)}"
 
 
+def write_plain(name: str, arguments: Sequence[str], lines: Sequence[str]) -> str:
+    """A kernel that has no types to choose."""
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"kernel void {name}({', '.join(arguments)}) {{\n{body}}}\n"
+
+
 def write_one_kernel(
     name: str, elements: Elements, arguments: Iterable[Argument], lines: Iterable[str], style: KernelStyle
 ) -> FormKernels:

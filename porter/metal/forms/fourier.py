@@ -22,20 +22,21 @@ from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
     CEIL_DIV,
-    GRID,
     HEADERS,
-    IN_GROUP,
     RESULT,
     Form,
     FormCost,
     FormKernels,
     Site,
     count_bytes,
+    read_kernels,
     write_kernel,
+    write_plain,
 )
 
 _INPUT_KEY = f"{KEY}1"
 _TYPES = ((FLOAT2, FLOAT2), (FLOAT2, FLOAT), (FLOAT, FLOAT2))  # of results and of what is transformed
+_KERNELS = read_kernels("fourier")
 _HEADERS = (
     CEIL_DIV, "ATen/WrapDimUtilsMulti.h", "ATen/native/Resize.h", "ATen/native/SpectralOpsUtils.h",
     "c10/util/llvmMathExtras.h",
@@ -81,11 +82,10 @@ class Fourier(Form):
         """One text serves all transforms of a file."""
         parameters = (TypeParameter(KEY, RESULT), TypeParameter(_INPUT_KEY, self.source))
         elements = Elements(parameters, {}, _TYPES, FLOAT2, False)
-        rows, copy = (*_ARGUMENTS, *_OF_ROWS), (*_ARGUMENTS, *_OF_COPIES)
         texts = (
-            write_kernel(name, elements, rows, _ROWS.splitlines(), style),
-            write_kernel(f"{name}_copy", elements, copy, _COPY.splitlines(), style),
-            _CHIRP.format(name=name),
+            write_kernel(name, elements, *_KERNELS["rows"], style),
+            write_kernel(f"{name}_copy", elements, *_KERNELS["copy"], style),
+            write_plain(f"{name}_chirp", *_KERNELS["chirp"]),
         )
         return FormKernels(name, "\n".join(texts), elements, endings=("", "_copy"), plain=("_chirp",))
 
@@ -116,141 +116,3 @@ class Fourier(Form):
             passed.append("$last_size")
         call = Line(f"run_fft({', '.join(passed)});", helper="run_fft")
         return Launch(site.name_locals((*lines, call), ("last_size",)), frozenset((*HEADERS, *_HEADERS)))
-
-
-# `sizes` are the elements that a row is transformed of or copied to, and those of input and output that there are; the
-# strides along rows stand behind the others.
-_ARGUMENTS = (
-    f"device {KEY}* output", f"const device {_INPUT_KEY}* input", "constant long* sizes", "constant long* row_sizes",
-    "constant long* output_strides", "constant long* input_strides", "constant float& scale",
-)  # fmt: skip
-_OF_ROWS = ("constant bool& is_forward", "threadgroup float2* rows [[threadgroup(0)]]", *IN_GROUP[:2])
-_OF_COPIES = ("const device float2* factors", GRID)
-_ROWS = """\
-const uint n = sizes[0], input_size = sizes[1], output_size = sizes[2], ndim = sizes[4], group_rows = sizes[5];
-const uint lanes = n % 16 == 0 ? n / 16 : (n + 7) / 8;
-const bool is_folded = sizes[8];
-const index_t first = index_t(group) * index_t(group_rows);
-const uint count = min(index_t(group_rows), index_t(sizes[3]) - first);
-const index_t input_stride = input_strides[ndim], output_stride = output_strides[ndim];
-// Memory is read and written in its order
-uint row = input_stride == 1 ? tid / lanes : tid % group_rows;
-uint lane = input_stride == 1 ? tid % lanes : tid / group_rows;
-const float2 sign = float2(1, is_forward ? 1 : -1);
-float2 elements[16] = {};
-if (row < count) {
-  const device T1* from = input + find_row(first + index_t(row), row_sizes, input_strides, ndim);
-  if (is_folded) {
-    #pragma unroll
-    for (uint i = 0; i < 16; i++) {
-      elements[i] = sign * load_folded(from, min(lane + i * lanes, n - 1), n, input_size, input_stride);
-    }
-  } else {
-    #pragma unroll
-    for (uint i = 0; i < 16; i++) {
-      elements[i] = load_element(from, min(lane + i * lanes, n - 1), n, input_size, input_stride);
-    }
-    #pragma unroll
-    for (uint i = 0; i < 16; i++) {
-      const float2 element = elements[i];
-      elements[i] = sign * (input_size < n ? mirror(element, lane + i * lanes, n, input_size) : element);
-    }
-  }
-}
-uint done = 1;
-if (n % 16 == 0) {
-  // As few passes as there are sixteens
-  for (uint bits = ctz(n), radix_bits; bits > 0; bits -= radix_bits) {
-    const uint passes = (bits + 3) / 4;
-    radix_bits = (bits + passes - 1) / passes;
-    if (radix_bits == 4) {
-      run_pass<16, 16>(elements, rows, row * n, n, lane, done);
-    } else if (radix_bits == 3) {
-      run_pass<16, 8>(elements, rows, row * n, n, lane, done);
-    } else {
-      run_pass<16, 4>(elements, rows, row * n, n, lane, done);
-    }
-    done <<= radix_bits;
-  }
-} else if (n % 8 == 0) {
-  run_pass<8, 8>(elements, rows, row * n, n, lane, done);
-  done = 8;
-}
-for (uint radix = 4; done < n; done *= radix) {
-  const uint rest = n / done;
-  if (rest % 4 != 0) {
-    for (radix = 2; rest % radix != 0;) {
-      radix++;
-    }
-  }
-  run_sums(elements, rows, row * n, n, lane, lanes, radix, done);
-}
-const bool is_half = is_folded && is_same_v<T1, float>;
-const bool is_turned = (input_stride == 1) != (output_stride == 1);
-if (is_half || is_turned) {
-  share(elements, rows, row * n, n, lane, lanes);
-  row = output_stride == 1 ? tid / lanes : tid % group_rows;
-  lane = output_stride == 1 ? tid % lanes : tid / group_rows;
-  #pragma unroll
-  for (uint i = 0; i < 16; i++) {
-    elements[i] = rows[find_bank(row * n + min(lane + i * lanes, n - 1))];
-  }
-}
-if (row >= count) {
-  return;
-}
-device T* to = output + find_row(first + index_t(row), row_sizes, output_strides, ndim);
-if (is_half) {
-  for (uint k = lane; k < output_size; k += lanes) {
-    const uint j = min(k, 2 * n - k);
-    const threadgroup float2& other = rows[find_bank(row * n + (j > 0 ? n - j : 0))];
-    const float2 element = unfold(rows[find_bank(row * n + (j < n ? j : 0))], other, j, n);
-    store_element(to, k, output_stride, scale * float2(element.x, k > n ? -element.y : element.y), false);
-  }
-  return;
-}
-// Parts of longer rows are turned by their place in these
-const uint whole = sizes[6], part = whole > 0 ? (first + index_t(row)) / index_t(sizes[7]) % index_t(whole / n) : 0;
-#pragma unroll
-for (uint i = 0; i < 16; i++) {
-  const uint k = lane + i * lanes;
-  if (k < min(n, output_size)) {
-    const float2 element = whole > 0 ? multiply(elements[i], find_root(part * k, whole)) : elements[i];
-    store_element(to, k, output_stride, scale * sign * element, is_folded);
-  }
-}
-"""
-_COPY = """\
-const uint n = sizes[0], input_size = sizes[1], output_size = sizes[2], ndim = sizes[3];
-const index_t row = index_t(tid) / index_t(output_size), input_stride = input_strides[ndim];
-const uint k = index_t(tid) % index_t(output_size);
-const device T1* from = input + find_row(row, row_sizes, input_strides, ndim);
-float2 element = 0;
-if (sizes[5]) {
-  element = scale * load_folded(from, min(k, 2 * n - k), n, input_size, input_stride);
-  element.y = k > n ? -element.y : element.y;
-} else if (k < n) {
-  element = load_element(from, k, n, input_size, input_stride);
-  element = input_size < n ? mirror(element, k, n, input_size) : element;
-  element = scale * (sizes[4] ? multiply(element, factors[k]) : element);
-}
-device T* to = output + find_row(row, row_sizes, output_strides, ndim);
-store_element(to, k, index_t(output_strides[ndim]), element, false);
-"""
-_CHIRP = """\
-// The chirp of n elements, and its conjugate on both sides of the first element of a filter
-kernel void {name}_chirp(
-    device float2* chirp,
-    device float2* filter,
-    constant long* sizes,
-    constant bool& is_forward,
-    uint tid [[thread_position_in_grid]]) {{
-  const ulong n = sizes[0], k = min(ulong(tid), ulong(sizes[1]) - tid);
-  float2 root = k < n ? find_root(k * k % (2 * n), 2 * n) : 0;
-  root.y = is_forward ? root.y : -root.y;
-  filter[tid] = float2(root.x, -root.y);
-  if (tid < n) {{
-    chirp[tid] = root;
-  }}
-}}
-"""

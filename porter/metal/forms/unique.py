@@ -33,6 +33,7 @@ from porter.metal.forms.form import (
     read_kernels,
     set_arguments,
     write_kernel,
+    write_plain,
     write_type,
 )
 from porter.metal.forms.sort import Kept, Sort
@@ -95,7 +96,7 @@ class Unique(Form):
         texts = [
             *(kernels.source for kernels in sorting),
             write_kernel(f"{name}_marks", elements, *_KERNELS["marks"], style),
-            _write_plain(f"{name}_ends", *_KERNELS["ends"]),
+            write_plain(f"{name}_ends", *_KERNELS["ends"]),
             self._write_ranks(f"{name}_ranks"),
             write_kernel(name, elements, *_KERNELS["take"], style),
         ]
@@ -107,7 +108,7 @@ class Unique(Form):
         arguments, lines = _KERNELS["ranks"]
         place = "places[slice]" if self.is_sorted else "slice"
         passed = [each for each in arguments if self.is_sorted or each != _PLACES]
-        return _write_plain(name, passed, [line.replace("PLACE", place) for line in lines])
+        return write_plain(name, passed, [line.replace("PLACE", place) for line in lines])
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         """Launches the kernels. Raises PTR371 if no variable is the place of the last value."""
@@ -120,12 +121,6 @@ class Unique(Form):
         lines = [*writer.start(), *writer.sort(), *writer.prepare(), writer.encode()]
         headers = (*HEADERS, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if self.dim else ()))
         return Launch(site.name_locals(lines, _DECLARED), frozenset(headers))
-
-
-def _write_plain(name: str, arguments: Sequence[str], lines: Sequence[str]) -> str:
-    """A kernel that has no types to choose."""
-    body = "".join(f"  {line}\n" for line in lines)
-    return f"kernel void {name}({', '.join(arguments)}) {{\n{body}}}\n"
 
 
 @dataclass(frozen=True)

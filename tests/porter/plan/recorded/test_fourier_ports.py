@@ -303,14 +303,14 @@ new file mode 100644
 +REGISTER_TRANSFORMED_COPY(float2, float);
 +REGISTER_TRANSFORMED_COPY(float, float2);
 +
-+// The chirp of n elements, and its conjugate on both sides of the first element
-+// of a filter
 +kernel void transformed_chirp(
 +    device float2* chirp,
 +    device float2* filter,
 +    constant long* sizes,
 +    constant bool& is_forward,
 +    uint tid [[thread_position_in_grid]]) {
++  // The chirp of n elements, and its conjugate on both sides of the first
++  // element of a filter
 +  const ulong n = sizes[0], k = min(ulong(tid), ulong(sizes[1]) - tid);
 +  float2 root = k < n ? find_root(k * k % (2 * n), 2 * n) : 0;
 +  root.y = is_forward ? root.y : -root.y;
