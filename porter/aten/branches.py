@@ -122,23 +122,19 @@ def decide(test: cpp.Expr, facts: Facts) -> bool | None:
         chosen = decide(test.test, facts)
         return None if chosen is None else decide(test.yes if chosen else test.no, facts)
     if isinstance(test, cpp.Binary):
-        return _decide_binary(test, facts)
+        if test.op in ("&&", "||"):
+            sides = decide(test.left, facts), decide(test.right, facts)
+            ending = test.op == "||"
+            if ending in sides:
+                return ending
+            return None if None in sides else not ending
+        left, right = resolve_scalar_type(test.left, facts), resolve_scalar_type(test.right, facts)
+        if left is None or right is None:
+            left, right = _read_enumerator(test.left, facts), _read_enumerator(test.right, facts)
+        if test.op not in ("==", "!=") or left is None or right is None:
+            return None
+        return (left == right) == (test.op == "==")
     return _decide_call(test, facts) if isinstance(test, cpp.Call) else None
-
-
-def _decide_binary(test: cpp.Binary, facts: Facts) -> bool | None:
-    if test.op in ("&&", "||"):
-        sides = decide(test.left, facts), decide(test.right, facts)
-        ending = test.op == "||"
-        if ending in sides:
-            return ending
-        return None if None in sides else not ending
-    left, right = resolve_scalar_type(test.left, facts), resolve_scalar_type(test.right, facts)
-    if left is None or right is None:
-        left, right = _read_enumerator(test.left, facts), _read_enumerator(test.right, facts)
-    if test.op not in ("==", "!=") or left is None or right is None:
-        return None
-    return (left == right) == (test.op == "==")
 
 
 def _read_enumerator(value: cpp.Expr, facts: Facts) -> str | None:

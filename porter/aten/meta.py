@@ -97,7 +97,18 @@ def read_type_rules(checkout: Checkout, operator: str, native_function: str | No
     """
     found = find_meta_function(checkout, operator)
     if found is not None:
-        return _read_rules(checkout, found)
+        # One rule per condition on other arguments, the same for every element type
+        promotions: dict[tuple[Condition, ...], Promotion] = {}
+        refused: list[Refusal] = []
+        for dtype in ALL:
+            refusals, built = _read_for_type(checkout, found, dtype)
+            refused += refusals
+            for when, promotion in built.items():
+                if promotions.setdefault(when, promotion) is not promotion and not refusals:
+                    raise _unknown_iterator(found, "its TensorIterator depends on the input's type")
+        if not promotions:
+            raise _unknown_iterator(found, "it builds no TensorIterator")
+        return tuple(TypeRule(p, tuple(refused), when, found.place) for when, p in promotions.items())
     if native_function is None:
         raise PorterError(
             "PTR075", f"{operator} has no meta function", Place(NATIVE), "Pass the native function on its CPU line."
@@ -118,21 +129,6 @@ def find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
                 if found:
                     return found[0]
     return None
-
-
-def _read_rules(checkout: Checkout, found: Definition) -> tuple[TypeRule, ...]:
-    """Reads the rules of a meta function: one per condition on other arguments, the same for every element type."""
-    promotions: dict[tuple[Condition, ...], Promotion] = {}
-    refused: list[Refusal] = []
-    for dtype in ALL:
-        refusals, built = _read_for_type(checkout, found, dtype)
-        refused += refusals
-        for when, promotion in built.items():
-            if promotions.setdefault(when, promotion) is not promotion and not refusals:
-                raise _unknown_iterator(found, "its TensorIterator depends on the input's type")
-    if not promotions:
-        raise _unknown_iterator(found, "it builds no TensorIterator")
-    return tuple(TypeRule(p, tuple(refused), when, found.place) for when, p in promotions.items())
 
 
 def _read_for_type(

@@ -48,16 +48,12 @@ def _replace(value: Any, names: Mapping[str, cpp.Expr], facts: Facts) -> Any:
     if isinstance(made, cpp.If | cpp.Ternary):
         decided = decide(made.test, facts)
         if decided is not None:
-            return _choose(made, decided)
+            if isinstance(made, cpp.Ternary):
+                return made.yes if decided else made.no
+            return made.then if decided else made.otherwise or cpp.Block(())
     if isinstance(made, cpp.Block):
         return replace(made, statements=tuple(_flatten(made.statements)))
     return made
-
-
-def _choose(made: cpp.If | cpp.Ternary, holds: bool) -> Any:
-    if isinstance(made, cpp.Ternary):
-        return made.yes if holds else made.no
-    return made.then if holds else made.otherwise or cpp.Block(())
 
 
 def _flatten(statements: tuple[cpp.Stmt, ...]) -> list[cpp.Stmt]:
@@ -164,7 +160,14 @@ def _parse_method(struct: Struct) -> cpp.Function | None:
 def _read_fields(struct: Struct, given: Sequence[cpp.Expr]) -> dict[str, cpp.Expr]:
     """Returns the values of the fields: by the constructor's list, else in order, else their defaults."""
     inside = struct.text[struct.text.index("{", struct.start) + 1 : struct.end - 1]
-    shallow = _without_blocks(inside)
+    # The inside of each block is left out, so that only members remain
+    out, at = "", 0
+    while (opener := inside.find("{", at)) >= 0:
+        end = find_closing_end(inside, opener)
+        initializes = inside[end : end + 1] == ";" and re.search(r"\w\s*$", inside[:opener])
+        out += inside[at:end] if initializes else inside[at:opener] + "{}"
+        at = end
+    shallow = out + inside[at:]
     fields = [(m[1], m[2] or m[3]) for m in _FIELD.finditer(shallow)]
     defaults = {name: parse_expression(struct.path, value) for name, value in fields if value}
     constructor = re.search(rf"\b{struct.name}\s*\(([^()]*)\)\s*:([^;]*?)\{{", inside)
@@ -175,17 +178,6 @@ def _read_fields(struct: Struct, given: Sequence[cpp.Expr]) -> dict[str, cpp.Exp
         made = {field: values[value] for field, value in listed if value in values}
         return {**defaults, **made}
     return {**defaults, **{name: value for (name, _), value in zip(fields, given, strict=False)}}
-
-
-def _without_blocks(text: str) -> str:
-    """Returns the text with the inside of each block left out, so that only members remain."""
-    out, at = "", 0
-    while (opener := text.find("{", at)) >= 0:
-        end = find_closing_end(text, opener)
-        initializes = text[end : end + 1] == ";" and re.search(r"\w\s*$", text[:opener])
-        out += text[at:end] if initializes else text[at:opener] + "{}"
-        at = end
-    return out + text[at:]
 
 
 _JITTED = frozenset(("jitted_gpu_kernel", "jitted_gpu_kernel_with_scalars", "opmath_jitted_gpu_kernel_with_scalars"))

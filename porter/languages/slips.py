@@ -129,9 +129,19 @@ def slip_in_metal(code: str) -> Iterator[Slip]:
     """The slips of Metal functions: those of the table, order, branches, names and lines."""
     yield from slip_by_table(METAL, code)
     yield from slip_in_arguments(code)
-    yield from _branches(code)
+    # Conditions that always or never hold
+    for test in re.finditer(r"\bif (?=\()", code):
+        end = find_closing_end(code, test.end())
+        yield from (Slip("condition", test.end(), end, new) for new in ("(true)", "(false)"))
+    for choice in re.finditer(r"(?<=[(=,] )?((?:[\w:.]+\([^()]*\)|[\w.]+)(?: (?:[<>]=?|[=!]=) [\w.]+)?)\s+\? ", code):
+        yield from (Slip("condition", choice.start(1), choice.end(1), new) for new in ("true", "false"))
     yield from _names(code)
-    yield from _lines(code)
+    # Statements and blocks left out
+    for line in re.finditer(r"^ +(?!const |return |float |auto |using )\w[^\n;{}]*;\n", code, re.M):
+        yield Slip("line", line.start(), line.end(), "")
+    for block in re.finditer(r"^ +if \(", code, re.M):
+        opener = code.find("{", find_closing_end(code, block.end() - 1))
+        yield Slip("line", block.start(), find_closing_end(code, opener), "")
 
 
 def slip_by_table(table: SlipTable, code: str) -> Iterator[Slip]:
@@ -154,15 +164,6 @@ def slip_in_arguments(code: str) -> Iterator[Slip]:
             yield Slip("argument order", call.end(), end - 1, ", ".join(swapped))
 
 
-def _branches(code: str) -> Iterator[Slip]:
-    """Conditions that always or never hold."""
-    for test in re.finditer(r"\bif (?=\()", code):
-        end = find_closing_end(code, test.end())
-        yield from (Slip("condition", test.end(), end, new) for new in ("(true)", "(false)"))
-    for choice in re.finditer(r"(?<=[(=,] )?((?:[\w:.]+\([^()]*\)|[\w.]+)(?: (?:[<>]=?|[=!]=) [\w.]+)?)\s+\? ", code):
-        yield from (Slip("condition", choice.start(1), choice.end(1), new) for new in ("true", "false"))
-
-
 def _names(code: str) -> Iterator[Slip]:
     """One variable in place of another that the same function declares before."""
     for function in _functions(code):
@@ -182,12 +183,3 @@ def _names(code: str) -> Iterator[Slip]:
 def _functions(code: str) -> Iterator[tuple[int, int]]:
     for match in re.finditer(r"^ *(?:template|inline|static)[^;{}]*\)\s*\{", code, re.M):
         yield match.start(), find_closing_end(code, match.end() - 1)
-
-
-def _lines(code: str) -> Iterator[Slip]:
-    """Statements and blocks left out."""
-    for line in re.finditer(r"^ +(?!const |return |float |auto |using )\w[^\n;{}]*;\n", code, re.M):
-        yield Slip("line", line.start(), line.end(), "")
-    for block in re.finditer(r"^ +if \(", code, re.M):
-        opener = code.find("{", find_closing_end(code, block.end() - 1))
-        yield Slip("line", block.start(), find_closing_end(code, opener), "")

@@ -285,7 +285,11 @@ class _Search:
             moved = tuple(each - offset for each in column)
             for each in (*self._of_two(moved), *self._forward_of_two(moved)):
                 yield _add_constant(each, offset)
-        yield from self._correction(column)
+        # What two atoms give over what is one less: the correction of a variance of so many elements
+        counts = [round(each / (each - 1)) if each > 1 else 0 for each in column]
+        if all(count > 1 and is_close(count / (count - 1), each) for count, each in zip(counts, column, strict=True)):
+            whole = tuple(map(float, counts))
+            yield from (_divide_by_rest(each, Constant(1)) for each in self._of_two(whole))
         yield from self._ratio_of_less(column)
         yield from self._share(column)
         yield from self._of_three(column)
@@ -333,13 +337,6 @@ class _Search:
                 a > c and is_close(a / (a - c), each) for (each, a), c in zip(pairs, numbers, strict=True)
             ):
                 yield _divide_by_rest(atom, scalar)
-
-    def _correction(self, column: tuple[float, ...]) -> Iterator[HostValue]:
-        """What two atoms give over what is one less: the correction of a variance of so many elements."""
-        counts = [round(each / (each - 1)) if each > 1 else 0 for each in column]
-        if all(count > 1 and is_close(count / (count - 1), each) for count, each in zip(counts, column, strict=True)):
-            whole = tuple(map(float, counts))
-            yield from (_divide_by_rest(each, Constant(1)) for each in self._of_two(whole))
 
     def _look_up(self, values: Sequence[float | None]) -> HostValue | None:
         column = _near_all(values)

@@ -74,23 +74,9 @@ class Lowering:
     def define(self, tensor: Tensor, indices: Indices) -> Expr:
         """The element of a tensor at its indices, computed even if it is stored. Raises PTR345."""
         node = self.graph.nodes[tensor.node]
-        return self._define(Element(self, node, tensor, self.graph.result(tensor), indices))
-
-    def read(self, tensor: Tensor, indices: Indices) -> Expr:
-        """The element of a tensor at the indices of a tensor that it broadcasts to. Raises PTR345."""
-        result = self.graph.result(tensor)
-        indices = indices[len(indices) - len(result.shape) :]
-        indices = tuple(ZERO if size == 1 else i for i, size in zip(indices, result.shape, strict=True))
-        if tensor in self.stored:
-            return load(Buffer(tensor.node, tensor.output), flatten(indices, result.shape), result.dtype)
-        key = (tensor, indices)
-        if key not in self._known:
-            self._known[key] = self.define(tensor, indices)
-        return self._known[key]
-
-    def _define(self, element: Element) -> Expr:
-        selector, result = element.node.selector, element.result
-        constant = _constant(element.node, result)
+        element = Element(self, node, tensor, self.graph.result(tensor), indices)
+        selector, result = node.selector, element.result
+        constant = _constant(node, result)
         if constant is not None:
             return constant
         progression = _find_progression(result) if not _rounds(element.node, result) else None
@@ -107,6 +93,18 @@ class Lowering:
             raise refuse(f"the operation `{selector}`")
         tensors = [element.read(each) for each in element.node.arguments if isinstance(each, Tensor)]
         return element.call(operation.op, *tensors)
+
+    def read(self, tensor: Tensor, indices: Indices) -> Expr:
+        """The element of a tensor at the indices of a tensor that it broadcasts to. Raises PTR345."""
+        result = self.graph.result(tensor)
+        indices = indices[len(indices) - len(result.shape) :]
+        indices = tuple(ZERO if size == 1 else i for i, size in zip(indices, result.shape, strict=True))
+        if tensor in self.stored:
+            return load(Buffer(tensor.node, tensor.output), flatten(indices, result.shape), result.dtype)
+        key = (tensor, indices)
+        if key not in self._known:
+            self._known[key] = self.define(tensor, indices)
+        return self._known[key]
 
     def reduce(
         self, kind: ReductionKind, sizes: Sequence[int], body: Callable[[Indices], Sequence[Expr]], dtype: DType

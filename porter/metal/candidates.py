@@ -123,7 +123,12 @@ def _list_bodies(spec: FunctorSpec, kind: Kind) -> Iterator[Body]:
     elif kind is Kind.FLOATING:
         yield from _floating_bodies(spec, result)
     else:
-        yield from _integral_bodies(spec, kind, result)
+        # Integers or bools, with a result that is not a float
+        function = spec.find_function(kind)
+        if function and not function.float_only:
+            yield _call_directly(function, spec, result)
+        yield from _lambda_bodies(spec, kind, result)
+        yield from _graph_bodies(spec, kind, result)
 
 
 def _floating_bodies(spec: FunctorSpec, result: str) -> Iterator[Body]:
@@ -139,15 +144,6 @@ def _floating_bodies(spec: FunctorSpec, result: str) -> Iterator[Body]:
     yield from _lambda_bodies(spec, Kind.FLOATING, result)
     yield from _written_bodies(Kind.FLOATING, spec.names, spec, result)
     yield from _graph_bodies(spec, Kind.FLOATING, result)
-
-
-def _integral_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
-    """Yields the bodies for integers or bool with a result that is not a float."""
-    function = spec.find_function(kind)
-    if function and not function.float_only:
-        yield _call_directly(function, spec, result)
-    yield from _lambda_bodies(spec, kind, result)
-    yield from _graph_bodies(spec, kind, result)
 
 
 def _complex_bodies(spec: FunctorSpec, result: str) -> Iterator[Body]:

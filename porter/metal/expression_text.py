@@ -36,7 +36,11 @@ class ExpressionWriter:
         if expr in self.bound:
             return self.bound[expr]
         if self.is_copy and expr.op is Op.CALL:
-            return self._compute(expr)
+            # A value that an index is computed from, where elements are moved
+            copied, self.is_copy, self.copied = self.copied, False, ""
+            text = self.text(expr)
+            self.is_copy, self.copied = True, copied
+            return text
         if isinstance(expr.attribute, Loop):
             return self.spelling.loop(expr.attribute)
         if expr.op is Op.LOAD:
@@ -56,13 +60,6 @@ class ExpressionWriter:
             typed = [f"{self.spelling.index}({arg})" if is_whole(arg) else arg for arg in args]
             return f"{_FUNCTIONS[expr.op]}({', '.join(typed)})"
         return self._value_text(expr, args)
-
-    def _compute(self, expr: Expr) -> str:
-        """A value that an index is computed from, where elements are moved."""
-        copied, self.is_copy, self.copied = self.copied, False, ""
-        text = self.text(expr)
-        self.is_copy, self.copied = True, copied
-        return text
 
     def _value_text(self, expr: Expr, args: Sequence[str]) -> str:
         match expr.op:

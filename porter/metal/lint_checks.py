@@ -255,7 +255,10 @@ def kernel_parameters(unit: Unit) -> Objection:
 
 
 def mismatches(unit: Unit) -> Objection:
-    signatures = _signatures(unit)
+    # The address spaces of the parameters ("" for none) of each function with a single definition
+    counts = Counter(f.name for f in unit.functions)
+    once = (f for f in unit.functions if counts[f.name] == 1)
+    signatures = {f.name: [p.space if p.indirections else "" for p in parameters(unit, f)] for f in once}
     for function in unit.functions:
         spaces = {p.name: p.space for p in parameters(unit, function) if p.name and p.indirections and p.space}
         body = unit.within(function.body_start, function.body_end)
@@ -271,13 +274,6 @@ def mismatches(unit: Unit) -> Objection:
             expected = _argument_space(body, at, signatures)
             if expected and expected != space:
                 yield token, f"`{token.text}` is in `{space}` memory; what it is passed to wants `{expected}`"
-
-
-def _signatures(unit: Unit) -> dict[str, list[str]]:
-    """Returns the address spaces of the parameters ("" for none) of each function with a single definition."""
-    counts = Counter(f.name for f in unit.functions)
-    once = (f for f in unit.functions if counts[f.name] == 1)
-    return {f.name: [p.space if p.indirections else "" for p in parameters(unit, f)] for f in once}
 
 
 def is_written(body: tuple[Token, ...], at: int) -> bool:

@@ -23,7 +23,7 @@ from porter.kernels.kernel import Kernel, Operand
 from porter.kernels.loading import AnyKernel, run_file
 from porter.kernels.metal_kernel import MetalKernel
 from porter.kernels.references import Reference
-from porter.kernels.signature import Content, Generated, generate
+from porter.kernels.signature import Content, generate
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
 
 _MODULES: dict[str, ModuleType] = {"torch": torch, "math": math, "F": torch.nn.functional, "Tensor": torch}
@@ -97,7 +97,10 @@ class Exported:
 def cpp_source(kernel: Kernel) -> str:
     """The kernel's row in the table of kernels.h."""
     operands = (*kernel.inputs, *kernel.outputs)
-    generated = _generate(kernel, operands)
+    # The source with names in place of what a call knows: element types, ranks, and how each operand is passed
+    general = [Operand(name, f"type_of_{name}", _RANK + i) for i, name in enumerate(operands)]
+    count = len(kernel.inputs)
+    generated = generate(kernel, tuple(general[:count]), tuple(general[count:]))
     rows = ", ".join(f"{{{operands.index(b.operand)}, Content::{_CONTENTS[b.content]}}}" for b in generated.buffers)
     names = ", ".join(f'"{name}"' for name in operands)
     return (
@@ -116,13 +119,6 @@ def python_kernel(exported: Exported) -> str:
     kernel = exported.kernel
     reference = f"references.{exported.reference.name}" if exported.reference else None
     return f'{kernel.name} = MetalKernel("{kernel.name}", {list(kernel.inputs)}, {list(kernel.outputs)}, {reference})'
-
-
-def _generate(kernel: Kernel, operands: Sequence[str]) -> Generated:
-    """The source with names in place of what a call knows: element types, ranks, and how each operand is passed."""
-    general = [Operand(name, f"type_of_{name}", _RANK + i) for i, name in enumerate(operands)]
-    count = len(kernel.inputs)
-    return generate(kernel, tuple(general[:count]), tuple(general[count:]))
 
 
 def _general(source: str, operands: Sequence[str]) -> str:

@@ -198,21 +198,17 @@ def _pad(at: Expr, size: int, padding: int, is_aligned: bool) -> Expr:
     if padding in (_CONSTANT, _ZERO):
         return at
     if padding != _CLAMP:
-        at = _reflect(at, size, is_aligned)
+        # A coordinate mirrored at the centers of the outermost pixels if they are aligned, else at their edges
+        length = _number(size)
+        if is_aligned:  # of one pixel, any length: what is made is cut to it
+            length = call_float("maximum", _number(size - 1), _number(0.5))
+        way = at if is_aligned else call_float("addition", at, _number(0.5))
+        both_ways = call_float("multiplication", length, _number(2))
+        turns = call_float("floor", call_float("division", way, both_ways))
+        past = call_float("subtraction", way, call_float("multiplication", turns, both_ways))
+        mirrored = call_float("minimum", past, call_float("subtraction", both_ways, past))
+        at = mirrored if is_aligned else call_float("subtraction", mirrored, _number(0.5))
     return call_float("minimum", call_float("maximum", at, _number(0)), _number(size - 1))
-
-
-def _reflect(at: Expr, size: int, is_aligned: bool) -> Expr:
-    """A coordinate mirrored at the centers of the outermost pixels if they are aligned, else at their edges."""
-    length = _number(size)
-    if is_aligned:  # of one pixel, any length: what is made is cut to it
-        length = call_float("maximum", _number(size - 1), _number(0.5))
-    way = at if is_aligned else call_float("addition", at, _number(0.5))
-    both_ways = call_float("multiplication", length, _number(2))
-    turns = call_float("floor", call_float("division", way, both_ways))
-    past = call_float("subtraction", way, call_float("multiplication", turns, both_ways))
-    mirrored = call_float("minimum", past, call_float("subtraction", both_ways, past))
-    return mirrored if is_aligned else call_float("subtraction", mirrored, _number(0.5))
 
 
 def _weigh(at: Expr) -> _Taps:

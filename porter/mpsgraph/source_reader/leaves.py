@@ -123,7 +123,16 @@ def member(value: Any, name: str) -> Any:
     if isinstance(value, EXPRESSIONS):
         return value.dtype if name == "dataType" else Unknown(name)
     if isinstance(value, Argument):
-        return _of_argument(value, name)
+        argument = value
+        if name == "has_value":
+            return Test(f"{argument.name}.has_value()") if argument.optional else True
+        if name in ("value", "toDouble", "toFloat", "to", "value_or", "toInt", "toLong", "item", "get"):
+            return argument
+        if name in ("type", "dtype"):
+            return argument.dtype
+        if name in ("isComplex", "is_complex"):
+            return argument.dtype.kind is Kind.COMPLEX
+        return Unknown(f"{argument.name}.{name}")
     if isinstance(value, Record):
         return value.fields.get(name)
     if isinstance(value, (int, float, str)) and name in ("value", "toDouble", "toFloat", "to", "c_str"):
@@ -142,15 +151,3 @@ def _of_tensor(tensor: TensorArg, name: str) -> Any:
         return {"dim": 0, "is_mps": False, "item": Argument(tensor.name, "Scalar", tensor.dtype, wrapped=True)}[name]
     known = is_class(name, tensor, False)
     return known if known is not None else FACTS.get(name, Unknown(f"{tensor.name}.{name}"))
-
-
-def _of_argument(argument: Argument, name: str) -> Any:
-    if name == "has_value":
-        return Test(f"{argument.name}.has_value()") if argument.optional else True
-    if name in ("value", "toDouble", "toFloat", "to", "value_or", "toInt", "toLong", "item", "get"):
-        return argument
-    if name in ("type", "dtype"):
-        return argument.dtype
-    if name in ("isComplex", "is_complex"):
-        return argument.dtype.kind is Kind.COMPLEX
-    return Unknown(f"{argument.name}.{name}")

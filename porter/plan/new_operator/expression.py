@@ -132,7 +132,13 @@ def write_cpp(node: ast.expr, number: str = "opmath_t", cast: bool = True) -> st
         case ast.UnaryOp(operand=operand):
             return f"-{_enclosed(write_cpp(operand, number, cast), operand, _UNARY)}"
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return _power(left, right, number, cast)
+            # A small whole power of a name as products, which are exact where a power function is not
+            exponent = right
+            factor = write_cpp(left, number, cast)
+            times = exponent.value if isinstance(exponent, ast.Constant) else None
+            if isinstance(left, ast.Name) and isinstance(times, int) and times in (_SQUARE, _CUBE):
+                return f"({' * '.join([factor] * times)})"
+            return f"std::pow({factor}, {write_cpp(exponent, number, cast)})"
         case ast.BinOp(left=left, op=op, right=right):
             level = _LEVELS[type(op)]
             first = _enclosed(write_cpp(left, number, cast), left, level)
@@ -140,15 +146,6 @@ def write_cpp(node: ast.expr, number: str = "opmath_t", cast: bool = True) -> st
         case ast.Call(func=ast.Name(id=name), args=arguments):
             return f"{FUNCTIONS[name].cpp}({', '.join(write_cpp(each, number, cast) for each in arguments)})"
     raise AssertionError(ast.dump(node))
-
-
-def _power(base: ast.expr, exponent: ast.expr, number: str, cast: bool) -> str:
-    """A small whole power of a name as products, which are exact where a power function is not."""
-    factor = write_cpp(base, number, cast)
-    times = exponent.value if isinstance(exponent, ast.Constant) else None
-    if isinstance(base, ast.Name) and isinstance(times, int) and times in (_SQUARE, _CUBE):
-        return f"({' * '.join([factor] * times)})"
-    return f"std::pow({factor}, {write_cpp(exponent, number, cast)})"
 
 
 def _enclosed(text: str, node: ast.expr, level: int) -> str:

@@ -30,7 +30,15 @@ def find_result_target(checkout: Checkout, served: ServedFunction, place: int) -
     if lacking := next(maker.list_lacking(), None):
         what = f"{maker.function.name} takes {lacking}, which no call of this row gives"
         raise PorterError("PTR043", what, maker.source.place(maker.function.start), "Port the row that gives it first.")
-    return _read_target(maker)
+    parameters = read_parameters(maker.function)
+    body = _without_copies(maker.body, parameters)
+    [*_, last] = [each["value"] for each in find_returns(body)]
+    tensors = {each["name"]: each["tensor"] for each in find_code(body, '$name{$tensor, "result", $position}')}
+    returned = read_returned(f"return {last};") or [tensors.get(last.removeprefix("*"), last)]
+    results = {f"result{i}": tensors.get(name, name) for i, name in enumerate(returned)}
+    optional = frozenset(each.name for each in parameters if "ptional" in each.type)
+    named = {**maker.variables, **results}
+    return Target(maker.source.path, maker.function, body, named, optional, arguments=named)
 
 
 def find_givers(checkout: Checkout, operator: Operator) -> Iterator[str]:
@@ -122,18 +130,6 @@ def _list_calls(source: Source, body: str, place: int) -> Iterator[tuple[Functio
                 parameters = [each.name for each in read_parameters(called)]
                 if len(parameters) == len(arguments) and reaches_graph(source, called):
                     yield called, dict(zip((each.strip() for each in arguments), parameters, strict=True))
-
-
-def _read_target(maker: _ResultFunction) -> Target:
-    parameters = read_parameters(maker.function)
-    body = _without_copies(maker.body, parameters)
-    [*_, last] = [each["value"] for each in find_returns(body)]
-    tensors = {each["name"]: each["tensor"] for each in find_code(body, '$name{$tensor, "result", $position}')}
-    returned = read_returned(f"return {last};") or [tensors.get(last.removeprefix("*"), last)]
-    results = {f"result{i}": tensors.get(name, name) for i, name in enumerate(returned)}
-    optional = frozenset(each.name for each in parameters if "ptional" in each.type)
-    named = {**maker.variables, **results}
-    return Target(maker.source.path, maker.function, body, named, optional, arguments=named)
 
 
 def _without_copies(body: str, parameters: tuple[Parameter, ...]) -> str:

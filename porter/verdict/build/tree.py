@@ -115,7 +115,10 @@ def materialise(
             part.rename(root)
         except OSError:  # another process made the same tree first
             shutil.rmtree(part)
-        _prune(root.parent)
+        taken = {path: _last_use(path) for path in root.parent.iterdir() if "." not in path.name}
+        for old in sorted(taken, key=lambda path: taken[path], reverse=True)[TREES_KEPT:]:
+            if time.time() - taken[old] > IN_USE_SECONDS:
+                remove_folder(old)
     return Tree(root, checkout, dict(texts), before)
 
 
@@ -147,13 +150,6 @@ def _is_filled(root: Path, checkout: Path, links: list[str], texts: Mapping[str,
         )
     except OSError:
         return False
-
-
-def _prune(folder: Path) -> None:
-    taken = {path: _last_use(path) for path in folder.iterdir() if "." not in path.name}
-    for old in sorted(taken, key=lambda path: taken[path], reverse=True)[TREES_KEPT:]:
-        if time.time() - taken[old] > IN_USE_SECONDS:
-            remove_folder(old)
 
 
 def _last_use(tree: Path) -> float:
