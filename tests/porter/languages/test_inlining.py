@@ -3,8 +3,15 @@
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.languages.folding import fold, simplify
-from porter.languages.inlining import complete_call, find_call_site, inline_call, list_given, read_parameters
+from porter.languages.inlining import (
+    complete_call,
+    find_call_site,
+    fold,
+    inline_call,
+    list_given,
+    read_parameters,
+    simplify,
+)
 from porter.languages.source import Source
 
 MODES = frozenset(("Mode::Sum", "Mode::Mean"))
