@@ -21,6 +21,7 @@ from porter.metal.forms.convolution import Convolution
 from porter.metal.forms.form import Form
 from porter.metal.forms.fourier import Fourier
 from porter.metal.forms.index_map import IndexMap
+from porter.metal.forms.inverse import Inverse
 from porter.metal.forms.linear_gradients import LinearGradients
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.pooling import Pooling
@@ -43,6 +44,7 @@ AnyForm = (
     | LinearGradients
     | Fourier
     | Attention
+    | Inverse
 )
 FORMS: tuple[type[Form], ...] = get_args(AnyForm)
 

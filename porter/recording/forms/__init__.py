@@ -10,6 +10,7 @@ from porter.recording.forms.contraction import find_contraction, find_linear_gra
 from porter.recording.forms.convolution import find_convolution
 from porter.recording.forms.fourier import find_fourier
 from porter.recording.forms.index_map import find_bincount, find_index_map
+from porter.recording.forms.inverse import find_inverse
 from porter.recording.forms.order import find_concatenation, find_nonzero, find_sort, find_unique
 from porter.recording.forms.windows import find_pooling, find_resampling
 from porter.recording.runs import RecordedRun
@@ -29,6 +30,7 @@ FINDERS: tuple[Callable[[Sequence[RecordedRun]], AnyForm | None], ...] = (
     find_linear_gradients,
     find_fourier,
     find_attention,
+    find_inverse,
 )
 
 

@@ -10,7 +10,7 @@ import torch
 Transform = Callable[[torch.Tensor], torch.Tensor]
 
 OFFSET = 3  # no multiple of what vectors have
-BEHIND = "storage offset"
+BEHIND, EXPANDED = "storage offset", "expanded"
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by the number of dimensions
 
 
@@ -65,6 +65,6 @@ LAYOUTS: dict[str, Transform] = {
     "transposed": transpose,
     "every second element": take_every_second,
     BEHIND: shift,
-    "expanded": expand,
+    EXPANDED: expand,
 }
 POINTWISE: dict[str, Transform] = {"empty": empty, "0-d": scalar}

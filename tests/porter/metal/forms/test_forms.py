@@ -19,6 +19,7 @@ from porter.metal.forms.contraction import Contraction, Operands
 from porter.metal.forms.convolution import Convolution, Convolved
 from porter.metal.forms.fourier import Fourier
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
+from porter.metal.forms.inverse import Inverse
 from porter.metal.forms.linear_gradients import LinearGradients
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.pooling import Pooled, Pooling
@@ -41,6 +42,7 @@ SAMPLES: tuple[AnyForm, ...] = (
     LinearGradients("self", "weight", "grad_output", dtypes=(FLOAT,)),
     Fourier("self", "dim", "normalization", size="last_dim_size", dtypes=(FLOAT,)),
     Attention("query", "key", "value", "attn_mask", "is_causal", "scale", dtypes=(FLOAT,)),
+    Inverse("A", "check_errors", dtypes=(FLOAT,)),
 )
 
 

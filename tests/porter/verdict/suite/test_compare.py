@@ -149,3 +149,15 @@ def test_a_call_in_double_precision_begins_with_what_the_result_s_type_leaves() 
     assert plain.input.dtype == torch.float64 and plain.kwargs["dtype"] == torch.int32
     ramp = compare.widen_call(SampleInput(0.5, args=(2.5,), kwargs={"steps": 5, "dtype": torch.float32}))
     assert ramp.input == 0.5 and ramp.kwargs["dtype"] == torch.float64
+
+
+def test_expanded_samples_without_a_digit_are_left_out() -> None:
+    """Of a matrix whose columns are equal, the CPU inverts what rounding leaves."""
+    column, matrix = torch.tensor([0.3, 0.7, 1.1])[:, None], torch.eye(3) + 0.1
+    varied = [
+        (label, SampleInput(value))
+        for label, value in (("expanded", column.expand(3, 3)), ("expanded, first", matrix), ("transposed", column.mT))
+    ]
+    kept = [label for label, _ in compare.keep_computed(lambda x: torch.linalg.inv_ex(x.expand(3, 3)), varied)]
+    assert kept == ["expanded, first", "transposed"]
+    assert len(list(compare.keep_computed(torch.sum, varied))) == 3
