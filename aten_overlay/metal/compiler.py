@@ -20,8 +20,11 @@ from aten_overlay.errors import OverlayError, Place, refuse_full_disk
 from aten_overlay.metal import zig
 from aten_overlay.metal.headers import INCLUDE, find_include_folder
 from aten_overlay.metal.source.arguments import GPU_ONLY
+from aten_overlay.metal.warm import WarmCompiler
 
-RUNTIME = Path(__file__).resolve().parent / "runtime"
+_HERE = Path(__file__).resolve().parent
+RUNTIME = _HERE / "runtime"
+_WARM = _HERE / "warm.cpp"
 # A precompiled header stays good when a file that it read is touched, as by a checkout, and says the same.
 BY_CONTENT = "-fpch-validate-input-files-content"
 # And such a file is still the one that `#pragma once` has seen, which clang knows by its size and time.
@@ -103,18 +106,32 @@ def library_digest() -> str:
 
 def run(arguments: Sequence[str], text: str | None = None) -> str:
     """Runs the compiler; what it wrote to its output. Raises PTR101 with the first errors."""
-    done = subprocess.run(
-        [find_clang(), NO_LIMIT, *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-        errors="surrogateescape",
-    )
+    command = [find_clang(), NO_LIMIT, *arguments]
+    done = _warm.run(command, text) or _run_cold(command, text)
     if done.returncode:
         refuse_full_disk(done.stderr)
         raise _failure(done.stderr)
     return done.stdout
+
+
+def _run_cold(command: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, check=False, errors="surrogateescape"
+    )  # fmt: skip
+
+
+def _find_warm_library() -> Path | None:
+    """What keeps a compiler loaded, as a shared object; None where it does not compile."""
+    flags = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fno-exceptions", "-fno-rtti"]
+    key = cache.digest("warm", _WARM.read_bytes(), version(find_clang()), machine(), *flags)
+    command = [find_clang(), *flags, str(_WARM), "-o"]
+    try:
+        return _make_cached(f"{key}.so", lambda result: _run_cold([*command, result]).check_returncode())
+    except subprocess.CalledProcessError:
+        return None
+
+
+_warm = WarmCompiler(_find_warm_library)
 
 
 @dataclass(frozen=True)
