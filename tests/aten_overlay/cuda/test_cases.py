@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from tests.aten_overlay.cuda.cases import Case, all_cases, find_difference
 
@@ -21,7 +21,7 @@ def library(file: str) -> Library:
     cases = FILES[file]
     values = {index: value for case in cases for index, value in case.values}
     names = dict.fromkeys(case.kernel for case in cases)
-    return Library(compile_kernels(cases[0].path, names, Options(constants=tuple(values.items()))))
+    return Library(compile_kernels(cases[0].path, names, Options(constants=tuple(values.items()), optimization=QUICK)))
 
 
 def run(case: Case) -> list[str]:

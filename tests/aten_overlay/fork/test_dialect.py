@@ -14,7 +14,7 @@ from porter.core.layout import INDEXING, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.result import VerifyTarget
 from porter.verdict.verify import verify
 
-OPTIONS = build.Options(include=(EMBEDDED_FORK,))
+OPTIONS = build.Options(include=(EMBEDDED_FORK,), optimization=build.QUICK)
 
 ROWS = """
 - func: addcmul.out(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor(a!) out) -> Tensor(a!)

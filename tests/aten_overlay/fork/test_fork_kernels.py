@@ -18,7 +18,7 @@ from porter.core.checkout import EMBEDDED_FORK
 from porter.core.dtypes import BY_METAL
 from porter.core.layout import KERNELS
 
-OPTIONS = build.Options(include=(EMBEDDED_FORK,))
+OPTIONS = build.Options(include=(EMBEDDED_FORK,), optimization=build.QUICK)
 FILES = tuple(sorted((EMBEDDED_FORK / KERNELS).glob("*.metal")))
 FUNCTIONS = Path(__file__).with_name("functions.metal")
 INTEGERS = ("long", "int", "short", "char", "uchar")

@@ -9,9 +9,7 @@ from math import prod
 import pytest
 import torch
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, LONG
 from porter.loops.expressions import ReductionKind
 from porter.loops.program import Programs
@@ -22,6 +20,7 @@ from porter.metal.codegen.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.codegen.schedule import ANY_DIMS, NEIGHBORS, ONE_DIM, Family
 from porter.metal.helpers import read_helper
 from porter.plan.recorded.helpers import find_helper
+from tests.porter.metal.compiled import compile_soon
 from tests.porter.plan.recorded import fork
 
 SHARED = find_helper("simdgroup_sum").read_text()  # type: ignore[union-attr]
@@ -40,12 +39,11 @@ def compile_one(
 ) -> tuple[NativeKernel, Library]:
     [program] = join_cases(prepare(programs).cases, style)
     kernel = write_kernel(program, program.nests[0], "tested", {0: "output"}, style)
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     names = [name_instance(kernel, suffix, instance) for instance in kernel.schedule.list_instances() or [()]]
     if kernel.combination:
         types = [suffix.split("_")[0] for _ in kernel.combination.elements.parameters]
         names.append("_".join((kernel.combination.name, *types)))
-    return kernel, Library(compile_kernels(INCLUDES + helpers + kernel.source, names, options))
+    return kernel, compile_soon(INCLUDES + helpers + kernel.source, *names)
 
 
 def name_instance(kernel: NativeKernel, suffix: str, instance: tuple[int, ...] = ()) -> str:

@@ -7,12 +7,11 @@ from itertools import product
 import pytest
 import torch
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.metal.codegen.canonicalize import prepare
 from porter.metal.codegen.kernel import KernelStyle, write_kernel
 from tests.porter.metal.codegen.test_kernel_values import INCLUDES
+from tests.porter.metal.compiled import compile_soon
 from tests.porter.plan.recorded import fork, left_out
 
 
@@ -23,8 +22,7 @@ def library() -> Library:
     names = [fork.OUTPUT, left_out.SUMS, left_out.TOTAL, fork.INPUT, left_out.WEIGHT]
     assert list(kernel.buffers) == names
     assert [each.name for each in kernel.numbers] == ["width", "has_weight", "has_output1", "has_total"]
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
-    return Library(compile_kernels(INCLUDES + kernel.source, ["tested_float_int"], options))
+    return compile_soon(INCLUDES + kernel.source, "tested_float_int")
 
 
 @pytest.mark.parametrize("given", list(product((True, False), repeat=3)))

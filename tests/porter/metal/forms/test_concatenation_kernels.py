@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.concatenation import Concatenation
+from tests.porter.metal.compiled import compile_soon
 from tests.porter.metal.forms.launching import with_gaps
 
 HEADS = "#include <c10/metal/utils.h>\nusing namespace metal;\n"
@@ -21,8 +20,7 @@ JOINED = Concatenation("tensors", "dim")
 
 def compile_one() -> Library:
     kernel = JOINED.write_kernels("tested", (FLOAT,), KernelStyle(True, False))
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
-    return Library(compile_kernels(HEADS + kernel.source, ["tested_float_int"], options))
+    return compile_soon(HEADS + kernel.source, "tested_float_int")
 
 
 def numbers(values: Sequence[int]) -> torch.Tensor:

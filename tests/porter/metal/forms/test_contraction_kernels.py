@@ -9,14 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core import dtypes
 from porter.core.dtypes import FLOAT, FLOAT2, HALF, INT, LONG, UCHAR, DType
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.contraction import TILE, Contraction, Operands
 from porter.metal.helpers import read_helper
+from tests.porter.metal.compiled import compile_soon
 
 HEADS = "#include <c10/metal/utils.h>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"
 TYPES = (FLOAT, HALF, INT, LONG, UCHAR, FLOAT2)
@@ -45,11 +44,10 @@ def write_source(types: tuple[DType, ...]) -> str:
 
 
 def build(source: str, types: tuple[DType, ...], tiles: tuple[int, ...] = (TILE,)) -> Library:
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     names = [f"tested_vector_{dtype.metal}_int" for dtype in types]
     for dtype in types:
         names += [f"tested_{dtype.metal}_int_{tile}" for tile in tiles if tile == TILE or dtype == FLOAT]
-    return Library(compile_kernels(source, names, options))
+    return compile_soon(source, *names)
 
 
 @cache

@@ -12,9 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, HALF, DType
 from porter.metal.codegen.host_code import Line
 from porter.metal.codegen.host_values import Names
@@ -23,6 +21,7 @@ from porter.metal.forms.convolution import Convolution, Convolved
 from porter.metal.forms.form import Site
 from porter.metal.helpers import read_helper
 from porter.recording.forms.convolution import convolve
+from tests.porter.metal.compiled import compile_soon
 
 HEADS = "#include <c10/metal/utils.h>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"
 TYPES = (FLOAT, HALF)
@@ -44,9 +43,8 @@ def write_source(types: tuple[DType, ...]) -> str:
 
 
 def build(source: str, types: tuple[DType, ...], kernels: tuple[str, ...] = (TILES, DIRECT)) -> Library:
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     names = [f"{kernel}{each.metal}_int" for each in types for kernel in kernels]
-    return Library(compile_kernels(source, names, options))
+    return compile_soon(source, *names)
 
 
 @cache

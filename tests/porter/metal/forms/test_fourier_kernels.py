@@ -13,12 +13,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from porter.core.dtypes import FLOAT, FLOAT2
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.fourier import Fourier
 from porter.metal.helpers import read_helper
+from tests.porter.metal.compiled import compile_soon
 from tests.porter.metal.forms.launching import with_gaps
 
 HEADS = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -49,7 +49,7 @@ def build(pairs: Sequence[str], fault: tuple[str, str] = ("", "")) -> Library:
     for pair, copy in product(pairs, ("", "COPY_")):
         source += f"REGISTER_TESTED_{copy}({pair.replace('_', ', ')}, int);\n"
     names = [f"tested_{copy}{pair}_int" for pair in pairs for copy in ("", "copy_")]
-    return Library(compile_kernels(source, [*names, "tested_chirp"], Options(optimization=QUICK)))
+    return compile_soon(source, *names, "tested_chirp")
 
 
 @cache

@@ -9,15 +9,14 @@ import pytest
 import torch
 from expecttest import assert_expected_inline
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, HALF2, INT, LONG, SHORT, DType, Kind
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.form import RESULT, Argument, FormKernels
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
 from porter.metal.helpers import read_helper
+from tests.porter.metal.compiled import compile_soon
 from tests.porter.metal.forms.launching import with_gaps
 
 HEADS = (
@@ -34,8 +33,7 @@ Given = dict[str, torch.Tensor]
 
 def compile_one(found: IndexMap | Bincount, suffix: str, dtype: DType = FLOAT) -> tuple[FormKernels, Library]:
     kernel = found.write_kernels("tested", tuple(dict.fromkeys((dtype, FLOAT, INT))), STYLE)
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
-    return kernel, Library(compile_kernels(HEADS + kernel.source, [f"tested_{suffix}"], options))
+    return kernel, compile_soon(HEADS + kernel.source, f"tested_{suffix}")
 
 
 def launch(
@@ -232,8 +230,7 @@ def test_indices_below_zero_count_from_the_end(shape: tuple[int, ...]) -> None:
 def test_many_16_bit_elements_are_added_up_in_32_bits(found: IndexMap | Bincount, dtype: DType) -> None:
     found = replace(found, dtypes=(dtype,), index_dtypes=(LONG,))
     kernel = found.write_kernels("tested", (dtype,), STYLE)
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
-    library = Library(compile_kernels(HEADS + kernel.source, [f"tested_{dtype.metal}_int"], options))
+    library = compile_soon(HEADS + kernel.source, f"tested_{dtype.metal}_int")
     source = torch.full((6147,), 1.5, dtype=getattr(torch, dtype.torch))
     sums = torch.zeros(2, dtype=torch.float32 if dtype.kind is Kind.FLOATING else source.dtype)
     given = {RESULT: sums, "src": source, "index": torch.ones(6147, dtype=torch.int64)}
@@ -267,8 +264,7 @@ def test_kernels_that_add_compile_for_complex_elements_of_16_bits(rule: IndexRul
         rule, AccessMode.ADD, "dim", "index" if rule is not IndexRule.CLAMPED else "", "src", index_dtypes=(LONG,)
     )
     kernel = found.write_kernels("tested", (HALF2,), STYLE)
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
-    assert compile_kernels(HEADS + kernel.source, ["tested_half2_int"], options).exists()
+    assert compile_soon(HEADS + kernel.source, "tested_half2_int").names == ("tested_half2_int",)
 
 
 @pytest.mark.parametrize("outside", [(9, -1), (2**32, -(2**32) + 1), (2**31 + 1, -(2**63))])

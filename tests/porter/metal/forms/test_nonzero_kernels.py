@@ -9,20 +9,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.nonzero import Nonzero
+from tests.porter.metal.compiled import compile_soon
 
 
 @cache
 def library() -> Library:
     kernels = Nonzero("self").write_kernels("tested", (FLOAT, BOOL), KernelStyle(True, False))
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
     names = [f"{kernel}_{type_}_int" for kernel in ("tested_count", "tested") for type_ in ("float", "bool")]
-    return Library(compile_kernels(f"using namespace metal;\n{kernels.source}", names, options))
+    return compile_soon(f"using namespace metal;\n{kernels.source}", *names)
 
 
 def longs(*values: int) -> torch.Tensor:

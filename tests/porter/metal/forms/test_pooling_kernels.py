@@ -9,13 +9,11 @@ from itertools import product
 import pytest
 import torch
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
-from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, HALF, INT, LONG, UCHAR, DType
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import RESULT, Argument
 from porter.metal.forms.pooling import Pooled, Pooling
+from tests.porter.metal.compiled import compile_soon
 from tests.porter.metal.forms.launching import with_gaps
 
 HEADS = "#include <c10/metal/atomic.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
@@ -42,9 +40,7 @@ def launch(
     """Writes the results among some tensors."""
     kernel = found.write_kernels("tested", (dtype,), KernelStyle(True, False))
     name = f"tested_{dtype.metal}_int"
-    library = Library(
-        compile_kernels(HEADS + kernel.source, [name], Options(include=(torch_root() / "include",), optimization=QUICK))
-    )
+    library = compile_soon(HEADS + kernel.source, name)
     listed = dict(zip((*LISTS, "dilation"), lists, strict=True))
 
     def value(argument: Argument) -> torch.Tensor:

@@ -8,13 +8,11 @@ from itertools import product
 import pytest
 import torch
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
-from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT, FLOAT2, HALF
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import Argument
 from porter.metal.forms.resampling import Resampling, Sampling
+from tests.porter.metal.compiled import compile_soon
 from tests.porter.metal.forms.launching import with_gaps
 
 HEADS = "#include <c10/metal/utils.h>\nusing namespace metal;\n"
@@ -39,8 +37,7 @@ def launch(
 ) -> torch.Tensor:
     """The result that a kernel writes to."""
     kernel = found.write_kernels("tested", (FLOAT,), KernelStyle(True, False))
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
-    library = Library(compile_kernels(HEADS + kernel.source, ["tested_float_int"], options))
+    library = compile_soon(HEADS + kernel.source, "tested_float_int")
     result = with_gaps(torch.full(tuple(shape), -1.0))
 
     def value(argument: Argument) -> torch.Tensor:

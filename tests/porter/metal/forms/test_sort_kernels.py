@@ -9,12 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, INT, LONG
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.sort import HELPERS, Kept, Sort
+from tests.porter.metal.compiled import compile_soon
 
 MEDIAN = Sort("self", Kept.MEDIAN, "dim", dtypes=(FLOAT, INT, BOOL))
 TYPES = {torch.float32: "float", torch.int64: "long"}
@@ -28,8 +27,7 @@ def library() -> Library:
     names = [
         f"{kernel}_{type_}_int" for kernel in ("tested_blocks", "tested_merge", "tested") for type_ in TYPES.values()
     ]
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
-    return Library(compile_kernels(f"using namespace metal;\n{HELPERS}{kernels.source}", names, options))
+    return compile_soon(f"using namespace metal;\n{HELPERS}{kernels.source}", *names)
 
 
 def longs(*values: int) -> torch.Tensor:
@@ -122,11 +120,7 @@ kernel void ramps(device long* places, constant long* at, uint tid [[thread_posi
 @pytest.mark.parametrize("right", [1, 5, 2**30 - 1])
 def test_runs_of_2_to_the_30_are_merged_in_32_bits(right: int) -> None:
     text = _RAMPS.replace("LEFT", str(2**30)).replace("RIGHT", str(right))
-    tested = Library(
-        compile_kernels(
-            f"#include <metal_stdlib>\nusing namespace metal;\n{HELPERS}{text}", ["ramps"], Options(optimization=QUICK)
-        )
-    )
+    tested = compile_soon(f"#include <metal_stdlib>\nusing namespace metal;\n{HELPERS}{text}", "ramps")
     at = longs(0, 1, 2, 3, 7, right, 2 * right, 2 * right + 1, 2**30, 2**30 + right - 1, 2**30 + right)
     places = torch.full_like(at, -1)
     tested.run("ramps", [places, at], (len(at),), (1,))

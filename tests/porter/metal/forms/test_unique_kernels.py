@@ -10,13 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, LONG
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.unique import Unique
 from porter.recording.forms.order import compute_unique
+from tests.porter.metal.compiled import compile_soon
 
 TYPES = {torch.float32: "float", torch.int64: "long", torch.bool: "bool"}
 NAN = float("nan")
@@ -29,8 +28,7 @@ def library(is_sorted: bool) -> Library:
     kernels = found.write_kernels("tested", (FLOAT, LONG, BOOL), KernelStyle(True, False))
     names = [f"{kernel}_{type_}_int" for kernel in ("tested_marks", "tested") for type_ in TYPES.values()]
     text = f"using namespace metal;\n{''.join(kernels.helpers)}{kernels.source}"
-    options = Options(include=(torch_root() / "include",), optimization=QUICK)
-    return Library(compile_kernels(text, [*names, "tested_ends", "tested_ranks"], options))
+    return compile_soon(text, *names, "tested_ends", "tested_ranks")
 
 
 def longs(*values: int) -> torch.Tensor:
