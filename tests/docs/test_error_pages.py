@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pickle
 import re
 import sys
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -20,17 +24,39 @@ PAGE = re.compile(r"# PTR\d{3}: [^\n]+[^.\n]\n\n(?P<means>.+)\n\n## Example\n\n`
 MARKDOWN = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
-@cache
-def raised_messages() -> dict[str, list[error_pages.Message]]:
-    """What the sources raise, by code: read by the first test that asks, as reading takes seconds."""
+@dataclass(frozen=True)
+class Named:
+    """What the sources raise, by code, and the codes that their docstrings name, by place."""
+
+    raised: dict[str, list[error_pages.Message]]
+    in_docstrings: dict[str, set[str]]
+
+
+def read_named() -> Named:
     messages: dict[str, list[error_pages.Message]] = {}
     for message in error_pages.raised(ROOT):
         messages.setdefault(message.code, []).append(message)
-    return messages
+    return Named(messages, error_pages.docstring_codes(ROOT))
 
 
-def test_every_code_that_is_raised_has_a_page_and_every_page_is_raised() -> None:
-    assert set(raised_messages()) == set(PAGES)
+@pytest.fixture(scope="session")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Named:
+    """Of all sources, which take seconds to read: by the first worker that asks, for the others too."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return read_named()
+    kept = tmp_path_factory.getbasetemp().parent / "named_codes"
+    with kept.open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        if data := file.read():
+            return cast(Named, pickle.loads(data))
+        read = read_named()
+        file.write(pickle.dumps(read))
+        return read
+
+
+def test_every_code_that_is_raised_has_a_page_and_every_page_is_raised(named: Named) -> None:
+    assert set(named.raised) == set(PAGES)
 
 
 def test_the_index_is_that_of_the_titles() -> None:
@@ -46,10 +72,10 @@ def test_a_page_says_what_it_means_shows_a_message_and_what_to_do(code: str) -> 
 
 
 @pytest.mark.parametrize("code", sorted(PAGES))
-def test_the_example_on_a_page_is_a_message_that_the_code_raises(code: str) -> None:
+def test_the_example_on_a_page_is_a_message_that_the_code_raises(code: str, named: Named) -> None:
     page = PAGE.fullmatch(PAGES[code])
     assert page
-    messages = raised_messages().get(code, [])
+    messages = named.raised.get(code, [])
     assert any(printed(message).fullmatch(page["example"]) for message in messages), "no message reads like this"
 
 
@@ -59,16 +85,16 @@ def printed(message: error_pages.Message) -> re.Pattern[str]:
     return re.compile(rf"[^\n]*{message.code}:? {message.what}{hint if message.hint else ''}", re.DOTALL)
 
 
-def test_what_is_wrong_with_a_checkout_or_its_journal_comes_with_what_to_do() -> None:
+def test_what_is_wrong_with_a_checkout_or_its_journal_comes_with_what_to_do(named: Named) -> None:
     internal = {"PTR050", "PTR051", "PTR052", "PTR053", "PTR065"}  # a bug of porter, or what clang-format says
     rooms = ("porter/core/", "porter/aten/", "porter/cli/")
-    messages = [message for code, listed in raised_messages().items() if code not in internal for message in listed]
+    messages = [message for code, listed in named.raised.items() if code not in internal for message in listed]
     found = [message for message in messages if message.file.startswith(rooms)]
     assert len(found) > 60 and [message for message in found if not message.hint] == []
 
 
-def test_docstrings_name_only_codes_that_have_a_page() -> None:
-    wrong = {where: codes - set(PAGES) for where, codes in error_pages.docstring_codes(ROOT).items()}
+def test_docstrings_name_only_codes_that_have_a_page(named: Named) -> None:
+    wrong = {where: codes - set(PAGES) for where, codes in named.in_docstrings.items()}
     assert {where: codes for where, codes in wrong.items() if codes} == {}
 
 
