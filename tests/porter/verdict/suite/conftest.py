@@ -1,4 +1,4 @@
-"""What the tests of the suite share: what came of calls on the CPU."""
+"""What the tests of the suite share: what came of calls on the CPU, and how samples are drawn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from porter.verdict.suite import kept_outcomes
+from porter.verdict.suite import kept_outcomes, torch_tools
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_tools() -> None:
+    """Samples are drawn as verdicts draw them: torch's own tools look through all source files for each."""
+    torch_tools.make_quick()
 
 
 @pytest.fixture(autouse=True)
