@@ -85,26 +85,26 @@ def _ask(asked: socket.socket, command: Sequence[str], text: str | None) -> subp
     message = b"".join(os.fsencode(word) + b"\0" for word in command)
     if len(message) > _MOST_BYTES:
         return None
-    answer, told = os.pipe()
+    status_end, answer_end = os.pipe()
     opened = [os.memfd_create(name) for name in ("input", "output", "errors")]
     try:
-        given, output, errors = opened
+        source, output, errors = opened
         if text is not None:
-            with open(given, "w", errors="surrogateescape", closefd=False) as file:
+            with open(source, "w", errors="surrogateescape", closefd=False) as file:
                 file.write(text)
-            os.lseek(given, 0, os.SEEK_SET)
+            os.lseek(source, 0, os.SEEK_SET)
         opened.append(os.open(".", os.O_PATH))
         try:
-            socket.send_fds(asked, [message], [*opened, told])
+            socket.send_fds(asked, [message], [*opened, answer_end])
         finally:
-            os.close(told)
-        status = os.read(answer, 4)  # when this ends early, the command is killed
+            os.close(answer_end)
+        status = os.read(status_end, 4)  # when this ends early, the command is killed
         if len(status) != 4:
             return None
         code = os.waitstatus_to_exitcode(int.from_bytes(status, "little"))
         return subprocess.CompletedProcess(list(command), code, _read(output), _read(errors))
     finally:
-        for descriptor in (answer, *opened):
+        for descriptor in (status_end, *opened):
             os.close(descriptor)
 
 
