@@ -169,7 +169,8 @@ inline float2 mirror(float2 element, uint k, uint n, uint size) {
 
 // Element k of half of a spectrum of real numbers, from the transform of their n pairs
 inline float2 unfold(float2 a, float2 b, uint k, uint n) {
-  const float2 turned = multiply(find_root(k, 2 * n), float2(a.x - b.x, a.y + b.y));
+  const float2 difference = float2(a.x - b.x, a.y + b.y), product = multiply(find_root(k, 2 * n), difference);
+  const float2 turned = k > 0 ? product : difference; // infinity times zero is none
   return float2(a.x + b.x + turned.y, a.y - b.y - turned.x);
 }
 

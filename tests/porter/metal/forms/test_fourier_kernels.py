@@ -255,3 +255,9 @@ def test_a_planted_fault_is_found(fault: str) -> None:
 
 def test_without_a_fault_none_is_found() -> None:
     assert not find_fault(whole())
+
+
+def test_infinity_is_not_multiplied_by_zero() -> None:
+    output, spectrum = torch.empty(1, 2), torch.tensor([[1, torch.inf]], dtype=torch.complex64)
+    Launcher(whole()).transform(output, spectrum, 1, False)
+    assert output.tolist() == [[torch.inf, -torch.inf]]
