@@ -32,6 +32,11 @@ def root() -> Path:
     return folder
 
 
+def commands() -> Path:
+    """The folder of the compilers that programs for macOS are given (apple/commands.py)."""
+    return root() / "commands"
+
+
 def digest(*parts: str | bytes) -> str:
     """A cache key of all parts, their boundaries included."""
     h = hashlib.blake2b(digest_size=16)

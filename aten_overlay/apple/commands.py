@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -19,13 +19,15 @@ DRIVER = HERE / "driver.py"
 # Every Python process finds this module when it starts: it brings the device up before the first import of torch.
 CHILDREN = HERE.parent / "children"
 _COMPILERS = {"CC": ("gcc", "cc"), "CXX": ("g++", "c++")}  # the variable, what ours is called, what Linux has
+_NAMED = ("clang", "clang++")  # what setup scripts for macOS call by name
 
 
 def make_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What a program's environment is to say, so that it and the processes it starts find Apple's commands."""
     compilers = {variable: str(_write_compiler(variable, environ)) for variable in _COMPILERS}
+    clang = [_write_command(name, [toolchain.clang()]).parent for name in _NAMED]
     return {
-        "PATH": _put_first(PROGRAMS, environ.get("PATH", os.defpath)),
+        "PATH": _put_first(PROGRAMS, _put_first(clang[0], environ.get("PATH", os.defpath))),
         "PYTHONPATH": _put_first(CHILDREN, environ.get("PYTHONPATH", "")),
         **compilers,
     }
@@ -51,14 +53,15 @@ def _write_compiler(variable: str, environ: Mapping[str, str]) -> Path:
     """The compiler that `$CC` or `$CXX` names: what it named before is called for all but Objective-C++."""
     name, default = _COMPILERS[variable]
     before = environ.get(variable, "")
-    if Path(before).parent.parent == _folder():
+    if Path(before).parent.parent == cache.commands():
         return Path(before)
-    settings = {
-        "plain": shlex.split(before) or [default],
-        "objective": [toolchain.clang(), *objective_flags()],
-    }
-    text = json.dumps(settings)
-    made = _folder() / cache.digest(text, sys.executable, str(DRIVER)) / name
+    return _write_command(name, shlex.split(before) or [default])
+
+
+def _write_command(name: str, plain: Sequence[str]) -> Path:
+    """A compiler of a name that calls `plain` for all but Objective-C++."""
+    text = json.dumps({"plain": plain, "objective": [toolchain.clang(), *objective_flags()]})
+    made = cache.commands() / cache.digest(text, sys.executable, str(DRIVER)) / name
     stored = made.with_suffix(".json")
     if not stored.exists() or not cache.is_intact(made):
         cache.write(stored, text.encode())
@@ -66,7 +69,3 @@ def _write_compiler(variable: str, environ: Mapping[str, str]) -> Path:
         cache.write(made, f'#!/bin/sh\nexec {" ".join(map(quote, words))} "$@"\n'.encode()).chmod(0o700)
         cache.seal(made)
     return made
-
-
-def _folder() -> Path:
-    return cache.root() / "commands"

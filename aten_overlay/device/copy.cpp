@@ -3,7 +3,9 @@
 #include "memory/memory.h"
 
 #include <ATen/MemoryOverlap.h>
+#include <ATen/native/Copy.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorIterator.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/from_blob.h>
 #include <torch/library.h>
@@ -74,5 +76,15 @@ TORCH_LIBRARY_IMPL(aten, MPS, m) {
   m.impl("_local_scalar_dense", TORCH_FN(local_scalar));
 }
 
+// What ATen's own copy_ comes to where an override hands a copy down to it.
+void copy_operands(at::TensorIterator& iterator, bool) {
+  wait_for_read(iterator.tensor(1), iterator.tensor(0));
+  host_view(iterator.tensor(0)).copy_(host_view(iterator.tensor(1)));
+}
+
 }  // namespace
 }  // namespace porter
+
+namespace at::native {
+REGISTER_MPS_DISPATCH(copy_stub, &porter::copy_operands)
+}  // namespace at::native

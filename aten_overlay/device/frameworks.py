@@ -14,6 +14,7 @@ from aten_overlay.device import libraries
 from aten_overlay.metal.build import Options
 from aten_overlay.metal.launch import SHUFFLE_LANES
 from aten_overlay.metal.sanitizer.checks import select
+from aten_overlay.toolchain import torch_root
 
 if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import Recorder
@@ -75,8 +76,10 @@ def load_mps(headers: Path | None = None) -> ctypes.CDLL:
 def load_native() -> ctypes.CDLL:
     """Loads `at::native::mps` for compiled extensions, above `load_mps()`. Host code of a fork brings its own.
 
+    What they take of libtorch_python they find too, which on a Mac `-undefined dynamic_lookup` lets them do.
     Raises as `libraries.build_native` does.
     """
+    ctypes.CDLL(str(torch_root() / "lib" / "libtorch_python.so"), mode=ctypes.RTLD_GLOBAL)
     return ctypes.CDLL(str(libraries.build_native()), mode=ctypes.RTLD_GLOBAL)
 
 

@@ -54,8 +54,10 @@ def find_clang() -> str:
     """
     named = os.environ.get("PORTER_CLANG")
     candidates = [named] if named else [f"clang++-{n}" for n in range(_NEWEST, _OLDEST - 1, -1)] + ["clang++"]
+    ours = str(cache.commands())  # the commands of programs for macOS, which call what is found here
+    folders = [f for f in os.environ.get("PATH", os.defpath).split(os.pathsep) if not f.startswith(ours)]
     for name in candidates:
-        path = shutil.which(name)
+        path = shutil.which(name, path=os.pathsep.join(folders))
         if path and _major(path) >= _OLDEST:
             return path
     packaged = zig.find_clang()

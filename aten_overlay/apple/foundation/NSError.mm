@@ -58,13 +58,3 @@ NSString* const NSLocalizedDescriptionKey = @"NSLocalizedDescription";
   return _path;
 }
 @end
-
-@implementation NSProcessInfo
-+ (NSProcessInfo*)processInfo {
-  static NSProcessInfo* value = [[NSProcessInfo alloc] init];
-  return value;
-}
-- (BOOL)isOperatingSystemAtLeastVersion:(NSOperatingSystemVersion)version {
-  return YES;
-}
-@end

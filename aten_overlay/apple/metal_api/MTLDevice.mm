@@ -169,6 +169,34 @@ static MTLGPUFamily newest_family() {
   }
   return porter::metal::make_pipeline(function);
 }
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                                                           options:(MTLPipelineOption)options
+                                                        reflection:(MTLAutoreleasedComputePipelineReflection*)reflection
+                                                             error:(NSError**)error {
+  if (reflection) {
+    *reflection = nil;
+  }
+  return [self newComputePipelineStateWithFunction:function error:error];
+}
+- (id<MTLComputePipelineState>)
+    newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
+                                  options:(MTLPipelineOption)options
+                               reflection:(MTLAutoreleasedComputePipelineReflection*)reflection
+                                    error:(NSError**)error {
+  if ([descriptor supportIndirectCommandBuffers]) {
+    porter::objc::fail("PTR124: a pipeline was asked for that indirect command buffers can use, which are not here");
+  }
+  id<MTLComputePipelineState> pipeline = [self newComputePipelineStateWithFunction:[descriptor computeFunction]
+                                                                           options:options
+                                                                        reflection:reflection
+                                                                             error:error];
+  porter::metal::limit_threads(pipeline, [descriptor maxTotalThreadsPerThreadgroup]);
+  return pipeline;
+}
+// No bundle has a library.
+- (id<MTLLibrary>)newDefaultLibrary {
+  return nil;
+}
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
   return porter::metal::make_buffer(length, options);
 }
@@ -197,6 +225,9 @@ static MTLGPUFamily newest_family() {
 }
 - (id<MTLCommandQueue>)newCommandQueue {
   return porter::metal::make_queue();
+}
+- (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)count {
+  return [self newCommandQueue];
 }
 - (id<MTLSharedEvent>)newSharedEvent {
   return [PorterEvent new];

@@ -137,12 +137,14 @@ static std::string constant_text(const void* value, MTLDataType type) {
 @interface PorterPipeline : NSObject <MTLComputePipelineState> {
  @public
   const pm_kernel* _kernel;
+  NSUInteger _limit;  // that a descriptor asks for; 0 for none
 }
 @end
 
 @implementation PorterPipeline
 - (NSUInteger)maxTotalThreadsPerThreadgroup {
-  return _kernel->max_threads_per_group;
+  const NSUInteger most = _kernel->max_threads_per_group;
+  return _limit && _limit < most ? _limit : most;
 }
 - (NSUInteger)threadExecutionWidth {
   return PM_SIMD_WIDTH;
@@ -245,6 +247,40 @@ id<MTLComputePipelineState> porter::metal::make_pipeline(id<MTLFunction> functio
   made->_kernel = ((PorterFunction*)function)->_kernel;
   return made;
 }
+
+void porter::metal::limit_threads(id<MTLComputePipelineState> pipeline, NSUInteger threads) {
+  ((PorterPipeline*)pipeline)->_limit = threads;
+}
+
+@implementation MTLComputePipelineDescriptor
+@synthesize label = _label;
+@synthesize computeFunction = _computeFunction;
+@synthesize threadGroupSizeIsMultipleOfThreadExecutionWidth = _isMultiple;
+@synthesize maxTotalThreadsPerThreadgroup = _most;
+@synthesize maxCallStackDepth = _depth;
+@synthesize supportIndirectCommandBuffers = _supportsIndirect;
+- (void)reset {
+  self.label = nil;
+  self.computeFunction = nil;
+  _isMultiple = _supportsIndirect = NO;
+  _most = _depth = 0;
+}
+- (id)copyWithZone:(NSZone*)zone {
+  MTLComputePipelineDescriptor* copied = [MTLComputePipelineDescriptor new];
+  copied.label = self.label;
+  copied.computeFunction = self.computeFunction;
+  copied->_isMultiple = _isMultiple;
+  copied->_most = _most;
+  copied->_depth = _depth;
+  copied->_supportsIndirect = _supportsIndirect;
+  return copied;
+}
+- (void)dealloc {
+  [_label release];
+  [_computeFunction release];
+  [super dealloc];
+}
+@end
 
 const pm_kernel* porter::metal::kernel_of(id<MTLComputePipelineState> state) {
   return state ? ((PorterPipeline*)state)->_kernel : nullptr;

@@ -25,6 +25,8 @@ id<MTLLibrary> make_library(const std::string& source, bool bundled, NSError** e
 
 // A pipeline state of the function with one reference.
 id<MTLComputePipelineState> make_pipeline(id<MTLFunction> function);
+// A state of fewer threads than its kernel allows, if `threads` is not 0.
+void limit_threads(id<MTLComputePipelineState> pipeline, NSUInteger threads);
 
 const pm_kernel* kernel_of(id<MTLComputePipelineState> state);
 

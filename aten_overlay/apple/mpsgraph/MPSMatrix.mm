@@ -94,6 +94,45 @@ void porter_fill_matrix(MPSMatrix* matrix, porter_array* out) {
 }
 @end
 
+@interface MPSMatrixMultiplication ()
+@property BOOL transposeLeft, transposeRight;
+@property NSUInteger rows, columns, interior;
+@property double alpha, beta;
+@end
+
+@implementation MPSMatrixMultiplication
+- (instancetype)initWithDevice:(id<MTLDevice>)device
+                 transposeLeft:(BOOL)transposeLeft
+                transposeRight:(BOOL)transposeRight
+                    resultRows:(NSUInteger)rows
+                 resultColumns:(NSUInteger)columns
+               interiorColumns:(NSUInteger)interior
+                         alpha:(double)alpha
+                          beta:(double)beta {
+  _transposeLeft = transposeLeft;
+  _transposeRight = transposeRight;
+  _rows = rows;
+  _columns = columns;
+  _interior = interior;
+  _alpha = alpha;
+  _beta = beta;
+  return [self initWithDevice:device];
+}
+- (instancetype)initWithDevice:(id<MTLDevice>)device
+                    resultRows:(NSUInteger)rows
+                 resultColumns:(NSUInteger)columns
+               interiorColumns:(NSUInteger)interior {
+  return [self initWithDevice:device
+                transposeLeft:NO
+               transposeRight:NO
+                   resultRows:rows
+                resultColumns:columns
+              interiorColumns:interior
+                        alpha:1
+                         beta:0];
+}
+@end
+
 @interface MPSMatrixSolveLU ()
 @property BOOL transpose;
 @end

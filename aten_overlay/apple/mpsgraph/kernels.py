@@ -1,7 +1,8 @@
 """Kernels of Metal Performance Shaders that host code encodes by themselves, not as part of a graph.
 
-Source: Apple's documentation of MPSMatrixDecompositionLU, MPSMatrixSolveLU, MPSMatrixSolveTriangular,
-MPSNDArrayIdentity and MPSNDArrayMatrixMultiplication. They run when they are encoded, as all commands do here.
+Source: Apple's documentation of MPSMatrixDecompositionLU, MPSMatrixMultiplication, MPSMatrixSolveLU,
+MPSMatrixSolveTriangular, MPSNDArrayIdentity and MPSNDArrayMatrixMultiplication. They run when they are encoded, after
+what their command buffer holds.
 """
 
 from __future__ import annotations
@@ -93,6 +94,18 @@ def _multiply(call: Encoded) -> None:
     target.copy_(made + beta * target if beta else made)
 
 
+def _multiply_matrices(call: Encoded) -> None:
+    """C = alpha op(A) op(B) + beta C, of as many rows and columns as the kernel was made for."""
+    rows, columns, interior = (int(call.property(name)) for name in ("rows", "columns", "interior"))
+    first, second = call.array("leftMatrix"), call.array("rightMatrix")
+    first = (first.mT if call.property("transposeLeft") else first)[:rows, :interior]
+    second = (second.mT if call.property("transposeRight") else second)[:interior, :columns]
+    target = call.array("resultMatrix")[:rows, :columns]
+    product = call.property("alpha") * torch.matmul(first, second)
+    beta = call.property("beta")
+    target.copy_(product + beta * target if beta else product)
+
+
 def _copy(call: Encoded) -> None:
     target = call.array("destinationArray")
     target.copy_(call.array("sourceArray").reshape(target.shape))
@@ -102,6 +115,7 @@ _ENCODERS = {
     "MPSMatrixDecompositionLU": _decompose,
     "MPSMatrixSolveLU": _solve_decomposed,
     "MPSMatrixSolveTriangular": _solve_triangular,
+    "MPSMatrixMultiplication": _multiply_matrices,
     "MPSNDArrayMatrixMultiplication": _multiply,
     "MPSNDArrayIdentity": _copy,
 }

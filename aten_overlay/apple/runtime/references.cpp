@@ -57,6 +57,37 @@ void destruct(id object, Class* cls) {
 
 thread_local std::vector<id> pool;
 
+// Weak references: the variables that hold each object, which its end empties.
+struct Weak {
+  std::mutex mutex;
+  std::multimap<id, id*> slots;
+};
+
+Weak& weak() {
+  static auto& value = *new Weak;
+  return value;
+}
+
+void forget_slot(Weak& references, id* slot) {
+  const auto [first, last] = references.slots.equal_range(*slot);
+  for (auto at = first; at != last; ++at) {
+    if (at->second == slot) {
+      references.slots.erase(at);
+      return;
+    }
+  }
+}
+
+void empty_slots(id object) {
+  Weak& references = weak();
+  std::lock_guard lock(references.mutex);
+  const auto [first, last] = references.slots.equal_range(object);
+  for (auto at = first; at != last; ++at) {
+    *at->second = nullptr;
+  }
+  references.slots.erase(first, last);
+}
+
 void send(id object, const char* name) {
   if (IMP method = find_method(class_of(object), name)) {
     Selector selector{name, "v@:"};
@@ -106,6 +137,7 @@ int64_t porter_references(id object) {
 
 void porter_deallocate(id object) {
   Class* cls = header(object).allocated_as;
+  empty_slots(object);
   destruct(object, cls);
   count(cls, -1);
   header(object).~Header();
@@ -147,6 +179,64 @@ id objc_autorelease(id object) {
     send(object, "autorelease");
   }
   return object;
+}
+
+// What code with automatic reference counting calls (-fobjc-arc).
+id objc_storeStrong(id* slot, id value) {
+  id old = *slot;
+  *slot = objc_retain(value);
+  objc_release(old);
+  return value;
+}
+id objc_retainAutorelease(id object) {
+  return objc_autorelease(objc_retain(object));
+}
+id objc_autoreleaseReturnValue(id object) {
+  return objc_autorelease(object);
+}
+id objc_retainAutoreleaseReturnValue(id object) {
+  return objc_retainAutorelease(object);
+}
+id objc_retainAutoreleasedReturnValue(id object) {
+  return objc_retain(object);
+}
+id objc_unsafeClaimAutoreleasedReturnValue(id object) {
+  return object;
+}
+void* _Block_copy(const void* block);
+id objc_retainBlock(id block) {
+  return static_cast<id>(_Block_copy(block));
+}
+id objc_storeWeak(id* slot, id object) {
+  Weak& references = weak();
+  std::lock_guard lock(references.mutex);
+  forget_slot(references, slot);
+  *slot = object;
+  if (object) {
+    references.slots.emplace(object, slot);
+  }
+  return object;
+}
+id objc_initWeak(id* slot, id object) {
+  *slot = nullptr;
+  return objc_storeWeak(slot, object);
+}
+id objc_loadWeakRetained(id* slot) {
+  std::lock_guard lock(weak().mutex);
+  return objc_retain(*slot);
+}
+id objc_loadWeak(id* slot) {
+  return objc_autorelease(objc_loadWeakRetained(slot));
+}
+void objc_destroyWeak(id* slot) {
+  objc_storeWeak(slot, nullptr);
+}
+void objc_copyWeak(id* to, id* from) {
+  objc_initWeak(to, *from);
+}
+void objc_moveWeak(id* to, id* from) {
+  objc_copyWeak(to, from);
+  objc_destroyWeak(from);
 }
 
 void* porter_retain(void* object) {

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.apple import commands, driver
+from aten_overlay.metal import compiler
 
 SETTINGS = {"plain": ["c++"], "objective": ["clang++", "-fblocks"]}
 
@@ -16,13 +17,17 @@ SETTINGS = {"plain": ["c++"], "objective": ["clang++", "-fblocks"]}
 @pytest.mark.parametrize(
     ("given", "made"),
     [
-        ("-O2 -c a.cpp -o a.o", "c++ -O2 -c a.cpp -o a.o"),
+        ("-O2 -c a.cpp -o a.o", "c++ -include stdint.h -O2 -c a.cpp -o a.o"),
+        ("-O2 -c a.c -o a.o", "c++ -O2 -c a.c -o a.o"),
+        ("-fobjc-arc -Xclang -fobjc-arc -mcpu=apple-m1 -flto=thin -c a.c", "c++ -c a.c"),
+        ("-fobjc-arc -mcpu=apple-m1 -flto=thin -fmodules -c a.mm", "clang++ -fblocks -fobjc-arc -c a.mm"),
+        ("-Wl,-dead_strip -Wl,-install_name,@rpath/a.so -target arm64-apple-macos14 a.o", "c++ a.o"),
         ("-c a.mm -o a.o", "clang++ -fblocks -c a.mm -o a.o"),
         ("-x objective-c++ -c a.txt", "clang++ -fblocks -x objective-c++ -c a.txt"),
         ("-c a.mm -framework Metal -arch arm64 -ObjC++ -O3", "clang++ -fblocks -c a.mm -O3"),
         ("-bundle -undefined dynamic_lookup a.o -framework Metal -o a.so", "c++ -shared a.o -o a.so"),
         ("-mmacosx-version-min=12.0 -stdlib=libc++ a.o -Wl,-rpath,@loader_path -lobjc", "c++ a.o"),
-        ("-Ifolder.mm -c a.cpp", "c++ -Ifolder.mm -c a.cpp"),
+        ("-Ifolder.mm -c a.cpp", "c++ -include stdint.h -Ifolder.mm -c a.cpp"),
         ("-framework", "c++"),
     ],
 )
@@ -34,7 +39,9 @@ def test_the_compilers_that_were_named_are_kept_for_plain_code(monkeypatch: pyte
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
     made = commands.make_environment({"CXX": "ccache g++", "PATH": "/bin", "PYTHONPATH": "mine"})
     assert json.loads(Path(made["CXX"]).with_suffix(".json").read_text())["plain"] == ["ccache", "g++"]
-    assert made["PATH"].split(":") == [str(commands.PROGRAMS), "/bin"]
+    programs, compilers, *rest = made["PATH"].split(":")
+    assert (programs, rest) == (str(commands.PROGRAMS), ["/bin"])
+    assert {path.name for path in Path(compilers).iterdir()} >= {"clang", "clang++"}
     assert made["PYTHONPATH"].split(":") == [str(commands.CHILDREN), "mine"]
     assert commands.make_environment(made) == made
 
@@ -58,3 +65,35 @@ def test_objective_c_plus_plus_compiles(monkeypatch: pytest.MonkeyPatch, tmp_pat
     command = [made, "-c", str(source), "-o", str(tmp_path / "a.o"), "-framework", "Metal"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("written", "compiled"),
+    [
+        (
+            "@try { f(); } @catch (NSException *error) { g(error); }",
+            "try { f(); } catch (...) { NSException* error = porter::caught_exception(); g(error); }",
+        ),
+        ("@try { f(); } @catch (id e) { @throw; }", "try { f(); } catch (...) { NSException* e = porter::caught_exception(); throw; }"),
+        ("@try{ f(); }\n@catch(...){ }", "try{ f(); }\ncatch (...) { }"),
+        ("@throw [NSException exceptionWithName:a reason:b userInfo:nil];", "porter::throw_exception( [NSException exceptionWithName:a reason:b userInfo:nil]);"),
+        ("// at a try", "// at a try"),
+    ],
+)  # fmt: skip
+def test_exceptions_are_those_of_cpp(written: str, compiled: str) -> None:
+    assert driver.write_in_cpp(written) == compiled
+
+
+def test_the_compiler_that_porter_uses_is_none_of_these_commands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
+    wanted = commands.toolchain.clang()
+    monkeypatch.setenv("PATH", f"{commands.make_environment({})['PATH']}:{Path(wanted).parent}")
+    assert Path(compiler.find_clang.__wrapped__()).samefile(wanted)
+    done = subprocess.run(
+        ["xcrun", "-sdk", "macosx", "clang++", "--version"], capture_output=True, text=True, check=True
+    )
+    assert "clang version" in done.stdout
+    refused = subprocess.run(["xcrun", "metal"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 72 and 'unable to find utility "metal"' in refused.stderr

@@ -103,6 +103,7 @@ def test_a_cross_entropy_is_reduced_to_a_scalar_or_refused(tell: Callable[[str],
     [
         ("decomposed", "4 2 0.25 1.5 11 0 1 1 -2 | left 0"),
         ("triangular", "3 2  | left 0"),
+        ("matrices", "62 124  | left 0"),
         ("multiplied", "44 98  | left 0"),
     ],
 )

@@ -40,6 +40,14 @@ def test_programs_see_foundation_and_release_everything(tell: Callable[[str], st
     assert tell(name) == told
 
 
+def test_a_program_with_automatic_reference_counting_releases_everything() -> None:
+    path = build_program("counted", HERE / "programs" / "counted.mm", "-fobjc-arc", "-fobjc-weak")
+    function = ctypes.CDLL(str(path))["counted"]
+    function.restype = ctypes.c_char_p
+    expected = "kept 3 4 | weak 1 0 | caught NSGenericException: bad 7 | 2 files 10 | least 1 most 3 | left 0"
+    assert function().decode() == expected
+
+
 def test_an_out_of_range_array_index_is_an_error(tell: Callable[[str], str]) -> None:
     assert tell("beyond").startswith("! PTR121: index 3 is beyond an array of 1")
 

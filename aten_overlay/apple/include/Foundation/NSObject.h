@@ -37,6 +37,26 @@ typedef void NSZone;
 #define API_AVAILABLE(...)
 #define API_DEPRECATED(...)
 #define API_UNAVAILABLE(...)
+#define NS_INLINE static inline
+#ifndef MIN
+#define MIN(a, b)                \
+  ({                             \
+    __typeof__(a) pm_a = (a);    \
+    __typeof__(b) pm_b = (b);    \
+    pm_a < pm_b ? pm_a : pm_b;   \
+  })
+#define MAX(a, b)                \
+  ({                             \
+    __typeof__(a) pm_a = (a);    \
+    __typeof__(b) pm_b = (b);    \
+    pm_a < pm_b ? pm_b : pm_a;   \
+  })
+#define ABS(a)                   \
+  ({                             \
+    __typeof__(a) pm_a = (a);    \
+    pm_a < 0 ? -pm_a : pm_a;     \
+  })
+#endif
 #define NSIntegerMax LONG_MAX
 #define NSUIntegerMax ULONG_MAX
 

@@ -8,6 +8,16 @@
 - (id<MTLLibrary>)newLibraryWithFile:(NSString*)path error:(NSError**)error;
 - (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error;
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function error:(NSError**)error;
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                                                           options:(MTLPipelineOption)options
+                                                        reflection:(MTLAutoreleasedComputePipelineReflection*)reflection
+                                                             error:(NSError**)error;
+- (id<MTLComputePipelineState>)
+    newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
+                                  options:(MTLPipelineOption)options
+                               reflection:(MTLAutoreleasedComputePipelineReflection*)reflection
+                                    error:(NSError**)error;
+- (id<MTLLibrary>)newDefaultLibrary;
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (id<MTLBuffer>)newBufferWithBytes:(const void*)bytes length:(NSUInteger)length options:(MTLResourceOptions)options;
 - (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)bytes
@@ -15,6 +25,7 @@
                                   options:(MTLResourceOptions)options
                               deallocator:(void (^)(void* pointer, NSUInteger length))deallocator;
 - (id<MTLCommandQueue>)newCommandQueue;
+- (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)count;
 - (id<MTLSharedEvent>)newSharedEvent;
 - (id<MTLFence>)newFence;
 - (BOOL)supportsFamily:(MTLGPUFamily)family;

@@ -37,6 +37,22 @@
 @property(copy) NSString* label;
 @end
 
+typedef NS_ENUM(NSUInteger, MTLPipelineOption){MTLPipelineOptionNone = 0, MTLPipelineOptionArgumentInfo = 1,
+                                               MTLPipelineOptionBindingInfo = 1, MTLPipelineOptionBufferTypeInfo = 2,
+                                               MTLPipelineOptionFailOnBinaryArchiveMiss = 4};
+@class MTLComputePipelineReflection;
+typedef MTLComputePipelineReflection* MTLAutoreleasedComputePipelineReflection;
+
+@interface MTLComputePipelineDescriptor : NSObject <NSCopying>
+- (void)reset;
+@property(copy) NSString* label;
+@property(strong) id<MTLFunction> computeFunction;
+@property BOOL threadGroupSizeIsMultipleOfThreadExecutionWidth;
+@property NSUInteger maxTotalThreadsPerThreadgroup;
+@property NSUInteger maxCallStackDepth;
+@property BOOL supportIndirectCommandBuffers;
+@end
+
 @protocol MTLComputePipelineState <NSObject>
 @property(readonly) NSUInteger maxTotalThreadsPerThreadgroup;
 @property(readonly) NSUInteger threadExecutionWidth;

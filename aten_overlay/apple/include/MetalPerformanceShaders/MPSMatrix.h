@@ -43,6 +43,25 @@ typedef NS_ENUM(int, MPSMatrixDecompositionStatus){MPSMatrixDecompositionStatusS
                        status:(id<MTLBuffer>)status;
 @end
 
+@interface MPSMatrixMultiplication : MPSKernel
+- (instancetype)initWithDevice:(id<MTLDevice>)device
+                 transposeLeft:(BOOL)transposeLeft
+                transposeRight:(BOOL)transposeRight
+                    resultRows:(NSUInteger)rows
+                 resultColumns:(NSUInteger)columns
+               interiorColumns:(NSUInteger)interior
+                         alpha:(double)alpha
+                          beta:(double)beta;
+- (instancetype)initWithDevice:(id<MTLDevice>)device
+                    resultRows:(NSUInteger)rows
+                 resultColumns:(NSUInteger)columns
+               interiorColumns:(NSUInteger)interior;
+- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)buffer
+                   leftMatrix:(MPSMatrix*)left
+                  rightMatrix:(MPSMatrix*)right
+                 resultMatrix:(MPSMatrix*)result;
+@end
+
 @interface MPSMatrixSolveLU : MPSKernel
 - (instancetype)initWithDevice:(id<MTLDevice>)device
                      transpose:(BOOL)transpose

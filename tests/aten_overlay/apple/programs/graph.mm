@@ -314,6 +314,25 @@ const char* triangular() {
   });
 }
 
+const char* matrices() {
+  return tell([](std::ostream& out, MPSGraph*) {
+    id<MTLBuffer> target = buffer_of({100, 200});
+    MPSMatrixMultiplication* product = [[[MPSMatrixMultiplication alloc] initWithDevice:nil
+                                                                          transposeLeft:YES
+                                                                         transposeRight:NO
+                                                                             resultRows:2
+                                                                          resultColumns:1
+                                                                        interiorColumns:1
+                                                                                  alpha:2.0
+                                                                                   beta:0.5] autorelease];
+    [product encodeToCommandBuffer:nil
+                        leftMatrix:matrix_of(buffer_of({2, 4, 77, 5}), 0, 2)
+                       rightMatrix:matrix_of(buffer_of({3, 11}), 0, 1)
+                      resultMatrix:matrix_of(target, 0, 1)];
+    tell_floats(out, target, 2);
+  });
+}
+
 const char* multiplied() {
   return tell([](std::ostream& out, MPSGraph* graph) {
     MPSNDArrayMatrixMultiplication* product =
