@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aten_overlay import toolchain
 from aten_overlay.apple import commands, driver
 from aten_overlay.metal import compiler
 
@@ -88,7 +89,7 @@ def test_the_compiler_that_porter_uses_is_none_of_these_commands(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
-    wanted = commands.toolchain.clang()
+    wanted = toolchain.clang()
     monkeypatch.setenv("PATH", f"{commands.make_environment({})['PATH']}:{Path(wanted).parent}")
     assert Path(compiler.find_clang.__wrapped__()).samefile(wanted)
     done = subprocess.run(
