@@ -22,7 +22,7 @@ FORK = ("--checkout", str(EMBEDDED_FORK))
 # What reads or writes without the reader: files of porter's own, of the system, and the reader.
 OWN = {
     "aten/device_rows.py", "core/cache.py", "core/files.py", "core/formatting.py", "core/git.py",
-    "kernels/extension/project.py", "kernels/signature.py",
+    "kernels/export/kernel_builder.py", "kernels/extension/project.py", "kernels/signature.py", "metal/forms/form.py",
     "metal/distributions.py", "metal/families/random.py", "metal/launchers/__init__.py",
     "metal/launchers/library.py", "mpsgraph/operations.py", "plan/recorded/files.py", 
     "metal/helpers/__init__.py", "plan/recorded/helpers/__init__.py",
