@@ -15,19 +15,22 @@ from aten_overlay.apple import build
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "bin"
-DRIVER = HERE / "driver.py"
+SETTINGS = "compilers.json"
+DRIVER, OFFLINE = HERE / "driver.py", HERE / "offline.py"
 # Every Python process finds this module when it starts: it brings the device up before the first import of torch.
 CHILDREN = HERE.parent / "children"
 _COMPILERS = {"CC": ("gcc", "cc"), "CXX": ("g++", "c++")}  # the variable, what ours is called, what Linux has
-_NAMED = ("clang", "clang++")  # what setup scripts for macOS call by name
+# What setup scripts for macOS call by name.
+_NAMED = ("clang", "clang++")
+_OFFLINE = ("metal", "metallib")
 
 
 def make_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What a program's environment is to say, so that it and the processes it starts find Apple's commands."""
     compilers = {variable: str(_write_compiler(variable, environ)) for variable in _COMPILERS}
-    clang = [_write_command(name, [toolchain.clang()]).parent for name in _NAMED]
+    named = _write_folder([toolchain.clang()], _NAMED, _OFFLINE)
     return {
-        "PATH": _put_first(PROGRAMS, _put_first(clang[0], environ.get("PATH", os.defpath))),
+        "PATH": _put_first(PROGRAMS, _put_first(named, environ.get("PATH", os.defpath))),
         "PYTHONPATH": _put_first(CHILDREN, environ.get("PYTHONPATH", "")),
         **compilers,
     }
@@ -55,17 +58,19 @@ def _write_compiler(variable: str, environ: Mapping[str, str]) -> Path:
     before = environ.get(variable, "")
     if Path(before).parent.parent == cache.commands():
         return Path(before)
-    return _write_command(name, shlex.split(before) or [default])
+    return _write_folder(shlex.split(before) or [default], [name]) / name
 
 
-def _write_command(name: str, plain: Sequence[str]) -> Path:
-    """A compiler of a name that calls `plain` for all but Objective-C++."""
+def _write_folder(plain: Sequence[str], compilers: Sequence[str], tools: Sequence[str] = ()) -> Path:
+    """A folder with compilers that call `plain` for all but Objective-C++, and with tools for Metal."""
     text = json.dumps({"plain": plain, "objective": [toolchain.clang(), *objective_flags()]})
-    made = cache.commands() / cache.digest(text, sys.executable, str(DRIVER)) / name
-    stored = made.with_suffix(".json")
-    if not stored.exists() or not cache.is_intact(made):
+    folder = cache.commands() / cache.digest(text, sys.executable, str(DRIVER))
+    stored = folder / SETTINGS
+    scripts = dict.fromkeys(compilers, (str(DRIVER), str(stored))) | {tool: (str(OFFLINE), tool) for tool in tools}
+    if not stored.exists() or not all(cache.is_intact(folder / name) for name in scripts):
         cache.write(stored, text.encode())
-        words = (sys.executable, "-I", "-S", str(DRIVER), str(stored))
-        cache.write(made, f'#!/bin/sh\nexec {" ".join(map(quote, words))} "$@"\n'.encode()).chmod(0o700)
-        cache.seal(made)
-    return made
+        for name, words in scripts.items():
+            command = " ".join(map(quote, (sys.executable, "-I", "-S", *words)))
+            cache.write(folder / name, f'#!/bin/sh\nexec {command} "$@"\n'.encode()).chmod(0o700)
+            cache.seal(folder / name)
+    return folder

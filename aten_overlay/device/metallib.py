@@ -1,7 +1,8 @@
 """`torch.mps.load_metallib` for a library whose source lies beside it.
 
 A `.metallib` holds code for Apple's GPUs, which nothing here runs. Where `NAME.metal` lies beside `NAME.metallib`, that
-source is compiled instead, if it defines every kernel that the library names.
+source is compiled instead, if it defines every kernel that the library names. A library that the `metal` and `metallib`
+on the path of a program made is source itself (apple/offline.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aten_overlay.apple.offline import MARK
 from aten_overlay.device.shader import ShaderLibrary
 from aten_overlay.errors import OverlayError, Place
 
@@ -25,6 +27,8 @@ _HINT = "Put the source that it was made from beside it, or use torch.mps.compil
 def load_from_path(path: str, device: Device) -> ShaderLibrary:
     """The kernels of the source beside a library. Raises RuntimeError with PTR186 or PTR187, and SyntaxError."""
     library = Path(path)
+    if library.is_file() and (text := library.read_bytes()).startswith(MARK.encode()):
+        return ShaderLibrary(text.decode(), device)
     source = library.with_suffix(".metal")
     try:
         _check(library, source)
@@ -38,7 +42,12 @@ def load_from_path(path: str, device: Device) -> ShaderLibrary:
 
 
 def load_from_bytes(data: bytes, device: Device) -> ShaderLibrary:
-    """Refuses: bytes lie beside nothing. Raises RuntimeError with PTR186."""
+    """The kernels of a library that porter's own tools made; others are refused, as bytes lie beside nothing.
+
+    Raises RuntimeError with PTR186.
+    """
+    if data.startswith(MARK.encode()):
+        return ShaderLibrary(data.decode(), device)
     error = OverlayError("PTR186", "a Metal library given as bytes has no source beside it", hint=_HINT)
     raise _refusal(error) from error
 

@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "memory/memory.h"
@@ -97,6 +99,14 @@ void _Block_release(const void* block);
 @end
 
 // The lines that define a library's macros; the source after them keeps its own line numbers.
+// Whether a library is what porter's own `metallib` wrote (apple/offline.py).
+static bool is_source(const std::string& library) {
+  return library.starts_with("// A Metal library of porter: source");
+}
+static std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 static std::string defines(MTLCompileOptions* options) {
   // `safe` is what the overlay computes by itself, and leaves `--arithmetic fast` to the user: it needs no pragma.
   const MTLMathMode mode = options ? options.mathMode : MTLMathModeFast;
@@ -155,13 +165,23 @@ static MTLGPUFamily newest_family() {
 - (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError**)error {
   size_t size = 0;
   const auto* bytes = static_cast<const char*>(porter_dispatch_data(data, &size));
-  return porter::metal::make_library(std::string(bytes, size), true, error);
+  const std::string text(bytes, size);
+  return porter::metal::make_library(text, !is_source(text), error);
 }
 - (id<MTLLibrary>)newLibraryWithFile:(NSString*)path error:(NSError**)error {
   return [self newLibraryWithURL:[NSURL fileURLWithPath:path] error:error];
 }
 - (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error {
-  return porter::metal::make_library(porter::text([url path]), true, error);
+  const std::filesystem::path path = porter::text([url path]);
+  const std::string text = read_file(path);
+  if (is_source(text)) {
+    return porter::metal::make_library(text, false, error);
+  }
+  const std::filesystem::path source = std::filesystem::path(path).replace_extension(".metal");
+  if (std::filesystem::exists(source)) {  // what it was made from lies beside it
+    return porter::metal::make_library("#include \"" + source.string() + "\"\n", false, error);
+  }
+  return porter::metal::make_library(path.string(), true, error);
 }
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function error:(NSError**)error {
   if (!function) {

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from aten_overlay import toolchain
-from aten_overlay.apple import commands, driver
+from aten_overlay.apple import commands, driver, offline
 from aten_overlay.metal import compiler
+from aten_overlay.metal.build import host_names
 
 SETTINGS = {"plain": ["c++"], "objective": ["clang++", "-fblocks"]}
 
@@ -39,17 +40,17 @@ def test_apples_options_are_translated(given: str, made: str) -> None:
 def test_the_compilers_that_were_named_are_kept_for_plain_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
     made = commands.make_environment({"CXX": "ccache g++", "PATH": "/bin", "PYTHONPATH": "mine"})
-    assert json.loads(Path(made["CXX"]).with_suffix(".json").read_text())["plain"] == ["ccache", "g++"]
+    assert json.loads(Path(made["CXX"]).with_name(commands.SETTINGS).read_text())["plain"] == ["ccache", "g++"]
     programs, compilers, *rest = made["PATH"].split(":")
     assert (programs, rest) == (str(commands.PROGRAMS), ["/bin"])
-    assert {path.name for path in Path(compilers).iterdir()} >= {"clang", "clang++"}
+    assert {path.name for path in Path(compilers).iterdir()} >= {"clang", "clang++", "metal", "metallib"}
     assert made["PYTHONPATH"].split(":") == [str(commands.CHILDREN), "mine"]
     assert commands.make_environment(made) == made
 
 
 def test_a_command_whose_settings_are_gone_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
-    settings = Path(commands.make_environment({"CXX": "g++"})["CXX"]).with_suffix(".json")
+    settings = Path(commands.make_environment({"CXX": "g++"})["CXX"]).with_name(commands.SETTINGS)
     text = settings.read_text()
     settings.unlink()
     commands.make_environment({"CXX": "g++"})
@@ -96,5 +97,32 @@ def test_the_compiler_that_porter_uses_is_none_of_these_commands(
         ["xcrun", "-sdk", "macosx", "clang++", "--version"], capture_output=True, text=True, check=True
     )
     assert "clang version" in done.stdout
-    refused = subprocess.run(["xcrun", "metal"], capture_output=True, text=True, check=False)
-    assert refused.returncode == 72 and 'unable to find utility "metal"' in refused.stderr
+    refused = subprocess.run(["xcrun", "actool"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 72 and 'unable to find utility "actool"' in refused.stderr
+
+
+def test_a_metal_library_is_its_source_with_the_headers_of_the_package(tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "twice.h").write_text("#pragma once\ninline float twice(float x) { return x * BY; }\n")
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.metal").write_text(
+            f"#include <metal_stdlib>\n#include <twice.h>\nkernel void {name}(device float* x) {{ *x = twice(*x); }}\n"
+        )
+        arguments = ["-O2", "-c", str(tmp_path / f"{name}.metal"), "-o", str(tmp_path / f"{name}.air"), "-DBY=2"]
+        assert offline.main("metal", [*arguments, "-I", str(tmp_path / "include"), "-std=metal3.1"]) == 0
+    library = tmp_path / "all.metallib"
+    assert offline.main("metallib", [str(tmp_path / "one.air"), str(tmp_path / "two.air"), "-o", str(library)]) == 0
+    text = library.read_text()
+    assert text.startswith(offline.MARK) and text.count("inline float twice") == 2 and "#pragma once" not in text
+    assert text.count("#include <metal_stdlib>") == 2 and "twice.h" not in text
+    assert host_names(library) == ("one", "two")
+
+
+def test_a_metal_tool_says_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.air").write_bytes(b"BC")
+    calls = [("metal", []), ("metal", [str(tmp_path / "no.metal")]), ("metallib", [str(tmp_path / "a.air")])]
+    assert [offline.main(tool, words) for tool, words in calls] == [1, 1, 1]
+    assert [
+        "no input files" in line or "No such file" in line or "neither Metal" in line
+        for line in capsys.readouterr().err.splitlines()
+    ] == [True] * 3

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from aten_overlay.apple import offline
 from aten_overlay.apple.build import build_frameworks
 from aten_overlay.apple.compiler import Compiler
 from aten_overlay.lint import MetalWarning
@@ -51,6 +52,18 @@ def tell() -> Callable[[str], str]:
 )
 def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: str, told: str) -> None:
     assert tell(name) == told
+
+
+def test_libraries_that_are_source_or_lie_beside_it_are_loaded_by_url(
+    tell: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("made", "beside"):
+        (tmp_path / f"{name}.metal").write_text(f"kernel void {name}(device float* o) {{ o[0] = 1; }}")
+    (tmp_path / "beside.metallib").write_bytes(b"MTLB")
+    assert offline.main("metal", [str(tmp_path / "made.metal"), "-o", str(tmp_path / "made.metallib")]) == 0
+    (tmp_path / "made.metal").unlink()
+    monkeypatch.setenv("PORTER_TEST_LIBRARIES", str(tmp_path))
+    assert tell("libraries") == "made64 beside64 | left 0"
 
 
 @pytest.mark.parametrize(

@@ -428,6 +428,27 @@ const char* macros() {
   });
 }
 
+// The first function of a library by its URL, and of one whose source lies beside it.
+const char* libraries() {
+  return tell([](std::ostream& out, Fixture& f) {
+    NSString* folder = [NSString stringWithUTF8String:std::getenv("PORTER_TEST_LIBRARIES")];
+    for (NSString* name in @[ @"made.metallib", @"beside.metallib" ]) {
+      NSURL* url = [NSURL fileURLWithPath:[folder stringByAppendingPathComponent:name]];
+      id<MTLLibrary> library = [f.device newLibraryWithURL:url error:nil];
+      MTLComputePipelineDescriptor* descriptor = [[MTLComputePipelineDescriptor new] autorelease];
+      descriptor.computeFunction = [[library newFunctionWithName:[library.functionNames firstObject]] autorelease];
+      descriptor.maxTotalThreadsPerThreadgroup = 64;
+      id<MTLComputePipelineState> state = [f.device newComputePipelineStateWithDescriptor:descriptor
+                                                                                  options:MTLPipelineOptionNone
+                                                                               reflection:nil
+                                                                                    error:nil];
+      out << [[state label] UTF8String] << state.maxTotalThreadsPerThreadgroup << " ";
+      [state release];
+      [library release];
+    }
+  });
+}
+
 // What a library of each math mode makes of a mask: regrouped, the sum loses its value.
 const char* math_modes() {
   return tell([](std::ostream& out, Fixture& f) {

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from aten_overlay.apple import offline
 from aten_overlay.device.metallib import kernel_names
 
 SOURCE = """
@@ -37,6 +38,16 @@ def test_the_source_beside_a_library_runs(tmp_path: Path, data: bytes) -> None:
     made.fill(x, 2.0)
     made.scale(x)
     assert x.tolist() == [6, 6, 6] and dir(made) == ["fill", "scale"]
+
+
+def test_a_library_that_porter_s_tools_made_is_all_there_is(tmp_path: Path) -> None:
+    path = write(tmp_path, b"")
+    assert offline.main("metal", [str(tmp_path / "k.metal"), "-o", str(path)]) == 0
+    path.with_suffix(".metal").unlink()
+    for loaded in (torch.mps.load_metallib(path), torch.mps.load_metallib(path.read_bytes())):
+        x = torch.ones(3, device="mps")
+        loaded.scale(x)
+        assert x.tolist() == [3, 3, 3]
 
 
 def test_a_library_of_another_source_is_refused(tmp_path: Path) -> None:
