@@ -27,7 +27,7 @@ from porter.metal.forms.form import (
     write_one_kernel,
 )
 
-_SOURCE, _PART = "source", "part"  # what host code calls a tensor, and its part of the result
+_SOURCE, _PART = "from", "part"  # what host code calls a tensor, and its part of the result
 _ARGUMENTS = (
     Argument(f"device {KEY}* output", "tensor", _PART),
     Argument(f"constant {KEY}* input", "tensor", _SOURCE),
@@ -35,18 +35,24 @@ _ARGUMENTS = (
     Argument("constant long* output_strides", "strides", _PART),
     Argument("constant long* input_strides", "strides", _SOURCE),
     Argument("constant long& ndim", "rank", _SOURCE),
+    Argument("constant long& count", "count", _SOURCE),
 )
 _BODY = """\
-index_t rest = tid;
-index_t output_offset = 0;
-index_t input_offset = 0;
+// Sizes and strides are read once for four elements
+const long threads = (count + 3) / 4;
+vec<index_t, 4> rest = index_t(tid) + index_t(threads) * vec<index_t, 4>(0, 1, 2, 3);
+vec<index_t, 4> output_offset = 0, input_offset = 0;
 for (long d = ndim - 1; d >= 0; d--) {
-  const index_t i = rest % index_t(sizes[d]);
+  const vec<index_t, 4> i = rest % index_t(sizes[d]);
   rest /= index_t(sizes[d]);
   output_offset += i * index_t(output_strides[d]);
   input_offset += i * index_t(input_strides[d]);
 }
-output[output_offset] = input[input_offset];
+for (uint e = 0; e < 4; e++) {
+  if (tid + e * threads < count) {
+    output[output_offset[e]] = input[input_offset[e]];
+  }
+}
 """
 
 
@@ -85,7 +91,7 @@ class Concatenation(Form):
             f"const auto {_SOURCE} = tensor.to({result}.scalar_type());",
             f"const auto {_PART} = {result}.narrow({dim}, start, tensor.size({dim}));",
             f"start += tensor.size({dim});",
-            *launch_one(kernels, f"{_SOURCE}.numel()", variable=str),
+            *launch_one(kernels, f"({_SOURCE}.numel() + 3) / 4", variable=str),
             "}",
         )
         return Launch(as_nodes(lines), frozenset(HEADERS))

@@ -48,7 +48,10 @@ IN_GROUP = (
     "uint group_size [[threads_per_threadgroup]]",
 )  # fmt: skip
 _USUAL = {"self": "input", RESULT: "output"}
-_MEMBERS = {"tensor": "", "flag": "", "number": "", "sizes": ".sizes()", "strides": ".strides()", "rank": ".dim()"}
+_MEMBERS = {
+    "tensor": "", "flag": "", "number": "", "sizes": ".sizes()", "strides": ".strides()", "rank": ".dim()",
+    "count": ".numel()",
+}  # fmt: skip
 SCAN = read_helper("scan_threadgroup.metal")  # what kernels share that rank elements
 
 

@@ -61,7 +61,7 @@ diff --git a/aten/src/ATen/native/mps/kernels/Joins.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Joins.metal
-@@ -0,0 +1,51 @@
+@@ -0,0 +1,59 @@
 +#include <metal_stdlib>
 +
 +using namespace metal;
@@ -74,17 +74,24 @@ new file mode 100644
 +    constant long* output_strides,
 +    constant long* input_strides,
 +    constant long& ndim,
++    constant long& count,
 +    uint tid [[thread_position_in_grid]]) {
-+  index_t rest = tid;
-+  index_t output_offset = 0;
-+  index_t input_offset = 0;
++  // Sizes and strides are read once for four elements
++  const long threads = (count + 3) / 4;
++  vec<index_t, 4> rest =
++      index_t(tid) + index_t(threads) * vec<index_t, 4>(0, 1, 2, 3);
++  vec<index_t, 4> output_offset = 0, input_offset = 0;
 +  for (long d = ndim - 1; d >= 0; d--) {
-+    const index_t i = rest % index_t(sizes[d]);
++    const vec<index_t, 4> i = rest % index_t(sizes[d]);
 +    rest /= index_t(sizes[d]);
 +    output_offset += i * index_t(output_strides[d]);
 +    input_offset += i * index_t(input_strides[d]);
 +  }
-+  output[output_offset] = input[input_offset];
++  for (uint e = 0; e < 4; e++) {
++    if (tid + e * threads < count) {
++      output[output_offset[e]] = input[input_offset[e]];
++    }
++  }
 +}
 +
 +#define REGISTER_JOINED_(DTYPE, INDEX)                            \\
@@ -96,6 +103,7 @@ new file mode 100644
 +      constant long* output_strides,                              \\
 +      constant long* input_strides,                               \\
 +      constant long& ndim,                                        \\
++      constant long& count,                                       \\
 +      uint tid [[thread_position_in_grid]])
 +
 +#define REGISTER_JOINED(DTYPE)  \\
@@ -147,19 +155,19 @@ diff --git a/aten/src/ATen/native/mps/operations/Joins.mm b/aten/src/ATen/native
 +    if (tensor.numel() == 0) {
 +      continue;
 +    }
-+    const auto source = tensor.to(out.scalar_type());
++    const auto from = tensor.to(out.scalar_type());
 +    const auto part = out.narrow(dimension, start, tensor.size(dimension));
 +    start += tensor.size(dimension);
-+    const std::string index_type = canUse32BitIndexMath(part) && canUse32BitIndexMath(source) ? "int" : "long";
++    const std::string index_type = canUse32BitIndexMath(part) && canUse32BitIndexMath(from) ? "int" : "long";
 +    dispatch_sync_with_rethrow(stream->queue(), ^() {
 +      @autoreleasepool {
 +        auto computeEncoder = stream->commandEncoder();
 +        auto PSO = lib.getPipelineStateForFunc("joined_" + scalarToMetalTypeString(part) + "_" + index_type);
 +        // this function call is a no-op if MPS Profiler is not enabled
-+        getMPSProfiler().beginProfileKernel(PSO, "joined", {source}, stream);
++        getMPSProfiler().beginProfileKernel(PSO, "joined", {from}, stream);
 +        [computeEncoder setComputePipelineState:PSO];
-+        mtl_setArgs(computeEncoder, part, source, source.sizes(), part.strides(), source.strides(), source.dim());
-+        mtl_dispatch1DJob(computeEncoder, PSO, source.numel());
++        mtl_setArgs(computeEncoder, part, from, from.sizes(), part.strides(), from.strides(), from.dim(), from.numel());
++        mtl_dispatch1DJob(computeEncoder, PSO, (from.numel() + 3) / 4);
 +        getMPSProfiler().endProfileKernel(PSO, stream);
 +      }
 +    });
