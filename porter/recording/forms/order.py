@@ -47,7 +47,7 @@ def _agrees_sorted(candidate: Sort, run: RecordedRun) -> bool:
     """Whether a call has the results that a candidate foretells: values, and where they were."""
     try:
         wanted = compute_sort(candidate, run.given[candidate.source], run.call.arguments)
-    except (RuntimeError, IndexError):  # the arguments do not fit
+    except (RuntimeError, IndexError, TypeError):  # the arguments do not fit, or torch refuses the type
         return False
     return all(_is_same(each.detach().cpu(), want) for each, want in zip(run.results, wanted, strict=False))
 
@@ -126,7 +126,7 @@ def _agrees_distinct(candidate: Unique, run: RecordedRun) -> bool:
         return False
     try:
         wanted = compute_unique(candidate, run.given[candidate.source], run.call.arguments)
-    except (RuntimeError, IndexError):  # the arguments do not fit
+    except (RuntimeError, IndexError, TypeError):  # the arguments do not fit, or torch refuses the type
         return False
     asked = (True, bool(run.call.arguments[candidate.inverse]), bool(run.call.arguments[candidate.counts]))
     results = (each.detach().cpu() for each in run.results)

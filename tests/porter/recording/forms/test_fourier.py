@@ -13,6 +13,7 @@ import torch
 from porter.core.dtypes import FLOAT, FLOAT2
 from porter.metal.forms.fourier import Fourier
 from porter.recording.calls import OpCall
+from porter.recording.forms import find_form
 from porter.recording.forms.fourier import find_fourier
 from porter.recording.runs import RecordedRun
 
@@ -53,6 +54,14 @@ def test_calls_of_other_sizes_than_half_of_a_spectrum_do_not_tell() -> None:
     call = runs[0].call.with_arguments({"last_dim_size": 20})  # which the CPU refuses
     wrong = RecordedRun(call, call.tensors(), (), (torch.zeros(4, 20),), False)
     assert find_fourier([wrong, *runs]) == FOUND["_fft_c2r"]
+
+
+def test_a_type_that_a_torch_does_not_sort_is_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise TypeError("Sort does not support complex dtypes on CPU")
+
+    monkeypatch.setattr(torch, "sort", refuse)
+    assert find_form(list(list_runs("_fft_c2c"))) == FOUND["_fft_c2c"]
 
 
 def test_what_is_printed() -> None:
