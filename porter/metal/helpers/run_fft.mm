@@ -196,7 +196,8 @@ static void transform_along(const std::string& kernel,
   const bool is_dense = output.stride(dim) == 1 && input.stride(dim) == 1;
   const bool is_folded = size % 2 == 0 && !(output.is_complex() && input.is_complex());
   const int64_t count = is_folded ? size / 2 : size;
-  if (count <= (is_dense ? 4096 : 1024)) {
+  // As many as 256 threads have, which their registers allow for
+  if (count <= (!is_dense ? 1024 : count % 16 == 0 ? 4096 : 2048)) {
     const double shared = is_folded && output.is_complex() ? scale / 2 : scale;
     transform_rows(kernel, output, input, dim, count, is_folded, is_forward, shared);
     return;
