@@ -59,6 +59,7 @@ AREAS = {
 CODE = re.compile(r"PTR\d{3}")
 # The hint of a message that is not a call of an error class: there may be one.
 UNKNOWN = "?"
+EXPLAINED = "explained"  # the function of `porter.core.errors` whose hint is a code's page
 _STARTS_WITH_CODE = re.compile(r"(PTR\d{3})(?=$|[ :])")
 _TITLE = re.compile(r"# (PTR\d{3}): (.+)\n")
 _CPP_SUFFIXES = {".cpp", ".mm", ".h", ".metal", ""}
@@ -172,7 +173,7 @@ class _Uses(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("startswith", "removeprefix"):
             return
-        if _name(node.func).endswith("Error") and node.args:
+        if _name(node.func).endswith(("Error", EXPLAINED)) and node.args:
             self.calls |= {id(each): node for each in ast.walk(node.args[0])}
         self.generic_visit(node)
 
@@ -199,9 +200,11 @@ def _assigned(statement: ast.stmt) -> tuple[str, ...]:
 
 
 def _message(call: ast.Call | None, code: str, file: str, line: int) -> Message:
-    """The texts of a call `PorterError(code, what, place, hint)`; of any other use nothing is known."""
+    """The texts of `PorterError(code, what, place, hint)` or `explained(code, what, place)`; of other uses, nothing."""
     if call is None or len(call.args) < 2:
         return Message(code, file, line)
+    if _name(call.func) == EXPLAINED:
+        return Message(code, file, line, _pattern(call.args[1]), re.escape(f"`porter explain {code}` says more."))
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     hint = call.args[3] if len(call.args) > 3 else given.get("hint")
     return Message(code, file, line, _pattern(call.args[1]), _pattern(hint) if hint else "")

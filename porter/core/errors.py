@@ -48,6 +48,11 @@ class PorterError(Exception):
         return f"{where}{self.code} {self.what}{hint}"
 
 
+def explained(code: str, what: str, place: Place | None = None) -> PorterError:
+    """The error whose page has what to do next."""
+    return PorterError(code, what, place, f"`porter explain {code}` says more.")
+
+
 def coded(error: OSError) -> PorterError | None:
     """PTR182 for what a system refuses whatever the program: rights, a read-only or full disk. None for the rest."""
     if error.errno not in _REFUSALS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -16,14 +15,6 @@ from porter.kernels.kernel import Kernel
 
 # Gets the inputs in order; its results are the outputs, a single one alone.
 Reference: TypeAlias = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class _Described:
-    """A tensor without its data."""
-
-    shape: torch.Size
-    dtype: torch.dtype
 
 
 def results(kernel: Kernel, reference: Reference, inputs: Sequence[Value]) -> tuple[torch.Tensor, ...]:
@@ -93,15 +84,15 @@ def result_outputs(kernel: Kernel, reference: Reference, inputs: Sequence[Value]
     """Shape and type of each result, without computing them."""
     if any(isinstance(v, (FakeTensor, torch.SymInt, torch.SymFloat)) for v in inputs):
         return tuple(Output(tuple(each.shape), each.dtype) for each in results(kernel, reference, inputs))
-    described = tuple(_Described(v.shape, v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs)
+    described = tuple(Output(tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs)
     return _imagined(kernel, reference, *described)
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _imagined(kernel: Kernel, reference: Reference, *inputs: _Described | Number) -> tuple[Output, ...]:
+def _imagined(kernel: Kernel, reference: Reference, *inputs: Output | Number) -> tuple[Output, ...]:
     """`inputs` by themselves, for a number's type to count: 1 and 1.0 may give results of different types."""
     with FakeTensorMode():
-        values = [torch.empty(v.shape, dtype=v.dtype) if isinstance(v, _Described) else v for v in inputs]
+        values = [torch.empty(v.shape, dtype=v.dtype) if isinstance(v, Output) else v for v in inputs]
         found = results(kernel, reference, values)
     return tuple(Output(tuple(each.shape), each.dtype) for each in found)
 

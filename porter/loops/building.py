@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from porter.core.dtypes import DType
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.loops.expressions import Buffer, Expr, Loop, Op, intern
 from porter.loops.fit import MIN_CALLS, Fit, is_close, list_atoms, list_fixed_sizes
 from porter.loops.fusion import LoopNest
@@ -72,7 +72,7 @@ def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProg
         count = f"{len(calls)} call{'s' if len(calls) > 1 else ''}"
         shapes = ", ".join(f"{each} {tensor.shape}" for each, tensor in calls[0].arguments.tensors.items())
         what = f"{count} of a case of {name} recorded, of {MIN_CALLS} that its numbers take: {shapes}"
-        raise PorterError("PTR364", what, hint="`porter explain PTR364` says more.")
+        raise explained("PTR364", what)
     learned = list(calls[:: -(-len(calls) // _LEARNED)])  # of all samples: those of one may share a size
     for _ in range(_ROUNDS):
         fit = Fit([call.arguments for call in learned])
@@ -278,7 +278,7 @@ def _report_unknown(program: SymbolicProgram, unknowns: Mapping[Column, str]) ->
     more = f" (and {len(unknowns) - 1} others)" if len(unknowns) > 1 else ""
     at = f" in `{lines[0]}`" if lines else ""
     what = f"{name}{at} of {program.name} is {shown} in its calls, which no expression of the arguments foretells{more}"
-    return PorterError("PTR363", what, hint="`porter explain PTR363` says more.")
+    return explained("PTR363", what)
 
 
 def list_alternatives(

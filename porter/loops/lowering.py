@@ -14,7 +14,7 @@ from itertools import count
 from math import prod
 
 from porter.core.dtypes import DType, Kind
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.loops.expressions import (
     Buffer,
     Expr,
@@ -190,7 +190,7 @@ def as_int(argument: Argument) -> int:
 
 def refuse(what: str) -> PorterError:
     """The error for what has no loop form."""
-    return PorterError("PTR345", f"{what} has no loop form", hint="`porter explain PTR345` says more.")
+    return explained("PTR345", f"{what} has no loop form")
 
 
 def refuse_complex(value: Expr) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from porter.core.dtypes import BOOL
-from porter.core.errors import PorterError
+from porter.core.errors import explained
 from porter.loops.expressions import Buffer, Expr, Op, intern, number, select, walk
 from porter.loops.fusion import Store
 from porter.loops.host_values import (
@@ -110,8 +110,7 @@ def allow_unasked(program: SymbolicProgram, results: Collection[str], mask: str)
             continue
         counted = _count_by_arguments(program, name)
         if counted is None or list_read(counted, [name]):
-            what = f"all recorded calls of {program.name} ask for result {role.index}"
-            raise PorterError("PTR361", what, hint="`porter explain PTR361` says more.")
+            raise explained("PTR361", f"all recorded calls of {program.name} ask for result {role.index}")
         program = allow_left_out(counted, [name], {})
         program = replace(program, calls=(*program.calls, _leave_out(program.example, name, mask, role.index)))
     return program

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from porter.core.dtypes import FLOAT, DType
-from porter.core.errors import Place, PorterError
+from porter.core.errors import Place, PorterError, explained
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import (
@@ -129,7 +129,7 @@ class Programs:
 
 def no_graph(name: str, place: Place | None) -> PorterError:
     """PTR375: of the calls of a row that are known, none runs a graph, and some may run kernels of the fork."""
-    return PorterError("PTR375", f"no call of {name} ran a graph", place, "`porter explain PTR375` says more.")
+    return explained("PTR375", f"no call of {name} ran a graph", place)
 
 
 def list_loaded(program: SymbolicProgram) -> frozenset[str]:
@@ -168,8 +168,7 @@ def count_own_dims(calls: Sequence[Arguments]) -> dict[str, int]:
     }
     for name, counts in allowed.items():
         if not counts:
-            what = f"the dimensions that `{name}` is expanded by differ between recorded calls"
-            raise PorterError("PTR361", what, hint="`porter explain PTR361` says more.")
+            raise explained("PTR361", f"the dimensions that `{name}` is expanded by differ between recorded calls")
     shared = _intersect(allowed.values())
     found = {name: min(shared or counts) for name, counts in allowed.items()}
     ranks = {name: max(len(call.tensors[name].shape) for call in calls if name in call.tensors) for name in found}
@@ -231,8 +230,7 @@ class _Instance:
     def _number(self, named: Named) -> Number:
         found = evaluate(named.value, self._call)
         if found is None:
-            what = f"`{describe(named.value)}` has no value in a call of the case"
-            raise PorterError("PTR366", what, hint="`porter explain PTR366` says more.")
+            raise explained("PTR366", f"`{describe(named.value)}` has no value in a call of the case")
         if isinstance(named.example, int):
             return type(named.example)(found)
         return round_number(found, FLOAT) if self._in_single else float(found)

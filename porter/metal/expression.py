@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from porter.core.dtypes import Kind
-from porter.core.errors import PorterError
+from porter.core.errors import explained
 from porter.languages.brackets import find_closing_end, is_balanced
 from porter.languages.identifiers import is_whole
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, UnknownValue
@@ -50,7 +50,7 @@ class Printer:
             case Constant(value=value, dtype=dtype):
                 return literal(value, dtype.kind)
             case Literal() | UnknownValue():
-                raise PorterError("PTR135", "the graph is not elementwise", hint="`porter explain PTR135` says more.")
+                raise explained("PTR135", "the graph is not elementwise")
             case Cast(arg=arg, dtype=dtype):
                 kind = "float" if dtype.kind is Kind.FLOATING else dtype.metal
                 inner = self._value(arg)

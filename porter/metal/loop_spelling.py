@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from porter.core.dtypes import FLOAT, DType, Kind
-from porter.core.errors import PorterError
+from porter.core.errors import explained
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Named
@@ -222,9 +222,7 @@ def find_form(operation: str, of_complex: bool = False) -> str:
     if of_complex and row and operation in _OF_BOTH_PARTS:
         form = row.complex_msl
     if form is None:
-        raise PorterError(
-            "PTR345", f"the operation `{operation}` has no loop form", hint="`porter explain PTR345` says more."
-        )
+        raise explained("PTR345", f"the operation `{operation}` has no loop form")
     return form
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from porter.core.dtypes import DType
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.loops.building import CallProgram
 from porter.loops.coalesce import coalesce, reverse_loops
 from porter.loops.expressions import Buffer, Expr, cast, intern, walk
@@ -312,7 +312,7 @@ def _is_held(value: torch.Tensor, given: torch.Tensor) -> bool:
 
 
 def _unknown(what: str) -> PorterError:
-    return PorterError("PTR365", f"the call's graphs use {what}", hint="`porter explain PTR365` says more.")
+    return explained("PTR365", f"the call's graphs use {what}")
 
 
 def _replace_buffers(nest: LoopNest, buffers: Mapping[Buffer, Buffer], types: Mapping[Buffer, DType]) -> LoopNest:

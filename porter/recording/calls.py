@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind, name_torch
-from porter.core.errors import PorterError
+from porter.core.errors import explained
 from porter.mpsgraph.graph import Value
 from porter.verdict.backends import host
 from porter.verdict.suite.leaves import list_tensors
@@ -156,9 +156,7 @@ def read_dtype(tensor: torch.Tensor) -> DType:
     dtype = find_dtype(tensor.dtype)
     if dtype is None:
         name = name_torch(tensor.dtype)
-        raise PorterError(
-            "PTR345", f"elements of type {name} have no loop form", hint="`porter explain PTR345` says more."
-        )
+        raise explained("PTR345", f"elements of type {name} have no loop form")
     return dtype
 
 

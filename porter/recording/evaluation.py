@@ -14,7 +14,7 @@ from torch import Tensor
 
 from aten_overlay.apple.mpsgraph import semantics
 from porter.core.dtypes import DType, Kind
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, order_loops, walk
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments, round_number
@@ -51,7 +51,7 @@ def evaluate_expression(root: Expr, buffers: Mapping[Buffer, Tensor], loops: Seq
 
 
 def _failed(why: str) -> PorterError:
-    return PorterError("PTR346", f"cannot evaluate the loop form: {why}", hint="`porter explain PTR346` says more.")
+    return explained("PTR346", f"cannot evaluate the loop form: {why}")
 
 
 def _spread(value: Tensor, own: Sequence[Loop], loops: Sequence[Loop]) -> Tensor:

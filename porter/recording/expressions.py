@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from porter.core.dtypes import DType, Kind, name_torch
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Scalar, Value, size
 from porter.mpsgraph.operations import by_selector
 from porter.recording.calls import argument_parts, find_dtype
@@ -247,4 +247,4 @@ def _unsupported(what: str) -> PorterError:
 
 
 def _unreadable(why: str) -> PorterError:
-    return PorterError("PTR135", why, hint="`porter explain PTR135` says more.")
+    return explained("PTR135", why)

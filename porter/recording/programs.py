@@ -11,7 +11,7 @@ from math import prod
 import torch
 
 from porter.core.dtypes import DType, Kind
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.loops.building import build_program, transfer_program
 from porter.loops.fit import MIN_CALLS
 from porter.loops.optional import is_explained, join_flags
@@ -76,7 +76,7 @@ def record_programs(base: str, through: Sequence[str] = (), overloads: Sequence[
 def _refuse_all(name: str, lost: UnexplainedCalls) -> Programs:
     """What is known of an overload all of whose calls raise."""
     why = lost.list_of(name)[0].why
-    error = PorterError("PTR419", f"every call of {name} raises: {why}", hint="`porter explain PTR419` says more.")
+    error = explained("PTR419", f"every call of {name} raises: {why}")
     return Programs(name, (), (error,))
 
 
@@ -212,7 +212,7 @@ def _make_cases(name: str, group: list[Observed], more: More, depth: int = _MAX_
         difference = find_difference(program, group)
         if difference is not None:
             what = f"a program of {name} differs from the calls that it was found from: {difference}"
-            raise PorterError("PTR366", what, hint="`porter explain PTR366` says more.")
+            raise explained("PTR366", what)
         return [Case(program, values, group)]
     except PorterError as error:
         if error.code != "PTR363" or not depth:

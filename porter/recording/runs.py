@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.utils import _pytree as pytree
 
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.recording.calls import OpCall, counting_graphs
 from porter.verdict.backends import host
 
@@ -66,7 +66,7 @@ def same_elements(value: torch.Tensor, tensor: torch.Tensor) -> bool:
 
 
 def _unsupported(what: str) -> PorterError:
-    return PorterError("PTR135", f"the call runs {what}", hint="`porter explain PTR135` says more.")
+    return explained("PTR135", f"the call runs {what}")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from enum import Enum
 
 from porter.core import dtypes
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2, INT, LONG, DType, Kind
-from porter.core.errors import PorterError
+from porter.core.errors import explained
 from porter.languages.identifiers import contains_identifier
 from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, find_buffers, walk
 from porter.loops.fusion import LoopNest
@@ -197,7 +197,7 @@ def _agree(program: SymbolicProgram, tensor: str, other: str) -> bool:
 def _dtype(call: Arguments, tensor: str) -> DType:
     found = call.tensors.get(tensor)
     if found is None:
-        raise PorterError("PTR373", f"the type of `{tensor}` is not known", hint="`porter explain PTR373` says more.")
+        raise explained("PTR373", f"the type of `{tensor}` is not known")
     return found.dtype
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.loops.host_values import (
     Binary,
     Constant,
@@ -57,8 +57,7 @@ class Names:
         """The variable of an argument, of a result (`result0`), or an element (`tensors[0]`). Raises PTR371."""
         base, bracket, rest = name.partition("[")
         if base not in self.variables:
-            what = f"the host code has no variable of its own for `{base}`"
-            raise PorterError("PTR371", what, hint="`porter explain PTR371` says more.")
+            raise explained("PTR371", f"the host code has no variable of its own for `{base}`")
         return f"{self.variables[base]}{bracket}{rest}"
 
     def member(self, name: str) -> str:
@@ -229,7 +228,7 @@ def _write_size(tensor: str, dim: str, names: Names) -> str:
 
 
 def _unknown(value: HostValue) -> PorterError:
-    return PorterError("PTR372", f"no C++ is known for `{describe(value)}`", hint="`porter explain PTR372` says more.")
+    return explained("PTR372", f"no C++ is known for `{describe(value)}`")
 
 
 def _write_bound(bound: HostValue | None, tensor: str, names: Names) -> str:

@@ -17,7 +17,7 @@ from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
-from porter.core.errors import Place, PorterError
+from porter.core.errors import Place, PorterError, explained
 from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
@@ -95,8 +95,7 @@ class _Planned:
 def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
     """Returns PTR018 for a stub with several scalars of which one is not a number, PTR350 for random numbers."""
     if draws_numbers(call.stub):
-        what = f"the distribution of {call.stub.name} is not known"
-        return PorterError("PTR350", what, call.place, "`porter explain PTR350` says more.")
+        return explained("PTR350", f"the distribution of {call.stub.name} is not known", call.place)
     if len(call.stub.signature) <= 2:
         return None
     try:

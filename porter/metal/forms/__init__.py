@@ -1,6 +1,7 @@
 """What an overload computes, as values and as JSON: programs of loops, or a form, which its graph does not decide.
 
-A form is a file here with its value, kernels and launch, and a function in `porter/recording/forms/` that finds it.
+A form is a file here with its value and its launch, kernels in `kernels/` or in that file, and a function in
+`porter/recording/forms/` that finds it.
 """
 
 from __future__ import annotations

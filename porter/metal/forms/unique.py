@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from porter.core.dtypes import DType
-from porter.core.errors import PorterError
+from porter.core.errors import explained
 from porter.metal.codegen.host_code import Block, Launch, Node
 from porter.metal.codegen.host_values import ACCUMULATE, WRAP_DIM, Names
 from porter.metal.codegen.kept_code import KeptCode
@@ -115,8 +115,7 @@ class Unique(Form):
         numbers = (place["name"] for place in site.code.find(*_NUMBERS))  # one is read as how many there are
         last = next((name for name in numbers if site.code.has(f"{name}.item<int64_t>() + 1")), "")
         if not last:
-            what = "the host code reads from no tensor how many values there are"
-            raise PorterError("PTR371", what, hint="`porter explain PTR371` says more.")
+            raise explained("PTR371", "the host code reads from no tensor how many values there are")
         writer = _Writer(self, kernels, site, last)
         lines = [*writer.start(), *writer.sort(), *writer.prepare(), writer.encode()]
         headers = (*HEADERS, CEIL_DIV, *((ACCUMULATE, WRAP_DIM) if self.dim else ()))

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from porter.aten.operator import Blocked, Operator
 from porter.core.checkout import Checkout
 from porter.core.dtypes import BY_METAL
-from porter.core.errors import Place, PorterError
+from porter.core.errors import Place, PorterError, explained
 from porter.core.layout import INDEXING, KERNELS
 from porter.languages.brackets import find_closing_end
 from porter.languages.directives import Macro, read_macros
@@ -139,7 +139,7 @@ def check_names(fork: Checkout, kernels: Sequence[WrittenKernel]) -> None:
 
 def _refuse(path: str, form: _Form, name: str) -> PorterError:
     what = f"host code can make the name of the kernel {name} of {form.base} and types"
-    return PorterError("PTR490", what, Place(path), "`porter explain PTR490` says more.")
+    return explained("PTR490", what, Place(path))
 
 
 def _list_others(

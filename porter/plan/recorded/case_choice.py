@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from porter.core.dtypes import BY_METAL, INT, Kind
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.languages.identifiers import rename_identifiers
 from porter.loops.host_values import Scalar
 from porter.loops.program import Programs, SymbolicProgram
@@ -105,7 +105,7 @@ def _is_excluded(condition: Answered, programs: Programs, at: int, names: Names)
 
 
 def _refuse(what: str) -> PorterError:
-    return PorterError("PTR376", what, hint="`porter explain PTR376` says more.")
+    return explained("PTR376", what)
 
 
 def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:

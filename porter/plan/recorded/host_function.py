@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from porter.core.edits import replace_spans
-from porter.core.errors import Place, PorterError
+from porter.core.errors import Place, explained
 from porter.languages.assignments import read_assignments
 from porter.languages.brackets import is_balanced, strip_parentheses
 from porter.languages.identifiers import contains_identifier
@@ -201,9 +201,7 @@ def replace_graph(body: str, place: Place, needed: Collection[str], before: str 
     statements = [each for each in walk_statements(body) if not each.keyword]
     runs = [each for each in statements if _RUNS.match(body, each.start, each.end)]
     if len(runs) != 1:
-        raise PorterError(
-            "PTR370", f"the function runs {len(runs)} graphs", place, "`porter explain PTR370` says more."
-        )
+        raise explained("PTR370", f"the function runs {len(runs)} graphs", place)
     marked = body[: runs[0].start] + _LAUNCH + body[runs[0].end :]
     pruned = _drop_shortcuts(prune(marked, _GRAPH, needed), _list_gone(marked))
     code = _COMMENT.sub("", _unwrap(pruned))

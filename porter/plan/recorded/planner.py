@@ -16,7 +16,7 @@ from porter.aten.skip_lists import ListKind, find_entries, read_lists
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.edits import replace_spans
-from porter.core.errors import Place, PorterError
+from porter.core.errors import Place, PorterError, explained
 from porter.core.formatting import format_block
 from porter.languages.assignments import read_assignments
 from porter.languages.identifiers import contains_identifier
@@ -447,7 +447,7 @@ def _without_returns(host: HostFunction, result: str, place: Place) -> str:
 
 def _refuse(what: str, place: Place) -> PorterError:
     message = f"what makes `{what}` cannot be put in its place"
-    return PorterError("PTR406", message, place, "`porter explain PTR406` says more.")
+    return explained("PTR406", message, place)
 
 
 _RESULT = "RESULT"  # in the place of all names of results
@@ -460,7 +460,7 @@ def refuse_differing(target: Target, needed: Collection[str]) -> None:
     plain = {_normalize(replace_graph(each, target.place, needed).text, target) for each in bodies}
     if target.alternatives and (len(plain) > 1 or any(map(_asks_more, plain))):
         what = f"{target.function.name} calls a helper for each result, which does more than to run a graph"
-        raise PorterError("PTR405", what, target.place, "`porter explain PTR405` says more.")
+        raise explained("PTR405", what, target.place)
 
 
 def _normalize(body: str, target: Target) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from porter.aten.opinfo import find_opinfos
 from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT2
 from porter.core.edits import Edit
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, explained
 from porter.core.formatting import format_block
 from porter.languages.patterns import find_code
 from porter.languages.source import parse_source
@@ -115,7 +115,7 @@ def _refuse_stale(host: HostFunction, row: Row) -> HostFunction:
     for copied in find_code(host.behind, "$to.copy_($memory)"):
         if copied["to"] in row.written and copied["memory"] not in row.written:
             what = f"the function copies to {copied['to']} from {copied['memory']}, which only its graph wrote"
-            raise PorterError("PTR359", what, row.target.place, "`porter explain PTR359` says more.")
+            raise explained("PTR359", what, row.target.place)
     return host
 
 

@@ -16,7 +16,7 @@ from porter.aten.implementations import Implementation, list_host_sources, open_
 from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
-from porter.core.errors import Place, PorterError
+from porter.core.errors import Place, PorterError, explained
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.assignments import list_values, read_assignments
 from porter.languages.brackets import split_at_commas
@@ -301,7 +301,7 @@ def _inline(source: Source, link: _Link, site: _Site | None, called: Function, b
     made = inline_call(site.text, site.call, body, parameters, list_enumerators(source.text), link.function.name, given)
     if made is None:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
-        raise PorterError("PTR369", what, source.place(link.function.start), "`porter explain PTR369` says more.")
+        raise explained("PTR369", what, source.place(link.function.start))
     return made
 
 
@@ -311,8 +311,7 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
     parameters = [each.name for each in read_parameters(first)]
     names = [each.name for each in function.arguments]
     if len(parameters) != len(names):
-        what = f"{first.name} takes other arguments than {function.name}"
-        raise PorterError("PTR371", what, source.place(first.start), "`porter explain PTR371` says more.")
+        raise explained("PTR371", f"{first.name} takes other arguments than {function.name}", source.place(first.start))
     variables = dict(zip(names, parameters, strict=True))
     outs = [each.name for each in function.arguments if "!" in each.type]
     returned = read_returned(read_body(source, first))
@@ -344,8 +343,7 @@ def read_body(source: Source, function: Function) -> str:
 def refuse(served: ServedFunction, why: str) -> PorterError:
     """PTR368: why a row has no function to port."""
     place = served.implementation.place if served.implementation else served.function.place
-    what = f"{served.function.name} has no function to port: {why}"
-    return PorterError("PTR368", what, place, "`porter explain PTR368` says more.")
+    return explained("PTR368", f"{served.function.name} has no function to port: {why}", place)
 
 
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
@@ -438,7 +436,7 @@ def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target
         variables[argument.name] = "".join(same) if argument.name in passed else f"{{{', '.join(named)}}}"
     if parameters or not all(variables.values()):
         what = f"{function.name} takes other arguments than {row.name}"
-        raise PorterError("PTR371", what, source.place(function.start), "`porter explain PTR371` says more.")
+        raise explained("PTR371", what, source.place(function.start))
     outs = [argument.name for argument in row.arguments if "!" in argument.type]
     variables |= {f"result{i}": variables[name] for i, name in enumerate(outs)}
     return Target(source.path, function, f"\n  {RUN}();\n", variables, frozenset(), arguments=variables)

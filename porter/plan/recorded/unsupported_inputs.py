@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from porter.aten.native_functions import NativeFunction
-from porter.core.errors import PorterError
+from porter.core.errors import explained
 from porter.languages.patterns import has_code
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
 from porter.loops.host_values import Arguments, Constant, HostValue, Size, SizeProduct, list_operands
@@ -44,7 +44,7 @@ def refuse_unseen_values(programs: Computation, function: NativeFunction, names:
         is_named = isinstance(programs, FormProgram) and argument.name in programs.named
         if len(values) == 1 and not is_named:
             what = f"all recorded calls of {programs.name} give `{argument.name}` the value {values.pop()}"
-            raise PorterError("PTR361", what, function.place, "`porter explain PTR361` says more.")
+            raise explained("PTR361", what, function.place)
 
 
 def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
@@ -60,7 +60,7 @@ def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
             if None not in own and every - own:
                 missing = "false" if every - own == {False} else "true"
                 what = f"no recorded call of {programs.name} on {dtype.torch} has `{question}` {missing}"
-                raise PorterError("PTR361", what, function.place, "`porter explain PTR361` says more.")
+                raise explained("PTR361", what, function.place)
 
 
 def _ask(question: Question, call: Arguments) -> bool | None:
@@ -81,7 +81,7 @@ def _refuse_lost(
     if unknown and len(known | unknown.keys()) <= _CHOICES:
         value, call = next(iter(unknown.items()))
         what = f"nothing is known of calls of {name} with `{argument}` = {value}: {call.why}"
-        raise PorterError("PTR418", what, function.place, "`porter explain PTR418` says more.")
+        raise explained("PTR418", what, function.place)
 
 
 def check_ranks(programs: Computation, names: Names) -> tuple[tuple[Line, ...], tuple[str, ...]]:
@@ -241,16 +241,14 @@ def refuse_tables(programs: Programs) -> None:
     """Raises PTR377 for a program that reads constants of the graph, or whose result is one."""
     tables = (isinstance(role, Table) for case in programs.cases for role in case.roles.values())
     if any(tables) or not all(case.nests for case in programs.cases):
-        what = f"the graph of {programs.name} has constants that differ by element"
-        raise PorterError("PTR377", what, hint="`porter explain PTR377` says more.")
+        raise explained("PTR377", f"the graph of {programs.name} has constants that differ by element")
 
 
 def refuse_searches(programs: Programs) -> None:
     """Raises PTR360 for a program each of whose results looks for what goes there among all that is given."""
     stores = [store for case in programs.cases for store in case.stores]
     if any(_searches(each) for store in stores for each in find_reductions(store.value)):
-        what = f"each result of {programs.name} would look for its elements among all of an operand"
-        raise PorterError("PTR360", what, hint="`porter explain PTR360` says more.")
+        raise explained("PTR360", f"each result of {programs.name} would look for its elements among all of an operand")
 
 
 def refuse_unseen(programs: Programs, function: NativeFunction) -> None:
@@ -262,15 +260,14 @@ def refuse_unseen(programs: Programs, function: NativeFunction) -> None:
     calls = [call for case in programs.cases for call in case.calls]
     for argument in (each for each in function.arguments if each.type == "Tensor?"):
         if not any(argument.name in call.tensors for call in calls):
-            what = f"no recorded call of {programs.name} gives `{argument.name}`"
-            raise PorterError("PTR361", what, function.place, "`porter explain PTR361` says more.")
+            raise explained("PTR361", f"no recorded call of {programs.name} gives `{argument.name}`", function.place)
         for case in programs.cases:
             is_read = argument.name in list_loaded(case)
             if is_read and argument.name not in case.required and not is_explained(case, argument.name):
                 where = " and ".join(map(str, case.when))
                 of_case = f" where {where}" if where else ""
                 what = f"no recorded call of {programs.name}{of_case} leaves out `{argument.name}`"
-                raise PorterError("PTR361", what, function.place, "`porter explain PTR361` says more.")
+                raise explained("PTR361", what, function.place)
 
 
 def _searches(reduction: Expr) -> bool:
