@@ -79,7 +79,7 @@ def build_expression(
         known.update({address: reader.read(ref) for ref, address in run.results.items()})
     found = [_read_result(tensor, runs, known, given) for tensor in results if tensor.numel()]
     if not found:
-        raise _unreadable("every result is empty")
+        raise explained("PTR135", "every result is empty")
     expression = found[0] if len(found) == 1 else Call(RESULTS, tuple(found), _dtype(results[0].dtype))
     if size(expression, _MAX_OPERATIONS) >= _MAX_OPERATIONS:
         raise _unsupported(f"over {_MAX_OPERATIONS} operations when expanded")
@@ -99,7 +99,7 @@ def _read_result(
         copied = [name for name, tensor in given.items() if same_elements(result.cpu(), tensor)]
         if len(copied) == 1 and _is_distinctive(given[copied[0]]):
             return Input(copied[0], _dtype(given[copied[0]].dtype))
-        raise _unreadable("the call ran no graph")
+        raise explained("PTR135", "the call ran no graph")
     if result.is_complex() and len(runs) > 1:
         whole = result.detach().cpu()
         real, imaginary = _find_copy(whole.real, runs[-2], known), _find_copy(whole.imag, runs[-1], known)
@@ -243,8 +243,4 @@ def _dtype(dtype: torch.dtype) -> DType:
 
 
 def _unsupported(what: str) -> PorterError:
-    return _unreadable(f"the recorded graph has {what}")
-
-
-def _unreadable(why: str) -> PorterError:
-    return explained("PTR135", why)
+    return explained("PTR135", f"the recorded graph has {what}")

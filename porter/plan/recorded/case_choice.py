@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from porter.core.dtypes import BY_METAL, INT, Kind
-from porter.core.errors import PorterError, explained
+from porter.core.errors import explained
 from porter.languages.identifiers import rename_identifiers
 from porter.loops.host_values import Scalar
 from porter.loops.program import Programs, SymbolicProgram
@@ -92,7 +92,7 @@ def _write_test(programs: Programs, at: int, names: Names) -> str:
     conditions = (_write_condition(each, names) for each in left or case.when)
     tests = [*_write_types(programs, at, names), *conditions]
     if not tests:
-        raise _refuse("two cases hold for the same calls")
+        raise explained("PTR376", "two cases hold for the same calls")
     return " && ".join(f"({each})" if " || " in each and len(tests) > 1 else each for each in tests)
 
 
@@ -102,10 +102,6 @@ def _is_excluded(condition: Answered, programs: Programs, at: int, names: Names)
         each.when == (condition.opposite,) and not list(_write_types(programs, i, names))
         for i, each in enumerate(programs.cases[:at])
     )
-
-
-def _refuse(what: str) -> PorterError:
-    return explained("PTR376", what)
 
 
 def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
@@ -131,10 +127,12 @@ def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
 def _write_condition(condition: Answered, names: Names) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
     if condition == UNKNOWN:
-        raise _refuse("the calls of one case have nothing in common that others lack")
+        raise explained("PTR376", "the calls of one case have nothing in common that others lack")
     match condition.question:
         case Flag(name) if name.startswith(_NAMED_DIMS):
-            raise _refuse("cases differ in which dimensions a list names, and no kernel computes all of them")
+            raise explained(
+                "PTR376", "cases differ in which dimensions a list names, and no kernel computes all of them"
+            )
         case Compared(name) as compared if names.types.get(name, "").startswith("Scalar"):
             return _write_comparison(compared, condition.holds, names)
         case Compared(name) as compared if names.types.get(name) in _NUMBER_TYPES:
