@@ -8,7 +8,6 @@ if TYPE_CHECKING:
 
     from aten_overlay.device.state import Device
 
-_MACOS = "26.0"
 LARGE = "PORTER_LARGE"  # the variable that makes large allocations of a program addresses alone
 
 
@@ -39,11 +38,13 @@ def start_as_mac(fork: "Path | None" = None) -> "Device":
     import os
     import platform
 
+    from aten_overlay import as_mac
     from aten_overlay.apple import commands
 
     device = start(fork)
     os.environ.update(commands.make_environment(os.environ))
-    platform.mac_ver = lambda *_: (_MACOS, ("", "", ""), "arm64")
+    platform.mac_ver = as_mac.mac_ver
+    as_mac.show_mac(os.environ)
     return device
 
 
@@ -60,7 +61,7 @@ def start_from_environment(environ: "Mapping[str, str]") -> "Device":
     `$PORTER_OPERATORS`; without any, what compiled extensions need.
 
     `$PORTER_SHUFFLE` is the seed of the order of lanes. `$PORTER_LARGE` makes large tensors addresses alone. What the
-    program does is written to the folder `$PORTER_RUN`.
+    program does is written to the folder `$PORTER_RUN`. Files below the folders `$PORTER_AS_MAC` see a Mac.
     """
     from pathlib import Path
 

@@ -47,11 +47,24 @@ class _Imported(Loader):
 
 
 def _start() -> None:
-    if importlib.util.find_spec("aten_overlay") is None:
-        sys.path.append(str(_ROOT))
+    _find_overlay()
     import aten_overlay
 
     aten_overlay.start_from_environment(os.environ)
+
+
+def _find_overlay() -> None:
+    if importlib.util.find_spec("aten_overlay") is None:
+        sys.path.append(str(_ROOT))
+
+
+def _show_mac() -> None:
+    """Before torch is imported: a setup script may ask for the system and import no torch."""
+    if os.environ.get("PORTER_AS_MAC"):
+        _find_overlay()
+        from aten_overlay import as_mac
+
+        as_mac.show_mac(os.environ)
 
 
 def _run_next() -> None:
@@ -63,4 +76,5 @@ def _run_next() -> None:
 
 
 sys.meta_path.insert(0, _StartFirst())
+_show_mac()
 _run_next()
