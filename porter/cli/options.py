@@ -396,6 +396,9 @@ large_tensors = click.option(
     expose_value=False,
     help="Give large tensors addresses alone, as $PORTER_LARGE, and check bounds and overflow unless told which.",
 )
+as_mac = click.option(
+    "--as-mac", is_flag=True, help="Let the program's own files see macOS on arm64 in sys, platform and os."
+)
 device = click.option(
     "--device",
     type=click.Choice(["mps", "cuda"]),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from porter.cli.options import allow_bytes, command, family, large_tensors, macos, metal, sanitize
+from porter.cli.options import allow_bytes, as_mac, command, family, large_tensors, macos, metal, sanitize
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -59,6 +59,7 @@ def _choose_arithmetic(_ctx: click.Context, param: click.Parameter, name: str | 
 @click.option(
     "--json", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the report as JSON."
 )
+@as_mac
 @click.option("--mlx", is_flag=True, help="Run the kernels of MLX's metal_kernel, under its CPU backend.")
 @click.option("--quiet", is_flag=True, help="Print no report, unless there is a finding.")
 @click.option("-m", "is_module", is_flag=True, help="PROGRAM is a module, as for python -m.")
@@ -72,6 +73,7 @@ def run(
     operators: str | None,
     keep: Path | None,
     file: Path | None,
+    as_mac: bool,
     mlx: bool,
     quiet: bool,
     is_module: bool,
@@ -90,18 +92,19 @@ def run(
 
     from porter.core.files import write_whole
     from porter.report.run import run_lines, run_object
-    from porter.workflows.run import RunSettings, run_program
+    from porter.workflows.run import RunSettings, find_folder, run_program
 
     if is_module and is_code:
         raise click.UsageError("give -m or -c, not both")
-    chosen = RunSettings(output.settings.checkout, operators, arithmetic, shuffle, mlx)
-    start = ("-m",) if is_module else ("-c",) if is_code else ()
-    ended = run_program((*start, *words), chosen, keep)
+    words = (*(("-m",) if is_module else ("-c",) if is_code else ()), *words)
+    folders = (find_folder(words),) if as_mac else ()
+    chosen = RunSettings(output.settings.checkout, operators, arithmetic, shuffle, mlx, folders)
+    ended = run_program(words, chosen, keep)
     code = ended.code or (INCOMPLETE if ended.run.findings else DONE)
     if file is not None:
-        write_whole(file, json.dumps(run_object(ended.run, ended.checks, code)) + "\n")
+        write_whole(file, json.dumps(run_object(ended.run, ended.checks, code, ended.as_mac)) + "\n")
     if output.json:
-        output.object(run_object(ended.run, ended.checks, code))
+        output.object(run_object(ended.run, ended.checks, code, ended.as_mac))
     elif ended.run.findings or not quiet:
-        output.note("\n".join(run_lines(ended.run, ended.checks, keep)))
+        output.note("\n".join(run_lines(ended.run, ended.checks, keep, ended.as_mac)))
     return code

@@ -27,12 +27,16 @@ class _Line:
     source: str
 
 
-def run_lines(run: Run, checks: Sequence[str], keep: Path | None) -> list[str]:
+def run_lines(
+    run: Run, checks: Sequence[str], keep: Path | None, as_mac: Sequence[str] = (), title: str = "porter run"
+) -> list[str]:
     """A line of counts, one for each producer and its kernels, then the findings."""
     processes = "" if run.processes <= 1 else f", in {run.processes} processes"
     watched = f"sanitizer: {', '.join(checks)}" if checks else "sanitizer off: --sanitize all watches every launch"
     counts = f"{_count(run.compiled, 'kernel')} compiled, {_count(run.launches, 'launch')}"
-    lines = [f"porter run: {counts}{processes} ({watched})"]
+    lines = [f"{title}: {counts}{processes} ({watched})"]
+    if as_mac:
+        lines.append(f"  files below {', '.join(as_mac)} saw a Mac")
     for producer, kernels in _by_producer(run).items():
         lines.append(f"  {producer}: {_count(len(kernels), 'kernel')}, {_count(kernels.total(), 'launch')}")
         lines += [f"    {line}" for line in _kernel_lines(kernels)]
@@ -43,13 +47,14 @@ def run_lines(run: Run, checks: Sequence[str], keep: Path | None) -> list[str]:
     return lines
 
 
-def run_object(run: Run, checks: Sequence[str], code: int) -> dict[str, Any]:
+def run_object(run: Run, checks: Sequence[str], code: int, as_mac: Sequence[str] = ()) -> dict[str, Any]:
     """The same as JSON, with every kernel."""
     return {
         "version": VERSION,
         "exit_code": code,
         "processes": run.processes,
         "sanitizer": list(checks),
+        "as_mac": list(as_mac),
         "compiled": run.compiled,
         "launches": run.launches,
         "producers": {

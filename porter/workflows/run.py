@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from aten_overlay.as_mac import VARIABLE as AS_MAC
 from aten_overlay.cuda.seed import VARIABLE as SEED
 from aten_overlay.metal.build import VARIABLE as ARITHMETIC
 from aten_overlay.metal.sanitizer.checks import select
@@ -18,23 +20,29 @@ from aten_overlay.runs.journal import SOURCES, VARIABLE
 from aten_overlay.runs.reading import Run, read_run
 from porter.core.errors import PorterError
 from porter.core.files import read_regular
-from porter.core.python import own_module
+from porter.core.python import Program, own_module
+from porter.server.bounded import Bounds, run_bounded
 
 MODULE, CODE = "-m", "-c"
 _PYTHON = "python"
 _METAL = (".metal", ".metallib")
 _SIGNALED = 128  # what a shell adds to the number of the signal that ended a program
+OVERDUE = 124  # what `timeout` exits with for a program whose time is over
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How kernels run: `operators` of the fork at `checkout` run its own code. None is what the environment says."""
+    """How kernels run: `operators` of the fork at `checkout` run its own code. None is what the environment says.
+
+    Files below the folders `as_mac` see a Mac.
+    """
 
     checkout: Path | None = None
     operators: str | None = None
     arithmetic: str | None = None
     shuffle: int | None = None
     mlx: bool = False  # porter's kernels under MLX's
+    as_mac: tuple[Path, ...] = ()
 
     def make_environment(self) -> Mapping[str, str]:
         """The variables of the program that say so."""
@@ -43,21 +51,27 @@ class RunSettings:
             "PORTER_OPERATORS": self.operators,
             ARITHMETIC: self.arithmetic,
             SEED: None if self.shuffle is None else str(self.shuffle),
+            AS_MAC: os.pathsep.join(map(str, self.as_mac)) or None,
         }
         return {name: value for name, value in variables.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: its own exit code, or 128 and the signal's number; the checks on; what it ran."""
+    """How a program ended: its own exit code, or 128 and the signal's number; the checks on; what it ran; the folders
+    whose files saw a Mac.
+    """
 
     code: int
     checks: tuple[str, ...]
     run: Run
+    as_mac: tuple[str, ...] = ()
 
 
-def run_program(words: Sequence[str], settings: RunSettings, keep: Path | None = None) -> Ended:
-    """Runs a program as `python -m aten_overlay` does, and waits.
+def run_program(
+    words: Sequence[str], settings: RunSettings, keep: Path | None = None, bounds: Bounds | None = None
+) -> Ended:
+    """Runs a program as `python -m aten_overlay` does, and waits; one with bounds that takes longer ends with OVERDUE.
 
     `words` are what follows `python`: a script, `-m` and a module, or `-c` and code. A copy of each kernel's source
     goes into the folder `keep`. Raises PTR190 where there is no such program.
@@ -66,15 +80,28 @@ def run_program(words: Sequence[str], settings: RunSettings, keep: Path | None =
     program = own_module(module, *find_program(words))
     with tempfile.TemporaryDirectory(prefix="porter-run-") as folder:
         environment = {**program.environment, **settings.make_environment(), VARIABLE: folder}
-        process = subprocess.Popen(program.command, env=environment)
-        with _leaving_signals_to(process):
-            code = process.wait()
+        code = _wait(program, environment) if bounds is None else run_bounded(program.command, environment, bounds)
         run = read_run(Path(folder))
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
             if run.compiled:
                 shutil.copytree(Path(folder) / SOURCES, keep, dirs_exist_ok=True)
-    return Ended(_SIGNALED - code if code < 0 else code, select(), run)
+    as_mac = tuple(filter(None, environment.get(AS_MAC, "").split(os.pathsep)))
+    code = OVERDUE if code is None else _SIGNALED - code if code < 0 else code
+    return Ended(code, select(), run, as_mac)
+
+
+def _wait(program: Program, environment: Mapping[str, str]) -> int:
+    process = subprocess.Popen(program.command, env=environment)
+    with _leaving_signals_to(process):
+        return process.wait()
+
+
+def find_folder(words: Sequence[str]) -> Path:
+    """The folder of a program: a file's own, or else the current one, where `-m` and `-c` find modules."""
+    first = next(iter(find_program(words)))
+    of_file = first not in (MODULE, CODE) and first in (*words, f"./{first}")
+    return Path(first).resolve().parent if of_file else Path.cwd()
 
 
 def find_program(words: Sequence[str]) -> list[str]:

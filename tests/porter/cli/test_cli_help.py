@@ -52,7 +52,8 @@ Review:
 Write:
   kernel     Start, check, time, trace, export and promote Metal kernels of
              your own.
-  extension  Start C++ extensions of PyTorch with Metal kernels.
+  extension  Start C++ extensions of PyTorch with Metal kernels, and check
+             other people's.
 
 Witness:
   mac  Record kernels for a Mac to replay, and compare its log with others.

@@ -67,7 +67,9 @@ PTR264 (3 times): kernel `generated_kernel_0` reads 4 bytes
 
 def test_the_keys_of_the_report_stay() -> None:
     report = run_object(RUN, ("bounds",), 1)
-    assert " ".join(report) == "version exit_code processes sanitizer compiled launches producers kernels findings"
+    assert (
+        " ".join(report) == "version exit_code processes sanitizer as_mac compiled launches producers kernels findings"
+    )
     origin = "producer place function generated operators"
     assert " ".join(report["kernels"][0]) == f"name {origin} launched_by launches source"
     assert " ".join(report["findings"][0]) == "code text kernel place function running made_by source count"
