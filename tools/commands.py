@@ -33,7 +33,7 @@ FURTHER = {
     "porter kernel promote": ("kernels/promote.md",),
     "porter mac": ("mac.md", "json.md"),
     "porter toolbelt": ("toolbelt.md",),
-    "porter extension": ("kernels/extensions.md",),
+    "porter extension": ("kernels/extensions.md", "kernels/packages.md"),
 }
 
 

@@ -130,7 +130,7 @@ def test_an_archive_reaches_nothing_outside(tmp_path: Path, monkeypatch: pytest.
         check_package(str(tmp_path / "out.zip"), CheckSettings())
     assert not list(tmp_path.parent.glob("out.py"))
     monkeypatch.setattr(package, "_MOST", 1000)
-    with zipfile.ZipFile(tmp_path / "large.zip", "w") as zipped:
+    with zipfile.ZipFile(tmp_path / "large.zip", "w", zipfile.ZIP_DEFLATED) as zipped:
         zipped.writestr("setup.py", " " * 1001)
     with pytest.raises(PorterError, match="it holds more than"):
         check_package(str(tmp_path / "large.zip"), CheckSettings())
