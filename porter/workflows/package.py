@@ -21,7 +21,7 @@ from porter.core.errors import Place, PorterError
 from porter.core.files import create_whole, read_regular
 from porter.core.python import own_module
 from porter.kernels.extension.build_log import Failure, explain_failure, explain_nothing, explain_overdue
-from porter.kernels.extension.hub_project import BUILD, read_project, write_setup
+from porter.kernels.extension.hub_project import BUILD, LOADER, read_project, write_loader, write_setup
 from porter.report.package import Build, PackageCheck, Tests
 from porter.server.bounded import Bounds, run_bounded
 from porter.workflows.run import MODULE, OVERDUE, Ended, RunSettings, run_program
@@ -34,6 +34,7 @@ _OWN, _SOURCES, _COMPILED = ("setup.py", "pyproject.toml"), (".m", ".mm"), (".so
 _TESTS, _BESIDE = ("tests", "test"), ("conftest.py", "pytest.ini")
 _NO_TESTS = 5  # what pytest exits with where it finds none
 _MISSING = re.compile(r"No matching distribution found for [^\n]*|Could not find a version[^\n(]*")
+_UNCOLLECTED, _RAISED = "collection failure", re.compile(r"^E +(\S.*)$", re.MULTILINE)
 _FIXTURE = re.compile(r"fixture '\w+' not found")
 _MAIN = re.compile(r"^if __name__ == ", re.MULTILINE)
 _FAILED = re.compile(r"^.*(?<!\b0 )\bFAIL(?:ED|URE)?\b(?!\w*[:=] *0\b).*$", re.MULTILINE)
@@ -119,7 +120,9 @@ def check_package(
         failed = _fetch(source, room)
         is_hub = not failed and (room.source / BUILD).is_file() and not _is_python(room.source)
         if is_hub:
-            write_setup(read_project(room.source), room.source)
+            project = read_project(room.source)
+            write_setup(project, room.source)
+            create_whole(room.tests / LOADER, write_loader(project))
         elif not failed and not _is_python(room.source):
             what = f"there is no {' or '.join((*_OWN, BUILD))} in it"
             raise _refuse(source, what, "Name the folder with a package's setup.py or pyproject.toml.")
@@ -336,8 +339,11 @@ def _read_outcome(case: ElementTree.Element) -> _Outcome:
     wrong = [part for kind in ("failure", "error") for part in case.findall(kind)]
     if not wrong:
         return _Outcome(name, file, "passed" if case.find("skipped") is None else "skipped")
+    text = "\n".join(part.text or "" for part in wrong)
     message = next(iter(wrong[0].get("message", "").splitlines()), "")
-    return _Outcome(name, file, "failed", message, any(_FIXTURE.search(part.text or "") for part in wrong))
+    if message == _UNCOLLECTED and (raised := _RAISED.findall(text)):
+        message = raised[-1]
+    return _Outcome(name, file, "failed", message, bool(_FIXTURE.search(text)))
 
 
 def _is_script(path: Path) -> bool:

@@ -144,6 +144,17 @@ id<MTLLibrary> createLibrary(id<MTLDevice> device, NSError** error) {{
 }}
 }}
 """
+# What tests of such a project load it by, which would otherwise fetch what was published.
+_LOADER = """\
+import importlib
+
+
+def get_kernel(repo_id, *_args, **_kwargs):
+    if repo_id.rpartition("/")[2].replace("-", "_") != "{package}":
+        raise ModuleNotFoundError(repo_id + " is not the project that is checked")
+    return importlib.import_module("{package}")
+"""
+LOADER = "kernels.py"
 _RAW = 'R"porter_text({text})porter_text"'
 
 
@@ -193,6 +204,11 @@ def read_project(root: Path) -> HubProject:
         tuple(dict.fromkeys(word for table in tables for word in _words(table, "include"))),
         tuple(word for table in tables for word in _words(table, "cxx-flags")),
     )
+
+
+def write_loader(project: HubProject) -> str:
+    """The text of a module `kernels` that gives the built package to its own tests."""
+    return _LOADER.format(package=project.package)
 
 
 def write_setup(project: HubProject, root: Path) -> None:

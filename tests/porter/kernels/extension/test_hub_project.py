@@ -6,11 +6,12 @@ import ast
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from porter.core.errors import PorterError
-from porter.kernels.extension.hub_project import HubProject, read_project, write_setup
+from porter.kernels.extension.hub_project import HubProject, read_project, write_loader, write_setup
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python reads no TOML before")
 BUILD = """\
@@ -62,6 +63,17 @@ def test_a_setup_script_stands_for_it(tmp_path: Path) -> None:
     assert '"two_ops._two_ops_ops"' in setup and "two_ops_library.mm" in setup
     assert "torch.ops._two_ops_ops" in (root / "torch-ext/two_ops/_ops.py").read_text()
     assert (root / "torch-ext/registration.h").read_text() == "// its own\n"
+
+
+def test_its_tests_load_it_and_nothing_that_was_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "two_ops.py").write_text("told = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, Any] = {}
+    exec(write_loader(read_project(write(tmp_path / "project", FILES))), names)
+    assert names["get_kernel"]("somebody/two-ops", version=1).told == 1
+    with pytest.raises(ModuleNotFoundError, match="is not the project"):
+        names["get_kernel"]("somebody/relu")
+    del sys.modules["two_ops"]
 
 
 def test_headers_of_metal_sources_are_put_in_once(tmp_path: Path) -> None:
