@@ -91,11 +91,11 @@ class _Room:
 
     def bounds(self, step: str, **variables: str) -> Bounds:
         """Those of a step, whose output is in a file of its name; what it leaves behind is in this folder too."""
-        own = {"TMPDIR": str(self.temporary), "TORCH_EXTENSIONS_DIR": str(self.temporary / "torch"), **variables}
+        environment = {"TMPDIR": str(self.temporary), "TORCH_EXTENSIONS_DIR": str(self.temporary / "torch"), **variables}
         if self.settings.as_mac:
-            own[AS_MAC] = str(self.root)
+            environment[AS_MAC] = str(self.root)
         folder = self.tests if step.startswith("test") else self.root
-        return Bounds(folder, self.logs / f"{step}.log", self.settings.seconds, own)
+        return Bounds(folder, self.logs / f"{step}.log", self.settings.seconds, environment)
 
     def read_log(self, step: str) -> str:
         path = self.logs / f"{step}.log"
