@@ -91,7 +91,11 @@ class _Room:
 
     def bounds(self, step: str, **variables: str) -> Bounds:
         """Those of a step, whose output is in a file of its name; what it leaves behind is in this folder too."""
-        environment = {"TMPDIR": str(self.temporary), "TORCH_EXTENSIONS_DIR": str(self.temporary / "torch"), **variables}
+        environment = {
+            "TMPDIR": str(self.temporary),
+            "TORCH_EXTENSIONS_DIR": str(self.temporary / "torch"),
+            **variables,
+        }
         if self.settings.as_mac:
             environment[AS_MAC] = str(self.root)
         folder = self.tests if step.startswith("test") else self.root

@@ -99,9 +99,9 @@ def _wait(program: Program, environment: Mapping[str, str]) -> int:
 
 def find_folder(words: Sequence[str]) -> Path:
     """The folder of a program: a file's own, or else the current one, where `-m` and `-c` find modules."""
-    first = next(iter(find_program(words)))
-    of_file = first not in (MODULE, CODE) and first in (*words, f"./{first}")
-    return Path(first).resolve().parent if of_file else Path.cwd()
+    first = find_program(words)[0]
+    is_file = first in words and first not in (MODULE, CODE)  # a command is somebody else's file, which the path finds
+    return Path(first).resolve().parent if is_file else Path.cwd()
 
 
 def find_program(words: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from aten_overlay.runs.origin import Origin
 from aten_overlay.runs.reading import Finding, Kernel, Run
 from porter.cli import main
 from porter.report.run import run_lines, run_object
-from porter.workflows.run import find_program
+from porter.workflows.run import find_folder, find_program
 from tests import conftest
 
 INDUCTOR = Origin("Inductor", "train.py:8", "step", "cabc.py:40", ("aten.sin", "aten.sum"))
@@ -120,6 +120,21 @@ def test_a_program_is_named_as_python_takes_it(
 ) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     assert find_program(words) == arguments
+
+
+def test_the_folder_of_a_program_is_a_file_s_own_or_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    monkeypatch.chdir(tmp_path)
+    here = Path(__file__).parent
+    assert [find_folder(words) for words in ([__file__], ["python", __file__, "-m"])] == [here, here]
+    assert {find_folder(words) for words in (["-m", "pytest"], ["-c", "pass"], ["pytest", __file__])} == {tmp_path}
+
+
+def test_a_report_says_which_files_saw_a_mac() -> None:
+    assert run_object(RUN, (), 0, ("a", "b"))["as_mac"] == ["a", "b"]
+    assert run_lines(RUN, (), None, ("a", "b"))[1] == "  files below a, b saw a Mac"
 
 
 @pytest.mark.parametrize("words", [["nothing.py"], ["-m"], ["python"], ["ls"]])
