@@ -28,7 +28,7 @@ class Build:
 
 
 @dataclass(frozen=True)
-class Tests:
+class Tally:
     """What a package's tests said, or its imports where it has none; `trouble` is how they ended before their end.
 
     `scripts` are those that are no tests of pytest's, and ran as programs.
@@ -57,7 +57,7 @@ class PackageCheck:
     is_hub: bool
     as_mac: bool
     build: Build
-    tests: Tests | None
+    tests: Tally | None
 
     @property
     def ok(self) -> bool:

@@ -22,7 +22,7 @@ from porter.core.files import create_whole, read_regular
 from porter.core.python import own_module
 from porter.kernels.extension.build_log import Failure, explain_failure, explain_nothing, explain_overdue
 from porter.kernels.extension.hub_project import BUILD, LOADER, read_project, write_loader, write_setup
-from porter.report.package import Build, PackageCheck, Tests
+from porter.report.package import Build, PackageCheck, Tally
 from porter.server.bounded import Bounds, run_bounded
 from porter.workflows.run import MODULE, OVERDUE, Ended, RunSettings, run_program
 
@@ -255,7 +255,7 @@ def _read_name(site: Path) -> tuple[str, str]:
     return "", ""
 
 
-def _test(room: _Room) -> Tests:
+def _test(room: _Room) -> Tally:
     """Runs the package's tests against what was installed, or imports it where there are none."""
     folder = next((name for name in _TESTS if (room.source / name).is_dir()), "")
     if folder:
@@ -284,7 +284,7 @@ def _list_modules(site: Path) -> set[str]:
     return {name for name in tops | compiled if all(map(str.isidentifier, name.split(".")))}
 
 
-def _run_tests(room: _Room, target: str, of_package: bool) -> Tests | None:
+def _run_tests(room: _Room, target: str, of_package: bool) -> Tally | None:
     """None where pytest finds no test in it."""
     report = room.root / "tests.xml"
     words = ("-q", "-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={report}", target)
@@ -302,7 +302,7 @@ def _run_tests(room: _Room, target: str, of_package: bool) -> Tests | None:
         runs.append(done.run)
     failures = tuple(f"{o.name}: {o.message}" if o.message else o.name for o in outcomes if o.kind == "failed")
     counts = Counter(outcome.kind for outcome in outcomes)
-    return Tests(
+    return Tally(
         of_package, counts["passed"], counts["failed"], counts["skipped"], failures, tuple(scripts), trouble,
         ended.checks, tuple(runs),
     )  # fmt: skip
