@@ -75,14 +75,18 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-def test_a_package_that_asks_for_macos_is_built_and_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PORTER_SANITIZE", "bounds")
-    source, kept = write(tmp_path / "toy", FILES), tmp_path / "kept"
-    refused = check_package(str(source), CheckSettings())
+def test_a_package_that_asks_for_macos_says_so(tmp_path: Path) -> None:
+    refused = check_package(str(write(tmp_path / "toy", FILES)), CheckSettings())
     assert refused.build.failure is not None and refused.build.failure.cause is Cause.PLATFORM
     assert refused.build.failure.error.what == "the package refuses this system: toy needs macOS"
     assert "--as-mac" in refused.build.failure.error.hint
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(str(path.relative_to(tmp_path / "toy")) for path in files) == sorted(FILES)
 
+
+def test_a_package_that_sees_a_mac_is_built_and_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORTER_SANITIZE", "bounds")
+    source, kept = write(tmp_path / "toy", FILES), tmp_path / "kept"
     sdist = tmp_path / "toy-0.1.tar.gz"
     with tarfile.open(sdist, "w:gz") as archive:
         archive.add(source, "toy-0.1")
@@ -96,7 +100,6 @@ def test_a_package_that_asks_for_macos_is_built_and_tested(tmp_path: Path, monke
     assert checked.tests.failures[1] == "tests/test_script.py: FAILED half (exit code 0)"
     assert not checked.ok and checked.tests.runs[0].launches == 1
     assert [path.suffix for path in (kept / "kernels").iterdir()] == [".metal"]
-    assert sorted(str(path.relative_to(source)) for path in source.rglob("*") if path.is_file()) == sorted(FILES)
     json.dumps(package_object(checked))
 
 
