@@ -21,8 +21,10 @@ _SYSTEM, _KERNEL = "Darwin", f"{int(MACOS.partition('.')[0]) - 1}.0.0"  # of the
 _VERSION = f"{_SYSTEM} Kernel Version {_KERNEL}"
 
 
-def mac_ver(*_defaults: object) -> tuple[str, tuple[str, str, str], str]:
-    """What `platform.mac_ver` answers."""
+def mac_ver(
+    release: str = "", versioninfo: tuple[str, str, str] = ("", "", ""), machine: str = ""
+) -> tuple[str, tuple[str, str, str], str]:
+    """What `platform.mac_ver` answers, whose arguments are for what is not known."""
     return MACOS, ("", "", ""), _MACHINE
 
 
