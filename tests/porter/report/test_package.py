@@ -58,9 +58,9 @@ ops-0.2.tar.gz: not built, by a setup.py of porter's
 PTR199 the package refuses this system: RuntimeError: ops needs macOS
   Try --as-mac, which lets the package's own files see macOS.""",
     )
-    told = package_object(check)
-    assert (told["ok"], told["built"], told["tests"], told["runs"]) == (False, False, None, [])
-    assert " ".join(told["failure"]) == "cause code what place hint" and told["failure"]["cause"] == "platform"
+    record = package_object(check)
+    assert (record["ok"], told["built"], told["tests"], told["runs"]) == (False, False, None, [])
+    assert " ".join(record["failure"]) == "cause code what place hint" and told["failure"]["cause"] == "platform"
 
 
 @pytest.mark.parametrize(
