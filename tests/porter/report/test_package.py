@@ -59,8 +59,8 @@ PTR199 the package refuses this system: RuntimeError: ops needs macOS
   Try --as-mac, which lets the package's own files see macOS.""",
     )
     record = package_object(check)
-    assert (record["ok"], told["built"], told["tests"], told["runs"]) == (False, False, None, [])
-    assert " ".join(record["failure"]) == "cause code what place hint" and told["failure"]["cause"] == "platform"
+    assert (record["ok"], record["built"], record["tests"], record["runs"]) == (False, False, None, [])
+    assert " ".join(record["failure"]) == "cause code what place hint" and record["failure"]["cause"] == "platform"
 
 
 @pytest.mark.parametrize(
