@@ -71,15 +71,20 @@ static std::tuple<Tensor, Tensor> run_attention(const std::string& kernel,
     const int64_t all_heads = batches.empty() ? 1 : batches.back(), heads = right_.dim() > 2 ? right_.size(-3) : 1;
     // Rows that share a head of the right operand are rows of one product
     const int64_t rows = all_heads / heads * queries, columns = product_.size(-1), inner = left_.size(-1);
-    const auto right = arrange(right_, batches, heads);
-    const int64_t count = right.size(0);
-    const auto left = arrange(left_, batches, all_heads).reshape({count, heads, rows, inner});
-    const auto product = product_.view({count, heads, rows, columns});
+    auto right = arrange(right_, batches, heads);
+    auto left = arrange(left_, batches, all_heads).reshape({right.size(0), heads, rows, inner});
+    auto product = product_.view({right.size(0), heads, rows, columns});
+    const auto is_even = [](const Tensor& tensor) { return tensor.stride(0) == tensor.size(1) * tensor.stride(1); };
+    if (is_even(left) && is_even(right)) {
+      right = right.flatten(0, 1).unsqueeze(0);
+      left = left.flatten(0, 1).unsqueeze(0);
+      product = product.flatten(0, 1).unsqueeze(0);
+    }
     const bool fits = canUse32BitIndexMath(product) && canUse32BitIndexMath(left) && canUse32BitIndexMath(right);
     const bool is_vector = std::min(rows, columns) == 1 && inner >= 32;
     const bool is_direct = !is_vector && inner < 256 && rows * columns < 256;
-    // A launch has all batches of a head, or all heads of a batch
-    const int64_t dim = count < heads ? 0 : 1, batch = 1 - dim, launches = std::min(count, heads);
+    // A launch has all heads of all batches if these lie a step apart, else all batches of a head, or heads of a batch
+    const int64_t dim = product.size(0) < product.size(1) ? 0 : 1, batch = 1 - dim, launches = product.size(dim);
     const bool is_large = fits && std::min(rows, columns) >= 64 && product_.numel() / launches >= 128 * 64 * 64;
     const int64_t tile = is_large ? 64 : 32;
     const auto type = std::string(fits ? "_float_int" : "_float_long");

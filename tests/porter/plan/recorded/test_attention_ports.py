@@ -158,15 +158,17 @@ def test_the_kernel_of_weights(tmp_path: Path) -> None:
 +    is_hidden &= score == -INFINITY;
 +  }
 +  greatest = simd_max(greatest);
-+  float sum = 0;
-+  for (index_t i = tid.x; i < keys; i += 32) {
-+    sum += precise::exp(scores[i] - greatest);
-+  }
-+  const float factor = 1 / simd_sum(sum);
 +  // A query that sees no key has no weights
 +  const bool has_weights = !simd_all(is_hidden);
++  float sum = 0;
 +  for (index_t i = tid.x; i < keys; i += 32) {
-+    scores[i] = has_weights ? precise::exp(scores[i] - greatest) * factor : 0;
++    const float weight = has_weights ? precise::exp(scores[i] - greatest) : 0;
++    scores[i] = weight;
++    sum += weight;
++  }
++  const float factor = has_weights ? 1 / simd_sum(sum) : 0;
++  for (index_t i = tid.x; i < keys; i += 32) {
++    scores[i] *= factor;
 +  }
 +}
 +
