@@ -36,7 +36,7 @@ HERE = Path(__file__).parent / "emulated"
 WITHOUT_LIBDEVICE = ("lanes.metal", "memory.metal", "matrices.metal", "grids.metal")
 CASES = [case for case in all_cases() if case.file in WITHOUT_LIBDEVICE]
 FLAGS = (
-    "-x", "c++", "-std=gnu++17", "-Wno-everything", "-fsigned-char", "-O1", "-fPIC", "-shared", "-pthread", "-ffp-contract=on",
+    "-x", "c++", "-std=gnu++17", "-Wno-everything", "-fsigned-char", "-fPIC", "-shared", "-pthread", "-ffp-contract=on",
     "-march=native", "-fno-strict-aliasing", "-D__CUDA__=1",
 )  # fmt: skip
 
@@ -60,7 +60,7 @@ def cases_of(file: str) -> list[Case]:
 def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]:
     folder = tmp_path_factory.mktemp("emulated")
     clang, hardware = compiler.find_clang(), f"{folder}/hardware.o"
-    subprocess.run([clang, *FLAGS, "-c", "-o", hardware, str(HERE / "hardware.cpp")], check=True)
+    subprocess.run([clang, *FLAGS, "-O1", "-c", "-o", hardware, str(HERE / "hardware.cpp")], check=True)
 
     @lru_cache(maxsize=8)
     def library(file: str, *flags: str) -> ctypes.CDLL:
@@ -74,7 +74,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]
         source.write_text(f"{text}\n{calls}")
         made = source.with_suffix(".so")
         headers = ["-include", str(HERE / "builtins.h"), "-include", str(INCLUDE / "metal_stdlib")]
-        subprocess.run([clang, *FLAGS, *flags, *headers, "-c", "-o", f"{made}.o", str(source)], check=True)
+        subprocess.run([clang, *FLAGS, "-O0", *flags, *headers, "-c", "-o", f"{made}.o", str(source)], check=True)
         subprocess.run([clang, "-shared", "-pthread", "-o", str(made), f"{made}.o", hardware], check=True)
         return ctypes.CDLL(str(made))
 

@@ -25,7 +25,7 @@ struct Warp {
   std::map<uint32_t, Group> groups;
 };
 std::mutex mutex;
-std::condition_variable changed;
+std::condition_variable changed[32];  // for each warp: to wake all threads of a block takes longer than what they do
 std::vector<Warp> warps;
 unsigned live, halted, barrier_turn, block[3], blocks[3], size, votes, counted;
 thread_local unsigned self;
@@ -33,7 +33,7 @@ thread_local unsigned self;
 Warp& warp() { return warps[self / 32]; }
 unsigned lane() { return self % 32; }
 template <class F> void wait(std::unique_lock<std::mutex>& lock, F f) {
-  if (changed.wait_for(lock, std::chrono::seconds(60), f)) return;
+  if (changed[self / 32].wait_for(lock, std::chrono::seconds(60), f)) return;
   std::fprintf(stderr, "thread %u waits for others that never come\n", self);
   std::abort();
 }
@@ -49,7 +49,7 @@ void let_go_on(Warp& w) {
     if (together >> i & 1) w.active[i] = together;
   w.waiting &= ~together;
   w.ready |= together;
-  changed.notify_all();
+  changed[&w - warps.data()].notify_all();
 }
 void open_barrier() {
   if (!halted || halted != live) return;
@@ -57,8 +57,10 @@ void open_barrier() {
   counted = votes;
   votes = 0;
   ++barrier_turn;
-  for (Warp& w : warps) w.halted = 0;
-  changed.notify_all();
+  for (Warp& w : warps) {
+    w.halted = 0;
+    changed[&w - warps.data()].notify_all();
+  }
 }
 // What all lanes of the mask gave, once they have.
 void exchange(uint32_t mask, int word, int (&all)[32]) {
@@ -70,7 +72,7 @@ void exchange(uint32_t mask, int word, int (&all)[32]) {
     std::copy(g.given, g.given + 32, g.taken);
     g.arrived = 0;
     ++g.turn;
-    changed.notify_all();
+    changed[self / 32].notify_all();
   } else {
     const uint32_t turn = g.turn;
     wait(lock, [&] { return g.turn != turn; });
