@@ -237,6 +237,7 @@ def _write_registrations(groups: registration.Grouped, indices: registration.Ind
 
 
 _CAPABILITIES = ("AVX2", "AVX512")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _SAVED = {"double": "toDouble", "int64_t": "toInt", "bool": "toBool"}
 
 
@@ -261,8 +262,12 @@ def _write_autograd(op: str, parameters: Sequence[Argument], formulas: Mapping[s
     declared = ", ".join(f"{each.cpp} {each.name}" for each in parameters)
     tensors = [each.name for each in parameters if each.is_tensor]
     numbers = [each for each in parameters if not each.is_tensor]
-    headers = ("ATen/ATen.h", "ATen/core/dispatch/Dispatcher.h", "torch/csrc/autograd/custom_function.h")
-    yield from (f"#include <{each}>\n" for each in (*headers, "torch/library.h", "cmath"))
+    headers = ("ATen/ScalarOps.h", "ATen/TensorIndexing.h", "ATen/TensorOperators.h", "ATen/core/dispatch/Dispatcher.h",
+               "torch/csrc/autograd/custom_function.h", "torch/library.h", "cmath")  # fmt: skip
+    yield from (f"#include <{header}>\n" for header in headers)
+    # ATen/ATen.h has all functions, which takes seconds to read.
+    for word in sorted(set(_WORD.findall(" ".join(formulas.values())))):
+        yield f"#if __has_include(<ATen/ops/{word}.h>)\n#include <ATen/ops/{word}.h>\n#endif\n"
     yield "\nnamespace {\nusing namespace at;\n\n"
     yield f"Tensor call({declared}) {{\n  static const auto op = c10::Dispatcher::singleton()\n"
     yield f'      .findSchemaOrThrow("aten::{op}", "").typed<Tensor({types})>();\n  return op.call({names});\n}}\n\n'
