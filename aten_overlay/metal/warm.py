@@ -6,6 +6,7 @@ system lacks what this takes), commands run as they do anywhere.
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import resource
@@ -72,6 +73,7 @@ class WarmCompiler:
         except OSError:
             is_ready = False
         ours.settimeout(None)
+        atexit.register(ours.close)
         return ours if is_ready else None
 
 
