@@ -46,6 +46,7 @@ _LINK = re.compile(
     r"|duplicate symbol|library not found for)[^\n]*$",
     re.MULTILINE,
 )
+_RAISED = re.compile(r"\s*(?:AttributeError|ImportError|OSError): ")  # a library that a setup script opens
 _SYSTEM = re.compile(r"\bmac ?os|\bosx\b|darwin|apple|\bxcode|\bonly .{0,30}\bmac", re.IGNORECASE)
 _PYTHON = re.compile(
     r"^\s*(?:[\w.]+(?:Error|Exception|Exit|Interrupt|Unavailable)|error|ERROR): (?!subprocess-exited)\S"
@@ -70,7 +71,7 @@ def explain_failure(log: str, as_mac: bool) -> Failure:
         return _fail(Cause.REQUIREMENT, f"the build runs {name}, which is not there", f"Put {name} on the path.")
     if line := _AT_LINE.search(text):
         return _explain_line(line, text)
-    if (line := _LINK.search(text)) is not None:
+    if (line := _LINK.search(text)) and not _RAISED.match(line[0]):
         return _fail(Cause.LINK, line[0].strip(), "docs/kernels/extensions.md says what of Apple's is not here.")
     last = _find_last(text)
     if _SYSTEM.search(last):

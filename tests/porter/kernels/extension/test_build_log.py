@@ -36,6 +36,7 @@ COMPILE = """clang++ {standard} -c csrc/toy.mm
         ("FileNotFoundError: [Errno 2] No such file or directory: 'xcodebuild'", Cause.REQUIREMENT, "xcodebuild", ""),
         ("RuntimeError: toy runs on Apple Silicon only", Cause.PLATFORM, "Apple Silicon", "--as-mac"),
         ("toy.cpp: undefined reference to `f()'\nerror: ld failed", Cause.LINK, "reference to `f()'", ""),
+        ("AttributeError: python: undefined symbol: _dyld", Cause.OTHER, "undefined symbol: _dyld", "--keep"),
         ("ValueError: no\nat all", Cause.OTHER, "ValueError: no", "--keep"),
     ],
 )
