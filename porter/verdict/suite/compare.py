@@ -57,7 +57,7 @@ def widen_call(sample: SampleInput) -> SampleInput:
     return SampleInput(source, args=wide.args, kwargs={**wide.kwargs, "dtype": result})
 
 
-def keep_computed(
+def keep_with_digits(
     op: Callable[..., Any], varied: Iterable[tuple[str, SampleInput]]
 ) -> Iterator[tuple[str, SampleInput]]:
     """The samples but for expanded ones of which the CPU computes no digit, as double precision tells.
