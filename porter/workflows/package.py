@@ -219,7 +219,7 @@ def _download(source: str, room: _Room) -> Build | None:
     log = room.read_log("download")
     if missing := _MISSING.search(log):
         raise _refuse(source, missing[0], "Check the name; a package that has wheels alone cannot be built.")
-    return Build(source, "", (), explain_failure(log, room.settings.as_mac))
+    return Build(source, "", (), explain_failure(log, room.settings.as_mac, code))
 
 
 def _build(room: _Room) -> Build:
@@ -229,7 +229,7 @@ def _build(room: _Room) -> Build:
     if code is None:
         return Build(name, version, (), explain_overdue("the build", room.settings.seconds))
     if code:
-        return Build(name, version, (), explain_failure(room.read_log("build"), room.settings.as_mac))
+        return Build(name, version, (), explain_failure(room.read_log("build"), room.settings.as_mac, code))
     modules = tuple(sorted(_list_below(room.site, _COMPILED)))
     is_later = any(_list_below(room.site, _SOURCES))  # torch.utils.cpp_extension.load may compile it
     return Build(name, version, modules, None if modules or is_later else _explain_nothing(room))

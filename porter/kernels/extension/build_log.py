@@ -58,8 +58,8 @@ _OTHER_NAMES = {"skbuild": "scikit-build", "scikit_build_core": "scikit-build-co
 _CODE = "PTR199"
 
 
-def explain_failure(log: str, as_mac: bool) -> Failure:
-    """The failure that a log of pip ends with."""
+def explain_failure(log: str, as_mac: bool, code: int = 1) -> Failure:
+    """The failure that a log of pip ends with, and its exit code: less than 0 for a signal, as of subprocess."""
     parts = _FRAME.findall(log)
     text = parts[-1] if parts else log
     if module := _MODULE.search(text):
@@ -73,7 +73,7 @@ def explain_failure(log: str, as_mac: bool) -> Failure:
         return _explain_line(line, text)
     if (line := _LINK.search(text)) and not _RAISED.match(line[0]):
         return _fail(Cause.LINK, line[0].strip(), "docs/kernels/extensions.md says what of Apple's is not here.")
-    last = _find_last(text)
+    last = _find_last(text) if code >= 0 else f"pip was ended by signal {-code}"
     if _SYSTEM.search(last):
         hint = "" if as_mac else "Try --as-mac, which lets the package's own files see macOS."
         return _fail(Cause.PLATFORM, last, hint)

@@ -68,3 +68,7 @@ def test_a_log_without_a_frame_ends_with_its_error() -> None:
     log = "Processing ./toy\nERROR: Package 'toy' requires a different Python: 3.11 not in '>=3.14'\n"
     assert "requires a different Python" in explain_failure(log, as_mac=False).error.what
     assert "pip says nothing" in explain_failure("", as_mac=False).error.what
+
+
+def test_a_pip_that_a_signal_ended_says_so() -> None:
+    assert "pip was ended by signal 9" in explain_failure("Processing ./toy\n", as_mac=False, code=-9).error.what
