@@ -1,6 +1,7 @@
 // Copies to, from and within the device, through the host's view of its bytes.
 #include "device.h"
 #include "memory/memory.h"
+#include "stream.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/Copy.h>
@@ -50,6 +51,9 @@ Tensor& copy(Tensor& self, const Tensor& source, bool) {
   at::assert_no_partial_overlap(self, source);  // views on the host share no storage, by which iterators tell
   wait_for_read(source, self);
   host_view(self).copy_(host_view(source));
+  if (self.device() != source.device()) {
+    porter_end_encoder();  // an encoder of its own copies to and from the host
+  }
   return self;
 }
 

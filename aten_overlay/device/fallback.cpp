@@ -125,7 +125,9 @@ void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch:
     borrowed.emplace();
   }
   HostCall::run(op, stack, key);
-  if (!is_view(op.schema())) {
+  if (op.hasTag(at::Tag::nondeterministic_seeded)) {  // a graph draws the numbers (Distributions.mm)
+    porter_end_encoder();
+  } else if (!is_view(op.schema())) {
     porter_open_encoder();
   }
 }

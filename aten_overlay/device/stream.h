@@ -18,6 +18,7 @@ struct porter_streams {
   void (*synchronize)(int64_t stream); /* as commit, and waits */
   void (*synchronize_all)(void);
   void (*open_encoder)(int64_t stream); /* leaves the stream's own encoder open, as an operator's kernel does */
+  void (*end_encoder)(int64_t stream);  /* ends it, if it is open */
   void (*host_reads)(int64_t stream);   /* what the host copies from the device has been waited for */
 };
 
@@ -31,6 +32,9 @@ void porter_set_current_stream(int64_t stream);
 /* Leaves the encoder of this thread's stream open, as what launches a kernel on a Mac does: host code that makes a second
  * one without ending it fails there (kernels-community#1155). */
 void porter_open_encoder(void);
+
+/* Ends it, as what encodes a graph or a copy does. */
+void porter_end_encoder(void);
 
 /* The next stream of the pool, in turns. */
 int64_t porter_next_stream(void);

@@ -62,6 +62,12 @@ void porter_open_encoder(void) {
   }
 }
 
+void porter_end_encoder(void) {
+  if (streams) {
+    streams->end_encoder(current);
+  }
+}
+
 int64_t porter_next_stream(void) {
   static std::atomic<uint32_t> turn{0};
   return turn++ % PORTER_POOL_STREAMS + 1;

@@ -53,6 +53,11 @@ void open_encoder(int64_t number) {
   run_on_queue(stream, [stream] { stream->commandEncoder(); });
 }
 
+void end_encoder(int64_t number) {
+  auto* stream = porter::stream_of(number);
+  run_on_queue(stream, [stream] { stream->endKernelCoalescing(); });
+}
+
 void host_reads(int64_t number) {
   auto* stream = porter::stream_of(number);
   const auto type = porter_order_is_watched() ? SyncType::COMMIT_AND_WAIT : SyncType::NONE;
@@ -60,7 +65,7 @@ void host_reads(int64_t number) {
 }
 
 const porter_streams functions{&command_buffer, &dispatch_queue, &commit,     &synchronize,
-                               &synchronize_all, &open_encoder,   &host_reads};
+                               &synchronize_all, &open_encoder,   &end_encoder,   &host_reads};
 const bool registered = (porter_set_streams(&functions), true);
 
 }  // namespace

@@ -41,6 +41,8 @@ def test_one_fault_is_found_through_each_route(
         "second encoder, after an operator: PTR124",
         "second encoder, the first ended: nothing",
         "second encoder, after a copy to the host: nothing",
+        "second encoder, after random numbers: nothing",
+        "second encoder, after a copy: nothing",
     ]
     run = read_run(tmp_path)
     launches = {(kernel.name, kernel.operator): kernel.origin.producer for kernel in run.kernels}
