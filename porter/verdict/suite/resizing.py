@@ -155,11 +155,17 @@ def lengthen_dimensions(
 
 
 def resize_along(
-    op: OpInfo, sample: SampleInput, dim: int, sizes: Iterable[int], others: int
+    op: OpInfo,
+    sample: SampleInput,
+    dim: int,
+    sizes: Iterable[int],
+    others: int,
+    is_wanted: Callable[[int, SampleInput], bool] = lambda *_: True,
 ) -> Iterator[tuple[int, SampleInput]]:
     """The sample with each of some sizes along a dimension of its input, as far as the CPU computes it so.
 
-    Other dimensions have so many elements at most, where it computes that. The input's elements are all different.
+    Other dimensions have so many elements at most, where it computes that. The CPU is asked for those that are wanted.
+    The input's elements are all different.
     """
     shape = sample.input.shape
     cut = {at: min(size, others) for at, size in enumerate(shape) if at != dim and size > others}
@@ -170,7 +176,8 @@ def resize_along(
     # A matrix that is square is long in both dimensions.
     small = (size for size in sizes if _is_small(way.count_elements(shortened, {dim: size}), MOST_RESULTS))
     resized = ((size, way.resize(shortened, {dim: size})) for size in small)
-    varied = [(str(size), replace_input(each, shuffle_values(each.input))) for size, each in resized]
+    wanted = ((size, call) for size, call in resized if is_wanted(size, call))
+    varied = [(str(size), replace_input(call, shuffle_values(call.input))) for size, call in wanted]
     yield from ((int(label), each) for label, each in keep_computed(stay_inside(op), varied))
 
 

@@ -41,9 +41,8 @@ def list_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
         return
     for sample in choose_samples(opinfos, op, dtype, SAMPLES):
         for dim in dict.fromkeys((sample.input.ndim - 1, 0)):
-            for size, resized in resize_along(op, sample, dim, SIZES, OTHERS):
-                if count_results(op, resized) <= MOST and (size not in LARGE or _is_long_alone(resized, size)):
-                    yield f"{size} along dimension {dim}", resized
+            for size, resized in resize_along(op, sample, dim, SIZES, OTHERS, partial(_is_quick, op)):
+                yield f"{size} along dimension {dim}", resized
         for size, resized in resize_along(op, sample, sample.input.ndim - 1, LONG, OTHERS):
             counts = [place for place, value in list_numbers(resized) if type(value) is int and value > 0]
             whole = [(f"{size} with {place}={size}", replace_argument(resized, place, size)) for place in counts]
@@ -54,9 +53,10 @@ def list_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
                 yield f"{label}, reversed", replace_input(asked, asked.input.flip(-1))
 
 
-def _is_long_alone(sample: SampleInput, size: int) -> bool:
-    """Whether one operand alone is so long: a kernel may look for each element of one in all of another."""
-    return sum(each.numel() >= size for each in list_operands(sample)) == 1
+def _is_quick(op: OpInfo, size: int, sample: SampleInput) -> bool:
+    """Whether results are few, and one operand alone is long: a kernel may look for each element of one in another."""
+    long = sum(each.numel() >= size for each in list_operands(sample)) if size in LARGE else 1
+    return long == 1 and count_results(op, sample) <= MOST
 
 
 def list_slopes_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
