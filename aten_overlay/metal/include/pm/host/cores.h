@@ -9,6 +9,8 @@ PM_INLINE double magnitude(double x) { return __builtin_fabs(x); }
 inline constexpr double infinity = __builtin_inf();
 inline constexpr double nan = __builtin_nan("");
 inline constexpr double rounder = 0x1.8p52;  // adding it rounds to an integer, kept in the low bits
+// A sum with it stays what it is where an arithmetic regroups sums: of a factor of one or two, the rounder went away again.
+#define PM_ROUNDED(sum) __arithmetic_fence(sum)
 inline constexpr double ln2 = 0.693147180559945309417232, log2e = 1.44269504088896340735992;
 inline constexpr double log2_10 = 3.32192809488736234787032, pi = 3.14159265358979323846264;
 
@@ -27,8 +29,9 @@ PM_INLINE double quotient(double a, double b, double inverse) {
 template <class T> PM_INLINE double power_core(T x, double factor) {
   const T above = x < T(-300) ? T(-300) : x;
   const double bounded = above > T(300) ? T(300) : above;
-  const double shifted = fma_(bounded, factor, rounder);
-  const double f = fma_(bounded, factor, -(shifted - rounder));
+  const double shifted = factor == 1.0 ? PM_ROUNDED(bounded + rounder) : fma_(bounded, factor, rounder);
+  const double whole = factor == 1.0 ? PM_ROUNDED(shifted - rounder) : shifted - rounder;
+  const double f = fma_(bounded, factor, -whole);
   double p = 0.000001325522487866881697546;
   p = fma_(p, f, 0.00001531007940224929743657);
   p = fma_(p, f, 0.0001540345585245383944189);
@@ -151,8 +154,8 @@ PM_INLINE double tangent_of(Reduced a) {
 }
 // Multiples of pi: the reduction is exact.
 PM_INLINE Reduced reduce_half_turns(float x) {
-  const double shifted = fma_(double(x) - 2.0 * __builtin_rint(double(x) * 0.5), 2.0, rounder);
-  const double r = double(x) - 2.0 * __builtin_rint(double(x) * 0.5) - (shifted - rounder) * 0.5;
+  const double shifted = PM_ROUNDED(fma_(double(x) - 2.0 * __builtin_rint(double(x) * 0.5), 2.0, rounder));
+  const double r = double(x) - 2.0 * __builtin_rint(double(x) * 0.5) - PM_ROUNDED(shifted - rounder) * 0.5;
   return {r * pi, __builtin_bit_cast(long, shifted)};
 }
 
