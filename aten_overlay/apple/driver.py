@@ -59,7 +59,8 @@ def main(settings: Mapping[str, Sequence[str]], arguments: Sequence[str]) -> Non
         os.execvp(command[0], command)
     with tempfile.TemporaryDirectory() as folder:
         for number, name in enumerate(tried):
-            source = Path(folder) / f"{number}{Path(name).suffix}"
+            source = Path(folder) / str(number) / Path(name).name  # by which the object is named where no -o is
+            source.parent.mkdir()
             source.write_text(f'#line 1 "{name}"\n{write_in_cpp(Path(name).read_text())}')
             command = [str(source) if word == name else word for word in command]
             command += ["-iquote", str(Path(name).parent)]

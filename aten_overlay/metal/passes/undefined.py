@@ -6,7 +6,7 @@ remainder by zero, the least value divided by -1, and a float converted to an in
 `pm_open_value`, which every launch makes another: no result can be right by it. So does what clang itself found to
 have no value, when it computed with constants; a constant shifted by a constant past its width is among that.
 Where the sanitizer follows them, open values are marked as variables without a value are (sanitizer/marks.py), and the
-runtime is told which operation has left one open.
+runtime records which operation left one open.
 """
 
 from __future__ import annotations

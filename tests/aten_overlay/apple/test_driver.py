@@ -86,6 +86,16 @@ def test_exceptions_are_those_of_cpp(written: str, compiled: str) -> None:
     assert driver.write_in_cpp(written) == compiled
 
 
+def test_an_object_has_the_name_of_its_source_where_no_other_is_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "caught.mm").write_text("#import <Foundation/Foundation.h>\nvoid f() { @try {} @catch (id e) {} }\n")
+    command = [commands.make_environment({})["CXX"], "-c", "caught.mm"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, (tmp_path / "caught.o").is_file()) == (0, "", True)
+
+
 def test_the_compiler_that_porter_uses_is_none_of_these_commands(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
