@@ -35,6 +35,10 @@ void finish_current_stream();
 // The same, for what the host then reads: on a Mac it waits, and the stream's encoder has ended.
 void wait_for_current_stream();
 
+// Raises where a kernel on another queue writes a tensor of the device that this thread's stream reads now, and nothing waits
+// for it: PTR269, where order is watched. Tensors of other devices pass.
+void check_read(const at::Tensor& tensor);
+
 // Raises TypeError for an element type that the device has not.
 void check_type(c10::ScalarType type);
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 from dataclasses import dataclass
 from functools import cache
@@ -100,4 +101,5 @@ def _load_now(device: Device) -> LoadedFrameworks:
         frameworks.watch_slices(device)
     if "races" in compiler.options.sanitize:
         library.porter_watch_order()
+    atexit.register(library.porter_run_late)  # what nobody waited for is watched and counted too
     return frameworks

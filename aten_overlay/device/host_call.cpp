@@ -103,6 +103,7 @@ Tensor HostCall::host_of(const Tensor& tensor) {
     return known->host;
   }
   Tensor host = tensor;
+  check_read(tensor);
   if (tensor.device().type() == kDevice.type() && has_bytes(tensor)) {
     host = over(host_of(tensor.storage()), tensor, c10::DispatchKey::CPU);
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {

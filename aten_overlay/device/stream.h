@@ -3,6 +3,7 @@
 #ifndef PORTER_DEVICE_STREAM_H
 #define PORTER_DEVICE_STREAM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -20,6 +21,7 @@ struct porter_streams {
   void (*open_encoder)(int64_t stream); /* leaves the stream's own encoder open, as an operator's kernel does */
   void (*end_encoder)(int64_t stream);  /* ends it, if it is open */
   void (*host_reads)(int64_t stream);   /* what the host copies from the device has been waited for */
+  void (*check_read)(int64_t stream, const void* address, size_t size); /* raises where another queue may still write there */
 };
 
 /* Sets who answers; `streams` stays valid. Nobody does until then: no commands are encoded, and torch::mps raises PTR250. */

@@ -1,11 +1,13 @@
 // Which stream each thread uses, and what the host has to wait for before it touches what a stream writes.
 #include "stream.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 
 #include <atomic>
 
 #include "device.h"
+#include "memory/memory.h"
 
 namespace {
 
@@ -37,6 +39,14 @@ void wait_for_current_stream() {
   if (streams) {
     streams->host_reads(current);
   }
+}
+
+void check_read(const at::Tensor& tensor) {
+  if (!streams || !tensor.defined() || tensor.device().type() != kDevice.type() || !tensor.has_storage() || tensor.numel() == 0) {
+    return;
+  }
+  const size_t bytes = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size());
+  streams->check_read(current, porter_host_address(tensor.unsafeGetTensorImpl()->mutable_data()), bytes);
 }
 
 }  // namespace porter

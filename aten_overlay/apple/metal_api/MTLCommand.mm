@@ -1,6 +1,8 @@
-// Command queues, buffers and encoders. A command runs when its command buffer is committed, so that nobody sees anything of
-// it before, as on a GPU; on torch's default stream when it is encoded.
+// Command queues, buffers and encoders. A command of torch's default stream runs when it is encoded. One of another stream runs
+// when its command buffer is committed, so that nobody sees anything of it before, as on a GPU; one of a program's queue, when
+// somebody waits for it, so that who reads its results without waiting reads what was there before.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -59,9 +61,8 @@ static CFTimeInterval seconds_now() {
 
 namespace order = porter::metal::order;
 
-// When the commands of a queue run, and where its errors go. A queue that a program makes runs them at their commit, so that
-// work which is never committed shows no result; what fails is thrown there.
-enum class Runs { AtCommitOrThrows, AtCommit, AtOnce };
+// When the commands of a queue run, and where its errors go: a queue that a program makes throws what fails to who waits.
+enum class Runs { LateOrThrows, AtCommit, AtOnce };
 
 @interface PorterQueue : NSObject <MTLCommandQueue> {
  @public
@@ -78,6 +79,7 @@ enum class Runs { AtCommitOrThrows, AtCommit, AtOnce };
   std::shared_ptr<order::Queue> _order;  // which may be asked for after the queue is gone
   std::unique_ptr<porter::metal::Timeline> _later;  // of a queue that does not run commands at once
   bool _throws;
+  bool _signals;  // an event, so that somebody may wait for more than the buffer
   NSError* _error;
   CFTimeInterval _began;
   CFTimeInterval _ended;
@@ -124,10 +126,18 @@ static void check_open(PorterEncoder* encoder) {
 static porter::metal::Timeline* timeline_of(PorterEncoder* encoder) {
   return encoder->_buffer ? encoder->_buffer->_later.get() : nullptr;
 }
+// What is compared with commands that would run late has to come after them.
+static void run_late_if_watched() {
+  const std::string error = order::watched() ? porter::metal::run_late() : "";
+  if (!error.empty()) {
+    porter::objc::fail(error);
+  }
+}
 static void run_or_defer(PorterEncoder* encoder, std::function<void()> command) {
   if (auto* later = timeline_of(encoder)) {
     later->add(std::move(command));
   } else {
+    run_late_if_watched();
     order::begin(encoder->_place.queue);
     command();
   }
@@ -209,6 +219,7 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
     return;
   }
   try {
+    run_late_if_watched();
     order::begin(encoder->_place.queue);
     porter::metal::launch(encoder->_kernel, encoder->_arguments, threads, group, encoder->_place);
   } catch (...) {
@@ -393,6 +404,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   return made;
 }
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
+  _signals = true;
   const auto signal_now = [signaled = Kept((id<MTLSharedEvent>)event), value, queue = _order] {
     order::signal(queue, (const void*)*signaled);
     (*signaled).signaledValue = value;
@@ -433,13 +445,16 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
     porter::objc::fail("PTR124: a command buffer was committed twice");
   }
   check_no_encoder(self, "a command buffer was committed");
+  run_late_if_watched();
   order::begin(_order);
   if (!_later) {
     complete(self, "");
     return;
   }
   _state = MTLCommandBufferStatusCommitted;
-  _later->commit([buffer = Kept(self)](const std::string& error) { complete(*buffer, error); });
+  // A handler's caller may wait in ways that nobody sees here.
+  const bool late = _throws && _handlers.empty() && !_signals;
+  _later->commit([buffer = Kept(self)](const std::string& error) { complete(*buffer, error); }, late);
   tell_error(self);
 }
 - (void)dealloc {
@@ -463,7 +478,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
     porter::objc::fail("PTR124: the host waits for a command buffer that has not been committed, which never ends");
   }
   if (_state == MTLCommandBufferStatusCommitted) {
-    porter::metal::advance();
+    _later->hurry();
   }
   if (_state == MTLCommandBufferStatusCommitted) {
     porter::objc::fail("PTR122: a command buffer waits for an event that no committed command signals");
@@ -472,6 +487,9 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   order::join_host(_clock);
 }
 - (MTLCommandBufferStatus)status {
+  if (_state == MTLCommandBufferStatusCommitted) {
+    _later->hurry();  // who asks again and again waits
+  }
   if (_state >= MTLCommandBufferStatusCompleted) {
     order::join_host(_clock);
   }
@@ -516,7 +534,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   made->_order = _order;
   if (_runs != Runs::AtOnce) {
     made->_later = std::make_unique<porter::metal::Timeline>((const void*)self);
-    made->_throws = _runs == Runs::AtCommitOrThrows;
+    made->_throws = _runs == Runs::LateOrThrows;
   }
   return made;
 }
@@ -537,6 +555,11 @@ id<MTLCommandQueue> porter::metal::make_queue() {
   return [PorterQueue new];
 }
 
+static PorterCommandBuffer* root_of(void* buffer) {
+  id commands = (id)buffer;
+  return [commands respondsToSelector:@selector(rootCommandBuffer)] ? [commands rootCommandBuffer] : commands;
+}
+
 extern "C" {
 
 void porter_keep_errors(void* queue) {
@@ -548,12 +571,18 @@ void porter_run_at_once(void* queue) {
 }
 
 void porter_run_encoded(void* buffer) {
-  id commands = (id)buffer;
-  if ([commands respondsToSelector:@selector(rootCommandBuffer)]) {
-    commands = [commands rootCommandBuffer];
+  PorterCommandBuffer* commands = root_of(buffer);
+  if (commands && commands->_later) {
+    commands->_later->finish();
   }
-  if (commands && ((PorterCommandBuffer*)commands)->_later) {
-    ((PorterCommandBuffer*)commands)->_later->finish();
+}
+
+void porter_check_read(void* buffer, const void* address, size_t size) {
+  PorterCommandBuffer* commands = root_of(buffer);
+  if (commands && order::watched()) {
+    run_late_if_watched();
+    const auto low = reinterpret_cast<uintptr_t>(address);
+    order::check_read(commands->_order, low, low + size);
   }
 }
 
@@ -564,6 +593,13 @@ int porter_finish_encoded(void* buffer) {
   } catch (const std::exception& error) {
     porter_set_error(error.what());
     return 1;
+  }
+}
+
+void porter_run_late(void) {
+  const std::string error = porter::metal::run_late();
+  if (!error.empty()) {
+    std::fprintf(stderr, "porter: %s\n", error.c_str());
   }
 }
 

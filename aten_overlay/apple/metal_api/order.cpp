@@ -77,6 +77,10 @@ const char* verb(const Touch& touch) {
   return touch.writes ? (touch.reads ? "changes" : "writes") : "reads";
 }
 
+std::string place_of(const Touch& touch) {
+  return touch.where.empty() ? "" : " at " + touch.where;
+}
+
 // The way in which Metal may run both at once, and what would order them.
 std::string explain(const Place& earlier, const Place& later, bool same_buffer) {
   if (earlier.queue != later.queue) {
@@ -101,10 +105,9 @@ const char* advise(const Place& earlier, const Place& later) {
   const bool same = std::any_of(one.buffers.begin(), one.buffers.end(), [&](const void* buffer) {
     return std::find(other.buffers.begin(), other.buffers.end(), buffer) != other.buffers.end();
   });
-  const auto place = [](const Touch& touch) { return touch.where.empty() ? "" : " at " + touch.where; };
   throw std::runtime_error(
       "PTR269: " + later.name + " " + verb(other) + " " + other.what + " at byte " + std::to_string(at - other.start) +
-      place(other) + ", which " + earlier.name + " " + verb(one) + " as " + one.what + place(one) + ", " +
+      place_of(other) + ", which " + earlier.name + " " + verb(one) + " as " + one.what + place_of(one) + ", " +
       explain(earlier.place, later.place, same) + "\n  " + advise(earlier.place, later.place));
 }
 
@@ -167,6 +170,23 @@ void note(const Place& place, const std::string& name, std::vector<Touch> touche
   log().commands.push_back(std::move(command));
   if (log().commands.size() > kMostCommands) {
     log().commands.pop_front();
+  }
+}
+
+void check_read(const std::shared_ptr<Queue>& queue, uintptr_t low, uintptr_t high) {
+  std::lock_guard lock(log().mutex);
+  for (const Command& earlier : log().commands) {
+    if (earlier.place.queue == queue || has_ended(queue->clock, earlier) || has_ended(log().host, earlier)) {
+      continue;
+    }
+    for (const Touch& touch : earlier.touches) {
+      if (touch.writes && touch.low < high && low < touch.high) {
+        throw std::runtime_error("PTR269: a tensor is read at byte " + std::to_string(std::max(touch.low, low) - low) +
+                                 ", which " + earlier.name + " " + verb(touch) + " as " + touch.what + place_of(touch) +
+                                 ", on another queue, and nothing waits for its command buffer\n"
+                                 "  Call waitUntilCompleted, or signal an event that the stream waits for, before the tensor is used.");
+      }
+    }
   }
 }
 

@@ -50,6 +50,10 @@ uint64_t next_encoder();
 // orders them. `name` reads as "kernel `k`".
 void note(const Place& place, const std::string& name, std::vector<Touch> touches);
 
+// Bytes [low, high) are read behind the commands of a queue. Throws PTR269 where a command of another queue writes them, and
+// has not ended for this queue or for the host.
+void check_read(const std::shared_ptr<Queue>& queue, uintptr_t low, uintptr_t high);
+
 // Marks a second buffer over the same memory; marks a buffer whose hazards Metal does not track; forgets a freed buffer.
 void add_alias(const void* buffer);
 void untrack(const void* buffer);

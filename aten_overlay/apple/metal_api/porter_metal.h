@@ -54,8 +54,9 @@ typedef size_t (*porter_find_extent)(const void* buffer, size_t offset, const si
 /* Who is asked at each launch from now on; without one, a whole buffer is bound. */
 void porter_set_extents(porter_find_extent find);
 
-/* Commands of an MTLCommandQueue run when their command buffer is committed, and nothing orders them against those of other
- * queues but events; `commit` throws what fails. From now on, the command buffers of this queue keep it as their error. */
+/* Commands of an MTLCommandQueue run when somebody waits for their command buffer, or for a later one of the queue, and what
+ * fails is thrown there; at `commit` where they have a handler or signal an event. Nothing orders them against those of other
+ * queues but events. From now on, this queue runs them at `commit`, and its command buffers keep what fails as their error. */
 void porter_keep_errors(void* queue);
 
 /* From now on the commands of this queue run when they are encoded, and what fails is thrown there. */
@@ -64,7 +65,14 @@ void porter_run_at_once(void* queue);
 /* Runs what has been encoded into this MTLCommandBuffer: what the host does next comes after it. Throws PTR122. */
 void porter_run_encoded(void* buffer);
 
-/* The same for C: nonzero after porter_set_error(). */
+/* Where order is watched: `size` bytes are read behind the commands of this MTLCommandBuffer's queue. Throws PTR269 where a
+ * command of another queue writes them, and nobody has waited for it. */
+void porter_check_read(void* buffer, const void* address, size_t size);
+
+/* Runs what was committed and nobody has waited for, at the end of a program, and prints what fails to stderr. */
+void porter_run_late(void);
+
+/* The same as porter_run_encoded for C: nonzero after porter_set_error(). */
 int porter_finish_encoded(void* buffer);
 
 /* Asks whether a launch may go on for whose kernel fewer bytes are bound than a constant argument takes: nonzero if so.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@ namespace porter::metal {
 namespace {
 
 constexpr size_t kMostCommands = 256;  // more than these run before their commit, as a driver's buffers are finite
+constexpr size_t kMostLate = 64;  // command buffers: the first of more than these runs, as a queue has 64 (newCommandQueue)
 
 // Recursive: a command may signal an event, and a completed handler may commit.
 std::recursive_mutex& guard() {
@@ -78,7 +81,7 @@ bool Timeline::is_next() const {
 
 // Whether a command ran or the whole is complete. The object may be gone afterwards.
 bool Timeline::step() {
-  if (running_) {
+  if (running_ || late_) {
     return false;
   }
   running_ = true;
@@ -102,7 +105,24 @@ bool Timeline::step() {
   return true;
 }
 
-void Timeline::commit(std::function<void(const std::string&)> completed) {
+void Timeline::hurry_queue() {
+  for (Timeline* timeline : active()) {
+    if (timeline->queue_ == queue_) {
+      timeline->late_ = false;
+    }
+    if (timeline == this) {
+      return;
+    }
+  }
+}
+
+void Timeline::hurry() {
+  std::lock_guard lock(guard());
+  hurry_queue();
+  advance();
+}
+
+void Timeline::commit(std::function<void(const std::string&)> completed, bool late) {
   std::lock_guard lock(guard());
   completed_ = std::move(completed);
   if (commands_.empty() && is_next()) {
@@ -112,12 +132,22 @@ void Timeline::commit(std::function<void(const std::string&)> completed) {
   }
   push([] { return true; });
   committed_ = true;
+  if (!late) {
+    hurry_queue();
+  } else {
+    late_ = true;
+    std::vector<Timeline*> waiting;
+    std::copy_if(active().begin(), active().end(), std::back_inserter(waiting), [](Timeline* one) { return one->late_; });
+    if (waiting.size() > kMostLate) {
+      waiting.front()->late_ = false;
+    }
+  }
   advance();
 }
 
 void Timeline::finish() {
+  hurry();
   std::lock_guard lock(guard());
-  advance();
   while (is_next() && step()) {
   }
   if (!commands_.empty()) {
@@ -146,12 +176,32 @@ bool advance(bool uncommitted) {
   for (bool moved = true; std::exchange(moved, false);) {
     for (Timeline* timeline : std::vector(active())) {
       const bool alive = std::find(active().begin(), active().end(), timeline) != active().end();
+      if (alive && uncommitted) {
+        timeline->late_ = false;
+      }
       if (alive && (timeline->committed_ || uncommitted) && timeline->is_next() && timeline->step()) {
         any = moved = true;
       }
     }
   }
   return any;
+}
+
+std::string run_late() {
+  std::lock_guard lock(guard());
+  const auto first_error = std::make_shared<std::string>();
+  for (Timeline* timeline : std::vector(active())) {
+    const bool alive = std::find(active().begin(), active().end(), timeline) != active().end();
+    if (!alive || !std::exchange(timeline->late_, false)) {
+      continue;
+    }
+    timeline->completed_ = [first_error, completed = std::move(timeline->completed_)](const std::string& error) {
+      *first_error = first_error->empty() ? error : *first_error;
+      completed(error);
+    };
+    advance();
+  }
+  return *first_error;
 }
 
 bool any_waiting() {

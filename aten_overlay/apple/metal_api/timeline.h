@@ -1,4 +1,5 @@
-// When commands run: those of torch's default stream at once, those of other queues when their command buffer is committed.
+// When commands run: those of torch's default stream at once, those of its other streams when their command buffer is
+// committed, those of a queue that the program made as late as a Mac may run them.
 #pragma once
 #include <deque>
 #include <functional>
@@ -21,7 +22,11 @@ class Timeline {
   void add_wait(std::function<bool()> ready);
 
   // Runs the commands, as far as no wait stops them. `completed` is called at their end, with what a command threw or "".
-  void commit(std::function<void(const std::string& error)> completed);
+  // With `late` they run when somebody waits for them or for what is committed behind them.
+  void commit(std::function<void(const std::string& error)> completed, bool late);
+
+  // Somebody waits for these commands: they run, and those that were committed to their queue before.
+  void hurry();
 
   // Runs the commands before they are committed, for work that cannot be put off. Throws PTR122 if a wait stops them.
   void finish();
@@ -31,6 +36,8 @@ class Timeline {
 
  private:
   friend bool advance(bool uncommitted);
+  friend std::string run_late();
+  void hurry_queue();
   void push(std::function<bool()> command);
   void leave();
   bool step();
@@ -40,12 +47,15 @@ class Timeline {
   std::deque<std::function<bool()>> commands_;  // each false while it waits
   std::function<void(const std::string&)> completed_;
   std::string error_;
-  bool active_ = false, committed_ = false, running_ = false;
+  bool active_ = false, committed_ = false, running_ = false, late_ = false;
 };
 
 // Runs what can run of all committed command buffers, and with `uncommitted` of the others too: after an event's signal,
 // and before something waits for one. Whether any command ran.
 bool advance(bool uncommitted = false);
+
+// Runs all that was committed to run late. The first error of a command, or "".
+std::string run_late();
 
 // Whether a command has still to run.
 bool any_waiting();

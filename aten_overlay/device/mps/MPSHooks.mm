@@ -64,8 +64,14 @@ void host_reads(int64_t number) {
   run_on_queue(stream, [stream, type] { stream->synchronize(type); });
 }
 
-const porter_streams functions{&command_buffer, &dispatch_queue, &commit,     &synchronize,
-                               &synchronize_all, &open_encoder,   &end_encoder,   &host_reads};
+void check_read(int64_t number, const void* address, size_t size) {
+  if (porter_order_is_watched()) {
+    porter_check_read((void*)porter::stream_of(number)->commandBuffer(), address, size);
+  }
+}
+
+const porter_streams functions{&command_buffer, &dispatch_queue, &commit,     &synchronize, &synchronize_all,
+                               &open_encoder,   &end_encoder,    &host_reads, &check_read};
 const bool registered = (porter_set_streams(&functions), true);
 
 }  // namespace

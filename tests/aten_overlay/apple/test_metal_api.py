@@ -43,7 +43,11 @@ def tell() -> Callable[[str], str]:
         ("no_bytes", "-1 -1 -1 -1 -1 -1 -1 -1 | left 0"),
         ("summed", "28 1024 32 | left 0"),
         ("kept", "42 | left 0"),
-        ("committed", "-1 3 | left 0"),
+        ("waited", "-1 -1 3 | left 0"),
+        ("asked", "-1 3 | left 0"),
+        ("handled", "-1 handled 3 | left 0"),
+        ("later_waited", "-1 -1 3 | left 0"),
+        ("many_committed", f"{'-1 ' * 65}3 3 | left 0"),
         ("never_committed", "-1 -1 | left 0"),
         ("one_after_the_other", "committed | left 0"),
         ("macros", "named | left 0"),
@@ -86,7 +90,7 @@ def test_libraries_that_are_source_or_lie_beside_it_are_loaded_by_url(
         ("open_at_commit", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
         ("lost_encoder", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
         (
-            "failed_at_commit",
+            "failed_when_waited",
             "PTR124: kernel `scale`, argument `out` at buffer index 0: offset 40 is beyond the buffer's",
         ),
         ("after_commit", "PTR124: an encoder was made of a command buffer that has been committed"),
@@ -114,7 +118,7 @@ def test_a_buffer_says_how_it_is_stored(tell: Callable[[str], str]) -> None:
 
 
 def test_work_that_is_never_committed_is_told(tell: Callable[[str], str], capfd: pytest.CaptureFixture[str]) -> None:
-    tell("committed")
+    tell("waited")
     assert capfd.readouterr().err == ""
     tell("never_committed")
     warning = (

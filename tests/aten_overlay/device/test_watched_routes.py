@@ -29,7 +29,7 @@ def test_one_fault_is_found_through_each_route(
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    answer, outside = ("nothing", "nothing") if checks == "none" else ("PTR264", "PTR278")
+    answer, outside, early = ("nothing", "nothing", "stale ") if checks == "none" else ("PTR264", "PTR278", "PTR269")
     assert done.stdout.splitlines() == [
         f"compile_shader: {answer}",
         f"extension: {answer}",
@@ -43,6 +43,10 @@ def test_one_fault_is_found_through_each_route(
         "second encoder, after a copy to the host: nothing",
         "second encoder, after random numbers: nothing",
         "second encoder, after a copy: nothing",
+        f"own queue, a copy: {early}",
+        f"own queue, an operator: {early}",
+        f"own queue, a number: {early}",
+        "own queue, waited for: nothing",
     ]
     run = read_run(tmp_path)
     launches = {(kernel.name, kernel.operator): kernel.origin.producer for kernel in run.kernels}

@@ -94,6 +94,9 @@ struct Fixture {
   void run(NSUInteger threads, NSUInteger group) {
     [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(group, 1, 1)];
   }
+  void show_second(std::ostream& to) {
+    to << ((float*)[out contents])[1] << " ";
+  }
   void show(std::ostream& to) {
     for (int i = 0; i < 8; i++) {
       to << ((float*)[out contents])[i] << " ";
@@ -135,10 +138,10 @@ static const char* on_a_queue(NSUInteger offset, Then then) {
       [encoder setBytes:&by length:sizeof by atIndex:2];
       [encoder dispatchThreads:MTLSizeMake(2, 1, 1) threadsPerThreadgroup:MTLSizeMake(2, 1, 1)];
       [encoder endEncoding];
-      out << ((float*)[f.out contents])[1] << " ";
-      then(commands);
+      f.show_second(out);
+      then(out, f, commands);
     }
-    out << ((float*)[f.out contents])[1] << " ";
+    f.show_second(out);
   });
 }
 
@@ -369,16 +372,64 @@ const char* waited_uncommitted() {
   });
 }
 
-const char* committed() {
-  return on_a_queue(0, [](id<MTLCommandBuffer> commands) { [commands commit]; });
+const char* waited() {
+  return on_a_queue(0, [](std::ostream& out, Fixture& f, id<MTLCommandBuffer> commands) {
+    [commands commit];
+    f.show_second(out);
+    [commands waitUntilCompleted];
+  });
+}
+
+const char* asked() {
+  return on_a_queue(0, [](std::ostream&, Fixture&, id<MTLCommandBuffer> commands) {
+    [commands commit];
+    while (commands.status != MTLCommandBufferStatusCompleted) {
+    }
+  });
+}
+
+const char* handled() {
+  return on_a_queue(0, [](std::ostream& out, Fixture&, id<MTLCommandBuffer> commands) {
+    std::ostream* const to = &out;
+    [commands addCompletedHandler:^(id<MTLCommandBuffer>) { *to << "handled "; }];
+    [commands commit];
+  });
+}
+
+const char* later_waited() {
+  return on_a_queue(0, [](std::ostream& out, Fixture& f, id<MTLCommandBuffer> commands) {
+    [commands commit];
+    id<MTLCommandBuffer> later = [[commands commandQueue] commandBuffer];
+    [later commit];
+    f.show_second(out);
+    [later waitUntilCompleted];
+  });
+}
+
+const char* many_committed() {
+  return on_a_queue(0, [](std::ostream& out, Fixture& f, id<MTLCommandBuffer> commands) {
+    [commands commit];
+    id<MTLCommandBuffer> later = nil;
+    for (int i = 0; i < 64; i++) {
+      f.show_second(out);
+      later = [[commands commandQueue] commandBuffer];
+      [later commit];
+    }
+    f.show_second(out);
+    [later waitUntilCompleted];
+  });
 }
 
 const char* never_committed() {
-  return on_a_queue(0, [](id<MTLCommandBuffer>) {});
+  return on_a_queue(0, [](auto&&...) {});
 }
 
-const char* failed_at_commit() {
-  return on_a_queue(40, [](id<MTLCommandBuffer> commands) { [commands commit]; });
+const char* failed_when_waited() {
+  return on_a_queue(40, [](std::ostream& out, Fixture&, id<MTLCommandBuffer> commands) {
+    [commands commit];
+    out << "committed ";
+    [commands waitUntilCompleted];
+  });
 }
 
 const char* one_after_the_other() {

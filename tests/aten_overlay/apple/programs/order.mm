@@ -59,6 +59,7 @@ void concurrently(Fixture& f, bool reads_first, Between between) {
   reads_first ? f.raise(encoder, f.x) : f.read(encoder, f.x);
   [encoder endEncoding];
   [f.commands commit];
+  [f.commands waitUntilCompleted];
 }
 
 // A write through one buffer and a read through another, each in an encoder of its own.
@@ -73,6 +74,7 @@ void through(Fixture& f, id<MTLBuffer> written, id<MTLBuffer> read, Between betw
   f.read(encoder, read);
   [encoder endEncoding];
   [f.commands commit];
+  [f.commands waitUntilCompleted];
 }
 
 // A write of one queue and a read of another.
@@ -130,6 +132,7 @@ void run(Fixture& f, const std::string& name) {
     f.raise(encoder, f.x, 4, 4);
     [encoder endEncoding];
     [f.commands commit];
+    [f.commands waitUntilCompleted];
   } else if (name == "two_reads") {
     id<MTLComputeCommandEncoder> encoder = f.encode(f.commands, MTLDispatchTypeConcurrent);
     f.read(encoder, f.x);
@@ -139,6 +142,7 @@ void run(Fixture& f, const std::string& name) {
     f.out = first;
     [encoder endEncoding];
     [f.commands commit];
+    [f.commands waitUntilCompleted];
   } else if (name == "one_buffer") {
     through(f, f.x, f.x, nothing);
   } else if (name == "alias") {

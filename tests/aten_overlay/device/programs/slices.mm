@@ -82,6 +82,23 @@ void makes_second_encoder(const at::Tensor& x, bool ends_first) {
   });
 }
 
+// Fills with a byte on a queue of its own, and may forget to wait.
+void fills_on_its_own_queue(const at::Tensor& out, int64_t value, bool waits) {
+  @autoreleasepool {
+    static id<MTLCommandQueue> queue = [MTLCreateSystemDefaultDevice() newCommandQueue];
+    id<MTLCommandBuffer> commands = [queue commandBuffer];
+    id<MTLBlitCommandEncoder> encoder = [commands blitCommandEncoder];
+    [encoder fillBuffer:buffer_of(out)
+                  range:NSMakeRange(offset_of(out), out.nbytes())
+                  value:static_cast<uint8_t>(value)];
+    [encoder endEncoding];
+    [commands commit];
+    if (waits) {
+      [commands waitUntilCompleted];
+    }
+  }
+}
+
 }  // namespace
 
 // As a function that no operator runs around: the tensors by their addresses.
@@ -105,5 +122,6 @@ TORCH_LIBRARY(slices_test, m) {
   m.def("passes_its_offset(Tensor x, Tensor(a!) out) -> ()", &passes_its_offset);
   m.def("takes_encoder_outside(Tensor x) -> ()", &takes_encoder_outside);
   m.def("makes_second_encoder(Tensor x, bool ends_first) -> ()", &makes_second_encoder);
+  m.def("fills_on_its_own_queue(Tensor(a!) out, int value, bool waits) -> ()", &fills_on_its_own_queue);
   m.def("reads_past_its_own(Tensor x, Tensor(a!) out) -> ()", &reads_past_its_own);
 }

@@ -44,6 +44,14 @@ def end_in_copy(x: torch.Tensor) -> None:
     ops.makes_second_encoder(x, False)
 
 
+def read_filled(read: Callable[[torch.Tensor], torch.Tensor], waits: bool) -> None:
+    x = torch.zeros(4, dtype=torch.uint8, device="mps")
+    torch.mps.synchronize()
+    ops.fills_on_its_own_queue(x, 7, waits)
+    if read(x).sum() != 28:
+        raise RuntimeError("stale ")
+
+
 whole, out = torch.arange(4.0, device="mps"), torch.zeros(4, device="mps")
 report("compile_shader", shade, whole, out)
 report("extension", ops.reads_further, whole, out)
@@ -57,3 +65,7 @@ report("second encoder, the first ended", lambda x: ops.makes_second_encoder(x +
 report("second encoder, after a copy to the host", end_in_copy, whole)
 report("second encoder, after random numbers", lambda x: ops.makes_second_encoder((x + 1).normal_(), False), whole)
 report("second encoder, after a copy", lambda x: ops.makes_second_encoder((x + 1).copy_(torch.ones(4)), False), whole)
+report("own queue, a copy", read_filled, torch.Tensor.cpu, False)
+report("own queue, an operator", read_filled, torch.Tensor.clone, False)
+report("own queue, a number", read_filled, lambda x: torch.tensor(x.tolist()), False)
+report("own queue, waited for", read_filled, torch.Tensor.cpu, True)
