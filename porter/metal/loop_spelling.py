@@ -38,7 +38,7 @@ _FORMS = {
 # What is not done to each part alone: comparisons, and products and quotients of two values.
 _OF_BOTH_PARTS = ("notEqual", "equal", "multiplication", "division")
 _SCALES = ("multiplication", "division")
-_LETTERS, _ROW, _COLUMN = ("i", "j", "k"), "row", "column"  # of loops
+_LETTERS, _ROW, _COLUMN, _OUTER_INNER = ("i", "j", "k"), "row", "column", ("outer", "inner")  # of loops
 
 
 @dataclass(frozen=True)
@@ -154,11 +154,12 @@ def name_loops(nest: LoopNest, shares: bool, others: Collection[str]) -> dict[Lo
         words = (_ROW, _COLUMN, "k") if len(nest.rows) == len((_ROW, _COLUMN)) else _LETTERS
         names = dict(zip((*nest.rows, *reduced), words, strict=False))
     elif shares:
-        is_nested = any(each.height > 1 or not each.loops.isdisjoint(columns) for each in reductions)
-        if len(reduced) < 2 > len(columns) and not is_nested:
+        looped = {*columns, *reduced}
+        is_nested = any(len(one.reduction.loops) > 1 or not one.loops.isdisjoint(looped) for one in reductions)
+        if len(columns) < 2 and not is_nested:  # the loops stand one behind the other
             names = dict.fromkeys((*reduced, *columns), _COLUMN if nest.rows else "at")
-        if len(nest.rows) == 1:
-            names[nest.rows[0]] = _ROW
+        if len(nest.rows) <= len(_OUTER_INNER):
+            names |= zip(nest.rows, _OUTER_INNER if len(nest.rows) > 1 else (_ROW,), strict=False)
     return names if set(names.values()).isdisjoint(others) else {}
 
 

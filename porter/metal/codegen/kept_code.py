@@ -9,6 +9,7 @@ from functools import cached_property
 
 from porter.languages.assignments import list_values, read_assignments
 from porter.languages.brackets import find_closing_end, strip_parentheses
+from porter.languages.identifiers import rename_identifiers
 from porter.languages.lexer import TokenKind
 from porter.languages.patterns import Found, find_code, has_code, match_code
 from porter.languages.source import Source
@@ -75,8 +76,24 @@ class KeptCode:
 
     @cached_property
     def locals(self) -> dict[str, str]:
-        """The variables that hold what calls compute, by these; without those that a resized tensor makes wrong."""
-        return {value: name for name, value in reversed(tuple(self._list_locals())) if "(" in value}
+        """The variables that hold what calls compute, by these; without those that a resized tensor makes wrong.
+
+        A value is there as it stands, with calls for the variables in it, and with tensors of the same sizes.
+        """
+        spelled = {value: name for name, value in reversed(tuple(self._list_locals())) if "(" in value}
+        calls = {name: value for value, name in spelled.items() if is_call(value)}
+        for value, name in tuple(spelled.items()):
+            whole = rename_identifiers(value, calls)
+            for text in (whole, *(rename_identifiers(whole, {of: to}) for to, of in self._list_converted())):
+                spelled.setdefault(text, name)
+        return spelled
+
+    def _list_converted(self) -> Iterator[tuple[str, str]]:
+        """Variables that are a tensor, of another type or not, and this tensor."""
+        for local in read_assignments(self.text):
+            match = match_code(local.value or "", "$tensor.to($$type)", "$$condition ? $tensor.to($$type) : $tensor")
+            if match and local.type in _TENSORS and len(list_values(self.text, local.name)) == 1:
+                yield local.name, match["tensor"]
 
     def _list_locals(self) -> Iterator[tuple[str, str]]:
         for local in read_assignments(self.text):

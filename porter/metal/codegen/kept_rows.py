@@ -59,14 +59,14 @@ def find_kept(nest: LoopNest, spelling: Spelling) -> KeptRows | None:
         return None
     along = passes[0].loop
     computed: set[Expr] = set()
-    first: dict[Expr, int] = {}
+    first: dict[Expr, int] = {}  # in the order of the text, which is the same for every element type
     last: dict[Expr, int] = {}
     for at, one in enumerate(passes):
         roots = [put_loop(root, one.loop, along) for root in one.roots]
         last |= {value: at for root in roots for value in _find_kept(root, computed, along)}
-        within = {value for root in roots for value in walk(root, enters=_computes)}
-        first |= dict.fromkeys(within - computed, at)
-        computed |= within
+        within = dict.fromkeys(walk(*roots, enters=_computes))
+        first |= {value: at for value in within if value not in computed}
+        computed |= within.keys()
     kept = KeptRows(along, _place(last, first), passes, find_adjacent(nest, passes))
     return kept if 0 < kept.count <= MOST_ARRAYS else None
 
@@ -170,7 +170,7 @@ def _find_kept(root: Expr, computed: set[Expr], along: Loop) -> Iterator[Expr]:
 def _place(last: dict[Expr, int], first: dict[Expr, int]) -> dict[Expr, int]:
     """Arrays for values from the pass that computes each to the last that needs it; that one may reuse its array."""
     arrays: dict[Expr, int] = {}
-    for value in sorted(last, key=lambda value: (first[value], value.order)):
+    for value in (value for value in first if value in last):
         used = {arrays[other] for other in arrays if last[other] > first[value]}
         arrays[value] = next(i for i in range(len(last)) if i not in used)
     return arrays
@@ -308,14 +308,14 @@ class RowWriter(NestWriter):
                 kept[value] = kept.get(value, True) and is_kept
             elif _computes(value):
                 stack += [(arg, is_kept) for arg in value.args]
-        for load, is_kept in sorted(kept.items(), key=lambda item: item[0].order):
+        for load in (value for value in walk(*self.current, enters=_computes) if value in kept):
             assert isinstance(load.attribute, Buffer)
             space = "device" if self.storing and load.attribute == self.storing.buffer else "constant"
             type_, place = f"neighbors<{self.spelling.elements[load.attribute]}, {WIDTH}>", self.text(load.args[0])
             place = f"{self.spelling.buffers[load.attribute]} + {place}"
             text = f"*reinterpret_cast<{space} {type_}*>({place})"
             name = self.name("elements")
-            self.line(f"const auto {name} = {f'{COUNT} > 1 ? {type_}() : {text}' if is_kept else text};")
+            self.line(f"const auto {name} = {f'{COUNT} > 1 ? {type_}() : {text}' if kept[load] else text};")
             self.elements[load] = name
 
     def load(self, expr: Expr) -> str:

@@ -22,6 +22,11 @@ ROWS_OF_DIM = Binary(Operator.FLOOR_DIVIDE, ROWS, Size("self", WrappedDim(Scalar
         ("const auto n = (input\n.dim());", Rank("self"), "input.dim()"),  # it is spelled otherwise
         ("const auto n = input.dim();", SizeProduct("self", Constant(-2)), "c10::numelements_from_dim(n - 2, input.sizes())"),
         ("float n = input.dim();", Rank("self"), "input.dim()"),
+        ("auto n = input.dim();\nauto at = maybe_wrap_dim(dim, n);", WrappedDim(Scalar("dim"), "self"), "at"),
+        ("auto n = self.dim();\nauto input = cast ? self.to(kInt) : self;", Rank("self"), "n"),
+        ("auto n = self.dim();\nauto input = cast ? self.to(kInt) : other;", Rank("self"), "input.dim()"),
+        ("auto n = self.dim();\nauto input = self.to(kInt);\ninput = other;", Rank("self"), "input.dim()"),
+        ("auto n = self.dim();\nauto input = self.view(-1);", Rank("self"), "input.dim()"),
         ("auto rows = input.numel();\ninput.resize_({2});", ROWS, "input.numel()"),
         ("auto rows = input.numel();\nauto all = input.numel();", ROWS, "rows"),
         ("auto e = eps.has_value() ? eps.value() : 1e-5;", Scalar("eps", 1e-5), "e"),
