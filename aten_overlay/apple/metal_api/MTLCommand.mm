@@ -133,9 +133,9 @@ static void run_late_if_watched() {
     porter::objc::fail(error);
   }
 }
-static void run_or_defer(PorterEncoder* encoder, std::function<void()> command) {
+static void run_or_defer(PorterEncoder* encoder, const char* name, std::function<void()> command) {
   if (auto* later = timeline_of(encoder)) {
-    later->add(std::move(command));
+    later->add(std::move(command), name);
   } else {
     run_late_if_watched();
     order::begin(encoder->_place.queue);
@@ -215,7 +215,8 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   porter::metal::announce(encoder->_kernel, group);
   if (auto* later = timeline_of(encoder)) {
     later->add([kept = Kept(encoder->_pipeline), kernel = encoder->_kernel, arguments = encoder->_arguments, threads,
-                group, place = encoder->_place] { porter::metal::launch(kernel, arguments, threads, group, place); });
+                group, place = encoder->_place] { porter::metal::launch(kernel, arguments, threads, group, place); },
+               "kernel `" + std::string(encoder->_kernel->host_name) + "`");
     return;
   }
   try {
@@ -319,7 +320,7 @@ static order::Touch touch_of(const char* start, size_t size, const void* buffer,
      destinationOffset:(NSUInteger)destinationOffset
                   size:(NSUInteger)size {
   check_open(self);
-  run_or_defer(self, [=, source = (const void*)source, destination = (const void*)destination, place = _place] {
+  run_or_defer(self, "a copy", [=, source = (const void*)source, destination = (const void*)destination, place = _place] {
     char* from = porter::metal::bytes_of(source, sourceOffset, size, "the source of a copy");
     char* to = porter::metal::bytes_of(destination, destinationOffset, size, "the destination of a copy");
     std::memmove(to, from, size);
@@ -329,7 +330,7 @@ static order::Touch touch_of(const char* start, size_t size, const void* buffer,
 }
 - (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value {
   check_open(self);
-  run_or_defer(self, [=, buffer = (const void*)buffer, place = _place] {
+  run_or_defer(self, "a fill", [=, buffer = (const void*)buffer, place = _place] {
     char* to = porter::metal::bytes_of(buffer, range.location, range.length, "a fill");
     std::memset(to, value, range.length);
     order::note(place, "a fill", {touch_of(to, range.length, buffer, true, "its buffer")});
@@ -410,7 +411,7 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
     (*signaled).signaledValue = value;
   };
   if (_later) {
-    _later->add(signal_now);
+    _later->add(signal_now, "an event's signal");
   } else {
     signal_now();
   }

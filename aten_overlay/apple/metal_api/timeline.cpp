@@ -44,7 +44,7 @@ void Timeline::leave() {
   }
 }
 
-void Timeline::push(std::function<bool()> command) {
+void Timeline::push(Command command) {
   std::lock_guard lock(guard());
   if (!std::exchange(active_, true)) {
     active().push_back(this);
@@ -56,15 +56,16 @@ void Timeline::push(std::function<bool()> command) {
   }
 }
 
-void Timeline::add(std::function<void()> command) {
-  push([command = std::move(command)] {
+void Timeline::add(std::function<void()> command, std::string name) {
+  const auto run = [command = std::move(command)] {
     command();
     return true;
-  });
+  };
+  push({run, std::move(name)});
 }
 
 void Timeline::add_wait(std::function<bool()> ready) {
-  push(std::move(ready));
+  push({std::move(ready), "a wait for an event"});
 }
 
 bool Timeline::is_next() const {
@@ -87,7 +88,7 @@ bool Timeline::step() {
   running_ = true;
   bool moved = false;
   try {
-    while (!commands_.empty() && commands_.front()()) {
+    while (!commands_.empty() && commands_.front().run()) {
       commands_.pop_front();
       moved = true;
     }
@@ -130,7 +131,7 @@ void Timeline::commit(std::function<void(const std::string&)> completed, bool la
     std::exchange(completed_, {})(error_);
     return;
   }
-  push([] { return true; });
+  push({[] { return true; }, ""});
   committed_ = true;
   if (!late) {
     hurry_queue();
@@ -164,9 +165,10 @@ void Timeline::finish() {
 void Timeline::warn_of_lost() const {
   std::lock_guard lock(guard());
   if (!commands_.empty()) {
-    std::fprintf(stderr, "porter: PTR124 a command buffer was released before `commit`, and commands in it never run: %zu\n"
+    const std::string others = commands_.size() > 1 ? " and " + std::to_string(commands_.size() - 1) + " more" : "";
+    std::fprintf(stderr, "porter: PTR124 a command buffer was released before `commit`, and commands in it never run: %s%s\n"
                  "  Commit it before its last reference goes.\n",
-                 commands_.size());
+                 commands_.front().name.c_str(), others.c_str());
   }
 }
 

@@ -16,7 +16,8 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   void operator=(const Timeline&) = delete;
 
-  void add(std::function<void()> command);
+  // `name` reads as "kernel `k`", and is told where the command never runs.
+  void add(std::function<void()> command, std::string name);
 
   // The commands after this one run once `ready` answers true.
   void add_wait(std::function<bool()> ready);
@@ -35,16 +36,20 @@ class Timeline {
   void warn_of_lost() const;
 
  private:
+  struct Command {
+    std::function<bool()> run;  // false while it waits
+    std::string name;
+  };
   friend bool advance(bool uncommitted);
   friend std::string run_late();
   void hurry_queue();
-  void push(std::function<bool()> command);
+  void push(Command command);
   void leave();
   bool step();
   bool is_next() const;
 
   const void* queue_;
-  std::deque<std::function<bool()>> commands_;  // each false while it waits
+  std::deque<Command> commands_;
   std::function<void(const std::string&)> completed_;
   std::string error_;
   bool active_ = false, committed_ = false, running_ = false, late_ = false;

@@ -122,7 +122,7 @@ def test_work_that_is_never_committed_is_told(tell: Callable[[str], str], capfd:
     assert capfd.readouterr().err == ""
     tell("never_committed")
     warning = (
-        "porter: PTR124 a command buffer was released before `commit`, and commands in it never run: 1\n"
+        "porter: PTR124 a command buffer was released before `commit`, and commands in it never run: kernel `scale`\n"
         "  Commit it before its last reference goes.\n"
     )
     assert capfd.readouterr().err == warning
