@@ -16,13 +16,16 @@ from __future__ import annotations
 import random
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterable
+from multiprocessing import get_context
 from pathlib import Path
 
 from mutation.ledger import Ledger, key, summarize
 from mutation.ported import make_ported_subject
-from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
-from mutation.trial import METHOD, Fate, Stage, find_failing, start, try_mutant
+from mutation.subjects import Mutant, find_mutants, find_operators, make_subject
+from mutation.trial import Fate, Stage, find_failing, start, try_mutant
+from mutation.warm import METHOD, WarmSubject
 from shared.arguments import parser
 
 GOAL = 0.99
@@ -49,28 +52,37 @@ def _of(mutants: Iterable[Mutant], part: str) -> list[Mutant]:
     return [mutant for mutant in mutants if mutant.region == part]
 
 
-def run(subject: Subject, mutants: Iterable[Mutant], ledger: Ledger, again: bool) -> None:
-    known = {Fate.SURVIVED.value} if again else set()
-    todo = [m for m in mutants if key(m) not in ledger.entries or ledger.entries[key(m)].fate in known]
+def run(subject: WarmSubject, mutants: Iterable[Mutant], ledger: Ledger, again: bool) -> None:
+    op = subject.subject.op
+    tried = {Fate.SURVIVED.value} if again else set()
+    todo = [m for m in mutants if key(m) not in ledger.entries or ledger.entries[key(m)].fate in tried]
 
     def failing(stage: Stage, test: str) -> tuple[str, ...]:
         """All of a stage that fails without a mutant is asked for once a single test does, or what is no test.
 
         An error has blanks in it: without a mutant it would end every run.
         """
-        is_whole = ledger.knows(subject.op, stage.name)
+        is_whole = ledger.knows(op, stage.name)
         if test and not is_whole and " " not in test:
             one = f"{stage.name} {test}"
             is_whole = not METHOD.fullmatch(test) or bool(
-                ledger.failing(subject.op, one, lambda: find_failing(subject, stage, test))
+                ledger.failing(op, one, lambda: find_failing(subject.subject, stage, test))
             )
-        return ledger.failing(subject.op, stage.name, lambda: find_failing(subject, stage)) if is_whole else ()
+        return ledger.failing(op, stage.name, lambda: find_failing(subject.subject, stage)) if is_whole else ()
 
     for mutant in todo:
         started = time.monotonic()
-        fate, by = try_mutant(subject, mutant, failing)
-        ledger.add(mutant, fate, by)
-        print(f"{time.monotonic() - started:.0f} s: {subject.op}: {mutant.told}: {fate.value} {by}", flush=True)
+        fate, by = try_mutant(subject, mutant, ledger.count_kills(mutant), failing)
+        seconds = time.monotonic() - started
+        ledger.add(mutant, fate, by, seconds)
+        print(f"{seconds:.1f} s: {op}: {mutant.told}: {fate.value} {by}", flush=True)
+
+
+def run_subject(options: Namespace, op: str) -> None:
+    """Tries the mutants of one operator, in a process of its own: what it loads and reads stays there."""
+    subject = make_ported_subject(options.checkout.resolve(), op) if options.checkout else make_subject(op)
+    chosen = choose(find_mutants(subject), options.most)
+    run(WarmSubject(subject), chosen, Ledger(options.results), options.again)
 
 
 def main(arguments: list[str]) -> int:
@@ -84,13 +96,14 @@ def main(arguments: list[str]) -> int:
     options = told.parse_args(arguments)
     if options.checkout and not options.ops:
         told.error("--checkout asks for the operators by name")
-    ledger = Ledger(options.results)
     start()
     for op in options.ops or operators:
-        subject = make_ported_subject(options.checkout.resolve(), op) if options.checkout else make_subject(op)
-        chosen = choose(find_mutants(subject), options.most)
-        run(subject, chosen, ledger, options.again)
-    text, share = summarize(ledger.entries.values())
+        process = get_context("fork").Process(target=run_subject, args=(options, op))
+        process.start()
+        process.join()
+        if process.exitcode:
+            return 2
+    text, share = summarize(Ledger(options.results).entries.values())
     print(text)
     return 0 if share >= GOAL else 1
 

@@ -6,7 +6,7 @@ import gc
 import importlib
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +48,7 @@ from porter.verdict.suite.selection import Selection
 if TYPE_CHECKING:
     from porter.verdict.behavior import SampleResult
     from porter.verdict.suite.context import Context
+    from porter.verdict.suite.runner import Outcome
 
 PRELOADED = (
     "torch.testing._internal.common_device_type",
@@ -319,8 +320,7 @@ def _build_and_test(
         findings = host.load_built(library, fork, tree, target, options.arithmetic, options.checked)
     else:
         findings = backend.load_operator(tree, target, options.arithmetic, options.checked)
-    if backend.RUNS_HOST_CODE:
-        context = replace(context, siblings=find_siblings(tree, target))
+    context = complete_context(context, tree, target, options)
     answer = _run_tests(tree, context, target, options, progress, started)
     if options.backend == HOST:
         findings = (*findings, *host.list_short_arguments(), *_find_release_faults(tree, target, answer.verdict))
@@ -366,24 +366,42 @@ def _require_selection(context: Context, expr: str | None) -> None:
 def _run_tests(
     tree: Tree, context: Context, target: VerifyTarget, options: RunOptions, progress: Progress, started: float
 ) -> VerdictAnswer:
-    from porter.verdict.suite import kept_outcomes, proof, runner
-    from porter.verdict.suite.sample_results import run_samples
+    from porter.verdict.suite import runner
 
-    backend = BACKENDS[options.backend]
-    flushes = options.arithmetic == FLUSH or backend.FLUSHES
-    has_before = backend.RUNS_HOST_CODE and _replaces_code(tree, target)
-    context = replace(
-        context,
-        flushes=flushes,
-        runs_host_code=backend.RUNS_HOST_CODE,
-        checks_memory=options.checked,
-        has_before=has_before,
-        thorough=options.thorough,
-    )
     if options.large:
         return _run_large(context, target, options, progress)
     selected = _select_both(options.expr, CHECKED) if options.checked else options.expr
     outcomes = runner.run(context, selected, progress, options.first_failure)
+    return conclude(tree, context, target, options, outcomes, progress, started)
+
+
+def complete_context(context: Context, tree: Tree, target: VerifyTarget, options: RunOptions) -> Context:
+    """The context with what a run adds to it."""
+    backend = BACKENDS[options.backend]
+    return replace(
+        context,
+        siblings=find_siblings(tree, target) if backend.RUNS_HOST_CODE else None,
+        flushes=options.arithmetic == FLUSH or backend.FLUSHES,
+        runs_host_code=backend.RUNS_HOST_CODE,
+        checks_memory=options.checked,
+        has_before=backend.RUNS_HOST_CODE and _replaces_code(tree, target),
+        thorough=options.thorough,
+    )
+
+
+def conclude(
+    tree: Tree,
+    context: Context,
+    target: VerifyTarget,
+    options: RunOptions,
+    outcomes: Sequence[Outcome],
+    progress: Progress,
+    started: float,
+) -> VerdictAnswer:
+    """The verdict on tests that have run in this process, with what they leave to be asked."""
+    from porter.verdict.suite import kept_outcomes, proof
+    from porter.verdict.suite.sample_results import run_samples
+
     kept_outcomes.store()
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
     if options.backend == CUDA:

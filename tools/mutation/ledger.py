@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,12 +13,14 @@ from mutation.subjects import Mutant
 from mutation.trial import Fate
 from porter.core.cache import digest
 
+_WEIGHT = 100  # of a mutant of the same slip
+_TEST = re.compile(r"\btest_\w+")
 WITHOUT = "run without a mutant"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A mutant and its fate; `by` is the test or error that caught it."""
+    """A mutant and its fate; `by` is the test or error that caught it, `seconds` what that took."""
 
     key: str
     op: str
@@ -25,6 +29,7 @@ class Entry:
     told: str
     fate: str
     by: str
+    seconds: float = 0.0
 
 
 class Ledger:
@@ -35,8 +40,20 @@ class Ledger:
         lines = path.read_text().splitlines() if path.is_file() else []
         self.entries = {entry.key: entry for entry in (Entry(**json.loads(line)) for line in lines)}
 
-    def add(self, mutant: Mutant, fate: Fate, by: str) -> None:
-        self._write(Entry(key(mutant), mutant.op, mutant.region, mutant.slip, mutant.told, fate.value, by))
+    def add(self, mutant: Mutant, fate: Fate, by: str, seconds: float = 0.0) -> None:
+        entry = Entry(
+            key(mutant), mutant.op, mutant.region, mutant.slip, mutant.told, fate.value, by, round(seconds, 2)
+        )
+        self._write(entry)
+
+    def count_kills(self, mutant: Mutant) -> Counter[str]:
+        """How many mutants of an operator each test has caught, by its method; those of the same slip first of all."""
+        kills = Counter[str]()
+        for entry in self.entries.values():
+            if (entry.op, entry.fate) == (mutant.op, Fate.CAUGHT.value):
+                for test in _TEST.findall(entry.by)[:1]:
+                    kills[test] += _WEIGHT if entry.slip == mutant.slip else 1
+        return kills
 
     def failing(self, op: str, stage: str, find: Callable[[], Sequence[str]]) -> tuple[str, ...]:
         """What fails without a mutant in a stage of an operator, or in a test of it, found once."""

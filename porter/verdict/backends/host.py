@@ -157,10 +157,15 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
 
     Returns what is wrong with files of the fork that the operator does without.
     """
-    built = build(tree, _with_called([target]), recipe(tree.root), cache.root())
-    findings = _load_tested(built.library, tree.root, tree, target, arithmetic, checked)
+    built = build_operator(tree, target)
+    findings = load_tested(built.library, tree.root, tree, target, arithmetic, checked)
     counters.install(kernel_calls, fallbacks)
     return (*built.findings, *findings)
+
+
+def build_operator(tree: Tree, target: VerifyTarget) -> Built:
+    """Builds the operator's host code. Raises what building raises."""
+    return build(tree, _with_called([target]), recipe(tree.root), cache.root())
 
 
 def build_many(tree: Tree, targets: Sequence[VerifyTarget], missing_ok: bool) -> Built:
@@ -183,7 +188,7 @@ def load_built(
     library: Path, fork: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False
 ) -> tuple[ForkFinding, ...]:
     """`load_operator` with the library that `build_many` built from a fork: what else it has stays unregistered."""
-    findings = _load_tested(library, fork, tree, target, arithmetic, checked)
+    findings = load_tested(library, fork, tree, target, arithmetic, checked)
     for base in dict.fromkeys(
         (*target.through, target.base, *list_companions(tree.read(NATIVE_FUNCTIONS), target.base))
     ):
@@ -201,11 +206,11 @@ def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str, library: Pa
         load_built(library, tree.root, tree, target, arithmetic)
         return
     built = build(tree, _with_called([target]), recipe(tree.root), cache.root(), missing_ok=True)
-    _load_tested(built.library, tree.root, tree, target, arithmetic, checked=False)
+    load_tested(built.library, tree.root, tree, target, arithmetic, checked=False)
     counters.install(kernel_calls, fallbacks)
 
 
-def _load_tested(
+def load_tested(
     library: Path, fork: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool
 ) -> tuple[ForkFinding, ...]:
     """Loads host code whose kernels run a few times on small tensors: to compile them takes longer.

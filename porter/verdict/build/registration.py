@@ -89,7 +89,8 @@ def rows(yaml_text: str, bases: Iterable[str]) -> tuple[Row, ...]:
     """
     named = tuple(bases)
     wanted = {*named, *(f"{base}_functional" for base in named)}
-    return tuple(row for row in _cut(yaml_text) if row.base in wanted)
+    by_base = _group(yaml_text)
+    return tuple(sorted((row for base in wanted for row in by_base.get(base, ())), key=lambda row: row.line))
 
 
 def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
@@ -175,7 +176,7 @@ def find_meta_class(yaml_text: str, kernel: str) -> MetaClass | None:
 def _readable(family: Sequence[Row]) -> tuple[list[Grouped], Indices]:
     """The rows without those of types that this wheel no longer has: what names them cannot be built either."""
     try:
-        return read_groups(family)
+        return read_groups(tuple(family))
     except UnreadableRows as error:
         kept = [row for row in family if row.name not in error.named]
         if len(kept) in (0, len(family)):
@@ -198,6 +199,7 @@ def _wheel_include() -> Path:
     return torch_root() / "include"
 
 
+@cache
 def packaged_yaml() -> str:
     """The installed wheel's own `native_functions.yaml`."""
     return (_packaged() / NATIVE_FUNCTIONS.removeprefix(f"{ATEN}/")).read_text()
@@ -217,6 +219,15 @@ def _cut(yaml_text: str) -> tuple[Row, ...]:
 
 
 @cache
+def _group(yaml_text: str) -> Mapping[str, Sequence[Row]]:
+    """The rows of each base name: hundreds of headers ask for a few of thousands of rows."""
+    by_base: dict[str, list[Row]] = {}
+    for row in _cut(yaml_text):
+        by_base.setdefault(row.base, []).append(row)
+    return by_base
+
+
+@cache
 def _packaged() -> Path:
     import torchgen
 
@@ -224,11 +235,11 @@ def _packaged() -> Path:
     return Path(torchgen.__file__).parent / "packaged" / "ATen"
 
 
-def read_groups(family: Iterable[Row]) -> tuple[list[Grouped], Indices]:
+@cache
+def read_groups(family: tuple[Row, ...]) -> tuple[list[Grouped], Indices]:
     """torchgen's own model of some rows, grouped, and every dispatch key's kernels among them."""
     from torchgen.gen import get_grouped_native_functions
 
-    family = tuple(family)
     entries = [_entry(row) for row in family]
     try:
         parsed = _parsed(entries)

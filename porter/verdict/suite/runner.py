@@ -62,17 +62,18 @@ def run(
 
     Reports the name of every test to `progress` before it starts; ends with the `first_failure` if told.
     """
-    tests = find_tests(_import(replace(context, expression=expression or ""), names), expression)
+    tests = find_tests(import_tests(replace(context, expression=expression or ""), names), expression)
     return run_tests(tests, progress, context, first_failure)
 
 
 def select(context: Context, expression: str | None = None) -> list[str]:
     """The names of the tests for this context that `expression` selects. Raises as `matcher` does."""
-    modules = _import(replace(context, expression=expression or ""), MODULES)
-    return [_full_name(test) for test in find_tests(modules, expression)]
+    modules = import_tests(replace(context, expression=expression or ""), MODULES)
+    return [name_test(test) for test in find_tests(modules, expression)]
 
 
-def _import(context: Context, names: Sequence[str]) -> list[ModuleType]:
+def import_tests(context: Context, names: Sequence[str] = MODULES) -> list[ModuleType]:
+    """The modules of tests, as they are for a context."""
     set_context(context)
     for name in names:
         sys.modules.pop(name, None)
@@ -130,7 +131,8 @@ def _flat(suite: unittest.TestSuite) -> list[unittest.TestCase]:
     return found
 
 
-def _full_name(test: unittest.TestCase) -> str:
+def name_test(test: unittest.TestCase) -> str:
+    """The name of a test in outcomes."""
     return f"{type(test).__name__}.{_method(test)}"
 
 
@@ -170,7 +172,7 @@ class _Result(unittest.TestResult):
 
     def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: object) -> None:
         """A part that fails fails its test, once: unittest calls neither addFailure nor addSuccess then."""
-        if err is not None and not any(o.test == _full_name(test) and o.status == "failed" for o in self.outcomes):
+        if err is not None and not any(o.test == name_test(test) and o.status == "failed" for o in self.outcomes):
             self._add(test, "failed", err)
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
@@ -205,7 +207,7 @@ class _Result(unittest.TestResult):
             self.stop()
         self.outcomes.append(
             Outcome(
-                test=_full_name(test),
+                test=name_test(test),
                 dtype=_dtype(test),
                 status=status,
                 reason=reason,
