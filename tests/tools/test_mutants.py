@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -15,7 +17,8 @@ from mutation.ledger import Ledger, summarize
 from mutation.ported import find_added
 from mutation.slips import Slips, slip_in_host_code, slip_in_registrations, slip_in_rows
 from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
-from mutation.trial import Fate, Stage, find_quick_stage
+from mutation.trial import Fate, Stage, choose_first
+from mutation.warm import TimedTest, WarmSubject
 from porter.core.python import PACKAGES
 from porter.languages.slips import slip_in_metal
 from porter.verdict.judge import verdict_without_tests
@@ -179,12 +182,37 @@ def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "dtypes"),
-    [("REGISTER_POOL(uchar, int);\n", "_uint8"), ("bfloat", "_bfloat16"), ("POOL", "(float32 or int64)")],
+    ("region", "old", "first"),
+    [
+        ("registration", "REGISTER_POOL(uchar, int);\n", ["T.test_b_mps_uint8"]),
+        ("registration", "bfloat", ["T.test_b_mps_bfloat16"]),
+        ("registration", "POOL", ["T.test_b_mps_float32"]),
+        ("kernel", "half", ["T.test_b_mps_float32"]),
+    ],
 )
-def test_a_registration_meets_the_tests_of_its_type_first(old: str, dtypes: str) -> None:
-    stage = find_quick_stage(Mutant("a", "registration", "line", "A.metal", "", "", old))
-    assert stage.expr == f"test_output_match and {dtypes}"
+def test_the_first_tests_of_a_mutant_end_soon_and_launch_what_is_compiled(
+    region: str, old: str, first: list[str]
+) -> None:
+    kernels = {"uint8": "pool_uchar_int", "bfloat16": "pool_bfloat_int", "float32": "pool_float_int"}
+    tests = [TimedTest(f"T.test_b_mps_{dtype}", 0.1, (kernel,)) for dtype, kernel in kernels.items()]
+    tests += [
+        TimedTest("T.test_long_mps_float32", 9.0, ("pool_float_int",)),
+        TimedTest("T.test_idle_mps_float32", 0.1, ()),
+        TimedTest("T.test_both_mps_float32", 0.1, ("pool_float_int", "pool_half_int")),
+    ]
+    part = choose_first(tests, Mutant("a", region, "line", "A.metal", "", "", old))
+    assert list(part.tests) == first
+    assert [test.name for test in tests[:3] if part.compiles(test.kernels[0])] == first
+
+
+def test_tests_that_caught_the_same_slip_come_first(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "results")
+    for at, (op, slip, test) in enumerate(
+        [("a", "name", "test_x"), ("a", "name", "test_x"), ("a", "dtype", "test_y"), ("b", "dtype", "test_z")]
+    ):
+        ledger.add(Mutant(op, "kernel", slip, "A.metal", str(at), ""), Fate.CAUGHT, f"ended T.{test}: why")
+    order = ledger.count_kills(Mutant("a", "kernel", "dtype", "A.metal", "", "")).most_common()
+    assert [test for test, _ in order] == ["test_y", "test_x"]
 
 
 def test_what_fails_without_a_mutant_is_asked_for_once_a_stage(tmp_path: Path) -> None:
@@ -215,33 +243,50 @@ def test_what_fails_without_a_mutant_catches_none(
 
     monkeypatch.setattr(trial, "_find_failure", find_failure)
     monkeypatch.setattr(mutants, "find_failing", find_failing)
-    subject = Subject("a", VerifyTarget("a", ()), {}, (), is_ported=True)
     mutant = Mutant("a", "host", "line", "A.mm", "", "A.mm:1: 'f();' -> ''")
     ledger = Ledger(tmp_path / "results")
-    mutants.run(subject, [mutant], ledger, again=False)
+    mutants.run(_make_warm(VerdictAnswer(PASSING)), [mutant], ledger, again=False)
     assert [entry.fate for entry in ledger.entries.values() if entry.key != entry.told][-1] == fate.value
-    assert asked[:2] == [("quick", "T.a"), ("quick", "")]
+    assert asked[:2] == [("checked", "T.a"), ("checked", "")]
     assert len(asked) == len(set(asked))
 
 
-@pytest.mark.parametrize("code", ["PTR170", "ended"])
-def test_an_error_of_porter_catches_no_mutant(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    monkeypatch.setattr(trial, "_ask", lambda *_, **__: ErrorAnswer(code, "what"))
+PASSING = verdict_without_tests("a", [], 0.0, HOST, DEFAULT)
+
+
+def _make_warm(answer: VerdictAnswer | ErrorAnswer, failing: tuple[str, ...] = ()) -> WarmSubject:
+    """A subject without tests, of whose mutants one verdict is given."""
     subject = Subject("a", VerifyTarget("a", ()), {}, (), is_ported=True)
+    return cast(WarmSubject, SimpleNamespace(subject=subject, tests=(), failing=failing, ask=lambda *_: answer))
+
+
+@pytest.mark.parametrize("code", ["PTR170", "ended"])
+def test_an_error_of_porter_catches_no_mutant(code: str) -> None:
+    warm = _make_warm(ErrorAnswer(code, "what"))
     mutant = Mutant("a", "host", "line", "A.mm", "", "A.mm:1: 'f();' -> ''")
     if code == "ended":
-        assert trial.try_mutant(subject, mutant, lambda *_: ()) == (Fate.CAUGHT, "quick: ended what")
+        assert trial.try_mutant(warm, mutant, {}, lambda *_: ()) == (Fate.CAUGHT, "ended what")
         return
     with pytest.raises(RuntimeError, match="has no verdict: what"):
-        trial.try_mutant(subject, mutant, lambda *_: ())
+        trial.try_mutant(warm, mutant, {}, lambda *_: ())
+
+
+@pytest.mark.parametrize("failing", [("T.a",), ("T.a", "T.b")])
+def test_what_fails_without_a_mutant_catches_none_of_a_warm_subject(
+    monkeypatch: pytest.MonkeyPatch, failing: tuple[str, ...]
+) -> None:
+    answer = VerdictAnswer(verdict_without_tests("a", [Failure("T.a", "why"), Failure("T.b", "why")], 0.0))
+    monkeypatch.setattr(trial, "_ask", lambda *_, **__: VerdictAnswer(PASSING))
+    mutant = Mutant("a", "host", "line", "A.mm", "", "A.mm:1: 'f();' -> ''")
+    found = trial.try_mutant(_make_warm(answer, failing), mutant, {}, lambda *_: ())
+    assert found == ((Fate.CAUGHT, "T.b") if len(failing) == 1 else (Fate.SURVIVED, ""))
 
 
 def test_a_stage_whose_tests_all_fail_without_a_mutant_catches_none(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = verdict_without_tests("a", [Failure(NO_TEST, "none")], 0.0, HOST, DEFAULT)
     monkeypatch.setattr(trial, "_ask", lambda *_, **__: VerdictAnswer(verdict))
-    subject = Subject("a", VerifyTarget("a", ()), {}, (), is_ported=True)
     mutant = Mutant("a", "host", "line", "A.mm", "", "A.mm:1: 'f();' -> ''")
-    assert trial.try_mutant(subject, mutant, lambda *_: ()) == (Fate.SURVIVED, "")
+    assert trial.try_mutant(_make_warm(VerdictAnswer(verdict)), mutant, {}, lambda *_: ()) == (Fate.SURVIVED, "")
 
 
 def test_the_tool_imports_no_torch_before_the_device() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, lru_cache, partial
@@ -13,7 +13,7 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import QUICK, Options, compile_kernels, host_names
 from equivalence import same_results
 from mutation.subjects import Mutant, Subject
-from mutation.warm import METHOD, Part, WarmSubject, compile_all, died, is_quick
+from mutation.warm import METHOD, Part, TimedTest, WarmSubject, compile_all, died, find_first, is_quick
 from porter.core import cache as stored
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.dtypes import BY_METAL
@@ -82,7 +82,7 @@ def try_mutant(warm: WarmSubject, mutant: Mutant, kills: Mapping[str, int], fail
     test that one fails, or `""` for what is known.
     """
     subject, texts = warm.subject, {**warm.subject.texts, mutant.file: mutant.text}
-    first = choose_first(warm, mutant)
+    first = choose_first(warm.tests, mutant)
     if mutant.region in _COMPUTES:
         try:
             if is_same := _has_same_code(subject, texts, first.compiles):
@@ -103,14 +103,13 @@ def try_mutant(warm: WarmSubject, mutant: Mutant, kills: Mapping[str, int], fail
     return (Fate.SAME_BITS if is_same else Fate.SURVIVED), ""
 
 
-def choose_first(warm: WarmSubject, mutant: Mutant) -> Part:
+def choose_first(tests: Iterable[TimedTest], mutant: Mutant) -> Part:
     """The first tests of a mutant: for a registration, those of the type that it no longer has."""
     words = _REGISTERED.sub("", mutant.old).split(", ")
     metal = next((word for word in words if word in BY_METAL), "")
     if mutant.region != "registration" or not metal:
-        return warm.find_first(lambda test: True, is_quick)
-    ending = f"_{BY_METAL[metal].torch}"
-    return warm.find_first(lambda test: test.name.endswith(ending), lambda name: f"_{metal}_" in f"{name}_")
+        return find_first(tests, is_quick)
+    return find_first(tests, lambda name: f"_{metal}_" in f"{name}_", f"_{BY_METAL[metal].torch}")
 
 
 def _find_failure(subject: Subject, texts: Mapping[str, str], stage: Stage, failing: Sequence[str]) -> str:

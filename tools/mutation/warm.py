@@ -77,6 +77,12 @@ def is_quick(name: str) -> bool:
     return "_float" in name and not _RARE_TYPE.search(name)
 
 
+def find_first(tests: Iterable[TimedTest], compiles: Callable[[str], bool], ending: str = "") -> Part:
+    """The tests that end soon, whose names end so, and that launch no other kernels than those compiled."""
+    chosen = (test for test in tests if test.seconds < SOON and test.kernels and test.name.endswith(ending))
+    return Part(tuple(test.name for test in chosen if all(map(compiles, test.kernels))), compiles)
+
+
 def compile_all(_name: str) -> bool:
     return True
 
@@ -93,11 +99,6 @@ class WarmSubject:
         with _without_engine():
             self._tests = _import(self._context)
         self.tests, self.failing = self._time()
-
-    def find_first(self, wanted: Callable[[TimedTest], bool], compiles: Callable[[str], bool]) -> Part:
-        """The tests that end soon, are wanted and launch no other kernels than those compiled."""
-        chosen = (t for t in self.tests if t.seconds < SOON and t.kernels and all(map(compiles, t.kernels)))
-        return Part(tuple(test.name for test in chosen if wanted(test)), compiles)
 
     def ask(self, texts: Mapping[str, str], first: Part, kills: Mapping[str, int]) -> VerdictAnswer | ErrorAnswer:
         """The verdict on other texts of the subject, up to its first failure."""
