@@ -185,7 +185,7 @@ def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     ("region", "old", "first"),
     [
         ("registration", "REGISTER_POOL(uchar, int);\n", ["T.test_b_mps_uint8"]),
-        ("registration", "bfloat", ["T.test_b_mps_bfloat16"]),
+        ("registration", "REGISTER_POOL(bfloat, float);", ["T.test_b_mps_bfloat16", "T.test_b_mps_float32"]),
         ("registration", "POOL", ["T.test_b_mps_float32"]),
         ("kernel", "half", ["T.test_b_mps_float32"]),
     ],
@@ -193,12 +193,12 @@ def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
 def test_the_first_tests_of_a_mutant_end_soon_and_launch_what_is_compiled(
     region: str, old: str, first: list[str]
 ) -> None:
-    kernels = {"uint8": "pool_uchar_int", "bfloat16": "pool_bfloat_int", "float32": "pool_float_int"}
+    kernels = {"uint8": "pool_uchar", "bfloat16": "pool_bfloat", "float32": "pool_float"}
     tests = [TimedTest(f"T.test_b_mps_{dtype}", 0.1, (kernel,)) for dtype, kernel in kernels.items()]
     tests += [
-        TimedTest("T.test_long_mps_float32", 9.0, ("pool_float_int",)),
+        TimedTest("T.test_long_mps_float32", 9.0, ("pool_float",)),
         TimedTest("T.test_idle_mps_float32", 0.1, ()),
-        TimedTest("T.test_both_mps_float32", 0.1, ("pool_float_int", "pool_half_int")),
+        TimedTest("T.test_both_mps_float32", 0.1, ("pool_float", "pool_half")),
     ]
     part = choose_first(tests, Mutant("a", region, "line", "A.metal", "", "", old))
     assert list(part.tests) == first
@@ -278,8 +278,8 @@ def test_what_fails_without_a_mutant_catches_none_of_a_warm_subject(
     answer = VerdictAnswer(verdict_without_tests("a", [Failure("T.a", "why"), Failure("T.b", "why")], 0.0))
     monkeypatch.setattr(trial, "_ask", lambda *_, **__: VerdictAnswer(PASSING))
     mutant = Mutant("a", "host", "line", "A.mm", "", "A.mm:1: 'f();' -> ''")
-    found = trial.try_mutant(_make_warm(answer, failing), mutant, {}, lambda *_: ())
-    assert found == ((Fate.CAUGHT, "T.b") if len(failing) == 1 else (Fate.SURVIVED, ""))
+    fate = trial.try_mutant(_make_warm(answer, failing), mutant, {}, lambda *_: ())
+    assert fate == ((Fate.CAUGHT, "T.b") if len(failing) == 1 else (Fate.SURVIVED, ""))
 
 
 def test_a_stage_whose_tests_all_fail_without_a_mutant_catches_none(monkeypatch: pytest.MonkeyPatch) -> None:

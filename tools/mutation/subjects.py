@@ -63,7 +63,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file of a subject with one small change in place of `old`; `told` says which."""
+    """A file of a subject with one small change in the lines `old`; `told` says which."""
 
     op: str
     region: str
@@ -109,7 +109,8 @@ def find_mutants(subject: Subject) -> Iterator[Mutant]:
             seen.add(mutated)
             line = text.count("\n", 0, start) + 1
             told = f"{region.file}:{line}: {text[start:end].strip()!r} -> {slip.new.strip()!r}"
-            yield Mutant(subject.op, region.kind, slip.kind, region.file, mutated, told, text[start:end])
+            old = text[text.rfind("\n", 0, start) + 1 : text.find("\n", end - 1)]
+            yield Mutant(subject.op, region.kind, slip.kind, region.file, mutated, told, old)
 
 
 @cache

@@ -32,7 +32,6 @@ _INTERNAL = "PTR170"
 # Inputs of each kernel that decide whether a survivor computes the same.
 ROWS = 1 << 19
 _OWN_NAME = re.compile(rb"[0-9a-f]{32}\.cpp")
-_REGISTERED = re.compile(r"^REGISTER_\w+\(|\);\s*$")
 
 
 @dataclass(frozen=True)
@@ -104,12 +103,13 @@ def try_mutant(warm: WarmSubject, mutant: Mutant, kills: Mapping[str, int], fail
 
 
 def choose_first(tests: Iterable[TimedTest], mutant: Mutant) -> Part:
-    """The first tests of a mutant: for a registration, those of the type that it no longer has."""
-    words = _REGISTERED.sub("", mutant.old).split(", ")
-    metal = next((word for word in words if word in BY_METAL), "")
-    if mutant.region != "registration" or not metal:
+    """The first tests of a mutant: for a registration, those of the types in its line."""
+    words = re.split(r"\W+", mutant.old)
+    metals = [word for word in words if word in BY_METAL] if mutant.region == "registration" else []
+    if not metals:
         return find_first(tests, is_quick)
-    return find_first(tests, lambda name: f"_{metal}_" in f"{name}_", f"_{BY_METAL[metal].torch}")
+    endings = tuple(f"_{BY_METAL[metal].torch}" for metal in metals)
+    return find_first(tests, lambda name: any(f"_{metal}_" in f"{name}_" for metal in metals), endings)
 
 
 def _find_failure(subject: Subject, texts: Mapping[str, str], stage: Stage, failing: Sequence[str]) -> str:

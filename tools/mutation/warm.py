@@ -77,9 +77,9 @@ def is_quick(name: str) -> bool:
     return "_float" in name and not _RARE_TYPE.search(name)
 
 
-def find_first(tests: Iterable[TimedTest], compiles: Callable[[str], bool], ending: str = "") -> Part:
-    """The tests that end soon, whose names end so, and that launch no other kernels than those compiled."""
-    chosen = (test for test in tests if test.seconds < SOON and test.kernels and test.name.endswith(ending))
+def find_first(tests: Iterable[TimedTest], compiles: Callable[[str], bool], endings: tuple[str, ...] = ("",)) -> Part:
+    """The tests that end soon, have one of these endings, and launch no other kernels than those compiled."""
+    chosen = (test for test in tests if test.seconds < SOON and test.kernels and test.name.endswith(endings))
     return Part(tuple(test.name for test in chosen if all(map(compiles, test.kernels))), compiles)
 
 
@@ -124,8 +124,8 @@ class WarmSubject:
         target, started = self.subject.target, time.monotonic()
         tree = self._materialise(texts)
         progress("lint")
-        if found := worker.find_lint(tree) or worker.find_unregistered(tree, target):
-            return VerdictAnswer(judge.verdict_without_tests(target.base, found, 0.0))
+        if faults := worker.find_lint(tree) or worker.find_unregistered(tree, target):
+            return VerdictAnswer(judge.verdict_without_tests(target.base, faults, 0.0))
         progress("build")
         self._load(tree, first.compiles if first.tests else rest.compiles)
         outcomes = self._run(self._context, self._tests, first, progress)
@@ -189,8 +189,8 @@ class WarmSubject:
         options = replace(_WHOLE, first_failure=False)
         answer = worker.conclude(self._tree, self._context, target, options, outcomes, ignore, started)
         failing = list(dict.fromkeys(failure.test for failure in answer.verdict.failures))
-        with os.fdopen(writing, "w") as told:
-            told.write(json.dumps((timed, failing)))
+        with os.fdopen(writing, "w") as answer_pipe:
+            answer_pipe.write(json.dumps((timed, failing)))
 
     def _list_launched(self, outcome: Outcome) -> list[str]:
         from porter.verdict.suite import results
