@@ -1,35 +1,112 @@
-"""Puts the coverage of one more tree at the end of a page that `porter status --coverage` printed.
+"""Puts what came of the operators of one more tree on a page that `porter status --coverage` printed, as a table.
 
     python tools/coverage_page.py [--about TEXT] PAGE TITLE TREE RESULTS...
 
-The section is called TITLE; one of that name is replaced. What stands before it stays, but for a line below the page's
-heading that names the section. RESULTS are files of `porter migrate --results` on TREE, of one porter and one torch.
-TEXT says what the tree is made of, which no file of it does.
+The table has each operator of TREE that builds a graph, and is in a section called TITLE: what the section holds before
+its first heading is replaced, the rest stays. A line below the page's heading names the section. RESULTS are files of
+`porter migrate --results` on TREE with one torch, and of any commits of porter: the last that names an operator counts.
+TEXT says what the tree is made of, which no file of it does; without it the section's first paragraph stays.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.report.coverage import coverage_text
+from porter.report.console import printable
+from porter.report.coverage import LIBRARY, Coverage, describe_origin
+from porter.report.results import FAIL, NOT_PLANNED, OUTCOMES, PASS, OperatorResult, Results
 from porter.workflows.coverage import find_coverage
-from porter.workflows.results import read_results
+from porter.workflows.results import no_results, read_results
 from shared.arguments import parser
 
-_HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 _ALSO = "Also on this page: "
+_COMMAND = "python tools/coverage_page.py PAGE TITLE TREE RESULTS"
+_NOT_ASKED = "not asked"
+_SAID = {PASS: "passed", FAIL: "failed"}
+_SHORT = 8  # hexadecimal digits of a commit
 
 
-def put_section(page: str, title: str, coverage: str, about: str = "") -> str:
-    """The page with the coverage of another tree, whose headings go one level down, as its last section."""
-    begins = f"## {title}\n\n{about}" if about else f"## {title}"
-    section = _HEADING.sub(lambda heading: f"#{heading[1]} ", coverage).replace("## Coverage", begins, 1)
-    kept = re.sub(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", "", page, flags=re.MULTILINE | re.DOTALL)
-    return f"{_name_section(kept, title).rstrip()}\n\n{section}"
+@dataclass(frozen=True)
+class Line:
+    """An operator of the table: how many tests passed, if any ran, and the commit of porter that asked."""
+
+    op: str
+    outcome: str
+    tests: int | None = None
+    why: str = ""
+    commit: str = ""
+
+
+def list_lines(coverage: Coverage, files: Sequence[Results]) -> tuple[Line, ...]:
+    """What came of every operator that builds a graph, in order of names. `coverage` is the tree's without results."""
+    asked = {result.op: (result, file.made_by.commit) for file in files for result in file.operators}
+    graphs: dict[str, Line] = {}
+    for row in (*coverage.rows, *coverage.others):
+        if not row.port:
+            continue
+        refused = row.outcome in (NOT_PLANNED, LIBRARY)
+        line = Line(row.base, row.outcome, why=f"{row.code} {row.reason}".strip()) if refused else None
+        known = graphs.get(row.base)
+        if known is None or known.outcome in (NOT_PLANNED, LIBRARY):
+            graphs[row.base] = line or Line(row.base, _NOT_ASKED)
+    graphs |= {op: _describe(*asked[op]) for op in graphs if op in asked}
+    return tuple(graphs[op] for op in sorted(graphs))
+
+
+def _describe(result: OperatorResult, commit: str) -> Line:
+    tests = result.verdict.passed if result.verdict else None
+    why = printable(f"{result.code} {result.reason}".strip().splitlines()[0] if result.reason else result.code)
+    return Line(result.op, result.outcome, tests, why, commit[:_SHORT])
+
+
+def table_text(lines: Sequence[Line], origin: str) -> str:
+    """The section in Markdown: where the results come from, the counts, and a line for each operator that has one."""
+    return "\n".join(_write(lines, origin)) + "\n"
+
+
+def _write(lines: Sequence[Line], origin: str) -> Iterator[str]:
+    counts = Counter(line.outcome for line in lines)
+    order = (*OUTCOMES, LIBRARY, _NOT_ASKED)
+    said = ", ".join(f"{_SAID.get(outcome, outcome)} {counts[outcome]}" for outcome in order if counts[outcome])
+    yield from (f"Made by `{_COMMAND}`.", "", origin, "")
+    yield f"{len(lines)} operators build graphs: {said or 'none'}. The commit is porter's, shortened."
+    yield from ("", "| operator | tests passed | outcome | code and reason | commit |")
+    yield "| --- | --- | --- | --- | --- |"
+    for line in lines:
+        if line.outcome != _NOT_ASKED:
+            tests = "" if line.tests is None else str(line.tests)
+            why = line.why.replace("|", "\\|")
+            yield f"| `{line.op}` | {tests} | {_SAID.get(line.outcome, line.outcome)} | {why} | {line.commit} |"
+    rest = ", ".join(f"`{line.op}`" for line in lines if line.outcome == _NOT_ASKED)
+    yield from ("", f"Not asked for a verdict: {rest or 'none'}.")
+
+
+def require_alike(files: Sequence[Results]) -> None:
+    """Raises PTR328 for results of different trees or torches."""
+    first = files[0]
+    for file in files[1:]:
+        if (file.digest, file.made_by.torch) != (first.digest, first.made_by.torch):
+            what = f"results of {first.fork} and of {file.fork}, of two trees, of two states of one, or of two torches"
+            raise PorterError("PTR328", what, hint="Give the results of one tree and one torch.")
+
+
+def put_section(page: str, title: str, table: str, about: str = "") -> str:
+    """The page with a table in its section `title`, which is its last if it is new."""
+    match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^##|\Z)", page, flags=re.MULTILINE | re.DOTALL)
+    stood = match[1].strip().split("\n\n")[0] if match else ""
+    section = f"## {title}\n\n{about or stood}\n\n{table}" if about or stood else f"## {title}\n\n{table}"
+    if match:
+        after = page[match.end() :]
+        page = page[: match.start()] + section + (f"\n{after}" if after else "")
+        return _name_section(page, title)
+    return f"{_name_section(page, title).rstrip()}\n\n{section}"
 
 
 def _name_section(page: str, title: str) -> str:
@@ -53,11 +130,15 @@ def main() -> int:
     options.add_argument("--about", default="", metavar="TEXT", help="a paragraph below the section's heading")
     chosen = options.parse_args()
     try:
-        coverage = find_coverage(Checkout(chosen.tree, "named"), read_results(chosen.results))
+        files = [read_results([path]) for path in chosen.results]
+        require_alike(files)
+        checkout = Checkout(chosen.tree, "named")
+        coverage = find_coverage(checkout, no_results(checkout))
     except PorterError as error:
         sys.exit(f"{error.place or ''} {error.code} {error.what}")
-    text = coverage_text(coverage, "python tools/coverage_page.py PAGE TITLE TREE RESULTS")
-    chosen.page.write_text(put_section(chosen.page.read_text(), chosen.title, text, chosen.about))
+    made = replace(coverage, fork=files[-1].fork, digest=files[-1].digest, made_by=files[-1].made_by)
+    table = table_text(list_lines(coverage, files), describe_origin(made))
+    chosen.page.write_text(put_section(chosen.page.read_text(), chosen.title, table, chosen.about))
     return 0
 
 
