@@ -71,10 +71,11 @@ class Convenience:
 
 @dataclass(frozen=True)
 class MacroBook:
-    """The registration macros available in a `.metal` file."""
+    """The registration macros available in a `.metal` file; `hidden` are those of headers that it defines otherwise."""
 
     bases: Mapping[str, BaseMacro]
     conveniences: tuple[Convenience, ...]
+    hidden: tuple[BaseMacro, ...] = ()
 
     @staticmethod
     def read(macros: Iterable[Macro]) -> MacroBook:
@@ -106,7 +107,9 @@ def _read_book(macros: tuple[Macro, ...]) -> MacroBook:
     by_name = {macro.name: macro for macro in macros}
     bases = {name: base for name in by_name if (base := _base(name, by_name))}
     found = (_convenience(macro, by_name, bases) for macro in by_name.values() if macro.name not in bases)
-    return MacroBook(bases, tuple(each for each in found if each))
+    first = {macro.name: macro for macro in reversed(macros)}
+    lost = (_base(name, first) for name in by_name if first[name] != by_name[name])
+    return MacroBook(bases, tuple(each for each in found if each), tuple(base for base in lost if base))
 
 
 _HOST_NAME = re.compile(r'host_name\s*\(\s*#\s*\w+\s*((?:"[^"]*"\s*|#\s*\w+\s*)+)')

@@ -67,13 +67,20 @@ def find_base_macro(book: MacroBook, family: MacroFamily, opmath: bool, castout:
     """
     plain = [base for base in book.bases.values() if base.family is family and base.castout is castout]
     exact = [base for base in plain if base.opmath is opmath] or plain
+    usable = [base for base in exact if not base.unknown]
+    hidden = [base for base in book.hidden if base.family is family and base.castout is castout and not base.unknown]
+    if hidden and not usable:
+        raise PorterError(
+            "PTR090",
+            f"the kernel file defines {hidden[0].name} otherwise than {INDEXING} does, and so hides it",
+            hint="Take the kernel file of the release that the header is of, or rename the macro of the kernel file.",
+        )
     if not exact:
         raise PorterError(
             "PTR090",
             f"this fork has no REGISTER macro for {family.value.replace('_', ' ')} kernels",
             hint=f"{INDEXING} predates this family; update it from upstream first.",
         )
-    usable = [base for base in exact if not base.unknown]
     if not usable:
         base = min(exact, key=lambda base: len(base.name))
         raise refuse_parameter(base.name, base.unknown[0], Place(INDEXING))

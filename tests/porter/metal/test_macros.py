@@ -1,5 +1,7 @@
+import pytest
 from expecttest import assert_expected_inline
 
+from porter.core.errors import PorterError
 from porter.languages.source import Source
 from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.registration import Need, register_lines
@@ -97,3 +99,18 @@ def test_a_line_expands_to_its_pairs() -> None:
 def test_a_macro_without_its_name_registers_nothing() -> None:
     assert book().expand("REGISTER_INT2FLOAT_BINARY_OP", ()) == ()
     assert book().expand("REGISTER_INT2FLOAT_BINARY_OP", ("atan2", "float")) == ()
+
+
+def test_a_kernel_file_that_hides_a_macro_of_the_header_is_named() -> None:
+    own = r"""
+#define REGISTER_BINARY_OP(NAME, DTYPE) \
+  template [[host_name(#NAME "_" #DTYPE)]] kernel void NAME<DTYPE>(device DTYPE * output)
+"""
+    macros = (*Source.parse("indexing.h", HEADER).macros(), *Source.parse("BinaryKernel.metal", own).macros())
+    binary = pairs("float>float")
+    with pytest.raises(PorterError, match=r"PTR090.*defines REGISTER_BINARY_OP otherwise"):
+        register_lines("f", [Need(MacroFamily.BINARY, binary)], MacroBook.read(macros))
+    (line,) = register_lines("f", [Need(MacroFamily.BINARY, binary, opmath=True)], MacroBook.read(macros))
+    assert str(line) == "REGISTER_OPMATH_BINARY_OP(f, float, float);"
+    (line,) = register_lines("f", [Need(MacroFamily.UNARY, binary)], MacroBook.read(macros))
+    assert str(line) == "REGISTER_UNARY_OP(f, float, float);"
