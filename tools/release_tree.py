@@ -1,11 +1,14 @@
 """Assembles a tree of one PyTorch release: what its wheel ships, with host and kernel files from source folders.
 
-    python tools/release_tree.py (WHEEL.whl | installed) SOURCES... NEW
+    python tools/release_tree.py [--rename] (WHEEL.whl | installed) SOURCES... NEW
 
 A wheel has the rows, tags, templates, torchgen, `torch/testing` and headers of its release, and no `.mm`, `.metal` or
 `.cpp` file. These come from SOURCES, whose later folders replace files of earlier ones: a whole older tree first, then
 newer files as far as there are any. Prints what does not fit, by file and line, before a verdict fails for it. The
 result is for planning and verdicts, not a fork to send upstream. A wheel is read, never imported.
+
+With --rename host files of PyTorch 2.7 ask of macOS what 2.15 has names for, and the backend's header declares what
+they call of 2.7's and 2.15's lacks, as it answers on macOS 15.
 """
 
 from __future__ import annotations
@@ -54,7 +57,46 @@ PLACES = (
 )
 # Folders whose headers a release decides: one that it does not ship is another version's.
 DECIDED = (DEVICE, MPS, METAL_HEADERS)
+MPS_DEVICE_HEADER, OPERATION_UTILS_HEADER = f"{DEVICE}/MPSDevice.h", f"{MPS}/OperationUtils.h"
 _HEADER = (".h", ".hpp", ".inl")
+# What host files of 2.7 ask of macOS: a release that 2.15 has no name for is older than all that it supports.
+RENAMED = (
+    (
+        re.compile(r"\bis_macos_13_or_newer\(MacOSVersion::MACOS_VER_(15_\d)_PLUS\)"),
+        r"is_macos_at_least(MacOSVersion::MACOS_\1)",
+    ),
+    (
+        re.compile(r"\bis_macos_13_or_newer\((?:MacOSVersion::MACOS_VER_1[34]_\d_PLUS)?\)"),
+        "is_macos_at_least(MacOSVersion::MACOS_15_0)",
+    ),
+    (re.compile(r"(?<![:\w])string(?= (?:\w*key|op_name)\b)"), "std::string"),
+)
+# What 2.7's OperationUtils.h has for its host files and 2.15's lacks, as it answers on macOS 15.
+BRIDGES = {
+    "supportsComplex": "inline bool supportsComplex() {\n  return true;\n}",
+    "checkSupportsBFloat16": "inline void checkSupportsBFloat16() {}",
+    "needsGather": "inline bool needsGather(const TensorBase& t) {\n  return false;\n}",
+    "MPS_CHECK_INT64_OP_SUPPORTED": "#define MPS_CHECK_INT64_OP_SUPPORTED(input_tensor, mac_os_13_3_plus, op_name)",
+    "log1p": "MPSGraphTensor* log1p(MPSGraph* mpsGraph, MPSGraphTensor* inputTensor);",
+    "gatherViewTensor": "Tensor gatherViewTensor(const Tensor& src, Tensor& dst);",
+    "scatterViewTensor": "Tensor& scatterViewTensor(const Tensor& src, Tensor& output);",
+    "generateKernelDataOffsets": """\
+id<MTLBuffer> generateKernelDataOffsets(
+    id<MTLComputeCommandEncoder> commandEncoder,
+    const TensorIteratorBase& iter,
+    bool use_64bit_index = false);""",
+    "castToIHFTypes": """\
+inline bool is_sorted_as_is(ScalarType type) {
+  return type == kInt || type == kLong || type == kFloat || type == kHalf;
+}
+inline MPSGraphTensor* castToIHFTypes(MPSGraph* graph, MPSGraphTensor* input, const TensorBase& of, bool) {
+  const auto type = of.scalar_type();
+  return is_sorted_as_is(type) ? input : castMPSTensor(graph, input, isFloatingType(type) ? kFloat : kInt);
+}
+inline MPSGraphTensor* castFromIHFTypes(MPSGraph* graph, MPSGraphTensor* input, const TensorBase& of, bool) {
+  return is_sorted_as_is(of.scalar_type()) ? input : castMPSTensor(graph, input, of.scalar_type());
+}""",
+}
 _SUFFIXES = frozenset({"const", "noexcept", "override", "final"})
 
 
@@ -94,6 +136,24 @@ def _copy_headers(shipped: Path, folder: Path) -> None:
         if path.is_file() and path.suffix in _HEADER and not is_generated:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
+
+
+def rename(tree: Path) -> None:
+    """Has host files of 2.7 ask of macOS what a tree's headers answer, and the header declare what these files call."""
+    checkout = Checkout(tree, "named")
+    if "is_macos_at_least" not in checkout.read(MPS_DEVICE_HEADER):
+        return
+    for path in (path for folder in (MPS, OPERATIONS) for path in checkout.list(folder, ".mm")):
+        text = old = checkout.read(path)
+        for pattern, newer in RENAMED:
+            text = pattern.sub(newer, text)
+        if text != old:
+            (tree / path).write_text(text)
+    header = checkout.read(OPERATION_UTILS_HEADER)
+    lacking = [code for name, code in BRIDGES.items() if not re.search(rf"\b{name}\b", header)]
+    code, end, rest = header.rpartition("} // namespace at::native::mps")
+    if lacking and end:
+        (tree / OPERATION_UTILS_HEADER).write_text(code + "\n".join(lacking) + f"\n\n{end}{rest}")
 
 
 def read_version(release: Path) -> str:
@@ -222,6 +282,7 @@ def _find_qualifier(signature: str, name: str) -> str:
 
 def main() -> int:
     options = parser(__doc__)
+    options.add_argument("--rename", action="store_true", help="have host files of 2.7 speak of macOS as 2.15 does")
     options.add_argument("release", help="a wheel of torch, or `installed`")
     options.add_argument("sources", type=Path, nargs="+", help="folders with host and kernel files")
     options.add_argument("new", type=Path, help="the tree to write, which must not exist")
@@ -242,6 +303,8 @@ def main() -> int:
         if not (release / "torch" / "include" / METAL_HEADERS).is_dir():
             sys.exit(f"{chosen.release} ships no {METAL_HEADERS}: it needs torch 2.7 or later")
         assemble(release, chosen.sources, chosen.new)
+        if chosen.rename:
+            rename(chosen.new)
         misfits = list(list_misfits(chosen.new, release, chosen.sources))
     print(*(f"{misfit.place}: {misfit.what}" for misfit in misfits), sep="\n")
     print(f"{chosen.new}: {len(misfits)} misfits; rows in {NATIVE_FUNCTIONS}")

@@ -150,3 +150,38 @@ def test_what_only_headers_of_an_older_release_declare_is_listed_where_it_is_use
 aten/src/ATen/native/mps/operations/Uses.mm:4: uses SECOND_PLUS, which aten/src/ATen/native/mps/OperationUtils.h of the release lacks
 aten/src/ATen/native/mps/operations/Uses.mm:4: uses needs_copy, which aten/src/ATen/native/mps/OperationUtils.h of the release lacks""",
     )
+
+
+def test_host_files_of_an_older_release_are_renamed_where_the_headers_have_the_newer_names(tmp_path: Path) -> None:
+    device = {"torch/include/ATen/mps/MPSDevice.h": "TORCH_API bool is_macos_at_least(MacOSVersion version);\n"}
+    use = f"{OPERATIONS}/Uses.mm"
+    asks = """\
+string key = "k" + std::string(name);
+static const bool newer = is_macos_13_or_newer(MacOSVersion::MACOS_VER_15_1_PLUS);
+if (is_macos_13_or_newer() && is_macos_13_or_newer(MacOSVersion::MACOS_VER_14_4_PLUS) && !needsGather(out)) {
+"""
+    old = write(tmp_path / "old", {use: asks, OLD_HEADER: ""})
+    newer = {**RELEASE, **device}
+    release_tree.assemble(write(tmp_path / "release", newer), [old], tmp_path / "tree")
+    release_tree.rename(tmp_path / "tree")
+    assert_expected_inline(
+        (tmp_path / "tree" / use).read_text(),
+        """\
+std::string key = "k" + std::string(name);
+static const bool newer = is_macos_at_least(MacOSVersion::MACOS_15_1);
+if (is_macos_at_least(MacOSVersion::MACOS_15_0) && is_macos_at_least(MacOSVersion::MACOS_15_0) && !needsGather(out)) {
+""",
+    )
+    header = (tmp_path / "tree" / OLD_HEADER).read_text()
+    assert header.count("inline bool needsGather(") == 1 and header.endswith("} // namespace at::native::mps\n")
+    release_tree.rename(tmp_path / "tree")
+    assert (tmp_path / "tree" / OLD_HEADER).read_text() == header
+
+
+def test_a_tree_whose_headers_have_the_older_names_stays(tmp_path: Path) -> None:
+    use = f"{OPERATIONS}/Uses.mm"
+    old = write(tmp_path / "old", {use: "is_macos_13_or_newer();\n", OLD_HEADER: ""})
+    write(tmp_path / "release", {**RELEASE, "torch/include/ATen/mps/MPSDevice.h": "bool is_macos_13_or_newer();\n"})
+    release_tree.assemble(tmp_path / "release", [old], tmp_path / "tree")
+    release_tree.rename(tmp_path / "tree")
+    assert (tmp_path / "tree" / use).read_text() == "is_macos_13_or_newer();\n"
