@@ -53,8 +53,8 @@ def list_lines(coverage: Coverage, files: Sequence[Results]) -> tuple[Line, ...]
             continue
         refused = row.outcome in (NOT_PLANNED, LIBRARY)
         line = Line(row.base, row.outcome, why=f"{row.code} {row.reason}".strip()) if refused else None
-        known = graphs.get(row.base)
-        if known is None or known.outcome in (NOT_PLANNED, LIBRARY):
+        earlier = graphs.get(row.base)
+        if earlier is None or earlier.outcome in (NOT_PLANNED, LIBRARY):
             graphs[row.base] = line or Line(row.base, _NOT_ASKED)
     graphs |= {op: _describe(*asked[op]) for op in graphs if op in asked}
     return tuple(graphs[op] for op in sorted(graphs))
@@ -136,8 +136,8 @@ def main() -> int:
         coverage = find_coverage(checkout, no_results(checkout))
     except PorterError as error:
         sys.exit(f"{error.place or ''} {error.code} {error.what}")
-    made = replace(coverage, fork=files[-1].fork, digest=files[-1].digest, made_by=files[-1].made_by)
-    table = table_text(list_lines(coverage, files), describe_origin(made))
+    asked = replace(coverage, fork=files[-1].fork, digest=files[-1].digest, made_by=files[-1].made_by)
+    table = table_text(list_lines(coverage, files), describe_origin(asked))
     chosen.page.write_text(put_section(chosen.page.read_text(), chosen.title, table, chosen.about))
     return 0
 

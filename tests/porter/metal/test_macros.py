@@ -102,11 +102,11 @@ def test_a_macro_without_its_name_registers_nothing() -> None:
 
 
 def test_a_kernel_file_that_hides_a_macro_of_the_header_is_named() -> None:
-    own = r"""
+    kernel_file = r"""
 #define REGISTER_BINARY_OP(NAME, DTYPE) \
   template [[host_name(#NAME "_" #DTYPE)]] kernel void NAME<DTYPE>(device DTYPE * output)
 """
-    macros = (*Source.parse("indexing.h", HEADER).macros(), *Source.parse("BinaryKernel.metal", own).macros())
+    macros = (*Source.parse("indexing.h", HEADER).macros(), *Source.parse("BinaryKernel.metal", kernel_file).macros())
     binary = pairs("float>float")
     with pytest.raises(PorterError, match=r"PTR090.*defines REGISTER_BINARY_OP otherwise"):
         register_lines("f", [Need(MacroFamily.BINARY, binary)], MacroBook.read(macros))
