@@ -17,10 +17,13 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, 
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import (
     Arguments,
+    Constant,
     Given,
     HostValue,
     Named,
     Number,
+    Rank,
+    Size,
     TensorValue,
     describe,
     evaluate,
@@ -102,6 +105,24 @@ class SymbolicProgram:
 
 
 @dataclass(frozen=True)
+class RequiredSize:
+    """The size of a dimension, counted from the back, or the rank of a tensor (None), that the CPU asks for.
+
+    `why` is what the old code says of others, if it refuses them.
+    """
+
+    tensor: str
+    dim: int | None
+    value: HostValue
+    why: str = ""
+
+    @property
+    def actual(self) -> HostValue:
+        """What has to be the value."""
+        return Rank(self.tensor) if self.dim is None else Size(self.tensor, Constant(self.dim))
+
+
+@dataclass(frozen=True)
 class UnexplainedCall:
     """A call that nothing is known of, and why: its run raised, or no program computes it."""
 
@@ -113,13 +134,14 @@ class UnexplainedCall:
 class Programs:
     """The cases of an overload, the most general first, and why other calls have no program.
 
-    Of calls that are `lost` there is one of each kind.
+    Of calls that are `lost` there is one of each kind. What the CPU requires of `sizes`, it does in calls of some case.
     """
 
     name: str
     cases: tuple[SymbolicProgram, ...]
     left: tuple[PorterError, ...] = ()
     lost: tuple[UnexplainedCall, ...] = ()
+    sizes: tuple[RequiredSize, ...] = ()
 
     @property
     def calls(self) -> tuple[Arguments, ...]:

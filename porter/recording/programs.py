@@ -36,6 +36,7 @@ from porter.recording.joining import (
 )
 from porter.recording.probe_calls import ProbeCall
 from porter.recording.record import find_opinfos
+from porter.recording.required_sizes import find_required_sizes
 from porter.recording.running import MORE_STEPS, Near, UnexplainedCalls, read_runs, run_calls, run_with_type
 from porter.recording.runs import RecordedRun
 from porter.recording.varied_calls import ask_alone, list_optional
@@ -85,7 +86,8 @@ def _find_form_or_programs(name: str, runs: Sequence[RecordedRun], more: Near, l
     form = find_form(runs)
     if form is None:
         return find_programs(name, runs, more.run_near, lost, more.run_again)
-    return FormProgram(name, form, tuple(read_call_arguments(run.call, run.made) for run in runs))
+    calls = tuple(read_call_arguments(run.call, run.made) for run in runs)
+    return FormProgram(name, form, calls, sizes=find_required_sizes([runs]))
 
 
 More = Callable[[RecordedRun], Iterable[RecordedRun]]  # calls like one
@@ -131,7 +133,8 @@ def find_programs(
     if cases and all(UNKNOWN in each.when for each in programs):
         apart = [replace(case, calls=_list_own(case, cases)) for case in cases]
         programs = [_with_conditions(case, apart, unexplained) for case in apart]
-    return Programs(name, tuple(programs), tuple({(each.code, each.what): each for each in left}.values()))
+    sizes = find_required_sizes([call.ran for call in case.calls] for case in cases if run)
+    return Programs(name, tuple(programs), tuple({(each.code, each.what): each for each in left}.values()), sizes=sizes)
 
 
 def _add_cases(

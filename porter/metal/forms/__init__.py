@@ -12,7 +12,7 @@ from typing import get_args
 
 from porter.core import codec
 from porter.loops.host_values import Arguments
-from porter.loops.program import Programs, UnexplainedCall
+from porter.loops.program import Programs, RequiredSize, UnexplainedCall
 from porter.loops.storage import register_programs
 from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
@@ -52,12 +52,16 @@ FORMS: tuple[type[Form], ...] = get_args(AnyForm)
 
 @dataclass(frozen=True)
 class FormProgram:
-    """The form that computes all recorded calls of an overload. Of calls that are `lost` there is one of each kind."""
+    """The form that computes all recorded calls of an overload. Of calls that are `lost` there is one of each kind.
+
+    Of `sizes`, the CPU requires in all calls what is listed.
+    """
 
     name: str
     form: AnyForm
     calls: tuple[Arguments, ...] = ()
     lost: tuple[UnexplainedCall, ...] = ()
+    sizes: tuple[RequiredSize, ...] = ()
 
     @property
     def named(self) -> frozenset[str]:

@@ -28,7 +28,12 @@ from porter.plan.recorded.files import edit_kernel_file, find_kernel_file, sees_
 from porter.plan.recorded.host_function import HostFunction, print_body, replace_graph
 from porter.plan.recorded.returns import fill_of_nothing, keep_unwritten, return_early, start_of_nothing
 from porter.plan.recorded.target import Target
-from porter.plan.recorded.unsupported_inputs import check_ranks, refuse_unseen_types, refuse_unseen_values
+from porter.plan.recorded.unsupported_inputs import (
+    check_ranks,
+    refuse_unseen_types,
+    refuse_unseen_values,
+    write_size_checks,
+)
 
 _NAMESPACE = "\nusing namespace mps;\n"
 _WIDTH = 76  # of comments in a frame
@@ -153,6 +158,9 @@ def _launch(host: HostFunction, row: Row) -> HostFunction:
     refuse_unseen_values(row.programs, row.function, row.names, port)
     refuse_unseen_types(row.loops, row.function)
     checks, limits = check_ranks(row.programs, launched.names)
+    if isinstance(row.programs, FormProgram):
+        asked = replace(launched.names, variables=row.target.arguments or launched.names.variables)
+        checks = (*checks, *write_size_checks(row.programs, row.programs.calls, asked))
     setup = (*map(Line, launched.setup), *checks)
     return replace(host, launch=launched.launch, setup=setup, notes=(*launched.notes, *limits))
 

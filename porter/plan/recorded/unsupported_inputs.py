@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import explained
 from porter.languages.patterns import has_code
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
-from porter.loops.host_values import Arguments, Constant, HostValue, Size, SizeProduct, list_operands
+from porter.loops.host_values import (
+    Arguments,
+    Constant,
+    HostValue,
+    Rank,
+    Size,
+    SizeProduct,
+    evaluate,
+    list_names,
+    list_operands,
+)
 from porter.loops.optional import is_explained
-from porter.loops.program import ArgumentBuffer, Programs, SymbolicProgram, Table, UnexplainedCall, list_loaded
+from porter.loops.program import (
+    ArgumentBuffer,
+    Programs,
+    RequiredSize,
+    SymbolicProgram,
+    Table,
+    UnexplainedCall,
+    list_loaded,
+)
 from porter.metal.codegen.host_code import Launch, Line
-from porter.metal.codegen.host_values import Names
+from porter.metal.codegen.host_values import Names, write_given, write_value
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.kernel import find_numbers
 from porter.metal.forms import Computation, FormProgram
@@ -102,18 +120,72 @@ def check_case_shapes(
     where calls of that case all have as many of them and others do not; and what that takes away, in words.
 
     A tensor of which kernels read the first element alone is checked to have one, where calls of other cases give it
-    more: nothing else does, without a meta function.
+    more: nothing else does, without a meta function. So are the sizes that the CPU requires in calls of the case.
     """
     checked, notes = [], []
     for case, launch in zip(programs.cases, launches, strict=True):
         limits = dict(_find_case_ranks(programs, case, names))
         checks = [_write_rank_check(programs, names, tensor, (rank,)) for tensor, rank in limits.items()]
         recorded = "all recorded calls of a case"
-        if not has_meta:
-            checks += [_write_single_check(programs, names, tensor) for tensor in _find_single(programs, case, names)]
+        single = [] if has_meta else list(_find_single(programs, case, names))
+        checks += [_write_single_check(programs, names, tensor) for tensor in single]
+        checks += write_size_checks(programs, case.calls, names, single)
         notes += [_note_ranks(programs, tensor, (rank,), recorded) for tensor, rank in limits.items()]
         checked.append(replace(launch, nodes=(*checks, *launch.nodes)))
     return checked, tuple(dict.fromkeys(notes))
+
+
+def write_size_checks(
+    programs: Computation, calls: Sequence[Arguments], names: Names, single: Collection[str] = ()
+) -> Iterator[Line]:
+    """Checks of the sizes that the CPU requires, where some calls have them all, and the function does not ask.
+
+    Tensors that are `single` have one element in any case.
+    """
+    code = KeptCode(f"{names.code.before}{names.code.text}")
+    required: dict[str, list[tuple[RequiredSize, bool]]] = {}
+    for size in programs.sizes:
+        pairs = [(evaluate(size.actual, call), evaluate(size.value, call)) for call in calls]
+        having = [actual == value for actual, value in pairs if actual is not None]
+        named = {size.tensor, *list_names(size.value)} <= names.variables.keys() - set(single)
+        if named and having and all(having) and not (size.why and code.raises(size.why)):
+            required.setdefault(size.tensor, []).append((size, len(having) < len(pairs)))
+    for tensor, sizes in required.items():
+        most = max(len(call.tensors[tensor].shape) for call in calls if tensor in call.tensors)
+        other = _find_alike(most, {size.dim: size.value for size, _ in sizes})
+        if other:
+            yield _write_shape_check(programs, tensor, other, names)
+        else:
+            yield from (_write_size_check(programs, size, is_beside, names) for size, is_beside in sizes)
+
+
+def _find_alike(most: int, required: Mapping[int | None, HostValue]) -> str:
+    """The tensor whose sizes, `most` at most, are all that is required of another's; "" if there is none."""
+    rank = required.get(None)
+    alike = {dim: Size(rank.tensor, Constant(dim)) for dim in range(-most, 0)} if isinstance(rank, Rank) else {}
+    return rank.tensor if isinstance(rank, Rank) and required == {None: rank, **alike} else ""
+
+
+def _write_shape_check(programs: Computation, tensor: str, other: str, names: Names) -> Line:
+    base, shape, wanted = programs.name.partition(".")[0], *(f"{names.member(each)}sizes()" for each in (tensor, other))
+    unless = _write_unless(tensor, names)
+    words = f'"{base}: expected {tensor} to have the sizes of {other}, ", {wanted}, ", but got ", {shape}'
+    return Line(f"TORCH_CHECK({unless}{shape} == {wanted}, {words});")
+
+
+def _write_unless(tensor: str, names: Names) -> str:
+    return f"!({write_given(tensor, names)}) || " if names.types.get(tensor, "").endswith("?") else ""
+
+
+def _write_size_check(programs: Computation, size: RequiredSize, is_beside: bool, names: Names) -> Line:
+    """The check of one size; one `is_beside` calls that give no such tensor, or one of fewer dimensions."""
+    base, actual, value = programs.name.partition(".")[0], *(write_value(v, names) for v in (size.actual, size.value))
+    unless = _write_unless(size.tensor, names)
+    if is_beside and size.dim is not None:
+        unless += f"{write_value(Rank(size.tensor), names)} < {-size.dim} || "
+    what = "dimensions" if size.dim is None else f"elements in dimension {size.dim}"
+    words = f'"{base}: expected {size.tensor} of ", {value}, " {what}, but got ", {actual}'
+    return Line(f"TORCH_CHECK({unless}{actual} == {value}, {words});")
 
 
 def _find_case_ranks(programs: Programs, case: SymbolicProgram, names: Names) -> Iterator[tuple[str, int]]:

@@ -16,15 +16,17 @@ from porter.loops.host_values import (
     HostValue,
     Named,
     Operator,
+    Rank,
     Scalar,
     Size,
     SizeProduct,
     TensorValue,
     WrappedDim,
 )  # fmt: skip
-from porter.loops.program import Programs, UnexplainedCall
+from porter.loops.program import Programs, RequiredSize, UnexplainedCall
 from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.host_values import Names
+from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.forms import FormProgram
 from porter.metal.forms.sort import Kept, Sort
 from porter.mpsgraph.conditions import Answered, read_question
@@ -34,6 +36,7 @@ from porter.plan.recorded.unsupported_inputs import (
     _counts_dimensions,
     check_case_shapes,
     refuse_unseen_types,
+    write_size_checks,
 )
 from tests.porter.plan.recorded import fork, left_out
 
@@ -268,3 +271,50 @@ def test_a_tensor_of_which_a_case_reads_one_element_is_checked_to_have_no_more(
     check = 'TORCH_CHECK(self.numel() == 1, "mean: expected self of one element, but got ", self.numel());\n'
     assert checked[0].write() == f"{check if is_checked else ''}run(mean);"
     assert checked[1] == launches[1]
+
+
+def with_shapes(*shapes: tuple[int, ...]) -> Arguments:
+    names = ("grad", "self")
+    return Arguments({name: TensorValue(shape, FLOAT) for name, shape in zip(names, shapes, strict=False)}, {})
+
+
+REQUIRED = RequiredSize(
+    "grad", -3, Binary(Operator.ADD, Size("self", Constant(-3)), Constant(1)), "no such depth at all"
+)
+
+
+@pytest.mark.parametrize(
+    ("calls", "type_", "code", "check"),
+    [
+        ([((3, 4, 5), (2, 4, 5))], "Tensor", "", "grad.size(-3) == self.size(-3) + 1,"),
+        ([((3, 4, 5), (2, 4, 5)), ((4, 5), (4, 5))], "Tensor", "", "grad.dim() < 3 || grad.size(-3) == "),
+        ([((3, 4, 5), (2, 4, 5))], "Tensor?", "", "!(grad.defined()) || grad.size(-3) == "),
+        ([((3, 4, 5), (2, 4, 5)), ((4, 4, 5), (2, 4, 5))], "Tensor", "", ""),  # another case's calls do not have it
+        ([((4, 5), (4, 5))], "Tensor", "", ""),
+        ([((3, 4, 5), (2, 4, 5))], "Tensor", 'TORCH_CHECK(is_right, "no such depth");', ""),
+    ],
+)
+def test_a_size_that_the_cpu_requires_is_checked_where_calls_have_it_and_no_code_asks(
+    calls: list[tuple[tuple[int, ...], ...]], type_: str, code: str, check: str
+) -> None:
+    programs = replace(fork.turned(), name="turned.out", sizes=(REQUIRED,))
+    names = Names({"grad": "grad", "self": "self"}, {"grad": type_}, code=KeptCode(code))
+    written = [line.text for line in write_size_checks(programs, [with_shapes(*shapes) for shapes in calls], names)]
+    assert len(written) == bool(check) and all(line.startswith(f"TORCH_CHECK({check}") for line in written)
+    unnamed = replace(names, variables={"grad": "grad"})
+    assert not list(write_size_checks(programs, [with_shapes(*shapes) for shapes in calls], unnamed))
+
+
+def test_a_shape_that_the_cpu_requires_has_one_check() -> None:
+    rank, *sizes = (RequiredSize("grad", dim, Size("self", Constant(dim or 0))) for dim in (None, -1, -2))
+    rank = replace(rank, value=Rank("self"))
+    programs = replace(fork.turned(), sizes=(rank, *sizes))
+    names = Names({"grad": "slope", "self": "input"}, {})
+    [line] = write_size_checks(programs, [with_shapes((2, 3), (2, 3))], names)
+    words = '"turned: expected grad to have the sizes of self, ", input.sizes(), ", but got ", slope.sizes()'
+    assert line.text == f"TORCH_CHECK(slope.sizes() == input.sizes(), {words});"
+    line, *others = write_size_checks(programs, [with_shapes((9, 2, 3), (7, 2, 3))], names)
+    words = '"turned: expected grad of ", input.dim(), " dimensions, but got ", slope.dim()'
+    assert line.text == f"TORCH_CHECK(slope.dim() == input.dim(), {words});"
+    assert len(others) == 2
+    assert not list(write_size_checks(programs, [with_shapes((2, 3), (2, 3))], names, ["grad"]))
