@@ -142,6 +142,33 @@ def test_another_candidate_keeps_the_digits_of_exp_minus_one(body: str, line: st
 
 
 @pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("z <= 0 ? -z : z > 3 ? T(3) : z", "x <= 0 ? -x : x > 3 ? 3.0f : x"),
+        ("z == 0 ? -z : z", ""),
+        ("z < -z ? -z : z", ""),
+        ("z << 1", ""),
+    ],
+)
+def test_a_later_candidate_has_limits_on_their_other_sides(body: str, line: str) -> None:
+    """hardswish_backward of PyTorch 2.7 is grad / 2 less at -3, that of 2.8 is zero there."""
+    first, *others = list_candidates(subject(replace(LAMBDA, body=body)), Kind.FLOATING)
+    turned = [" ".join(each.statements) for each in others]
+    signs = {" <= ": " < ", " > ": " >= "}
+    wanted = " ".join(first.statements)
+    for sign, other in signs.items():
+        wanted = wanted.replace(sign, other)
+    assert turned == ([wanted] if line else [])
+    assert all(each.origin.endswith("with limits on their other sides") for each in others)
+
+
+def test_the_end_of_a_loop_is_no_limit() -> None:
+    body = "return z < 3 ? z : 3;"
+    looped = replace(LAMBDA, body="for (int i = 0; i < 3; i++) { z = z * z; } " + body)
+    assert len(list_candidates(subject(replace(looped, body=looped.body)), Kind.FLOATING)) == 1
+
+
+@pytest.mark.parametrize(
     ("body", "lines"),
     [
         ("blend(z, k)", ("return static_cast<T>(blend(static_cast<A>(x), weight));",)),
