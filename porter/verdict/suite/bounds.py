@@ -77,6 +77,43 @@ def is_as_near(
     return bool(judged[left].all()) and not excess(torch.where(left, got, cpu), cpu, want, [], flushes)
 
 
+def find_as_near(
+    mps: torch.Tensor,
+    known: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> torch.Tensor:
+    """Where a result is at most `TIMES` as far from double precision as the CPU's of the same operands, or of those a
+    few units in the last place beside them; nowhere if these all match it within the tolerance.
+
+    `known` are the CPU's results and those in double precision, first for the operands themselves. The bound is of each
+    element alone: where the CPU has no digits, nothing is excused elsewhere. Where one part of a number overflows on
+    the CPU and here, the other one has as many digits as the CPU's.
+    """
+    far = [~compare.is_close(cpu, want.to(cpu.dtype), atol, rtol) for cpu, want in known]
+    errors = torch.stack([ulp_with_denormals(cpu, want) for cpu, want in known])
+    most = torch.where(errors.isfinite(), errors, 0.0).amax(0)
+    cpu, want = known[0]
+    judged = mps.isfinite() & (want.abs() <= torch.finfo(mps.dtype).max)
+    near = judged & (ulp_with_denormals(mps, want) <= TIMES * most)
+    if mps.is_complex():
+        near |= ~cpu.isfinite() & _is_as_near_in_parts(mps, known)
+    return near & torch.stack(far).any()
+
+
+def _is_as_near_in_parts(mps: torch.Tensor, known: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+    """Where each part of a number is an infinity of the CPU's there or beside, or at most `TIMES` as far off as the
+    CPU's.
+    """
+    parts = [[torch.view_as_real(each.resolve_conj().resolve_neg()) for each in pair] for pair in known]
+    off = torch.stack([(cpu - want).abs() for cpu, want in parts])
+    most, mine = torch.where(off.isfinite(), off, 0.0).amax(0), torch.view_as_real(mps)
+    cpu, want = parts[0]
+    is_near = mine.isfinite() & cpu.isfinite() & ((mine - want).abs() <= TIMES * most)
+    overflows = torch.stack([mine == theirs for theirs, _ in parts]).any(0) & mine.isinf()
+    return (is_near | overflows).all(-1)
+
+
 def ulp_with_denormals(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
     """The distance of `got` from the float64 `want` in the spacing of got's dtype at `want`, denormals included.
 

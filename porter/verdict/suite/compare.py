@@ -164,6 +164,7 @@ def find_disagreement(
     without_denormals: torch.Tensor | None = None,
     elsewhere: torch.Tensor | None = None,
     times: float = 0.0,
+    excused: torch.Tensor | None = None,
     **tolerance: Any,
 ) -> str:
     """Where `mps` matches neither the CPU's result nor the rounded double-precision reference; `""` if nowhere.
@@ -173,7 +174,8 @@ def find_disagreement(
     results agree on the sign of a zero, or that a denormal is not one, that is demanded too.
 
     `without_denormals` is the CPU's result for flushed inputs, where the arithmetic flushes: right as well.
-    With `times`, a result may be that many times as far from the reference as the CPU's, where both are finite.
+    With `times`, a result may be that many times as far from the reference as the CPU's, where both are finite. What is
+    `excused` is near enough, as others have told.
     Integers and bools have to be equal. NaN matches NaN, and an infinity only itself. A part of a complex number that
     overflows on the CPU on the way to a finite result may overflow in another way here, and what C makes of two
     infinities in one number may be NaN.
@@ -181,6 +183,8 @@ def find_disagreement(
     if mps.dtype != cpu.dtype or mps.shape != cpu.shape:
         return f"got {mps.dtype} {tuple(mps.shape)}, the CPU gives {cpu.dtype} {tuple(cpu.shape)}"
     wrong = ~is_close(mps, cpu, **tolerance)
+    if excused is not None:
+        wrong &= ~excused
     if without_denormals is not None:
         wrong &= ~is_close(mps, without_denormals, **tolerance)
     if elsewhere is not None and not mps.dtype.is_complex:

@@ -354,7 +354,7 @@ class Consistency(TestCase):
                 if self.is_as_near(op, dtype, sample, to_cpu(got), to_cpu(want), compute):
                     if _has_complex(want):
                         kind = f"{op.name} in {name_torch(dtype)}"
-                        results.get_record(self._testMethodName).remarks.append(f"{kind}: {_OFF_ITSELF}")
+                        results.get_record(self._testMethodName).remarks.append(f"{kind}: {OFF_ITSELF}")
                     return
             raise
 
@@ -481,7 +481,7 @@ def _has_complex(value: Any) -> bool:
     return any(result.is_complex() for result in _list_results(value))
 
 
-_OFF_ITSELF = "the CPU is farther from double precision than the tolerance, which bounds results of their magnitude"
+OFF_ITSELF = "the CPU is farther from double precision than the tolerance, which bounds results of their magnitude"
 _WIDENED = (
     (torch.float32, torch.float32, torch.float64),
     (torch.complex64, torch.complex64, torch.complex128),
