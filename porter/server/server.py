@@ -33,7 +33,7 @@ from porter.server.worker import RunOptions, find_lint
 from porter.verdict import client
 from porter.verdict.backends import host
 from porter.verdict.backends.choice import BACKENDS
-from porter.verdict.baseline import CRASHED, EarlierResult, find_candidates, tell_apart
+from porter.verdict.baseline import CRASHED, EarlierResult, find_candidates, list_inheritable, tell_apart
 from porter.verdict.behavior import SampleResult, compare_paths, find_lost, find_worse
 from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import raising_porter_errors
@@ -133,6 +133,8 @@ def compare_with_baseline(request: VerifyRequest, verdict: Verdict, run: Run) ->
     if not request.texts or verdict.failed == 0:
         return verdict
     tests = find_candidates(verdict) if BACKENDS[request.backend].RUNS_HOST_CODE else ()
+    if BACKENDS[request.backend].RUNS_HOST_CODE and not request.target.stubs:  # kernels of a recorded graph
+        tests = (*tests, *list_inheritable(verdict))
     evidence = digest_tested_code(Checkout(request.root, "named").as_before(request.earlier)) if tests else ""
     found = {test: _get(request, evidence, verdict.arithmetic, test) for test in tests}
     missing = [test for test, before in found.items() if before is None]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from porter.verdict.refusals import refusal_in
 from porter.verdict.result import DTypeVerdict, Failure, Finding, Verdict
@@ -20,6 +21,8 @@ EXPECTED = "xfailed"
 FAILED = ("failed", EXPECTED)
 CRASHED = "crashed"
 LISTED = (EXPECTED, "xpassed")
+INHERITED = "PTR446"
+_ASKED = 4  # failed tests that the old code is run with to tell that
 _LINE = re.compile(r'("[^"\s]+\.(?:mm|cpp|h)"):\d+')  # as assertions print it
 
 
@@ -50,14 +53,37 @@ def _may_be_older(found: Finding) -> bool:
     return found.sample >= 0 and is_of_host and refusal_in(found.what) is None
 
 
+def list_inheritable(verdict: Verdict) -> tuple[str, ...]:
+    """A few failed tests that compared values of kernels under test: what the old graph computes may be as wrong."""
+    compared = (f.test for f in verdict.failures if f.findings and all(each.sample >= 0 for each in f.findings))
+    return tuple(islice((test for test in compared if test not in find_candidates(verdict)), _ASKED))
+
+
 def tell_apart(verdict: Verdict, before: Mapping[str, EarlierResult]) -> Verdict:
     """The verdict on a port, with every failure's status before it, and without those that the fork had before."""
     failures = [replace(each, before=_status(before.get(each.test))) for each in verdict.failures]
     theirs = [each for each in failures if each.test in before and _had(before[each.test], each)]
     ours = [_name_new(before.get(each.test), each) for each in failures if each not in theirs]
     rows = tuple(_move(row, sum(each.dtype == row.dtype for each in theirs)) for row in verdict.dtypes)
+    alike = [each.test for each in ours if each.test in before and _is_inherited(before[each.test], each)]
+    what = f"fails {len(alike)} of these tests in the same words, the first {alike[0]}" if alike else ""
+    note = f"{INHERITED} the old code {what}: its graph is wrong there, and the port computes the same"
     return replace(
-        verdict, failed=len(ours), failures=tuple(ours), failed_before=(*verdict.failed_before, *theirs), dtypes=rows
+        verdict,
+        failed=len(ours),
+        failures=tuple(ours),
+        failed_before=(*verdict.failed_before, *theirs),
+        dtypes=rows,
+        notes=(*verdict.notes, *([note] if alike else [])),
+    )
+
+
+def _is_inherited(before: EarlierResult, now: Failure) -> bool:
+    """Whether the fork's own code computed all that a test finds wrong in values of kernels."""
+    return (
+        before.status in FAILED
+        and bool(now.findings)
+        and all(_is_known(each, before.findings) for each in now.findings)
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from porter.report.as_json import verdict_object
 from porter.report.verdict import table
 from porter.verdict import judge
-from porter.verdict.baseline import EarlierResult, find_candidates, tell_apart
+from porter.verdict.baseline import EarlierResult, find_candidates, list_inheritable, tell_apart
 from porter.verdict.result import Finding, Verdict
 from porter.verdict.suite.runner import Outcome
 
@@ -197,3 +197,20 @@ def test_the_line_of_an_assertion_that_a_port_moves_is_no_other_word() -> None:
 
     assert tell_apart(verdict(assertion(7)), before(assertion(9))).ok
     assert not tell_apart(verdict(assertion(7)), before(assertion(7, "Shape.mm"))).ok
+
+
+def test_values_that_the_old_graph_has_wrong_too_are_a_failure_with_a_note() -> None:
+    wrong = tuple(replace(each, kernel_calls=2) for each in WRONG)
+    assert not find_candidates(verdict(*wrong)) and list_inheritable(verdict(*wrong)) == (GRADIENT,)
+    found = tell_apart(verdict(*wrong), before(*WRONG))
+    what = f"the old code fails 1 of these tests in the same words, the first {GRADIENT}"
+    assert (found.ok, found.failed, found.failures[0].before) == (False, 1, "failed")
+    assert found.notes[-1] == f"PTR446 {what}: its graph is wrong there, and the port computes the same"
+    for then in (before(WRONG[0]), before(*WRONG, status="crashed"), before(status="passed"), {}):
+        assert not any("PTR446" in note for note in tell_apart(verdict(*wrong), then).notes)
+
+
+def test_tests_that_compared_nothing_are_not_asked_of_the_old_code() -> None:
+    broken = replace(WRONG[0], kernel_calls=2, sample=-1)
+    assert list_inheritable(verdict(broken)) == ()
+    assert list_inheritable(verdict(*WRONG)) == ()  # asked anyway

@@ -1,10 +1,13 @@
 import math
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite import bounds
+from porter.verdict.suite import bounds, compare
+from porter.verdict.suite.samples import list_neighbors
 
 X = torch.logspace(-6, 1, 500, dtype=torch.float64).float()
 RIGHT = torch.log1p(X.double())
@@ -145,3 +148,35 @@ def test_an_overflow_on_the_cpu_excuses_no_other_result_of_its_magnitude() -> No
     assert bounds.excess(mine, cpu, RIGHT, [X]) == ""
     mine[-2] *= 1.5
     assert "off by" in bounds.excess(mine, cpu, RIGHT, [X])
+
+
+def powers(z: torch.Tensor, w: torch.Tensor, fault: str = "") -> torch.Tensor:
+    """exp(w log z) in single precision, with an error in it."""
+    size, angle = z.abs().log(), z.angle()
+    size = {"half": size.half().float(), "squares": (z.real**2 + z.imag**2).log() / 2}.get(fault, size)
+    angle = {"sign": -angle, "pi": angle * 1.0001}.get(fault, angle)
+    real, turn = w.real * size - (0 if fault == "term" else w.imag * angle), w.real * angle + w.imag * size
+    return torch.polar(real.exp(), turn)
+
+
+@pytest.mark.parametrize("fault", ["", "half", "squares", "sign", "pi", "term"])
+def test_an_element_is_as_near_as_the_cpu_there_and_beside_it_whatever_others_are(fault: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    parts = torch.empty(4, 4000).uniform_(-4, 4, generator=generator)
+    small = torch.where(torch.rand(4000, generator=generator) < 0.1, 1e-20, 1.0)
+    z, w = torch.complex(parts[0] * small, parts[1] * small), torch.complex(parts[2], parts[3])
+    w[0] = complex(0, 1e30)  # of which the CPU's result has no digit
+    sample = SampleInput(z, args=(w,))
+    calls = [(each.input, each.args[0]) for each in (sample, *list_neighbors(sample))]
+    known = [(a.pow(b), a.to(torch.complex128).pow(b.to(torch.complex128))) for a, b in calls]
+    (cpu, want), *_ = known
+    mine = powers(z, w, fault)
+    assert compare.find_disagreement(mine, cpu, want, [z, w])
+    excused = bounds.find_as_near(mine, known)
+    assert (compare.find_disagreement(mine, cpu, want, [z, w], excused=excused) == "") is (fault == "")
+
+
+def test_nothing_is_near_where_the_cpu_has_its_digits() -> None:
+    x = torch.complex(X, X)
+    want = x.to(torch.complex128) * 2
+    assert not bounds.find_as_near(want.to(torch.complex64) * 1.0001, [(want.to(torch.complex64), want)]).any()
