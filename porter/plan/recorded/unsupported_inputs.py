@@ -143,20 +143,23 @@ def write_size_checks(
     Tensors that are `single` have one element in any case.
     """
     code = KeptCode(f"{names.code.before}{names.code.text}")
-    required: dict[str, list[tuple[RequiredSize, bool]]] = {}
+    required: dict[str, dict[int | None, tuple[RequiredSize, bool]]] = {}
+    asked: set[frozenset[HostValue]] = set()  # in either direction
     for size in programs.sizes:
         pairs = [(evaluate(size.actual, call), evaluate(size.value, call)) for call in calls]
         having = [actual == value for actual, value in pairs if actual is not None]
         named = {size.tensor, *list_names(size.value)} <= names.variables.keys() - set(single)
-        if named and having and all(having) and not (size.why and code.raises(size.why)):
-            required.setdefault(size.tensor, []).append((size, len(having) < len(pairs)))
+        is_new = size.dim not in required.get(size.tensor, {}) and frozenset((size.actual, size.value)) not in asked
+        if named and is_new and having and all(having) and not (size.why and code.raises(size.why)):
+            required.setdefault(size.tensor, {})[size.dim] = size, len(having) < len(pairs)
+            asked.add(frozenset((size.actual, size.value)))
     for tensor, sizes in required.items():
         most = max(len(call.tensors[tensor].shape) for call in calls if tensor in call.tensors)
-        other = _find_alike(most, {size.dim: size.value for size, _ in sizes})
+        other = _find_alike(most, {dim: size.value for dim, (size, _) in sizes.items()})
         if other:
             yield _write_shape_check(programs, tensor, other, names)
         else:
-            yield from (_write_size_check(programs, size, is_beside, names) for size, is_beside in sizes)
+            yield from (_write_size_check(programs, size, is_beside, names) for size, is_beside in sizes.values())
 
 
 def _find_alike(most: int, required: Mapping[int | None, HostValue]) -> str:

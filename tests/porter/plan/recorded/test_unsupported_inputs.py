@@ -308,7 +308,8 @@ def test_a_size_that_the_cpu_requires_is_checked_where_calls_have_it_and_no_code
 def test_a_shape_that_the_cpu_requires_has_one_check() -> None:
     rank, *sizes = (RequiredSize("grad", dim, Size("self", Constant(dim or 0))) for dim in (None, -1, -2))
     rank = replace(rank, value=Rank("self"))
-    programs = replace(fork.turned(), sizes=(rank, *sizes))
+    others = (RequiredSize("grad", -1, Size("self", Constant(1))), RequiredSize("self", None, Rank("grad")))
+    programs = replace(fork.turned(), sizes=(rank, *sizes, *others))  # the same in other words
     names = Names({"grad": "slope", "self": "input"}, {})
     [line] = write_size_checks(programs, [with_shapes((2, 3), (2, 3))], names)
     words = '"turned: expected grad to have the sizes of self, ", input.sizes(), ", but got ", slope.sizes()'
