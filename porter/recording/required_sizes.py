@@ -59,10 +59,9 @@ def _list_relations(tensor: str, others: Sequence[str], calls: Sequence[Argument
     """The first value that all calls have for the rank of a tensor, and for each size of it, from the back."""
     shapes = [[call.tensors[name].shape for call in calls] for name in (tensor, *others)]
     ranks = list(map(len, shapes[0]))
-    others = sorted(others, key=lambda other: shapes[others.index(other) + 1] != shapes[0])  # of its shape first
-    alike = (
-        each for each in map(Rank, others) if all(evaluate(each, c) == r for c, r in zip(calls, ranks, strict=True))
-    )
+    same = {name for name, of_calls in zip(others, shapes[1:], strict=True) if of_calls == shapes[0]}
+    others = sorted(others, key=lambda other: other not in same)  # of its own shape first
+    alike = (rank for rank in map(Rank, others) if [evaluate(rank, call) for call in calls] == ranks)
     yield from (RequiredSize(tensor, None, value) for value in [*alike][:1])
     for dim in range(-1, -max(ranks) - 1, -1):
         having = [call for call, rank in zip(calls, ranks, strict=True) if rank >= -dim]

@@ -79,33 +79,33 @@ def is_as_near(
 
 def find_as_near(
     mps: torch.Tensor,
-    known: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    pairs: Sequence[tuple[torch.Tensor, torch.Tensor]],
     atol: float | None = None,
     rtol: float | None = None,
 ) -> torch.Tensor:
     """Where a result is at most `TIMES` as far from double precision as the CPU's of the same operands, or of those a
     few units in the last place beside them; nowhere if these all match it within the tolerance.
 
-    `known` are the CPU's results and those in double precision, first for the operands themselves. The bound is of each
+    `pairs` are the CPU's results and those in double precision, first for the operands themselves. The bound is of each
     element alone: where the CPU has no digits, nothing is excused elsewhere. Where one part of a number overflows on
     the CPU and here, the other one has as many digits as the CPU's.
     """
-    far = [~compare.is_close(cpu, want.to(cpu.dtype), atol, rtol) for cpu, want in known]
-    errors = torch.stack([ulp_with_denormals(cpu, want) for cpu, want in known])
+    far = [~compare.is_close(cpu, want.to(cpu.dtype), atol, rtol) for cpu, want in pairs]
+    errors = torch.stack([ulp_with_denormals(cpu, want) for cpu, want in pairs])
     most = torch.where(errors.isfinite(), errors, 0.0).amax(0)
-    cpu, want = known[0]
+    cpu, want = pairs[0]
     judged = mps.isfinite() & (want.abs() <= torch.finfo(mps.dtype).max)
     near = judged & (ulp_with_denormals(mps, want) <= TIMES * most)
     if mps.is_complex():
-        near |= ~cpu.isfinite() & _is_as_near_in_parts(mps, known)
+        near |= ~cpu.isfinite() & _is_as_near_in_parts(mps, pairs)
     return near & torch.stack(far).any()
 
 
-def _is_as_near_in_parts(mps: torch.Tensor, known: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+def _is_as_near_in_parts(mps: torch.Tensor, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
     """Where each part of a number is an infinity of the CPU's there or beside, or at most `TIMES` as far off as the
     CPU's.
     """
-    parts = [[torch.view_as_real(each.resolve_conj().resolve_neg()) for each in pair] for pair in known]
+    parts = [[torch.view_as_real(each.resolve_conj().resolve_neg()) for each in pair] for pair in pairs]
     off = torch.stack([(cpu - want).abs() for cpu, want in parts])
     most, mine = torch.where(off.isfinite(), off, 0.0).amax(0), torch.view_as_real(mps)
     cpu, want = parts[0]

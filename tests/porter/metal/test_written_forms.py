@@ -129,9 +129,9 @@ def test_a_metal_form_computes_its_function(library: dict[Kind, Library], kind: 
     why = find()
     if why and kind is Kind.COMPLEX:
         sample = SampleInput(grid[0], args=tuple(grid[1:]))
-        beside = [(each.input, *each.args) for each in (sample, *list_neighbors(sample))]
-        known = [(reference(name)(*each), reference(name)(*map(compare.widen, each))) for each in beside]
-        why = find(excused=bounds.find_as_near(got, known))
+        calls = [(each.input, *each.args) for each in (sample, *list_neighbors(sample))]
+        pairs = [(reference(name)(*each), reference(name)(*map(compare.widen, each))) for each in calls]
+        why = find(excused=bounds.find_as_near(got, pairs))
     assert why == ""
 
     generator = torch.Generator().manual_seed(0)

@@ -24,11 +24,11 @@ def list_padded() -> Iterator[OpCall]:
         ((), (3, 5, 6, 4), (2, 0, 0, 3, 1, 1)), ((4,), (3, 6, 5, 7), (3, 1, 1, 0, 0, 2)),
         ((2,), (5, 3, 7, 4), (1, 1, 0, 2, 3, 0)),
     ):  # fmt: skip
-        made = torch.rand(*batch, *shape)
-        grad = torch.rand_like(torch.nn.functional.pad(made, padding, "replicate"))
+        padded = torch.rand(*batch, *shape)
+        grad = torch.rand_like(torch.nn.functional.pad(padded, padding, "replicate"))
         yield OpCall(
             torch.ops.aten.replication_pad3d_backward.default,
-            {"grad_output": grad, "self": made, "padding": list(padding)},
+            {"grad_output": grad, "self": padded, "padding": list(padding)},
         )
 
 
@@ -58,8 +58,8 @@ def refuse(call: OpCall) -> object:
 
 
 def told(calls: Iterator[OpCall], run: Run) -> dict[str, str]:
-    found = find_required_sizes([recorded(*calls)], run)
-    return {describe(each.actual): f"{describe(each.value)}{f', {each.why}' if each.why else ''}" for each in found}
+    sizes = find_required_sizes([recorded(*calls)], run)
+    return {describe(each.actual): f"{describe(each.value)}{f', {each.why}' if each.why else ''}" for each in sizes}
 
 
 def test_a_gradient_has_the_sizes_that_its_padding_makes() -> None:

@@ -202,10 +202,10 @@ def test_the_line_of_an_assertion_that_a_port_moves_is_no_other_word() -> None:
 def test_values_that_the_old_graph_has_wrong_too_are_a_failure_with_a_note() -> None:
     wrong = tuple(replace(each, kernel_calls=2) for each in WRONG)
     assert not find_candidates(verdict(*wrong)) and list_inheritable(verdict(*wrong)) == (GRADIENT,)
-    found = tell_apart(verdict(*wrong), before(*WRONG))
+    judged = tell_apart(verdict(*wrong), before(*WRONG))
     what = f"the old code fails 1 of these tests in the same words, the first {GRADIENT}"
-    assert (found.ok, found.failed, found.failures[0].before) == (False, 1, "failed")
-    assert found.notes[-1] == f"PTR446 {what}: its graph is wrong there, and the port computes the same"
+    assert (judged.ok, judged.failed, judged.failures[0].before) == (False, 1, "failed")
+    assert judged.notes[-1] == f"PTR446 {what}: its graph is wrong there, and the port computes the same"
     for then in (before(WRONG[0]), before(*WRONG, status="crashed"), before(status="passed"), {}):
         assert not any("PTR446" in note for note in tell_apart(verdict(*wrong), then).notes)
 

@@ -168,11 +168,11 @@ def test_an_element_is_as_near_as_the_cpu_there_and_beside_it_whatever_others_ar
     w[0] = complex(0, 1e30)  # of which the CPU's result has no digit
     sample = SampleInput(z, args=(w,))
     calls = [(each.input, each.args[0]) for each in (sample, *list_neighbors(sample))]
-    known = [(a.pow(b), a.to(torch.complex128).pow(b.to(torch.complex128))) for a, b in calls]
-    (cpu, want), *_ = known
+    pairs = [(a.pow(b), a.to(torch.complex128).pow(b.to(torch.complex128))) for a, b in calls]
+    (cpu, want), *_ = pairs
     mine = powers(z, w, fault)
     assert compare.find_disagreement(mine, cpu, want, [z, w])
-    excused = bounds.find_as_near(mine, known)
+    excused = bounds.find_as_near(mine, pairs)
     assert (compare.find_disagreement(mine, cpu, want, [z, w], excused=excused) == "") is (fault == "")
 
 
