@@ -165,8 +165,10 @@ def write_size_checks(
 def _find_alike(most: int, required: Mapping[int | None, HostValue]) -> str:
     """The tensor whose sizes, `most` at most, are all that is required of another's; "" if there is none."""
     rank = required.get(None)
-    alike = {dim: Size(rank.tensor, Constant(dim)) for dim in range(-most, 0)} if isinstance(rank, Rank) else {}
-    return rank.tensor if isinstance(rank, Rank) and required == {None: rank, **alike} else ""
+    if not isinstance(rank, Rank):
+        return ""
+    alike: dict[int | None, HostValue] = {dim: Size(rank.tensor, Constant(dim)) for dim in range(-most, 0)}
+    return rank.tensor if required == {None: rank, **alike} else ""
 
 
 def _write_shape_check(programs: Computation, tensor: str, other: str, names: Names) -> Line:

@@ -314,8 +314,8 @@ def test_a_shape_that_the_cpu_requires_has_one_check() -> None:
     [line] = write_size_checks(programs, [with_shapes((2, 3), (2, 3))], names)
     words = '"turned: expected grad to have the sizes of self, ", input.sizes(), ", but got ", slope.sizes()'
     assert line.text == f"TORCH_CHECK(slope.sizes() == input.sizes(), {words});"
-    line, *others = write_size_checks(programs, [with_shapes((9, 2, 3), (7, 2, 3))], names)
+    line, *more = write_size_checks(programs, [with_shapes((9, 2, 3), (7, 2, 3))], names)
     words = '"turned: expected grad of ", input.dim(), " dimensions, but got ", slope.dim()'
     assert line.text == f"TORCH_CHECK(slope.dim() == input.dim(), {words});"
-    assert len(others) == 2
+    assert len(more) == 2
     assert not list(write_size_checks(programs, [with_shapes((2, 3), (2, 3))], names, ["grad"]))
