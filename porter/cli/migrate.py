@@ -192,7 +192,9 @@ def migrate(
                         output.note(f"wrote {len(files)} files; `porter undo` reverts them")
                 case Committed():
                     commits.append(found)
-    except PorterError:
+    except PorterError as error:
+        if not kept and len(ops) == 1 and many.results:
+            kept.append(NotPlanned(ops[0], error))
         if kept:  # the verdicts took minutes
             conclude()
         show_commits(output, commits)

@@ -311,7 +311,7 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
     parameters = [each.name for each in read_parameters(first)]
     names = [each.name for each in function.arguments]
     if len(parameters) != len(names):
-        raise explained("PTR371", f"{first.name} takes other arguments than {function.name}", source.place(first.start))
+        raise _differ(source, first, parameters, function)
     variables = dict(zip(names, parameters, strict=True))
     outs = [each.name for each in function.arguments if "!" in each.type]
     returned = read_returned(read_body(source, first))
@@ -320,6 +320,14 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
     for link, following in pairwise(chain):
         variables = _pass_on(variables, link, following.function, read_borrowed(read_body(source, link.function)))
     return variables
+
+
+def _differ(source: Source, function: Function, parameters: Sequence[str], row: NativeFunction) -> PorterError:
+    """PTR371 for a function that takes other arguments than its row has: one of another release, for the most part."""
+    last = [argument.name for argument in row.arguments[len(parameters) :]]
+    which = f", as `{'`, `'.join(last)}`" if last and not {*last} & {*parameters} else ""
+    what = f"{function.name} takes other arguments than {row.name} has{which}"
+    return explained("PTR371", what, source.place(function.start))
 
 
 def _pass_on(
@@ -435,8 +443,7 @@ def find_structured_target(checkout: Checkout, served: ServedFunction) -> Target
         same = [variable for name, variable in zip(passed, named, strict=False) if name == argument.name]
         variables[argument.name] = "".join(same) if argument.name in passed else f"{{{', '.join(named)}}}"
     if parameters or not all(variables.values()):
-        what = f"{function.name} takes other arguments than {row.name}"
-        raise explained("PTR371", what, source.place(function.start))
+        raise _differ(source, function, [argument.name for argument in read_parameters(function)], row)
     outs = [argument.name for argument in row.arguments if "!" in argument.type]
     variables |= {f"result{i}": variables[name] for i, name in enumerate(outs)}
     return Target(source.path, function, f"\n  {RUN}();\n", variables, frozenset(), arguments=variables)

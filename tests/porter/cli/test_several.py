@@ -68,6 +68,13 @@ def test_results_are_kept_of_ports_that_are_not_written_in_the_end(
     assert [*read_outcomes(results)] == ["erf", "exp", "log1p"]
 
 
+def test_one_operator_without_a_plan_has_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = tmp_path / "results.json"
+    assert main(["migrate", "exp", "--no-verify", "--results", str(results), *FORK]) == 2
+    assert capsys.readouterr().err.count("PTR013") == 1
+    assert read_outcomes(results) == {"exp": "not planned PTR013"}
+
+
 def test_no_operator_with_a_plan_is_no_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["migrate", "exp", "copysign", "--no-verify", *FORK]) == 2
     assert "  copysign: not planned: PTR013" in capsys.readouterr().err

@@ -238,3 +238,10 @@ def test_other_parameters_than_the_schema_has(tmp_path: Path) -> None:
     with pytest.raises(PorterError, match="mean_windows_out_mps takes other arguments") as error:
         write_host_diff(tmp_path, "mean_windows", MEAN, ROWS.replace("    - padding -> int padH, int padW\n", ""))
     assert error.value.code == "PTR371"
+
+
+def test_an_argument_that_the_function_of_an_older_release_lacks_is_named(tmp_path: Path) -> None:
+    rows = ROWS.replace("int[2] padding, int[2] dilation)", "int[2] padding, int[2] dilation, bool ceil_mode=False)")
+    with pytest.raises(PorterError, match=r"arguments than top_windows_backward has, as `ceil_mode`\n") as error:
+        write_host_diff(tmp_path, "top_windows_backward", TOP, rows)
+    assert error.value.code == "PTR371"
