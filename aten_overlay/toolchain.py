@@ -25,7 +25,7 @@ from aten_overlay.compile_errors import describe_errors
 from aten_overlay.errors import OverlayError, Place, refuse_full_disk
 from aten_overlay.metal import compiler
 
-__all__ = ["build", "cache_root", "clang", "precompiled_header", "torch_flags", "torch_root"]
+__all__ = ["build", "build_precompiled", "cache_root", "clang", "precompiled_header", "torch_flags", "torch_root"]
 
 ERROR = re.compile(r"^(?P<file>.+?):(?P<line>\d+):\d+: (?P<fatal>fatal )?error: (?P<text>.*)$", re.MULTILINE)
 """An error of the compiler's in a file, whose name may hold blanks and colons. A missing header is fatal."""
@@ -34,6 +34,8 @@ _WORD = re.compile(r"(?:[^ \\]|\\.)+", re.S)  # a name in a rule
 INSTANTIATED = compiler.INSTANTIATED
 BY_CONTENT = compiler.BY_CONTENT
 TIMELESS = compiler.TIMELESS
+# What a header defines is compiled once, by `build_precompiled`, and not by each file that reads it precompiled.
+SEPARATE = "-fpch-codegen"
 _OPTIMIZED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-unused-parameter")
 
 
@@ -133,6 +135,52 @@ def build(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compile_source, sources))
     return _link(name, objects, link)
+
+
+def build_precompiled(name: str, header: Path, link: Sequence[str]) -> Path:
+    """The shared library `lib<name>` of the functions of a header that was precompiled with `SEPARATE`.
+
+    What reads the header is linked with it. A function that the linker does not find throws when it is called: inline
+    functions of torch call some that its libraries do not export. Raises PTR144.
+    """
+    objects = {_compile_alone(header, header.with_suffix(".functions.o"))}
+    symbols: set[str] = set()
+    while True:
+        try:
+            return _link(name, sorted(objects), ("-Wl,--no-demangle", *link))
+        except OverlayError as error:
+            more = set(_UNDEFINED.findall(error.what)) - symbols
+            if not more:
+                raise
+            symbols |= more
+            source = header.with_name(f"{cache.digest(*sorted(more))}.cpp")
+            cache.write(source, "\n".join([_THROWING, *map(_ALIAS.format, sorted(more)), ""]).encode())
+            objects.add(_compile_alone(source, source.with_suffix(".o")))
+
+
+# As GNU's linkers and LLVM's say it.
+_UNDEFINED = re.compile(r"undefined (?:reference to [`']|symbol: )([^'\n]*)")
+_THROWING = """#include <stdexcept>
+static void throw_error() asm("porter_undefined") __attribute__((used));
+static void throw_error() { throw std::logic_error("torch's libraries do not export a function that this one calls"); }
+"""
+_ALIAS = 'asm(".globl {0}\\n.hidden {0}\\n.set {0}, porter_undefined");'
+
+
+def _compile_alone(source: Path, result: Path) -> Path:
+    """The object of a file that needs no flags, and that is named by all that it depends on."""
+    with locked(result):
+        if not cache.is_intact(result):
+            part = result.with_suffix(".new")
+            command = [clang(), "-fPIC", "-c", str(source), "-o", str(part)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                part.unlink(missing_ok=True)
+                refuse_full_disk(done.stderr)
+                raise _make_compile_error(source, done.stderr)
+            part.replace(result)
+            cache.seal(result)
+    return result
 
 
 def _compile(source: Path, flags: Sequence[str], deps: Iterable[Path], language: str, suffix: str) -> Path:

@@ -59,12 +59,28 @@ def general_flags() -> tuple[str, ...]:
 def precompile_headers(kinds: Sequence[str] = (OBJECTIVE_CPP, CPP)) -> dict[str, tuple[str, ...]]:
     """What follows `general_flags`, by language: at the end the header that host code reads first, precompiled."""
 
-    def precompile(kind: str) -> tuple[str, ...]:
-        path = toolchain.precompiled_header(HERE / _FIRST[kind], general_flags(), kind, [INCLUDE, OLDER])
-        return ("-include-pch", str(path))
+    with ThreadPoolExecutor() as pool:
+        headers = pool.map(_precompile, kinds)
+        return {kind: ("-include-pch", str(header)) for kind, header in zip(kinds, headers, strict=True)}
+
+
+def _precompile(kind: str) -> Path:
+    flags = (*general_flags(), toolchain.SEPARATE)
+    return toolchain.precompiled_header(HERE / _FIRST[kind], flags, kind, [INCLUDE, OLDER])
+
+
+def build_headers(kinds: Sequence[str] = (OBJECTIVE_CPP, CPP)) -> tuple[Path, ...]:
+    """`libporter_host.so` and others: the functions of the headers that host code reads first, which it is linked with.
+
+    To compile them with each file takes half of the time that a file takes.
+    """
+    link = (*toolchain.torch_libraries(), *toolchain.link_with(build_frameworks()), "-lstdc++")
+
+    def build_library(kind: str) -> Path:
+        return toolchain.build_precompiled(f"porter_{Path(_FIRST[kind]).stem}", _precompile(kind), link)
 
     with ThreadPoolExecutor() as pool:
-        return dict(zip(kinds, pool.map(precompile, kinds), strict=True))
+        return tuple(pool.map(build_library, kinds))
 
 
 def headers_digest() -> str:

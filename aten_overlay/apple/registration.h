@@ -1,4 +1,6 @@
 // Precompiled before what torchgen writes: what every registration includes.
+#include "visible.h"
+
 #include <ATen/Config.h>
 #include <ATen/DeviceGuard.h>
 #include <ATen/Dispatch.h>

@@ -83,11 +83,12 @@ def build_mps(headers: Path | None) -> Path:
     sources = [*sorted((HERE / "mps").glob("*.mm")), *sorted((HERE / "mps").glob("*.cpp"))]
     own = ("-I", str(HERE.parent), "-I", str(HERE / "mps"))
     flags = (*include, *build.general_flags(), *_define_versions(headers), *own)
-    libraries = (build.build_frameworks(), build_device(), memory.build_library())
+    kinds = [build.OBJECTIVE_CPP]
+    libraries = (*build.build_headers(kinds), build.build_frameworks(), build_device(), memory.build_library())
     below = (flag for library in libraries for flag in toolchain.link_with(library))
     link = (*toolchain.torch_libraries(), *below, "-lstdc++")
     # The header has nothing of ATen/mps: it serves whatever headers these are.
-    first = build.precompile_headers([build.OBJECTIVE_CPP])
+    first = build.precompile_headers(kinds)
     return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link, more=first)
 
 
@@ -96,10 +97,11 @@ def build_native() -> Path:
     folder = toolchain.torch_root() / "include" / "ATen" / "native" / "mps"
     defines = (f"-D{name}" for name, file, text in _NATIVE_VERSIONS if text in (folder / file).read_text())
     sources = sorted((HERE / "native").glob("*.mm"))
-    libraries = (build_mps(None), build.build_frameworks(), memory.build_library())
+    kinds = [build.OBJECTIVE_CPP]
+    libraries = (build_mps(None), *build.build_headers(kinds), build.build_frameworks(), memory.build_library())
     below = (flag for library in libraries for flag in toolchain.link_with(library))
     link = (*toolchain.torch_libraries(), *below, "-lstdc++")
-    flags, first = (*build.general_flags(), *defines), build.precompile_headers([build.OBJECTIVE_CPP])
+    flags, first = (*build.general_flags(), *defines), build.precompile_headers(kinds)
     return toolchain.build("porter_native", sources, flags, [build.INCLUDE], link=link, more=first)
 
 

@@ -201,3 +201,31 @@ def test_a_lock_ends_though_a_process_that_was_forked_meanwhile_lives_on(tmp_pat
         os.close(write)
         os.close(read)
         os.waitpid(child, 0)
+
+
+def test_functions_of_a_precompiled_header_are_in_its_library_alone(project: Path) -> None:
+    header, source = project / "answer.h", project / "answer.cpp"
+    header.write_text("inline int one() { return 1; }\n")
+    source.write_text('extern "C" int answer() { return one(); }\n')
+    flags = ["-O0", toolchain.SEPARATE]
+    precompiled = toolchain.precompiled_header(header, flags)
+    with pytest.raises(OverlayError, match=r"\bone\("):
+        toolchain.build("answer", [source], flags, header=header)
+    library = toolchain.build_precompiled("answers", precompiled, [])
+    link = toolchain.link_with(library)
+    assert answer(toolchain.build("answer", [source], flags, header=header, link=link)) == 1
+
+
+def test_a_function_of_a_precompiled_header_that_calls_what_is_nowhere_throws(project: Path) -> None:
+    header, source = project / "answer.h", project / "answer.cpp"
+    header.write_text("#include <stdexcept>\nint absent(), lost();\ninline int one() { return absent() + lost(); }\n")
+    source.write_text(
+        'extern "C" int answer() { try { return one(); } catch (const std::logic_error&) { return 2; } }\n'
+    )
+    flags = ["-O0", toolchain.SEPARATE]
+    library = toolchain.build_precompiled("throwing", toolchain.precompiled_header(header, flags), ["-lstdc++"])
+    link = (*toolchain.link_with(library), "-lstdc++")
+    assert answer(toolchain.build("answer", [source], flags, header=header, link=link)) == 2
+    source.write_text('extern "C" int answer() { return absent(); }\n')
+    with pytest.raises(OverlayError, match="absent"):
+        toolchain.build("answer", [source], flags, header=header, link=link)
