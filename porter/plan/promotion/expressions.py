@@ -207,6 +207,26 @@ def type_of(expression: Node) -> str:
     return "int"
 
 
+def evaluate(node: Node, shapes: Mapping[str, tuple[int, ...]], numbers: Mapping[str, int]) -> Plain:
+    """A number of a call, by its tensors' shapes and its whole numbers. Raises IndexError for a dimension it lacks."""
+    match node:
+        case Constant(value, _):
+            return value
+        case Argument(name, _):
+            return numbers[name]
+        case OfTensor(Input(name), "dim"):
+            return len(shapes[name])
+        case OfTensor(Input(name), "numel"):
+            return math.prod(shapes[name])
+        case Size(Input(name), dim, "size"):
+            return shapes[name][dim]
+        case SameSizes(Sizes(Input(one), 0, None), Sizes(Input(other), 0, None)):
+            return shapes[one] == shapes[other]
+        case Apply(function, arguments):
+            return _FOLDED[function](*(evaluate(each, shapes, numbers) for each in arguments))
+    raise ValueError(f"{node} is no number of shapes")
+
+
 def is_never_negative(expression: Node) -> bool:
     """Whether a number can be seen to be 0 or more."""
     match expression:
