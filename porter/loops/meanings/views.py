@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from porter.core.dtypes import INT
@@ -212,49 +213,39 @@ def keep_band(element: Element, x: Argument, lower: Argument, upper: Argument) -
     return select(both(kept), element.read(x), element.number(0))
 
 
+def _read_block(element: Element, block: Sequence[Argument]) -> tuple[list[int], int, bool]:
+    """The dimensions of rows, columns and channels, the size of a block, and whether channels are shuffled."""
+    width, height, depth, size, is_shuffled = block
+    return [as_int(each) % len(element.indices) for each in (height, width, depth)], as_int(size), bool(is_shuffled)
+
+
 @means(f"depthToSpace2DTensor{_BLOCKS}")
-def depth_to_space(
-    element: Element,
-    x: Argument,
-    width: Argument,
-    height: Argument,
-    depth: Argument,
-    size: Argument,
-    shuffled: Argument,
-) -> Expr:
-    w, h, c = (as_int(each) % len(element.indices) for each in (width, height, depth))
-    block, made = as_int(size), list(element.indices)
-    row, column, channel = (element.indices[d] for d in (h, w, c))
+def depth_to_space(element: Element, x: Argument, *block_of: Argument) -> Expr:
+    (h, w, c), block, is_shuffled = _read_block(element, block_of)
+    places = list(element.indices)
+    row, column, channel = (places[d] for d in (h, w, c))
     place = add(multiply(modulo(row, block), block), modulo(column, block))
-    made[h], made[w] = divide(row, block), divide(column, block)
-    if shuffled:
-        made[c] = add(multiply(channel, block * block), place)
+    places[h], places[w] = divide(row, block), divide(column, block)
+    if is_shuffled:
+        places[c] = add(multiply(channel, block * block), place)
     else:
-        made[c] = add(multiply(place, element.shape[c]), channel)
-    return element.read(x, tuple(made))
+        places[c] = add(multiply(place, element.shape[c]), channel)
+    return element.read(x, tuple(places))
 
 
 @means(f"spaceToDepth2DTensor{_BLOCKS}")
-def space_to_depth(
-    element: Element,
-    x: Argument,
-    width: Argument,
-    height: Argument,
-    depth: Argument,
-    size: Argument,
-    shuffled: Argument,
-) -> Expr:
-    w, h, c = (as_int(each) % len(element.indices) for each in (width, height, depth))
-    block, made = as_int(size), list(element.indices)
-    row, column, channel = (element.indices[d] for d in (h, w, c))
+def space_to_depth(element: Element, x: Argument, *block_of: Argument) -> Expr:
+    (h, w, c), block, is_shuffled = _read_block(element, block_of)
+    places = list(element.indices)
+    row, column, channel = (places[d] for d in (h, w, c))
     channels = element.of(x).shape[c]
-    if shuffled:
-        made[c], place = divide(channel, block * block), modulo(channel, block * block)
+    if is_shuffled:
+        places[c], place = divide(channel, block * block), modulo(channel, block * block)
     else:
-        made[c], place = modulo(channel, channels), divide(channel, channels)
-    made[h] = add(multiply(row, block), divide(place, block))
-    made[w] = add(multiply(column, block), modulo(place, block))
-    return element.read(x, tuple(made))
+        places[c], place = modulo(channel, channels), divide(channel, channels)
+    places[h] = add(multiply(row, block), divide(place, block))
+    places[w] = add(multiply(column, block), modulo(place, block))
+    return element.read(x, tuple(places))
 
 
 @means("padTensor:withPaddingMode:leftPadding:rightPadding:constantValue")
