@@ -17,13 +17,12 @@ from porter.loops.storage import register_programs
 from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
-from porter.metal.forms.contraction import Contraction
+from porter.metal.forms.contraction import Contraction, LinearGradients
 from porter.metal.forms.convolution import Convolution
 from porter.metal.forms.form import Form
 from porter.metal.forms.fourier import Fourier
 from porter.metal.forms.index_map import IndexMap
 from porter.metal.forms.inverse import Inverse
-from porter.metal.forms.linear_gradients import LinearGradients
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.pooling import Pooling
 from porter.metal.forms.resampling import Resampling

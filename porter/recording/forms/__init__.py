@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from porter.metal.forms import AnyForm
-from porter.recording.forms.attention import find_attention
-from porter.recording.forms.contraction import find_contraction, find_linear_gradients
-from porter.recording.forms.convolution import find_convolution
-from porter.recording.forms.fourier import find_fourier
+from porter.recording.forms.algebra import (
+    find_attention,
+    find_contraction,
+    find_convolution,
+    find_fourier,
+    find_inverse,
+    find_linear_gradients,
+)
 from porter.recording.forms.index_map import find_bincount, find_index_map
-from porter.recording.forms.inverse import find_inverse
 from porter.recording.forms.order import find_concatenation, find_nonzero, find_sort, find_unique
 from porter.recording.forms.windows import find_pooling, find_resampling
 from porter.recording.runs import RecordedRun

@@ -20,7 +20,7 @@ from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.convolution import Convolution, Convolved
 from porter.metal.forms.form import Site
 from porter.metal.helpers import read_helper
-from porter.recording.forms.convolution import convolve
+from porter.recording.forms.algebra import convolve
 from tests.porter.metal.compiled import compile_soon
 
 HEADS = "#include <c10/metal/utils.h>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"

@@ -15,12 +15,11 @@ from porter.metal.forms import FORMS, AnyForm, FormProgram, decode_computations,
 from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation
-from porter.metal.forms.contraction import Contraction, Operands
+from porter.metal.forms.contraction import Contraction, LinearGradients, Operands
 from porter.metal.forms.convolution import Convolution, Convolved
 from porter.metal.forms.fourier import Fourier
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
 from porter.metal.forms.inverse import Inverse
-from porter.metal.forms.linear_gradients import LinearGradients
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.pooling import Pooled, Pooling
 from porter.metal.forms.resampling import Resampling, Sampling

@@ -13,7 +13,7 @@ from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.metal.forms.attention import Attention
 from porter.recording.calls import OpCall
-from porter.recording.forms.attention import attend, find_attention
+from porter.recording.forms.algebra import attend, find_attention
 from porter.recording.runs import RecordedRun
 
 OPERATOR = torch.ops.aten._scaled_dot_product_attention_math_for_mps.default

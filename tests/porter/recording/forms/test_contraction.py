@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from porter.core.dtypes import FLOAT
-from porter.metal.forms.contraction import Contraction, Operands
-from porter.metal.forms.linear_gradients import LinearGradients
+from porter.metal.forms.contraction import Contraction, LinearGradients, Operands
 from porter.recording.calls import OpCall
-from porter.recording.forms.contraction import find_contraction, find_linear_gradients, list_gradients
+from porter.recording.forms.algebra import find_contraction, find_linear_gradients, list_gradients
 from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten

@@ -13,7 +13,7 @@ import torch
 from porter.core.dtypes import FLOAT
 from porter.metal.forms.convolution import Convolution, Convolved
 from porter.recording.calls import OpCall
-from porter.recording.forms.convolution import convolve, find_convolution
+from porter.recording.forms.algebra import convolve, find_convolution
 from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten

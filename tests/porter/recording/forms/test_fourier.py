@@ -14,7 +14,7 @@ from porter.core.dtypes import FLOAT, FLOAT2
 from porter.metal.forms.fourier import Fourier
 from porter.recording.calls import OpCall
 from porter.recording.forms import find_form
-from porter.recording.forms.fourier import find_fourier
+from porter.recording.forms.algebra import find_fourier
 from porter.recording.runs import RecordedRun
 
 aten = torch.ops.aten

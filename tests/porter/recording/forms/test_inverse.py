@@ -10,7 +10,7 @@ from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
 from porter.metal.forms.inverse import Inverse
 from porter.recording.calls import OpCall
-from porter.recording.forms.inverse import find_inverse
+from porter.recording.forms.algebra import find_inverse
 from porter.recording.runs import RecordedRun
 
 OPERATOR = torch.ops.aten.linalg_inv_ex.default
