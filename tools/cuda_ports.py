@@ -20,8 +20,8 @@ from porter.verdict.backends.kernels import find_functor, read_rows
 from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NotNative, raising_porter_errors
 from porter.verdict.native import native_target
-from porter.verdict.prove import find_target
 from porter.verdict.result import VerifyTarget
+from porter.verdict.verify import find_target
 from shared.arguments import fork_parser
 
 

@@ -118,8 +118,7 @@ def check(
     bounds refused; then threadgroups of other sizes, where launches take any. FILE is run as Python.
     """
     from porter.core.files import write_whole
-    from porter.report.judging import mutant_lines
-    from porter.report.kernel import check_lines, check_object
+    from porter.report.kernel import check_lines, check_object, mutant_lines
     from porter.workflows.judging import keeping_sources, take_verdict_file, try_mutants
     from porter.workflows.kernel import answering_to, backend_name, check_script
 
@@ -165,7 +164,7 @@ def judge(output: Output, folder: Path, seed: int, mutants: int, problems: Path 
     Checks each Python file of FOLDER in a process of its own, as `porter kernel check --hidden` does, and prints a
     table: PASS, FAIL (a case differs), CHEAT (a rule is broken) or ERROR (it does not run). Each file is run as Python.
     """
-    from porter.report.judging import Ruling, judgement_lines, judgement_object
+    from porter.report.kernel import Ruling, judgement_lines, judgement_object
     from porter.workflows.judging import judge_folder
 
     judgements = []

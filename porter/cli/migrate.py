@@ -15,13 +15,9 @@ from porter.cli.scheduled import run_scheduled
 from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
-    from porter.verdict.result import Proof, Verdict
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
+    from porter.core.change_set import Hunk
     from porter.core.checkout import Checkout
-    from porter.core.hunks import Hunk
-    from porter.verdict.result import Proof
+    from porter.verdict.result import Proof, Verdict
     from porter.workflows.choosing import Offer
 
 _NAME_ONE = "Name one, as in `porter migrate atan2`, or use --all. `porter status --portable` lists them."
@@ -288,7 +284,7 @@ def _choose_candidate(
 
 def _choose_hunks(output: Output, offer: Offer) -> list[Hunk]:
     """The hunks that a person keeps; none where a person quits."""
-    from porter.report.explained import explain
+    from porter.report.terminal import explain
 
     kept: list[Hunk] = []
     asks = True
@@ -306,7 +302,7 @@ def _choose_hunks(output: Output, offer: Offer) -> list[Hunk]:
 
 
 def _list_hunks(offer: Offer) -> list[tuple[Hunk, ...]]:
-    from porter.core.hunks import split_hunks
+    from porter.core.change_set import split_hunks
 
     return [hunks for _, hunks in split_hunks(offer.plan.changes)]
 

@@ -25,8 +25,7 @@ def show_port(
     """
     from porter.report import pull_request as markdown
     from porter.report.as_json import plan_object, verdict_object
-    from porter.report.explained import explain_hunks
-    from porter.report.terminal import style_summary, summary
+    from porter.report.terminal import explain_hunks, style_summary, summary
 
     plan, verdict, rejected = found.plan, found.verdict, found.rejected
     if output.json:

@@ -74,7 +74,7 @@ def status(
 
 
 def _show_since(output: Output, named: str, patterns: tuple[str, ...]) -> int:
-    from porter.report.since import since_lines, since_object
+    from porter.report.status import since_lines, since_object
     from porter.workflows.since import find_since
 
     since = find_since(output.open_checkout(), named, patterns, output.report_progress)

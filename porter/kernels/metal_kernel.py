@@ -11,7 +11,6 @@ import torch
 
 from aten_overlay.device.groups import choose_open
 from porter.core.errors import PorterError
-from porter.kernels.arguments import check_choices, check_example, check_examples, check_functions, check_launch
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, benchmark
 from porter.kernels.call import Call, Number, Output, TemplateValue, Value, find_interceptor, template_arguments
 from porter.kernels.check import FLOATING, CheckReport, check
@@ -23,7 +22,12 @@ from porter.kernels.operator import Operator, Vjp, operator, pack, recall, run_o
 from porter.kernels.references import Reference, result_outputs
 from porter.kernels.repeated import Repetitions, describe, keep_repetition
 from porter.kernels.validation import (
+    check_choices,
+    check_example,
+    check_examples,
+    check_functions,
     check_keys,
+    check_launch,
     check_start,
     checked_inputs,
     listed,

@@ -11,7 +11,6 @@ import torch
 
 from aten_overlay.device.groups import choose_open
 from porter.core.errors import PorterError
-from porter.kernels.arguments import check_choices, check_example, check_examples, check_functions, check_launch
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, Group, benchmark
 from porter.kernels.call import Call, Value, find_interceptor
 from porter.kernels.check import FLOATING, CheckReport, check
@@ -22,7 +21,17 @@ from porter.kernels.launch import find_last_source
 from porter.kernels.operator import Vjp, operator, pack, recall, run_operator
 from porter.kernels.references import Reference, result_outputs
 from porter.kernels.repeated import Repetitions, describe, keep_repetition
-from porter.kernels.validation import checked_inputs, output_lengths, require_threads, sizes
+from porter.kernels.validation import (
+    check_choices,
+    check_example,
+    check_examples,
+    check_functions,
+    check_launch,
+    checked_inputs,
+    output_lengths,
+    require_threads,
+    sizes,
+)
 
 _THREADGROUP = (256, 1, 1)
 _LAUNCH = {"threads_per_grid": None, "threads_per_thread_group": None, "result_shapes": None}.keys()

@@ -7,20 +7,23 @@ A family is a module in `porter/metal/families/` with the functions of `KernelFa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
 
-from porter.aten.meta import TypeRule
+from porter.aten.meta import Promotion, TypeRule
 from porter.aten.native_functions import NativeFunction
 from porter.aten.stubs import Stub, StubCall
+from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
-from porter.cpu.kernels import CpuKernel
+from porter.cpu.kernels import CpuKernel, read_result_kernels
+from porter.languages.identifiers import rename_identifiers
 from porter.metal.functor import Origin
+from porter.metal.launchers import SPLIT
 from porter.metal.registration import Line
 from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
@@ -109,3 +112,38 @@ class KernelFamily(Protocol):
 
         Raises PorterError if this family cannot write it.
         """
+
+
+# The functors of a stub with several results: one for each, launched one after the other.
+
+
+_PROMOTIONS = {"T": Promotion.SAME, dtypes.INT.metal: Promotion.INT, dtypes.BOOL.metal: Promotion.BOOL}
+
+
+def read_results(
+    checkout: Checkout, function: NativeFunction, call: StubCall, rule: TypeRule
+) -> tuple[KernelResult, ...]:
+    """Returns the kernel of each result. Raises PTR018 for one that no functor computes."""
+
+    def output(dtype: DType) -> DType:
+        return dtype if rule.promotion is Promotion.OUTPUT else rule.result(dtype) or dtype
+
+    kernels = read_result_kernels(checkout, call.stub.name, function.results, output)
+    return tuple(KernelResult(name, cpu, replace(rule, promotion=_promote(cpu, call))) for name, cpu in kernels)
+
+
+def _promote(cpu: CpuKernel, call: StubCall) -> Promotion:
+    """The result type that a kernel's functions return."""
+    types = {each.result for each in cpu.lambdas}
+    if len(types) == 1 and (found := _PROMOTIONS.get(next(iter(types)))):
+        return found
+    why = "; ".join(each.error.what for each in cpu.untranslated) or f"it is {' or '.join(sorted(types))}"
+    raise PorterError(
+        "PTR018", f"a result of {call.stub.name} has no known type: {why}", call.place, "Port it by hand."
+    )
+
+
+def write_results(bodies: Sequence[str]) -> str:
+    """Returns the statements of a host function that launches the kernel of each result, given those of `iter`."""
+    launches = (rename_identifiers(body, {"iter": f"results[{at}]"}) for at, body in enumerate(bodies))
+    return "\n".join((f"auto results = {SPLIT}(iter);", *launches))

@@ -37,7 +37,6 @@ from porter.metal.kernel_files import find_library
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.metal.launchers import LAUNCHER_HEADERS
 from porter.metal.source import Source
-from porter.plan.callers import Gone, redirect_calls
 from porter.plan.dialect import require_library
 from porter.plan.draft import Draft
 from porter.plan.plan import (
@@ -51,7 +50,7 @@ from porter.plan.plan import (
     Unported,
 )
 from porter.plan.recorded.port import FROM_RECORDING, NativePort, ReadPrograms, WrittenKernel, no_programs
-from porter.plan.removal import Removal, Rewrite, delete_empty_files, find_removals
+from porter.plan.removal import Gone, Removal, Rewrite, delete_empty_files, find_removals, redirect_calls
 from porter.plan.routes import Route, Routes, choose_routes
 from porter.plan.stub_kernels import PortDraft
 

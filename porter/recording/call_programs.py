@@ -15,9 +15,8 @@ import torch
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError, explained
 from porter.loops.building import CallProgram
-from porter.loops.coalesce import coalesce, reverse_loops
 from porter.loops.expressions import Buffer, Expr, cast, intern, walk
-from porter.loops.fusion import LoopNest, Store, fuse
+from porter.loops.fusion import LoopNest, Store, coalesce, fuse, reverse_loops
 from porter.loops.graph import ConcreteGraph, Tensor
 from porter.loops.host_values import Arguments, ArgumentValue, Constant, TensorValue
 from porter.loops.numbers import digest_sharing, digest_structure, list_numbers

@@ -20,10 +20,9 @@ from porter.loops.fusion import LoopNest, Shape
 from porter.loops.graph import ConcreteGraph, list_tensors
 from porter.loops.host_values import Arguments
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
-from porter.metal.codegen.canonicalize import prepare
+from porter.metal.codegen.canonicalize import TYPE as MOMENTS
+from porter.metal.codegen.canonicalize import find_moments, prepare
 from porter.metal.codegen.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.codegen.moments import TYPE as MOMENTS
-from porter.metal.codegen.moments import find_moments
 from porter.metal.codegen.slice_launch import LEAST_ELEMENTS
 from porter.metal.codegen.slices import Partial
 from porter.metal.forms.form import Form, count_bytes

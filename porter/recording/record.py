@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
-from porter.loops.fusion import LoopNest, fuse
+from porter.loops.fusion import LoopNest, coalesce, fuse
 from porter.loops.graph import ConcreteGraph, Tensor
 from porter.loops.printing import name_buffers, nest_lines
 from porter.mpsgraph.graph import CallSummary, Expr, Graph, LoopForm, NotRecorded, Recording

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from porter.report.backends import describe_backend
 from porter.report.console import printable, show_ulp
 from porter.report.coverage import LIBRARY, PORTED, Coverage, CoverageRow, describe_origin, share
 from porter.report.results import FAIL, OUTCOMES, PASS, OperatorResult, Results
+from porter.report.verdict import describe_backend
 from porter.verdict.result import DTypeVerdict, Verdict
 
 _WIDEST = 150.0  # of a bar

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from porter.core.dtypes import BY_METAL
 from porter.plan.plan import Plan, PlannedFunctor, RejectedCandidate
-from porter.report.backends import describe_backend, ran_on_apple
 from porter.report.console import printable, show_ulp
+from porter.report.verdict import describe_backend, ran_on_apple
 from porter.verdict.behavior import PathCount
 from porter.verdict.result import DEFAULT, Verdict
 

@@ -12,7 +12,7 @@ from porter.review.finding import Finding, Severity, apply_fixes, count_severiti
 from porter.review.rules import RULES
 
 if TYPE_CHECKING:
-    from porter.review.review import Review
+    from porter.review.finding import Review
 
 LINTER = "PORTER"  # the code of a lintrunner adapter
 _PAGE = "docs/review.md"

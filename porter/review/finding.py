@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+
+from porter.review.operators import TouchedOperator
 
 
 class Severity(Enum):
@@ -60,3 +62,27 @@ def count_severities(findings: Iterable[Finding]) -> dict[Severity, int]:
     """The number of findings of each severity, the gravest first; zeros too."""
     counts = Counter(finding.severity for finding in findings)
     return {severity: counts[severity] for severity in Severity}
+
+
+# A review as a value: what is printed at the end, whatever prints it.
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a review says: what it compared with, the files that differ, operators and findings.
+
+    `passed` are the operators on which a verdict passed; none where none was asked for. `texts` are the files with
+    findings, as they are.
+    """
+
+    origin: str
+    files: tuple[str, ...]
+    operators: tuple[TouchedOperator, ...]
+    findings: tuple[Finding, ...]
+    passed: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no finding is an error."""
+        return not any(finding.is_error for finding in self.findings)

@@ -19,7 +19,7 @@ from porter.core.errors import Place, PorterError, code_in
 from porter.core.files import read_named
 from porter.core.progress import Step, Steps
 from porter.core.python import own_module
-from porter.report.judging import Judgement, Ruling
+from porter.report.kernel import Judgement, Ruling
 from porter.verdict.client import NO_SERVER
 
 if TYPE_CHECKING:

@@ -321,7 +321,7 @@ def settle(
     progress: Steps,
 ) -> tuple[StackedPlan, ...]:
     """The plans without those that `failed`. One that changes other lines as these leave is verified again."""
-    from porter.verdict.prove import prove
+    from porter.verdict.verify import prove
     from porter.workflows.commits import changes_alike
 
     while True:
@@ -364,7 +364,7 @@ def prove_candidates(
     draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, planner: Planner, progress: Progress
 ) -> PortedOperator:
     """The best candidates of a plan by their verdicts, or why there is no verdict."""
-    from porter.verdict.prove import prove
+    from porter.verdict.verify import prove
     from porter.workflows.candidates import choose_candidates
 
     def verdict(candidate: Plan, asked: Proof) -> Verdict:

@@ -23,7 +23,7 @@ from porter.core.python import own_module
 from porter.kernels.extension.build_log import Failure, explain_failure, explain_nothing, explain_overdue
 from porter.kernels.extension.hub_project import BUILD, LOADER, read_project, write_loader, write_setup
 from porter.report.package import Build, PackageCheck, Tally
-from porter.server.bounded import Bounds, run_bounded
+from porter.server.ending import Bounds, run_bounded
 from porter.workflows.run import MODULE, OVERDUE, Ended, RunSettings, run_program
 
 _ARCHIVES = (".tar.gz", ".tgz", ".zip")

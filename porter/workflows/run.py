@@ -21,7 +21,7 @@ from aten_overlay.runs.reading import Run, read_run
 from porter.core.errors import PorterError
 from porter.core.files import read_regular
 from porter.core.python import Program, own_module
-from porter.server.bounded import Bounds, run_bounded
+from porter.server.ending import Bounds, run_bounded
 
 MODULE, CODE = "-m", "-c"
 _PYTHON = "python"

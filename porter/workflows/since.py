@@ -11,8 +11,7 @@ from porter.aten.operator import find_served
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.report.since import Fate, RowFate, Since
-from porter.report.status import State
+from porter.report.status import Fate, RowFate, Since, State
 from porter.review.change import Change
 from porter.review.operators import Touch, find_touched_rows
 from porter.workflows.status import name_state

@@ -23,9 +23,8 @@ from porter.verdict.messages import (
     VerifyRequest,
     error_of_answer,
 )
-from porter.verdict.prove import find_target, select_tests
 from porter.verdict.result import Proof, Verdict, VerifyTarget
-from porter.verdict.verify import make_request
+from porter.verdict.verify import find_target, make_request, select_tests
 from porter.workflows.candidates import Candidate, Trial, try_candidates
 from porter.workflows.stacking import OldCode, StackedPlan, stack_plans
 

@@ -19,9 +19,8 @@ from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
 from porter.verdict.fork_findings import add_findings
 from porter.verdict.native import find_unserved, native_target
-from porter.verdict.prove import prove
 from porter.verdict.result import Proof, Verdict
-from porter.verdict.verify import ask_verdict, make_request
+from porter.verdict.verify import ask_verdict, make_request, prove
 from porter.workflows.candidates import choose_candidates
 from porter.workflows.migrate import require_names
 from porter.workflows.stacking import read_old_code

@@ -36,9 +36,8 @@ from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.messages import VerifyRequest
 from porter.verdict.native import native_target
-from porter.verdict.prove import find_target, select_tests
 from porter.verdict.result import Proof
-from porter.verdict.verify import make_request
+from porter.verdict.verify import find_target, make_request, select_tests
 from porter.workflows.candidates import Planner, list_choices
 from porter.workflows.coverage import find_needed
 from porter.workflows.decisions import recall_decision

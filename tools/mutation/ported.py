@@ -16,7 +16,7 @@ from porter.core.checkout import Checkout
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.core.progress import ignore
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
+from porter.verdict.verify import target_of
 from porter.workflows.stacking import read_old_code
 
 

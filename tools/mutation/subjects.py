@@ -18,8 +18,8 @@ from porter.metal.insertion import find_registrations
 from porter.metal.macros import MacroBook
 from porter.plan.planner import plan_operator
 from porter.verdict.native import native_target
-from porter.verdict.prove import target_of
 from porter.verdict.result import VerifyTarget
+from porter.verdict.verify import target_of
 
 _SLIPS: Mapping[str, Slips] = {
     "kernel": slip_in_metal,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from aten_overlay.apple.mpsgraph.recorder import GraphRun
-from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
-from porter.loops.fusion import LoopNest, fuse
+from porter.loops.fusion import LoopNest, coalesce, fuse
 from porter.recording.concrete import evaluate_nodes, read_concrete_graph
 from porter.recording.evaluation import describe_difference, evaluate_nest
 

@@ -14,6 +14,7 @@ from porter.loops.expressions import Buffer, Expr, Loop, Reduction, ReductionKin
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Named
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram, Temporary
+from porter.metal.codegen.canonicalize import find_moments
 from porter.metal.codegen.elements import NO_SCALARS, Complex, Elements, TypedScalars, find_typed, read_elements
 from porter.metal.codegen.kept_rows import (
     Alignment,
@@ -24,7 +25,6 @@ from porter.metal.codegen.kept_rows import (
     find_kept,
     write_kept,
 )
-from porter.metal.codegen.moments import find_moments
 from porter.metal.codegen.reduced import DIMENSIONS, find_strided, is_uniform, place_uniform
 from porter.metal.codegen.scan import POSITIONS as SCAN_POSITIONS
 from porter.metal.codegen.scan import ScanNest, write_scan

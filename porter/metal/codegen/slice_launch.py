@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core import dtypes
+from porter.metal.codegen.canonicalize import TYPE as MOMENTS
 from porter.metal.codegen.elements import COMBINED
 from porter.metal.codegen.host_code import Block, Encode, Line, call_helper, declare
 from porter.metal.codegen.kernel import NativeKernel
-from porter.metal.codegen.moments import TYPE as MOMENTS
 from porter.metal.codegen.slices import name_buffers
 from porter.metal.helpers import read_helper
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from porter.core.dtypes import FLOAT, LONG, DType
 from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions, walk
 from porter.loops.fusion import LoopNest, Shape, Store
-from porter.metal.codegen.moments import TYPE as MOMENTS
-from porter.metal.codegen.moments import Moments, write_addition, write_element, write_end, write_sharing
+from porter.metal.codegen.canonicalize import TYPE as MOMENTS
+from porter.metal.codegen.canonicalize import Moments, write_addition, write_element, write_end, write_sharing
 from porter.metal.codegen.schedule import COUNT, ONE_DIM, PLAIN, Family, Schedule
 from porter.metal.loop_spelling import (
     Spelling,

@@ -37,7 +37,7 @@ from porter.metal.host import (
     write_kernel_function,
 )
 from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
-from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec, Step
+from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec, Step, write_results
 from porter.metal.kernel_files import KernelFiles, find_files, read_host_style, read_kernel_style
 from porter.metal.launchers import (
     CASTOUT,
@@ -51,7 +51,6 @@ from porter.metal.launchers import (
 from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.params import ParamsStruct, read_fields, write_launch, write_scalar_launch
 from porter.metal.registration import Line, Need, find_base_macro, register_lines
-from porter.metal.results import write_results
 
 FUNCTORS = True
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)

@@ -12,8 +12,7 @@ from typing import get_args
 
 from porter.core import codec
 from porter.loops.host_values import Arguments
-from porter.loops.program import Programs, RequiredSize, UnexplainedCall
-from porter.loops.storage import register_programs
+from porter.loops.program import Programs, RequiredSize, UnexplainedCall, register_programs
 from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.concatenation import Concatenation

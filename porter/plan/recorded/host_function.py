@@ -16,9 +16,8 @@ from porter.core.errors import Place, explained
 from porter.languages.assignments import read_assignments
 from porter.languages.brackets import is_balanced, strip_parentheses
 from porter.languages.identifiers import contains_identifier
-from porter.languages.liveness import list_declared, prune
+from porter.languages.liveness import bring_declarations, list_declared, prune
 from porter.languages.patterns import match_code
-from porter.languages.scopes import bring_declarations
 from porter.languages.statements import DISPATCH, Statement, name_tokens, read_statements, walk_statements
 from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.kept_code import KeptCode

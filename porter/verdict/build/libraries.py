@@ -23,7 +23,7 @@ from porter.core.cache import digest, get, put, put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.languages.identifiers import contains_identifier, list_words
-from porter.verdict.build import objects, registration, sources, unnamed
+from porter.verdict.build import missing, objects, registration, sources
 from porter.verdict.build.missing import find_missing, find_new_runtime, write_missing
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.registration import rows
@@ -136,7 +136,7 @@ def build(
     linked = _link_library(tree, every, found, recipe, cache, missing_ok, required, shared.broken)
     broken = _check_bystanders(tree, linked, found, recipe, cache) if tree.texts else linked.broken
     compiled = tuple(dict.fromkeys((*shared.compiled, *linked.compiled)))
-    dead = unnamed.find_dead_kernels(tree, linked.files)
+    dead = missing.find_dead_kernels(tree, linked.files)
     return Built(linked.library, found.kernels, compiled, (*map(finding_of_error, broken.values()), *dead))
 
 
@@ -307,7 +307,7 @@ def _write_headers(tree: Tree, files: Sequence[str], found: registration.Registr
     registration.native_headers(tree.read(NATIVE_FUNCTIONS), included, found.include)
     registration.dispatch_headers(sources.dispatch_headers(tree, files), found.include)
     for path in files:
-        unnamed.write_header(tree, path, found.include)
+        missing.write_header(tree, path, found.include)
 
 
 def _objects(
@@ -344,7 +344,7 @@ def join_errors(errors: Sequence[PorterError]) -> PorterError:
 
 def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, cache: Path) -> tuple[Path, bool]:
     include = ["-I", str(roots["include"]), "-I", str(path.parent)]
-    if header := unnamed.find_header(name, roots["include"]):
+    if header := missing.find_header(name, roots["include"]):
         include += ["-include", str(header)]
         recipe = replace(recipe, digest=digest(recipe.digest, header.read_text()))
     try:

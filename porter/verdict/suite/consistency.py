@@ -36,7 +36,6 @@ from porter.verdict.suite import (
     layouts,
     results,
     samples,
-    ties,
     transforms,
 )
 from porter.verdict.suite.arguments import Varied, keep_refused
@@ -426,7 +425,7 @@ class Consistency(TestCase):
     def same_but_ties(self, sample: SampleInput, got: Any, want: Any, **tolerance: Any) -> bool:
         """Whether results differ only in which of equal elements they name, where the CPU keeps no order of these."""
         mine, theirs = ([t for t in map(to_cpu, each) if isinstance(t, torch.Tensor)] for each in (got, want))
-        if not ties.take_positions(to_cpu(sample.input), mine, theirs):
+        if not compare.take_positions(to_cpu(sample.input), mine, theirs):
             return False
         self.assertEqual(mine[0], theirs[0], **tolerance)
         return True

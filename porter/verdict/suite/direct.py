@@ -27,8 +27,8 @@ from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import Context, base_name
 from porter.verdict.suite.leaves import Place, change_tensors, compute, list_passed, list_tensors, replace_argument
 from porter.verdict.suite.made_opinfos import name_opinfos
+from porter.verdict.suite.omitted import list_strings
 from porter.verdict.suite.samples import list_other_scalars
-from porter.verdict.suite.strings import list_strings
 
 _OPINFOS = 4  # that are differentiated for calls of an operator
 _SAMPLES = 16  # of each

@@ -29,7 +29,7 @@ from aten_overlay.device.placements import (
     lay_out,
     place,
 )
-from porter.verdict.suite import execution, reductions, results, rows, samples
+from porter.verdict.suite import execution, results, rows, samples
 from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, summary
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import OpInfos, opinfos, parametrize_over
@@ -84,18 +84,18 @@ class TestLarge(Consistency):
     def test_large_reduced(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with sparse_memory():
             for sample in OPINFOS.samples(op, dtype):
-                if not reductions.reduces_rows(op, sample) or not rows.is_native(op, sample, OPINFOS.context):
+                if not rows.reduces_rows(op, sample) or not rows.is_native(op, sample, OPINFOS.context):
                     continue
-                predicted = reductions.predict(op, sample)
+                predicted = rows.predict(op, sample)
                 if predicted is None:
                     results.get_record(self._testMethodName).notes.append(
                         f"PTR356 a few rows do not tell what {op.name} makes of more than 2^31: none were reduced"
                     )
                     continue
-                until = time.monotonic() + reductions.SECONDS
+                until = time.monotonic() + rows.SECONDS
                 for boundary in BOUNDARIES:
                     label = f"reducing more than {boundary.name}"
-                    found = reductions.compare_reduced(op, sample, predicted, boundary, until - time.monotonic())
+                    found = rows.compare_reduced(op, sample, predicted, boundary, until - time.monotonic())
                     if found.wrong:
                         self.fail(f"{label}: {found.wrong}\n{summary(sample)}")
                     results.get_record(self._testMethodName).notes.append(f"{label}: {found.refused or 'right'}")

@@ -6,18 +6,20 @@ OpInfo's samples of nan_to_num give `posinf` with `neginf`, or neither; the test
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, islice
 from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
+from porter.verdict.derivatives import list_derived_with
 from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.leaves import list_passed, replace_argument
-from porter.verdict.suite.strings import list_strings
 
 MOST = 24  # calls of one sample
 _ORDER = "sorted"  # a flag without which results may be in any order
@@ -143,3 +145,33 @@ def _list_values(op: OpInfo, kind: str, default: Any, index: int) -> Sequence[An
     if isinstance(default, int) or (default is None and any(each in kind for each in _INTEGERS)):
         return (2 + index, 1, -1)
     return ()
+
+
+# The strings that an operator may take: the defaults of its schema, and what its documentation quotes.
+#
+# No sample of an OpInfo has to give all of them; which of them the operator refuses, the CPU tells.
+
+
+_QUOTED = re.compile(r"""[`'"]+(\w+)['"`]+""")
+_MOST = 16
+_PLACES = (torch, torch.nn.functional, torch.linalg, torch.special, torch.Tensor, torch._C._nn)
+
+
+def list_strings(op: OpInfo) -> tuple[str, ...]:
+    """Words that may be values of string arguments, the defaults of the schema first; none without such an argument."""
+    names = tuple(sorted(aten_names(op)))
+    return _list_quoted(names, getattr(op.op, "__doc__", None) or "")
+
+
+@lru_cache(maxsize=64)
+def _list_quoted(names: tuple[str, ...], text: str) -> tuple[str, ...]:
+    schemas = [s for name in names for s in torch._C._jit_get_schemas_for_operator(f"aten::{name}")]
+    strings = [a for schema in schemas for a in schema.arguments if str(a.type).startswith(("str", "Optional[str"))]
+    if schemas and not strings:
+        return ()
+    defaults = [a.default_value for a in strings if isinstance(a.default_value, str)]
+    forwards = (*names, *(forward for name in names for forward in list_derived_with(name)))
+    documented = (getattr(place, name, None) for place in _PLACES for name in dict.fromkeys(forwards))
+    texts = [text, *(getattr(function, "__doc__", None) or "" for function in documented)]
+    quoted = [word for each in texts for word in _QUOTED.findall(each)]
+    return tuple(dict.fromkeys([*defaults, *quoted]))[:_MOST]

@@ -24,7 +24,7 @@ from porter.verdict.suite.gradients import Gradients, run_forward
 from porter.verdict.suite.leaves import compute
 from porter.verdict.suite.opinfos import opinfos, parametrize_over
 from porter.verdict.suite.samples import copy_sample
-from porter.verdict.suite.variations.unlisted_types import list_real_others
+from porter.verdict.suite.variations.result_types import list_real_others
 
 OPINFOS = opinfos(get_context())
 ADDS = bool(OPINFOS.context.adding)

@@ -19,8 +19,7 @@ from porter.core.dtypes import BY_METAL
 from porter.core.layout import KERNELS, METAL_HEADERS
 from porter.plan.draft import Draft
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
-from porter.verdict.verify import verify
+from porter.verdict.verify import target_of, verify
 
 # A port of each kind: of one element and of two, complex, promoted, compared, with a scalar.
 PORTS = ("erf", "rsqrt", "signbit", "atan2", "eq", "remainder", "lerp")

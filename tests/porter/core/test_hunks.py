@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.core.change_set import ChangeSet
+from porter.core.change_set import ChangeSet, Hunk, keep_hunks, split_hunks
 from porter.core.edits import Edit
-from porter.core.hunks import Hunk, keep_hunks, split_hunks
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n", "  c\n"]), max_size=40)
 FILE = "f.mm"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from porter.languages.scopes import bring_declarations
+from porter.languages.liveness import bring_declarations
 
 BODY = """
 auto rows = input.size(0);

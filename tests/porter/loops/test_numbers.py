@@ -11,15 +11,13 @@ from porter.core.codec import decode, encode
 from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.loops.building import CallProgram, build_program, transfer_program
-from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
-from porter.loops.fusion import LoopNest, fuse
+from porter.loops.fusion import LoopNest, coalesce, fuse
 from porter.loops.graph import ConcreteGraph, Node, Result, Tensor
 from porter.loops.host_values import Arguments, TensorValue, describe, evaluate
 from porter.loops.numbers import digest_structure, list_numbers, replace_numbers
 from porter.loops.printing import nest_lines, program_lines
-from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, instantiate
-from porter.loops.storage import register_programs
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, instantiate, register_programs
 
 INPUT, OUTPUT = Buffer(0), Buffer(2)
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.dtypes import INT
-from porter.loops.coalesce import reverse_loops
 from porter.loops.expressions import Buffer, Expr, Loop, load
-from porter.loops.fusion import LoopNest, Store
+from porter.loops.fusion import LoopNest, Store, reverse_loops
 from porter.loops.indices import add, loop, multiply
 from porter.loops.lowering import as_loop
 from porter.loops.numbers import Use, list_numbers

@@ -11,8 +11,8 @@ from porter.aten.native_functions import NativeFunctions
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.plan.callers import Gone, redirect_calls
 from porter.plan.draft import Draft
+from porter.plan.removal import Gone, redirect_calls
 
 ROWS = """\
 - func: turned.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)

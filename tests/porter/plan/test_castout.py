@@ -10,8 +10,7 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, OPERATIONS
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
-from porter.verdict.verify import verify
+from porter.verdict.verify import target_of, verify
 from tests.porter.plan.older import remove_castout, remove_result_type
 
 HOST = f"{OPERATIONS}/BinaryKernel.mm"

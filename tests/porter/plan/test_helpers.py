@@ -19,8 +19,7 @@ from porter.metal.launchers.library import add_to_library, find_lacking
 from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
-from porter.verdict.verify import verify
+from porter.verdict.verify import target_of, verify
 from tests.porter.plan.older import remove_launchers
 from tests.porter.plan.test_several_scalars import add_operator
 

@@ -15,9 +15,8 @@ from porter.core.layout import INDEXING, KERNELS, OPERATIONS, RANDOM
 from porter.metal.distributions import distributions
 from porter.plan.addition import plan_addition
 from porter.plan.plan import Plan
-from porter.verdict.prove import target_of
 from porter.verdict.result import NO_TEST
-from porter.verdict.verify import verify
+from porter.verdict.verify import target_of, verify
 from tests.porter.plan.made_stub import copy_fork
 
 ROWS = """

@@ -12,8 +12,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import CPU_KERNELS, KERNELS, OPERATIONS
 from porter.plan.addition import plan_addition
 from porter.plan.plan import Plan
-from porter.verdict.prove import target_of
-from porter.verdict.verify import verify
+from porter.verdict.verify import target_of, verify
 from tests.porter.plan.made_stub import copy_fork
 
 ROWS = """

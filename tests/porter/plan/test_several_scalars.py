@@ -13,8 +13,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import CPU_KERNELS, KERNEL_LIBRARY, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
-from porter.verdict.verify import verify
+from porter.verdict.verify import target_of, verify
 
 ROWS = """
 - func: softplus.out(Tensor self, Scalar beta=1, Scalar threshold=20, *, Tensor(a!) out) -> Tensor(a!)

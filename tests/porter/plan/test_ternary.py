@@ -9,8 +9,7 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
-from porter.verdict.verify import verify
+from porter.verdict.verify import target_of, verify
 from tests.porter.plan.older import remove_launchers, remove_ternary_kernels
 
 META = """TORCH_META_FUNC(lerp_Tensor)(const Tensor& self, const Tensor& end, const Tensor& weight) {

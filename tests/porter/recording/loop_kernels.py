@@ -18,9 +18,8 @@ from torch import Tensor
 from aten_overlay.metal.build import QUICK, Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from porter.core.dtypes import DType
-from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
-from porter.loops.fusion import LoopNest, Shape, fuse
+from porter.loops.fusion import LoopNest, Shape, coalesce, fuse
 from porter.loops.graph import ConcreteGraph
 from porter.metal.codegen.kernel import join_simdgroup
 from porter.metal.loop_spelling import Spelling, runs_alone

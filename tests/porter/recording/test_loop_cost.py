@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from aten_overlay.apple.mpsgraph.objects import Ref
 from porter.core.dtypes import FLOAT
-from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
-from porter.loops.fusion import fuse
+from porter.loops.fusion import coalesce, fuse
 from porter.loops.host_values import Arguments, ArgumentValue, TensorValue
 from porter.metal.forms.contraction import Contraction, Operands
 from porter.metal.forms.convolution import Convolution, Convolved

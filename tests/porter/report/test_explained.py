@@ -10,7 +10,7 @@ from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.plan.planner import plan_operator
-from porter.report.explained import explain_hunks
+from porter.report.terminal import explain_hunks
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 

@@ -13,8 +13,8 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.dtypes import Kind
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
-from porter.report.backends import describe_backend
 from porter.report.pull_request import group_pull_request, pull_request
+from porter.report.verdict import describe_backend
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.behavior import Behavior, PathCount
 from porter.verdict.result import DTypeVerdict, Failure, Skip, Verdict

@@ -12,9 +12,8 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
 from porter.verdict.result import Verdict
-from porter.verdict.verify import verify
+from porter.verdict.verify import target_of, verify
 from tests.porter.verdict.written_ports import HOST_CODE, LISTS, METAL, OLD_CODE, Port
 
 

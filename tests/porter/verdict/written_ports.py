@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import COMMON_MPS, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
 from porter.verdict.result import Verdict, VerifyTarget
-from porter.verdict.verify import verify
+from porter.verdict.verify import target_of, verify
 
 METAL = f"{KERNELS}/BinaryKernel.metal"
 HOST_CODE = f"{OPERATIONS}/BinaryKernel.mm"

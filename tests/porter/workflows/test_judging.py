@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.runs.journal import SOURCES, VARIABLE
-from porter.report.judging import Ruling
+from porter.report.kernel import Ruling
 from porter.workflows.judging import judge_folder, keeping_sources
 
 FORGED = """

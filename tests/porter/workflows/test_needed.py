@@ -17,7 +17,7 @@ from porter.plan.draft import Draft
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult
-from porter.verdict.prove import find_target
+from porter.verdict.verify import find_target
 from porter.workflows.coverage import find_coverage, find_needed
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.results import collect, no_results

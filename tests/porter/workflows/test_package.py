@@ -17,7 +17,7 @@ from porter.cli import main
 from porter.core.errors import PorterError
 from porter.kernels.extension.build_log import Cause
 from porter.report.package import package_object
-from porter.server.bounded import Bounds, run_bounded
+from porter.server.ending import Bounds, run_bounded
 from porter.workflows import package
 from porter.workflows.package import CheckSettings, check_package
 

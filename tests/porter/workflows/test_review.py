@@ -15,8 +15,7 @@ from porter.languages.source import parse_source
 from porter.review.finding import Severity
 from porter.review.operators import Touch, list_used_names
 from porter.verdict.result import Failure, Verdict
-from porter.workflows.review import find_paths, lint, review
-from porter.workflows.review_verdicts import find_in_verdict
+from porter.workflows.review import find_in_verdict, find_paths, lint, review
 from porter.workflows.verify import NotVerified
 
 FILE = f"{KERNELS}/UnaryKernel.metal"

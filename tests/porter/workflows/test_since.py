@@ -14,7 +14,7 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS
 from porter.plan.planner import plan_operator
-from porter.report.since import since_lines
+from porter.report.status import since_lines
 from porter.workflows.since import find_since
 
 

@@ -13,7 +13,7 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Step
 from porter.plan.plan import Plan
-from porter.verdict import prove as prove_room
+from porter.verdict import verify as prove_room
 from porter.verdict.messages import (
     Answer,
     BuildAnswer,

@@ -21,9 +21,8 @@ from porter.plan.draft import Draft
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.messages import VerifyRequest
-from porter.verdict.prove import find_target, select_tests
 from porter.verdict.result import Proof, Verdict
-from porter.verdict.verify import make_request
+from porter.verdict.verify import find_target, make_request, select_tests
 from porter.workflows import verify as verify_room
 from porter.workflows.migrate import PortedOperator, Request, migrate
 from porter.workflows.status import portable
@@ -140,7 +139,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[VerifyRequest]:
         return Verdict(request.target.base, "host", "default", 1, 0, 0, 1, None, 0.5)
 
     monkeypatch.setattr(verify_room, "ask_verdict", answer)
-    monkeypatch.setattr("porter.verdict.prove.ask_verdict", answer)
+    monkeypatch.setattr("porter.verdict.verify.ask_verdict", answer)
     return requests
 
 

@@ -10,8 +10,8 @@ from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.forms import FormProgram
 from porter.metal.forms.nonzero import Nonzero
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
 from porter.verdict.suite.context import Context
+from porter.verdict.verify import target_of
 from tests.porter.plan.recorded import fork
 
 ROWS = """

@@ -15,7 +15,7 @@ from porter.metal.forms import FormProgram
 from porter.metal.forms.unique import Unique
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
-from porter.verdict.prove import target_of
+from porter.verdict.verify import target_of
 from tests.porter.plan.recorded import fork
 
 ROWS = """

@@ -10,10 +10,10 @@ from expecttest import assert_expected_inline
 from aten_overlay.metal.compiler import find_clang
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build import libraries
+from porter.verdict.build.missing import find_dead_kernels, list_unnamed, write_declarations
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.registration import MetaClass, Registration, find_meta_class
 from porter.verdict.build.tree import Tree, materialise
-from porter.verdict.build.unnamed import find_dead_kernels, list_unnamed, write_declarations
 
 ROWS = """\
 - func: bend(Tensor self, Scalar by=1) -> Tensor

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from porter.verdict.suite.ties import take_positions
+from porter.verdict.suite.compare import take_positions
 
 NAN = math.nan
 ROW = torch.tensor([[5.0, 7.0, 5.0, NAN, 5.0, NAN]])

@@ -12,7 +12,7 @@ import torch
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import call_overload
-from porter.verdict.suite.variations.call_layouts import CALL_LAYOUTS
+from porter.verdict.suite.variations.channels_last import CALL_LAYOUTS
 from tests.porter.verdict.suite.variations.shown import find_op, shows
 
 

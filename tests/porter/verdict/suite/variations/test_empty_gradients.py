@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from porter.verdict.suite.variations.empty_gradients import EMPTY_GRADIENTS
+from porter.verdict.suite.variations.asked_gradients import EMPTY_GRADIENTS
 from tests.porter.verdict.suite.variations.shown import find_op, list_samples, shows_slopes
 
 Call = Callable[..., Any]

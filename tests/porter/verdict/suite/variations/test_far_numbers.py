@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.variations.far_numbers import FAR_NUMBERS, FAR_SCALARS, SHIFTS, list_present
+from porter.verdict.suite.variations.sized_arguments import FAR_NUMBERS, FAR_SCALARS, SHIFTS, list_present
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
 
 Call = Callable[..., Any]

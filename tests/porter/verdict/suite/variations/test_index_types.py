@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.variations.index_types import (
+from porter.verdict.suite.variations.more_indices import (
     SLOPES_BY_INDEX_TYPES,
     cast_places,
     list_cast,

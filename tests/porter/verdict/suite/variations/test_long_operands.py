@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from porter.verdict.suite.variations.long_operands import LONG, LONG_OPERANDS
+from porter.verdict.suite.variations.past_tiles import LONG, LONG_OPERANDS
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given
 
 

@@ -9,7 +9,7 @@ import torch
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.variations.turned_lists import SLOPES_BY_TURNED_LISTS, TURNED_LISTS
+from porter.verdict.suite.variations.lists import SLOPES_BY_TURNED_LISTS, TURNED_LISTS
 from tests.porter.verdict.suite.variations.shown import Call, find_op, is_shown, is_shown_as_given, shows_slopes
 
 

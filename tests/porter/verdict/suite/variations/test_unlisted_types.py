@@ -9,7 +9,7 @@ import torch
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.variations.unlisted_types import REAL_OTHERS, list_real_others
+from porter.verdict.suite.variations.result_types import REAL_OTHERS, list_real_others
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
 
 
