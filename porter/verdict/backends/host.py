@@ -89,8 +89,8 @@ def recipe(fork: Path) -> Recipe:
 
     mps = _build_mps(fork)
     frameworks, device = build.build_frameworks(), libraries.build_device()
-    libraries = (*build.build_headers(), frameworks, mps, device)
-    linked = (flag for library in libraries for flag in toolchain.link_with(library))
+    linkable = (*build.build_headers(), frameworks, mps, device)
+    linked = (flag for library in linkable for flag in toolchain.link_with(library))
     general = build.general_flags()
     precompiled = build.precompile_headers()
     named = (Path(flag).name for flags in precompiled.values() for flag in flags)  # a cache may lie elsewhere
