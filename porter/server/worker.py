@@ -35,6 +35,7 @@ from porter.verdict.build.kernel_files import (
     list_kernel_names,
     literals,
     match_pair,
+    pair_widths,
 )
 from porter.verdict.build.releases import find_release_faults
 from porter.verdict.build.siblings import find_siblings
@@ -459,4 +460,5 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
         literals=literals(tree, target),
         most=largest_count(tree, target),
         adding=find_adding_kernels(tree, target),
+        wide=pair_widths(list_kernel_names(tree, target)) if target.kernels and not target.pairs else (),
     )

@@ -20,6 +20,7 @@ from porter.core.errors import Place, PorterError
 from porter.core.files import read_regular
 from porter.core.layout import DEVICE, KERNELS, NATIVE_FUNCTIONS, spell_include
 from porter.verdict.build import switches
+from porter.verdict.build.index_width import widen_indices
 from porter.verdict.build.kernel_files import defines_kernel, find_faults
 from porter.verdict.build.libraries import Built, build, build_shared, list_companions
 from porter.verdict.build.objects import Recipe
@@ -28,7 +29,7 @@ from porter.verdict.errors import NoVerdict, name_in_fork, porter_error, raising
 from porter.verdict.limits import PRINT_KERNEL
 from porter.verdict.native import native_target
 from porter.verdict.result import FUSED, HOST, ForkFinding, VerifyTarget
-from porter.verdict.suite import counters, cpu_memory, selection
+from porter.verdict.suite import counters, cpu_memory, index_width, selection
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ PART_SIZE = 16
 
 _started: list[tuple[Device, LoadedFrameworks]] = []
 _short: list[ShortArguments] = []
+_libraries: list[ctypes.CDLL] = []
 
 
 def available() -> bool:
@@ -78,6 +80,7 @@ def start() -> None:
     loaded = frameworks.load(device)
     loaded.library.porter_print_kernel_on(PRINT_KERNEL)
     cpu_memory.install(device.watch_cpu_memory, device.has_damaged_cpu_memory)
+    index_width.install(_widen_indices)
     _started.append((device, loaded))
 
 
@@ -299,8 +302,13 @@ def load(
         if defines_kernel(read_regular(path).decode("utf-8", "surrogateescape"), kernels):
             raise error
     frameworks.library.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
-    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    _libraries.append(ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL))
     return broken
+
+
+def _widen_indices(is_wide: bool) -> None:
+    for library in _libraries:
+        widen_indices(library, is_wide)
 
 
 def load_operators(root: Path, bases: Sequence[str]) -> None:

@@ -159,17 +159,27 @@ def describe_unlaunched(names: Collection[str], launched: Collection[str]) -> st
 
 
 def find_missing_widths(names: Collection[str]) -> Iterator[str]:
-    """The names of kernels that are missing for indices in 32 or in 64 bits: others of the same operator have both.
+    """The names of kernels that are missing for indices in 32 or in 64 bits: others of the same operator have both."""
+    for ends, stems in _list_stems(names):
+        both = stems[0] & stems[1]
+        if 2 * len(both) >= len(stems[0] | stems[1]):
+            for end, of_end in zip(ends, stems, strict=True):
+                yield from sorted(stem + end for stem in (stems[0] | stems[1]) - of_end)
 
-    No test has tensors so large that host code asks for the wider one.
-    """
-    for narrow, wide in _WIDTHS:
-        ends = ((end, (name.removesuffix(end) for name in names if name.endswith(end))) for end in (narrow, wide))
-        stems = {end: {stem for stem in listed if stem.endswith(_OF_TYPE)} for end, listed in ends}
-        both = stems[narrow] & stems[wide]
-        if 2 * len(both) >= len(stems[narrow] | stems[wide]):
-            yield from sorted(stem + wide for stem in stems[narrow] - both)
-            yield from sorted(stem + narrow for stem in stems[wide] - both)
+
+def pair_widths(names: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """The names of kernels that are there for both widths of indices, narrow and wide."""
+    pairs = (
+        (stem + narrow, stem + wide) for (narrow, wide), (one, other) in _list_stems(names) for stem in one & other
+    )
+    return tuple(sorted(pairs))
+
+
+def _list_stems(names: Collection[str]) -> Iterator[tuple[tuple[str, str], tuple[set[str], set[str]]]]:
+    """For each way to name both widths the names without them, of kernels of either."""
+    for ends in _WIDTHS:
+        narrow, wide = ({name.removesuffix(end) for name in names if name.endswith(end)} for end in ends)
+        yield ends, ({s for s in narrow if s.endswith(_OF_TYPE)}, {s for s in wide if s.endswith(_OF_TYPE)})
 
 
 _FUNCTION = re.compile(r"\b(?!(?:if|for|while|switch|return)\b)(\w+(?:##\w+)*)\s*\(")

@@ -24,6 +24,7 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.languages.identifiers import contains_identifier, list_words
 from porter.verdict.build import missing, objects, registration, sources
+from porter.verdict.build.index_width import compile_switch
 from porter.verdict.build.missing import find_missing, find_new_runtime, write_missing
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.registration import rows
@@ -238,6 +239,7 @@ def _link_library(
     they do not, as those `known_broken` are.
     """
     files, broken = [*sources.add_called_files(tree, files)], dict(known_broken)
+    switch = compile_switch(recipe, cache)
     _require(broken, required)
     compiled: list[str] = []
     while True:
@@ -247,7 +249,7 @@ def _link_library(
         _require(errors, tree.texts, _EDITED)
         broken |= errors
         compiled += [name for name, (_, fresh) in built.items() if fresh]
-        objects_made = [path for path, _ in built.values()]
+        objects_made = [*(path for path, _ in built.values()), switch]
         in_library = tuple(path for path in tried if path not in errors)
         try:
             return _LinkedLibrary(_library(objects_made, recipe, cache), in_library, tuple(compiled), broken)

@@ -39,7 +39,7 @@ class Context:
     a test that only upstream's own comparison fails. A `thorough` run has the variations that cost more, too.
     `expression` selects tests, as pytest's -k does: samples of others need not be made.
     `adding` are those kernels under test that add to floating-point numbers atomically. `siblings` are the fork's
-    natives of the same kind, if it has any.
+    natives of the same kind, if it has any. `wide` are kernels with indices of 32 bits, each with the one of 64 bits.
     """
 
     bases: tuple[str, ...] = ()
@@ -65,6 +65,7 @@ class Context:
     expression: str = ""
     adding: tuple[str, ...] = ()
     siblings: Siblings | None = None
+    wide: tuple[tuple[str, str], ...] = ()
 
     def owner(self, host_name: str) -> str:
         """The functor a host_name belongs to: `div_floor` for `div_floor_dense_float_float`, `""` if none."""
