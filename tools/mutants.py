@@ -82,7 +82,9 @@ def run_subject(options: Namespace, op: str) -> None:
     """Tries the mutants of one operator, in a process of its own: what it loads and reads stays there."""
     subject = make_ported_subject(options.checkout.resolve(), op) if options.checkout else make_subject(op)
     chosen = choose(find_mutants(subject), options.most)
-    run(WarmSubject(subject), chosen, Ledger(options.results), options.again)
+    warm, ledger = WarmSubject(subject), Ledger(options.results)
+    ledger.failing(op, "whole", lambda: warm.failing)
+    run(warm, chosen, ledger, options.again)
 
 
 def main(arguments: list[str]) -> int:
