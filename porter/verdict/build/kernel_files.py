@@ -75,7 +75,9 @@ def find_faults(
         yield finding_of_error(error)
 
 
-_WIDTHS = (("_int", "_long"), ("_u32", "_u64"))  # how names of kernels with indices of either width end
+# How names of kernels with indices of either width end, but for numbers that they are instances of.
+_WIDTHS = (("_int", "_long"), ("_u32", "_u64"))
+_NAME_OF_WIDTH = re.compile(rf"(\w+?)({'|'.join(end for ends in _WIDTHS for end in ends)})((?:_\d+)*)")
 _OF_TYPE = tuple(f"_{name}" for name in BY_METAL)  # before that: an `int` alone may be a type of elements
 
 
@@ -164,22 +166,23 @@ def find_missing_widths(names: Collection[str]) -> Iterator[str]:
         both = stems[0] & stems[1]
         if 2 * len(both) >= len(stems[0] | stems[1]):
             for end, of_end in zip(ends, stems, strict=True):
-                yield from sorted(stem + end for stem in (stems[0] | stems[1]) - of_end)
+                yield from sorted(stem + end + tail for stem, tail in (stems[0] | stems[1]) - of_end)
 
 
 def pair_widths(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     """The names of kernels that are there for both widths of indices, narrow and wide."""
-    pairs = (
-        (stem + narrow, stem + wide) for (narrow, wide), (one, other) in _list_stems(names) for stem in one & other
-    )
-    return tuple(sorted(pairs))
+    stems = ((ends, narrow & wide) for ends, (narrow, wide) in _list_stems(names))
+    return tuple(sorted((f"{stem}{a}{tail}", f"{stem}{b}{tail}") for (a, b), both in stems for stem, tail in both))
 
 
-def _list_stems(names: Collection[str]) -> Iterator[tuple[tuple[str, str], tuple[set[str], set[str]]]]:
-    """For each way to name both widths the names without them, of kernels of either."""
+def _list_stems(
+    names: Collection[str],
+) -> Iterator[tuple[tuple[str, str], tuple[set[tuple[str, str]], set[tuple[str, str]]]]]:
+    """For each way to name both widths, what stands before and after these in the names of kernels of either."""
+    split = [match.groups() for match in map(_NAME_OF_WIDTH.fullmatch, names) if match and match[1].endswith(_OF_TYPE)]
     for ends in _WIDTHS:
-        narrow, wide = ({name.removesuffix(end) for name in names if name.endswith(end)} for end in ends)
-        yield ends, ({s for s in narrow if s.endswith(_OF_TYPE)}, {s for s in wide if s.endswith(_OF_TYPE)})
+        narrow, wide = ({(stem, tail) for stem, end, tail in split if end == one} for one in ends)
+        yield ends, (narrow, wide)
 
 
 _FUNCTION = re.compile(r"\b(?!(?:if|for|while|switch|return)\b)(\w+(?:##\w+)*)\s*\(")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
@@ -105,5 +107,5 @@ def test_a_fault_that_only_wide_indices_show(file: str, old: str, new: str, reas
 
 
 def test_kernels_are_paired_by_what_they_are_without_the_width() -> None:
-    names = ("pool_float_int", "pool_float_long", "pool_half_int", "sum_int", "sum_long")
-    assert pair_widths(names) == (("pool_float_int", "pool_float_long"),)
+    pairs = (("pool_float_int", "pool_float_long"), ("rows_int_int_1_0", "rows_int_long_1_0"))
+    assert pair_widths([*chain(*pairs), "pool_half_int", "sum_int", "sum_long", "rows_long_int_1_1"]) == pairs
