@@ -13,10 +13,6 @@ from porter.verdict.suite.variations import (
     combined_arguments,
     combines,
     complex_scalars,
-    empty_gradients,
-    far_numbers,
-    flagged_sizes,
-    index_types,
     lists,
     made_of_numbers,
     many_addends,
@@ -92,7 +88,5 @@ VARIATIONS: tuple[Variation, ...] = (
     near_powers.SLOPES_NEAR_POWERS,
     sized_arguments.FAR_NUMBERS,
     sized_arguments.FAR_SCALARS,
-    far_numbers.FAR_NUMBERS,
-    far_numbers.FAR_SCALARS,
     complex_scalars.COMPLEX_SCALARS,
 )

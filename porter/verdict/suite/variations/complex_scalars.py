@@ -13,7 +13,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.leaves import Place, list_passed, replace_argument
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.variations.far_numbers import list_number_places
+from porter.verdict.suite.variations.sized_arguments import list_number_places
 from porter.verdict.suite.variations.variation import Operators, Variation
 
 NUMBER = 0.75 - 1.5j
