@@ -101,9 +101,9 @@ def test_a_right_port_passes_with_wide_indices() -> None:
     ],
 )
 def test_a_fault_that_only_wide_indices_show(file: str, old: str, new: str, reason: str) -> None:
-    told = reasons(TRACE.edited(file, old, new).verdict(SELECTED))
-    assert reason in told
-    assert "test_output_match" not in told
+    reason_list = reasons(TRACE.edited(file, old, new).verdict(SELECTED))
+    assert reason in reason_list
+    assert "test_output_match" not in reason_list
 
 
 def test_kernels_are_paired_by_what_they_are_without_the_width() -> None:
