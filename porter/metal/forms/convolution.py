@@ -1,8 +1,9 @@
 """Results that are convolutions of up to three dimensions and any strides, or their gradients by input or weights.
 
 Each is a product of matrices for each group, of factors and of what a source has for windows and taps: the gradient of
-the weights adds up all windows, the others all taps. A threadgroup has a tile, whose inner dimension its simdgroups
-share; few rows are computed without tiles. Sums are floats.
+the weights adds up all windows, the others all taps. A threadgroup has a tile, whose quarters its simdgroups have; few
+rows are computed without tiles. Threadgroups share long sums of few tiles, and another kernel adds up what they have.
+Sums are floats.
 Source: ATen/native/Convolution.cpp (`conv_output_size`, and what a transposed convolution is the gradient of).
 """
 
@@ -19,6 +20,7 @@ from porter.core.dtypes import FLOAT, DType, Kind
 from porter.loops.host_values import Arguments
 from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.kernel import KernelStyle
+from porter.metal.codegen.schedule import Family, Schedule
 from porter.metal.forms.form import (
     CEIL_DIV,
     HEADERS,
@@ -42,10 +44,13 @@ class Convolved(Enum):
     OUTPUT = "Output"
 
 
-_SIDE = 32  # rows and columns that a threadgroup has
+_SIDES = (32, 64)  # rows and columns that a threadgroup has: of few products, and of many
+_DIRECT, _SLICES = "_direct", "_slices"
 _LEAST_ROWS = 4  # of a group, which tiles compute
+_MANY = 1 << 26  # products that large tiles add up
 _NUMBERS = ("padding", "stride", "dilation", "groups")
-_KERNELS = read_kernels("convolution")
+# How much of the inner dimension is in threadgroup memory, and how many products are added up in a row.
+_KERNELS = read_kernels("convolution", DEPTH=16, ADDENDS=256)
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,13 @@ class Convolution(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(RESULT, instances)
-        endings = {"": "tile", "_direct": "direct"}
         texts = (
-            write_kernel(f"{name}{ending}", elements, *_KERNELS[kernel], style) for ending, kernel in endings.items()
+            write_kernel(name, elements, *_KERNELS["tile"], style, Schedule(Family.TILES, _SIDES)),
+            write_kernel(f"{name}{_DIRECT}", elements, *_KERNELS["direct"], style),
+            write_kernel(f"{name}{_SLICES}", elements, *_KERNELS["slices"], style),
         )
-        return FormKernels(name, "\n".join(texts), elements, endings=tuple(endings))
+        endings = ("", _DIRECT, _SLICES)
+        return FormKernels(name, "\n".join(texts), elements, numbers={"": 1}, endings=endings)
 
     def count_costs(self, call: Arguments) -> Iterator[FormCost]:
         """As `run_convolution` chooses kernels and slices."""
@@ -115,8 +122,14 @@ class Convolution(Form):
         columns, inner = (taps, windows) if computed is Convolved.WEIGHT else (windows, taps)
         rows = weight[1] if is_input else weight[0] // groups
         is_direct = rows < _LEAST_ROWS
-        across, down = (1, 1) if is_direct else (-(-columns // _SIDE), -(-rows // _SIDE))
-        slices = 1 if is_direct else max(1, min(inner // 2048, -(-256 // (groups * across * down))))
+        products = rows * groups * columns * inner
+        side = _SIDES[min(rows, columns) > _SIDES[0] and products >= _MANY]
+        across, down = (1, 1) if is_direct else (-(-columns // side), -(-rows // side))
+        units, most = groups * across * down, inner // 128
+        if is_direct:
+            last = (output if computed is Convolved.WEIGHT else weight)[-1]
+            units, most = rows * groups * columns, min(inner // last, inner // 512)
+        slices = min(max((16384 if is_direct else 512) // max(units, 1), 1), max(most, 1))
         factors = names[Convolved.OUTPUT if computed is Convolved.WEIGHT else Convolved.WEIGHT]
         source = names[Convolved.OUTPUT if is_input else Convolved.INPUT]
         reads = {
@@ -126,8 +139,7 @@ class Convolution(Form):
         if self.bias in call.tensors:
             reads[self.bias] = (count_bytes(call, self.bias),)
         written, partial = count_bytes(call, result), slices * prod(call.tensors[result].shape) * FLOAT.size
-        turns = rows * groups * columns * inner * launches
-        yield FormCost(rows * groups, turns, reads, written if slices == 1 else partial)
+        yield FormCost(rows * groups, products * launches, reads, written if slices == 1 else partial)
         if slices > 1:
             yield FormCost(rows * groups, partial // FLOAT.size, {"partial": (partial,)}, written)
 

@@ -58,11 +58,22 @@ static void run_convolution(const std::string& kernel,
   const auto& inner = is_weight ? windows : taps;
   const int64_t rows = is_input ? weight.size(1) : weight.size(0) / groups;
   const int64_t width = c10::multiply_integers(columns), length = c10::multiply_integers(inner);
-  // Few tiles share their sums with others, which a second kernel adds up
+  const bool fits = canUse32BitIndexMath(result) && canUse32BitIndexMath(factors) && canUse32BitIndexMath(source);
   const bool is_direct = rows < 4;
-  const auto tiles_across = at::ceil_div<int64_t>(width, 32), tiles_down = at::ceil_div<int64_t>(rows, 32);
-  const auto tiles = groups * tiles_across * tiles_down;
-  const int64_t slices = is_direct ? 1 : std::clamp<int64_t>(length / 2048, 1, at::ceil_div<int64_t>(256, tiles));
+  const bool is_large = fits && std::min(rows, width) > 32 && result.numel() * length >= 1 << 26;
+  const int64_t tile = is_large ? 64 : 32, lines = inner[0] * inner[1] * inner[2];
+  const auto tiles_across = at::ceil_div(width, tile), tiles_down = at::ceil_div(rows, tile);
+  // A simdgroup adds up many products: as many of its lanes as there may be have the same line of the last dimension
+  const int64_t lanes = length > 256 ? 32 : 1;
+  int64_t line_lanes = 1;
+  while (line_lanes < std::min(lanes, inner[3])) {
+    line_lanes *= 2;
+  }
+  // Few tiles, or simdgroups, share their sums with others, which a second kernel adds up
+  const int64_t most = is_direct ? std::min(lines, length / 512) : length / 128;
+  const int64_t units = std::max<int64_t>(groups * (is_direct ? rows * width : tiles_across * tiles_down), 1);
+  const int64_t slices = std::clamp<int64_t>((is_direct ? 16384 : 512) / units, 1, std::max<int64_t>(most, 1));
+  const int64_t share = is_direct ? at::ceil_div(lines, slices) : at::ceil_div<int64_t>(length, slices * 16) * 16;
   const bool is_sliced = slices > 1;
   const auto partial = is_sliced ? result.new_empty({slices, result.numel()}, kFloat) : result;
   const auto written = is_sliced ? partial[0].view(result.sizes()) : result;
@@ -87,14 +98,15 @@ static void run_convolution(const std::string& kernel,
   const bool has_bias = bias && bias->defined();
   const auto added = has_bias ? bias->to(result.scalar_type()) : result;
   const int64_t bias_stride = has_bias ? added.stride(0) : 0;
-  const std::array<int64_t, 6> sizes = {rows, slices, result.numel(), is_weight, has_bias, bias_stride};
-  const bool fits = canUse32BitIndexMath(result) && canUse32BitIndexMath(factors) && canUse32BitIndexMath(source);
+  const std::array<int64_t, 8> sizes = {
+      rows, slices, result.numel(), is_weight, has_bias, bias_stride, share, line_lanes};
   const auto type = scalarToMetalTypeString(result) + (fits ? "_int" : "_long");
+  const auto name = is_direct ? kernel + "_direct_" + type : kernel + "_" + type + (is_large ? "_64" : "_32");
   MPSStream* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
       auto computeEncoder = stream->commandEncoder();
-      auto PSO = lib.getPipelineStateForFunc(kernel + (is_direct ? "_direct_" : "_") + type);
+      auto PSO = lib.getPipelineStateForFunc(name);
       // this function call is a no-op if MPS Profiler is not enabled
       getMPSProfiler().beginProfileKernel(PSO, kernel, {factors, source});
       [computeEncoder setComputePipelineState:PSO];
@@ -113,18 +125,19 @@ static void run_convolution(const std::string& kernel,
                   source_strides,
                   geometry);
       if (is_direct) {
-        // A simdgroup adds up many products
-        const int64_t lanes = length > 256 ? 32 : 1;
-        [computeEncoder dispatchThreads:MTLSizeMake(lanes, width, rows * groups)
+        [computeEncoder dispatchThreads:MTLSizeMake(lanes, width, rows * groups * slices)
                   threadsPerThreadgroup:MTLSizeMake(lanes, 256 / lanes, 1)];
       } else {
         [computeEncoder dispatchThreadgroups:MTLSizeMake(tiles_across, tiles_down, groups * slices)
                        threadsPerThreadgroup:MTLSizeMake(32, 4, 1)];
       }
+      if (is_sliced) {
+        auto slices_PSO = lib.getPipelineStateForFunc(kernel + "_slices_" + type);
+        [computeEncoder setComputePipelineState:slices_PSO];
+        mtl_setArgs(computeEncoder, result, partial, sizes, result.sizes(), result.strides());
+        mtl_dispatch1DJob(computeEncoder, slices_PSO, result.numel());
+      }
       getMPSProfiler().endProfileKernel(PSO);
     }
   });
-  if (is_sliced) {
-    result.copy_(partial.sum(0).view(result.sizes()));
-  }
 }

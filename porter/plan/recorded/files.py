@@ -72,7 +72,7 @@ _HELPERS = (
     "least_value",
     "greatest_value",
     "ProductTile",
-    "find_element",
+    "SourceSteps",
     "find_root",
     "shuffle_up",
 )

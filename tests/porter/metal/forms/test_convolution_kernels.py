@@ -26,24 +26,32 @@ from tests.porter.metal.compiled import compile_soon
 HEADS = "#include <c10/metal/utils.h>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"
 TYPES = (FLOAT, HALF)
 FORM = Convolution("input", "weight", "output", tuple(Convolved), "bias")
-TILES, DIRECT = "tested_", "tested_direct_"
+TILES, DIRECT, SLICES = "tested_", "tested_direct_", "tested_slices_"
+SIDES = (32, 64)
 FAULTS = {
-    "a wrong bound of the padding": (DIRECT, "place >= T(sizes[dim])", "place > T(sizes[dim])"),
-    "one dilation for all dimensions": (DIRECT, "geometry[3 + dim]", "geometry[5]"),
+    "a wrong bound of the padding": (TILES, "place[2] < T(sizes[1])", "place[2] <= T(sizes[1])"),
+    "a line of the padding": (DIRECT, "place[2] < index_t(places[1])", "place[2] <= index_t(places[1])"),
+    "the padding of a line": (DIRECT, "at < size", "at <= size"),
+    "one dilation for all dimensions": (DIRECT, "3 + dim : dim", "5 : dim"),
+    "an index that is further without its carry": (TILES, "places[dim - 1]++;", ""),
     "the first group for all": (DIRECT, "source + group * index_t(source_strides[0])", "source"),
     "sums in the type of elements": (DIRECT, "float total = 0, sum = 0;", "T total = 0, sum = 0;"),
-    "the tail of a tile left out": (TILES, "mine < length", "k + 8 <= length"),
+    "the tail of a tile left out": (TILES, "k + index_t(at.y) < end", "k + 16 <= end"),
+    "a slice that takes what the next one has": (TILES, "end = min(length, begin + index_t(sizes[6]))", "end = length"),
+    "lines that lanes have twice": (DIRECT, "line += others", "line += 1"),
+    "the last slice left out": (SLICES, "slice < slices; slice++", "slice + 1 < slices; slice++"),
     "the bias once for each slice": (TILES, "sizes[4] && slice == 0", "sizes[4]"),
 }  # fmt: skip
 
 
 def write_source(types: tuple[DType, ...]) -> str:
     kernels = FORM.write_kernels("tested", types, KernelStyle(True, False))
-    return f"{HEADS}{read_helper('ProductTile.metal')}{read_helper('find_element.metal')}{kernels.source}"
+    return f"{HEADS}{read_helper('ProductTile.metal')}{read_helper('SourceSteps.metal')}{kernels.source}"
 
 
-def build(source: str, types: tuple[DType, ...], kernels: tuple[str, ...] = (TILES, DIRECT)) -> Library:
-    names = [f"{kernel}{each.metal}_int" for each in types for kernel in kernels]
+def build(source: str, types: tuple[DType, ...]) -> Library:
+    names = [f"{kernel}{dtype.metal}_int" for dtype in types for kernel in (DIRECT, SLICES)]
+    names += [f"{TILES}{dtype.metal}_int_{side}" for dtype in types for side in SIDES]
     return compile_soon(source, *names)
 
 
@@ -72,9 +80,9 @@ def find_part(tensors: Tensors, numbers: Numbers, dim: int, place: int) -> tuple
 
 
 def convolve_by_kernel(
-    library: Library, computed: Convolved, tensors: Tensors, numbers: Numbers, groups: int, slices: int = 0
+    library: Library, computed: Convolved, tensors: Tensors, numbers: Numbers, groups: int, slices: int, side: int
 ) -> torch.Tensor:
-    """What a kernel makes of operands with five dimensions; without slices, the one without tiles.
+    """What kernels make of operands with five dimensions: tiles of a side, or the one without tiles.
 
     As in host code, places of an input that lie a stride apart are made together.
     """
@@ -87,14 +95,17 @@ def convolve_by_kernel(
                 part, changed = find_part(tensors, numbers, i, place)
                 at = (*[slice(None)] * (i + 2), slice(place, None, stride))
                 has_taps = part["weight"].numel() > 0
-                result[at] = convolve_by_kernel(library, computed, part, changed, groups, slices) if has_taps else 0
+                part_result = (
+                    convolve_by_kernel(library, computed, part, changed, groups, slices, side) if has_taps else 0
+                )
+                result[at] = part_result
             return result
     factors, source = output if is_weight else weight, output if is_input else first
     windows = [first.shape[0], *(first if is_input else output).shape[2:]]
     taps = [weight.shape[0] // groups if is_input else weight.shape[1], *weight.shape[2:]]
     rows = weight.shape[1] if is_input else weight.shape[0] // groups
     columns, inner = (taps, windows) if is_weight else (windows, taps)
-    partial = torch.full((max(slices, 1), *result.shape), torch.nan)
+    partial = torch.full((slices, *result.shape), torch.nan)
 
     def strides(tensor: torch.Tensor, is_of_weight: bool) -> torch.Tensor:
         grouped = 0 if is_of_weight else 1
@@ -107,21 +118,29 @@ def convolve_by_kernel(
         *numbers["stride"], *(sign * each for each in numbers["dilation"]), *(-sign * each for each in numbers["padding"])
     ]  # fmt: skip
     bias = tensors.get("bias") if computed is Convolved.OUTPUT else None
-    sizes = [rows, max(slices, 1), result.numel(), is_weight, bias is not None, 0 if bias is None else bias.stride(0)]
+    lanes, share = (32 if prod(inner) > 256 else 1), -(-prod(inner[:3]) // slices)
+    line_lanes = min(lanes, 1 << (inner[3] - 1).bit_length())
+    if side:
+        share = -(-prod(inner) // (slices * 16)) * 16
+    added = (bias is not None, 0 if bias is None else bias.stride(0))
+    sizes = torch.tensor([rows, slices, result.numel(), is_weight, *added, share, line_lanes])
     arguments = [
-        result, partial, factors, source, result if bias is None else bias, torch.tensor(sizes), torch.tensor(columns),
+        result, partial, factors, source, result if bias is None else bias, sizes, torch.tensor(columns),
         torch.tensor(inner), torch.tensor(source.shape[2:]),
         strides(partial[0] if slices > 1 else result, is_weight), strides(factors, not is_weight),
         strides(source, False), torch.tensor(steps),
     ]  # fmt: skip
     dtype = next(each for each in TYPES if f"torch.{each.torch}" == str(first.dtype))
-    if slices:
-        grid = (-(-prod(columns) // 32) * 32, -(-rows // 32) * 4, groups * slices)
-        library.run(f"{TILES}{dtype.metal}_int", arguments, grid, (32, 4, 1))
+    if side:
+        grid = (-(-prod(columns) // side) * 32, -(-rows // side) * 4, groups * slices)
+        library.run(f"{TILES}{dtype.metal}_int_{side}", arguments, grid, (32, 4, 1))
     else:
-        lanes = 32 if prod(inner) > 256 else 1
-        library.run(f"{DIRECT}{dtype.metal}_int", arguments, (lanes, prod(columns), rows * groups), (lanes, 2, 1))
-    return partial.sum(0).to(result.dtype) if slices > 1 else result
+        grid = (lanes, prod(columns), rows * groups * slices)
+        library.run(f"{DIRECT}{dtype.metal}_int", arguments, grid, (lanes, 2, 1))
+    if slices > 1:
+        arguments = [result, partial, sizes, torch.tensor(result.shape), torch.tensor(result.stride())]
+        library.run(f"{SLICES}{dtype.metal}_int", arguments, (result.numel(), 1, 1), (64, 1, 1))
+    return result
 
 
 def make(*shape: int, last: bool = False, seed: int = 0) -> torch.Tensor:
@@ -149,12 +168,14 @@ def make_call(
     }
 
 
-def differs(library: Library, tensors: Tensors, numbers: Numbers, groups: int, slices: int, bound: float = 0) -> bool:
+def differs(
+    library: Library, tensors: Tensors, numbers: Numbers, groups: int, slices: int, side: int, bound: float = 0
+) -> bool:
     """Whether a library computes something otherwise than float64 does."""
     for computed in Convolved:
         shape = tensors[computed.value.lower()].shape
         expected = convolve(FORM, computed, tensors, {**numbers, "groups": groups}, shape)
-        result = convolve_by_kernel(library, computed, tensors, numbers, groups, slices).double()
+        result = convolve_by_kernel(library, computed, tensors, numbers, groups, slices, side).double()
         if not torch.allclose(result, expected, rtol=bound, atol=0):
             return True
     return False
@@ -167,18 +188,18 @@ THREE = st.tuples(*[st.integers(1, 3)] * 3).map(list)
 @given(
     batches=st.integers(1, 3), channels=st.tuples(*[st.sampled_from((1, 2, 3, 9, 33))] * 2), groups=st.integers(1, 3),
     sizes=st.tuples(*[st.integers(1, 6)] * 3), taps=THREE, stride=THREE, dilation=THREE,
-    padding=st.tuples(*[st.integers(0, 3)] * 3).map(list), last=st.booleans(), slices=st.integers(0, 3),
+    padding=st.tuples(*[st.integers(0, 3)] * 3).map(list), last=st.booleans(), slices=st.integers(1, 3), side=st.sampled_from((0, *SIDES)),
 )  # fmt: skip
 def test_any_sizes_and_strides(
     batches: int, channels: tuple[int, int], groups: int, sizes: tuple[int, ...], taps: list[int], stride: list[int],
-    dilation: list[int], padding: list[int], last: bool, slices: int,
+    dilation: list[int], padding: list[int], last: bool, slices: int, side: int,
 ) -> None:  # fmt: skip
     numbers = {"padding": padding, "stride": stride, "dilation": dilation}
     try:
         tensors = make_call(batches, channels, groups, sizes, taps, numbers, last)
     except ValueError:
         return
-    assert not differs(whole(), tensors, numbers, groups, slices)
+    assert not differs(whole(), tensors, numbers, groups, slices, side)
 
 
 def find_fault(library: Library, kernel: str) -> bool:
@@ -186,10 +207,15 @@ def find_fault(library: Library, kernel: str) -> bool:
     numbers = {"padding": [1, 2, 0], "stride": [2, 1, 3], "dilation": [1, 2, 1]}
     exact = make_call(2, (5, 33), 2, (3, 6, 5), (2, 2, 3), numbers)
     fractions = {name: tensor.abs() / 7 + 0.1 for name, tensor in exact.items()}
-    slices = 2 if kernel == TILES else 0
+    halves = (
+        {name: tensor.half() for name, tensor in exact.items()},
+        {name: tensor.half() for name, tensor in fractions.items()},
+    )
+    sides = (0,) if kernel == DIRECT else SIDES
     return any(
-        differs(library, {name: tensor.half() for name, tensor in tensors.items()}, numbers, 2, slices, bound)
-        for tensors, bound in ((exact, 0), (fractions, 2**-10))
+        differs(library, tensors, numbers, 2, slices=2, side=side, bound=bound)
+        for side in sides
+        for tensors, bound in zip(halves, (0, 2**-10), strict=True)
     )
 
 
@@ -198,7 +224,7 @@ def test_a_planted_fault_is_found(fault: str) -> None:
     kernel, old, new = FAULTS[fault]
     source = write_source((HALF,))
     assert old in source
-    assert find_fault(build(source.replace(old, new), (HALF,), (kernel,)), kernel)
+    assert find_fault(build(source.replace(old, new), (HALF,)), kernel)
 
 
 def test_without_a_fault_none_is_found() -> None:
