@@ -138,9 +138,9 @@ def test_a_convolution_of_few_rows_reads_all_once_and_slices_are_memory_of_the_l
         form, list_numbers(), self=(2, 8, 64, 64), weight=(32, 8, 1, 1), grad=(2, 32, 64, 64), result1=(32, 8, 1, 1)
     )
     assert sliced == [
-        "reduction: 32 rows, 2097152 turns, 1310720 bytes read, 4096 written",
-        "reduction: 32 rows, 1024 turns, 4096 bytes read, 1024 written",
-        "1319936 bytes moved, 1.01 times the 1311744 of inputs and results",
+        "reduction: 32 rows, 2097152 turns, 1310720 bytes read, 65536 written",
+        "reduction: 32 rows, 16384 turns, 65536 bytes read, 1024 written",
+        "1442816 bytes moved, 1.10 times the 1311744 of inputs and results",
     ]
 
 

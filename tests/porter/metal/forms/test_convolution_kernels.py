@@ -29,10 +29,9 @@ FORM = Convolution("input", "weight", "output", tuple(Convolved), "bias")
 TILES, DIRECT, SLICES = "tested_", "tested_direct_", "tested_slices_"
 SIDES = (32, 64)
 FAULTS = {
-    "a wrong bound of the padding": (TILES, "place[2] < T(sizes[1])", "place[2] <= T(sizes[1])"),
-    "a line of the padding": (DIRECT, "place[2] < index_t(places[1])", "place[2] <= index_t(places[1])"),
-    "the padding of a line": (DIRECT, "at < size", "at <= size"),
-    "one dilation for all dimensions": (DIRECT, "3 + dim : dim", "5 : dim"),
+    "a wrong bound of the padding": (TILES, "place < size;", "place <= size;"),
+    "a wrong bound of the padding of a line": (DIRECT, "place < size;", "place <= size;"),
+    "one dilation for all dimensions": (DIRECT, "is_tap ? 3 + dim : dim", "is_tap ? 5 : dim"),
     "an index that is further without its carry": (TILES, "places[dim - 1]++;", ""),
     "the first group for all": (DIRECT, "source + group * index_t(source_strides[0])", "source"),
     "sums in the type of elements": (DIRECT, "float total = 0, sum = 0;", "T total = 0, sum = 0;"),
@@ -118,7 +117,7 @@ def convolve_by_kernel(
         *numbers["stride"], *(sign * each for each in numbers["dilation"]), *(-sign * each for each in numbers["padding"])
     ]  # fmt: skip
     bias = tensors.get("bias") if computed is Convolved.OUTPUT else None
-    lanes, share = (32 if prod(inner) > 256 else 1), -(-prod(inner[:3]) // slices)
+    lanes, share = (32 if prod(inner) > 16 else 1), -(-prod(inner[:3]) // slices)
     line_lanes = min(lanes, 1 << (inner[3] - 1).bit_length())
     if side:
         share = -(-prod(inner) // (slices * 16)) * 16
