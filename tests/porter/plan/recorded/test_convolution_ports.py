@@ -171,7 +171,7 @@ def test_each_gradient_has_a_launch(tmp_path: Path) -> None:
  
  static Tensor convolve(const Tensor& input_, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef padding, IntArrayRef stride, IntArrayRef dilation, int64_t groups) {
    using namespace mps;
-@@ -23,17 +163,57 @@
+@@ -23,17 +176,57 @@
    return convolve(input, weight, bias, padding, stride, dilation, groups);
  }
  
