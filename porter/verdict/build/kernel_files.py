@@ -161,12 +161,17 @@ def describe_unlaunched(names: Collection[str], launched: Collection[str]) -> st
 
 
 def find_missing_widths(names: Collection[str]) -> Iterator[str]:
-    """The names of kernels that are missing for indices in 32 or in 64 bits: others of the same operator have both."""
-    for ends, stems in _list_stems(names):
-        both = stems[0] & stems[1]
-        if 2 * len(both) >= len(stems[0] | stems[1]):
-            for end, of_end in zip(ends, stems, strict=True):
-                yield from sorted(stem + end + tail for stem, tail in (stems[0] | stems[1]) - of_end)
+    """The names of kernels that are missing for indices in 32 or in 64 bits: others of the same operator have both.
+
+    Others are instances of the same numbers: a tile may be for 32 bits alone, in all types.
+    """
+    for ends, (narrow, wide) in _list_stems(names):
+        for tail in sorted({tail for _, tail in narrow | wide}):
+            of_width = [{stem for stem, number in stems if number == tail} for stems in (narrow, wide)]
+            either = of_width[0] | of_width[1]
+            if 2 * len(of_width[0] & of_width[1]) >= len(either):
+                for end, stems in zip(ends, of_width, strict=True):
+                    yield from (f"{stem}{end}{tail}" for stem in sorted(either - stems))
 
 
 def pair_widths(names: Collection[str]) -> tuple[tuple[str, str], ...]:

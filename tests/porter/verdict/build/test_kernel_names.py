@@ -45,5 +45,8 @@ def test_a_kernel_has_both_widths_of_indices_where_others_have() -> None:
     assert not list(find_missing_widths([*names, "gather_combine_float"]))
     assert list(find_missing_widths([*names, "gather_half_long_int"])) == ["gather_half_long_long"]
     assert list(find_missing_widths(names[1:])) == ["gather_float_int_int"]
+    tiles = [f"mm_{name}_{width}_32" for name in ("half", "float", "int") for width in ("int", "long")]
+    assert not list(find_missing_widths([*tiles, "mm_half_int_64", "mm_float_int_64"]))
+    assert list(find_missing_widths([*tiles[1:], "mm_half_int_64"])) == ["mm_half_int_32"]
     # Here they are types of elements.
     assert not list(find_missing_widths(["where_dense_int_int", "where_dense_long_long", "where_dense_half_half"]))
