@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 
 from aten_overlay.as_mac import VARIABLE as AS_MAC
@@ -195,9 +195,20 @@ def _unpack(path: Path, room: _Room) -> None:
     else:
         with tarfile.TarFile.gzopen(path.name, fileobj=data) as archive:
             _bound(path, (entry.size for entry in archive))
-            archive.extractall(folder, filter="data")
+            if hasattr(tarfile, "data_filter"):
+                archive.extractall(folder, filter="data")
+            else:  # Python before 3.10.12 and 3.11.4, as Debian 12 has it
+                archive.extractall(folder, list(map(_require_inside, archive)))
     inside = list(folder.iterdir())
     (inside[0] if len(inside) == 1 and inside[0].is_dir() else folder).rename(room.source)
+
+
+def _require_inside(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """A file or folder of an archive. Raises ValueError for a link, a device, and a name that leads outside."""
+    name = PurePosixPath(entry.name)
+    if name.is_absolute() or ".." in name.parts or not (entry.isreg() or entry.isdir()):
+        raise ValueError(f"{entry.name} is no file or folder below the archive's")
+    return entry
 
 
 def _bound(path: Path, sizes: Iterable[int]) -> None:
