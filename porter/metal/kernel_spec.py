@@ -110,7 +110,7 @@ def _read_kernels(
 
 
 def _read_cuda_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType]) -> CpuKernel:
-    from porter.cuda.loops import read_cuda_kernel  # few plans ask for it
+    from porter.cuda.kernels import read_cuda_kernel  # few plans ask for it
 
     return read_cuda_kernel(checkout, stub, output)
 

@@ -32,7 +32,7 @@ from porter.verdict.errors import raising_porter_errors
 
 PRELOADED = (
     "porter.cli", "porter.kernels.checking", "porter.kernels.export", "porter.kernels.large", "porter.kernels.timing",
-    "porter.report.kernel", "porter.report.kernel", "porter.workflows.judging", "porter.workflows.kernel",
+    "porter.report.kernel", "porter.workflows.judging", "porter.workflows.kernel",
     "aten_overlay.lint", "aten_overlay.metal.build",
     "torch._dynamo",  # which the first call of a custom operator imports, and that takes longer than all else
 )  # fmt: skip

@@ -16,7 +16,7 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   void operator=(const Timeline&) = delete;
 
-  // `name` reads as "kernel `k`", and is told where the command never runs.
+  // `name` reads as "kernel `k`": a warning has it if the command never runs.
   void add(std::function<void()> command, std::string name);
 
   // The commands after this one run once `ready` answers true.

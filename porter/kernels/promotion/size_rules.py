@@ -53,7 +53,7 @@ def list_rules(parameters: Sequence[operator.Argument], ranks: Mapping[str, int 
     counted from the last. A tensor is compared with those before it.
     """
     tensors = [each.name for each in parameters if each.is_tensor]
-    numbers = [Argument(each.name, "int") for each in parameters if each.type == "int"]
+    numbers = [Argument(parameter.name, "int") for parameter in parameters if parameter.type == "int"]
     for at, name in enumerate(tensors):
         yield from (_same_shape(name, other) for other in tensors[:at])
     for name in tensors:
@@ -244,17 +244,17 @@ class _Calls:
 def find_size_checks(subject: Subject, parameters: Sequence[operator.Argument]) -> SizeChecks:
     """The checks of sizes that refuse every wrong call that was tried, and no right one."""
     calls = _try_calls(subject, parameters)
-    rules = [each for each in _list_all_rules(parameters, calls) if all(_holds(each, *right) for right in calls.right)]
+    rules = [rule for rule in _list_all_rules(parameters, calls) if all(_holds(rule, *call) for call in calls.right)]
     chosen: list[Requirement] = []
-    left = []
+    unrefused = []
     for shapes, numbers, what in calls.wrong:
-        if all(_holds(each, shapes, numbers) for each in chosen):
-            rule = next((each for each in rules if not _holds(each, shapes, numbers)), None)
-            if rule is None:
-                left.append(what)
+        if all(_holds(rule, shapes, numbers) for rule in chosen):
+            refusing = next((rule for rule in rules if not _holds(rule, shapes, numbers)), None)
+            if refusing is None:
+                unrefused.append(what)
             else:
-                chosen.append(rule)
-    return SizeChecks(tuple(dict.fromkeys(each for each in rules if each in chosen)), tuple(left))
+                chosen.append(refusing)
+    return SizeChecks(tuple(dict.fromkeys(rule for rule in rules if rule in chosen)), tuple(unrefused))
 
 
 def _list_all_rules(parameters: Sequence[operator.Argument], calls: _Calls) -> Iterator[Requirement]:

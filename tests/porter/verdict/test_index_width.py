@@ -94,7 +94,7 @@ def test_a_right_port_passes_with_wide_indices() -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "reason"),
     [
-        (HOST_FILE, '"int" : "long"', '"int" : "int"', "diagonal_float_int runs where host code is told"),
+        (HOST_FILE, '"int" : "long"', '"int" : "int"', "diagonal_float_int runs instead of diagonal_float_long"),
         (HOST_FILE, '"long"', '"wide"', "diagonal_float_wide"),
         (KERNEL_FILE, "index_t(step)]", "index_t(step + sizeof(index_t) / 8)]", "not close"),
         (KERNEL_FILE, "for (index_t i = 0;", "for (index_t i = sizeof(index_t) / 8;", "not close"),

@@ -146,7 +146,7 @@ _INPUT = "the input"
 def list_places(samples: Sequence[SampleInput]) -> list[Place]:
     """The arguments of integers in some of the samples of floats, which are indices or counts in other types too.
 
-    They are told by position after the input, by name, or `"the input"`; a list of tensors is one argument.
+    Each is a position after the input, a name, or `"the input"`; a list of tensors is one argument.
     """
     every = (place for sample in samples for place, value in _list_arguments(sample) if _list_integers(value))
     return list(dict.fromkeys(every))

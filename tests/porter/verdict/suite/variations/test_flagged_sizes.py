@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from porter.verdict.suite.variations.omitted_arguments import FLAGGED_SIZES
+from porter.verdict.suite.variations.flagged_sizes import FLAGGED_SIZES
 from tests.porter.verdict.suite.variations.shown import find_op, find_shown, list_samples
 
 ATTENTION = find_op("nn.functional.scaled_dot_product_attention")
