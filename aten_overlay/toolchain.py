@@ -153,18 +153,23 @@ def build_precompiled(name: str, header: Path, link: Sequence[str]) -> Path:
             if not more:
                 raise
             symbols |= more
-            source = header.with_name(f"{cache.digest(*sorted(more))}.cpp")
-            cache.write(source, "\n".join([_THROWING, *map(_ALIAS.format, sorted(more)), ""]).encode())
+            functions = (_THROWING.format(symbol, number) for number, symbol in enumerate(sorted(more)))
+            text = "".join(["#include <stdexcept>\n", *functions])
+            source = header.with_name(f"{cache.digest(text)}.cpp")
+            cache.write(source, text.encode())
             objects.add(_compile_alone(source, source.with_suffix(".o")))
 
 
 # As GNU's linkers and LLVM's say it.
 _UNDEFINED = re.compile(r"undefined (?:reference to [`']|symbol: )([^'\n]*)")
-_THROWING = """#include <stdexcept>
-static void throw_error() asm("porter_undefined") __attribute__((used));
-static void throw_error() { throw std::logic_error("torch's libraries do not export a function that this one calls"); }
+# A function of that name, which throws.
+_THROWING = """static void throw_for_{1}() asm("porter_undefined_{1}") __attribute__((used));
+static void throw_for_{1}() {{
+  throw std::logic_error("PTR144: an inline function of torch's headers calls `{0}`, which torch's libraries do not export\\n"
+                         "  Call a function that they export in its place.");
+}}
+asm(".globl {0}\\n.hidden {0}\\n.set {0}, porter_undefined_{1}");
 """
-_ALIAS = 'asm(".globl {0}\\n.hidden {0}\\n.set {0}, porter_undefined");'
 
 
 def _compile_alone(source: Path, result: Path) -> Path:

@@ -103,8 +103,8 @@ Tensor HostCall::host_of(const Tensor& tensor) {
     return known->host;
   }
   Tensor host = tensor;
-  check_read(tensor);
   if (tensor.device().type() == kDevice.type() && has_bytes(tensor)) {
+    check_read(tensor);
     host = over(host_of(tensor.storage()), tensor, c10::DispatchKey::CPU);
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
       host.unsafeGetTensorImpl()->set_wrapped_number(true);
