@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.ends import empty_dimensions, has_other_bools, list_empty_rows
+from porter.verdict.suite.empty_rows import empty_dimensions, has_other_bools, list_empty_rows
 
 
 def test_each_dimension_is_emptied_of_all_tensors_of_the_inputs_shape() -> None:
