@@ -165,7 +165,7 @@ _UNDEFINED = re.compile(r"undefined (?:reference to [`']|symbol: )([^'\n]*)")
 # A function of that name, which throws.
 _THROWING = """static void throw_for_{1}() asm("porter_undefined_{1}") __attribute__((used));
 static void throw_for_{1}() {{
-  throw std::logic_error("PTR144: an inline function of torch's headers calls `{0}`, which torch's libraries do not export\\n"
+  throw std::logic_error("PTR144: an inline function of torch's headers calls `{0}`, which torch does not export\\n"
                          "  Call a function that they export in its place.");
 }}
 asm(".globl {0}\\n.hidden {0}\\n.set {0}, porter_undefined_{1}");
