@@ -143,21 +143,33 @@ def build_precompiled(name: str, header: Path, link: Sequence[str]) -> Path:
     What reads the header is linked with it. A function that the linker does not find throws when it is called: inline
     functions of torch call some that its libraries do not export. Raises PTR144.
     """
-    objects = {_compile_alone(header, header.with_suffix(".functions.o"))}
-    symbols: set[str] = set()
-    while True:
-        try:
-            return _link(name, sorted(objects), ("-Wl,--no-demangle", *link))
-        except OverlayError as error:
-            more = set(_UNDEFINED.findall(error.what)) - symbols
-            if not more:
-                raise
-            symbols |= more
-            functions = (_THROWING.format(symbol, number) for number, symbol in enumerate(sorted(more)))
-            text = "".join(["#include <stdexcept>\n", *functions])
-            source = header.with_name(f"{cache.digest(text)}.cpp")
-            cache.write(source, text.encode())
-            objects.add(_compile_alone(source, source.with_suffix(".o")))
+    functions = _compile_alone(header, header.with_suffix(".functions.o"))
+    flags = ("-Wl,--no-demangle", *link)
+    # To find them takes a linker seconds, and each process that builds host code asks.
+    record = cache_root() / "objects" / f"{cache.digest('undefined', name, functions.name, *flags)}.json"
+    with locked(record):
+        symbols: set[str] = set(json.loads(record.read_text())) if cache.is_intact(record) else set()
+        while True:
+            objects = [functions, _compile_throwing(header.parent, symbols)] if symbols else [functions]
+            try:
+                library = _link(name, objects, flags)
+            except OverlayError as error:
+                more = set(_UNDEFINED.findall(error.what)) - symbols
+                if not more:
+                    raise
+                symbols |= more
+                cache.seal(cache.write(record, json.dumps(sorted(symbols)).encode()))
+            else:
+                return library
+
+
+def _compile_throwing(folder: Path, symbols: Iterable[str]) -> Path:
+    """The object of functions of these names, which throw."""
+    definitions = (_THROWING.format(symbol, number) for number, symbol in enumerate(sorted(symbols)))
+    text = "".join(["#include <stdexcept>\n", *definitions])
+    source = folder / f"{cache.digest(text)}.cpp"
+    cache.write(source, text.encode())
+    return _compile_alone(source, source.with_suffix(".o"))
 
 
 # As GNU's linkers and LLVM's say it.
