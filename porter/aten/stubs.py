@@ -364,16 +364,19 @@ def _make_call(checkout: Checkout, hit: _Hit, dtypes: tuple[DType, ...], found: 
 
 def find_stub_declaration(checkout: Checkout, name: str, found: Definition | None = None) -> Stub:
     """Returns the declaration of a stub. Raises PTR074 if no header declares it."""
-    for path in checkout.folder(NATIVE, ".h").files_containing(name, rf"\b{re.escape(name)}\s*\)", whole=True):
-        declared = _find_declaration(path, checkout.read(path), name)
-        if declared:
-            return declared
+    if declared := _find_declared(checkout, name):
+        return declared
     raise PorterError(
         "PTR074",
         f"no header in {NATIVE} declares the stub {name}",
         found.place if found else Place(NATIVE),
         "A generated stub, or one private to its file, cannot be registered for another device.",
     )
+
+
+def _find_declared(checkout: Checkout, name: str) -> Stub | None:
+    paths = checkout.folder(NATIVE, ".h").files_containing(name, rf"\b{re.escape(name)}\s*\)", whole=True)
+    return next((stub for path in paths if (stub := _find_declaration(path, checkout.read(path), name))), None)
 
 
 @lru_cache(maxsize=1024)
@@ -409,6 +412,10 @@ def _read_parameter(text: str) -> tuple[str, str]:
 
 
 def _no_stub(checkout: Checkout, native_function: str, found: Definition) -> PorterError:
+    if tensors := _list_without_iterator(checkout, native_function):
+        what = f"{native_function} calls no dispatch stub of an iterator, only of tensors: {', '.join(tensors)}"
+        hint = "Give the row a function of its own for MPS, with the graph: it is ported from recorded runs."
+        return NoStub("PTR072", what, found.place, hint)
     calls = [
         call
         for step in list_executed(parse_definition(found).body, Facts(ALL[0], ALL[0]))
@@ -417,3 +424,11 @@ def _no_stub(checkout: Checkout, native_function: str, found: Definition) -> Por
     other = next((show(c.function) for c in calls if "TORCH_" not in show(c.function)), "")
     what = f"{native_function} calls no dispatch stub" + (f": it calls {other}" if other else "")
     return NoStub("PTR072", what, found.place, "Port the operator it forwards to, or add a stub first.")
+
+
+def _list_without_iterator(checkout: Checkout, native_function: str) -> tuple[str, ...]:
+    """The stubs that a kernel calls or passes on, if headers declare none of them with an iterator."""
+    names = find_stub_names(checkout, native_function)
+    stubs = [stub for name in names if (stub := _find_declared(checkout, name))]
+    is_elementwise = any("TensorIterator" in each for stub in stubs for each in stub.types)
+    return () if is_elementwise else tuple(stub.name for stub in stubs)

@@ -77,7 +77,8 @@ def _list_rows(checkout: Checkout, results: Mapping[str, OperatorResult]) -> Ite
             error = PorterError("PTR330", "no result names it")
             code, reason = error.code, error.what
         if not applies and outcome != PORTED and row.route is Route.LIBRARY:
-            outcome, code, reason = LIBRARY, "", ""
+            outcome = LIBRARY
+            code, reason = (row.reason.code, row.reason.what) if row.reason else ("", "")
         port = row.route.value if served.builds_graph else ""
         yield applies, CoverageRow(function.name, function.base, family, outcome, code, reason, port)
 

@@ -35,6 +35,8 @@ from porter.languages.source import Function, Source, parse_source
 from porter.languages.statements import find_returns, read_statements
 
 RUN = "runMPSGraph"
+_RUN_OTHERWISE = "executeMPSGraph"  # by the stream itself, on buffers
+_UNSEEN = "no function of its file runs its graph"
 _MAX_CALLS = 4  # from a row's function to the one that runs the graph
 _REFERENCE = "OptionalScalarRef"
 _BORROWED = "borrow_from_optional_tensor($optional)"
@@ -193,7 +195,7 @@ class _Link:
 def _follow(source: Source, implementation: Implementation, served: ServedFunction) -> Iterator[_Link]:
     """The functions from a row's own to the one that runs the graph."""
     assert implementation.function is not None
-    function = source.find_again(implementation.function)
+    function = first = source.find_again(implementation.function)
     seen: set[int] = set()
     while function is not None and function.start not in seen:
         seen.add(function.start)
@@ -207,7 +209,16 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
         *others, site = found[1]
         yield _Link(function, site, tuple(others))
         function = found[0]
-    raise refuse(served, "no function of its file runs its graph")
+    raise refuse(served, _tell_runner(source, first) if first else _UNSEEN)
+
+
+def _tell_runner(source: Source, function: Function) -> str:
+    """What is known of the graph of a function from which no plain calls lead to one that runs it."""
+    if runner := _find_runner(source, function, RUN):
+        return f"{runner.name} runs its graph, and not every call on the way is a plain statement"
+    if runner := _find_runner(source, function, _RUN_OTHERWISE):
+        return f"{runner.name} runs its graph by {_RUN_OTHERWISE}, not by {RUN}"
+    return _UNSEEN
 
 
 def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) -> bool:
@@ -270,13 +281,19 @@ def _complete(sites: Sequence[_Site], function: Function) -> list[_Site]:
     return made if len(made) == len(sites) else []
 
 
-def reaches_graph(source: Source, function: Function, depth: int = 4) -> bool:
+def reaches_graph(source: Source, function: Function) -> bool:
     """Whether a function runs a graph, by itself or through others of its file."""
+    return _find_runner(source, function, RUN) is not None
+
+
+def _find_runner(source: Source, function: Function, run: str, depth: int = _MAX_CALLS) -> Function | None:
+    """The function that calls `run`: this one, or one that it leads to in its file."""
     body = read_body(source, function)
-    if contains_identifier(body, RUN):
-        return True
+    if contains_identifier(body, run):
+        return function
     called = (each for name, fs in source.functions_by_name.items() if contains_identifier(body, name) for each in fs)
-    return depth > 0 and any(reaches_graph(source, each, depth - 1) for each in called if each.start != function.start)
+    others = (each for each in called if each.start != function.start) if depth else ()
+    return next(filter(None, (_find_runner(source, each, run, depth - 1) for each in others)), None)
 
 
 def _is_own(checkout: Checkout, function: Function, ported: frozenset[str] | None, chain: list[str]) -> bool:

@@ -35,6 +35,9 @@ DECLARE_DISPATCH(
 inline void bend_check(const Tensor& self) {
   TORCH_CHECK(self.scalar_type() != kBool, "bend wants numbers");
 }
+using strew_fn = void(*)(const Tensor& self, const Tensor& index);
+DECLARE_DISPATCH(strew_fn, strew_stub)
+DECLARE_DISPATCH(strew_fn, sow_stub)
 """
 
 SOURCE = """
@@ -143,6 +146,16 @@ static Tensor& unary_float_op(Tensor& result, const Tensor& self) { return resul
 Tensor& alias_out(const Tensor& self, Tensor& result) { return at::elsewhere_out(result, self); }
 Tensor& two_out(const Tensor& self, Tensor& result) { return run_float(result, self, turn_stub); }
 Tensor& two_out(const Scalar& self, Tensor& result) { return run_float(result, self, spin_stub); }
+template <typename Stub>
+void strew_impl(const Tensor& self, const Tensor& index, Stub& stub) { stub(self.device().type(), self, index); }
+Tensor& strew_out(const Tensor& self, const Tensor& index, Tensor& result) {
+  if (index.dim() > 1) {
+    sow_stub(self.device().type(), self, index);
+  } else {
+    strew_impl(self, index, strew_stub);
+  }
+  return result;
+}
 } // namespace at::native
 """
 
@@ -225,6 +238,7 @@ def test_an_implementation_may_stand_in_a_header(checkout: Checkout) -> None:
     [
         ("missing_out", "PTR071", "missing_out"),
         ("alias_out", "PTR072", "at::elsewhere_out"),
+        ("strew_out", "PTR072", "no dispatch stub of an iterator, only of tensors: sow_stub, strew_stub"),
         ("two_out", "PTR073", "overloads"),
         ("lone_out", "PTR074", "lone_stub"),
     ],

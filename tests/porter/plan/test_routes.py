@@ -86,6 +86,26 @@ def test_a_row_whose_function_runs_no_graph_that_is_seen_is_not_run(runs_elsewhe
     assert "No stub serves it either: " in raised.value.hint and "PTR071" in raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (
+            "turn_template<float>(self, 1, false);",
+            "turn_template runs its graph, and not every call on the way is a plain statement",
+        ),
+        (
+            "getCurrentMPSStream()->executeMPSGraph(graph->graph(), feeds, results);",
+            "shares_mps runs its graph by executeMPSGraph, not by runMPSGraph",
+        ),
+    ],
+)
+def test_a_row_without_a_plain_way_to_its_graph_says_what_runs_it(tmp_path: Path, run: str, why: str) -> None:
+    plain = "runMPSGraph(getCurrentMPSStream(), graph->graph(), feeds, output);"
+    found = route(edit_host(tmp_path, plain, run), "shares")
+    assert found.route is Route.NONE and found.error and found.error.code == "PTR368"
+    assert found.error.what == f"shares has no function to port: {why}"
+
+
 @pytest.mark.parametrize("code", ["PTR005", "PTR065", "PTR066"])
 def test_no_old_code_runs_where_the_checkout_cannot_be_used(tmp_path: Path, code: str) -> None:
     checkout = copy_embedded(tmp_path / "fork")
