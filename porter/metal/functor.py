@@ -13,6 +13,8 @@ from porter.languages.patterns import find_code
 
 # The trait of numbers that are no vectors; complex numbers are vectors in Metal.
 SCALAR_TRAIT = "is_scalar_floating_point_v"
+USES_C10 = "using namespace c10::metal;"
+_OF_C10 = re.compile(r"(?<![\w:])(?=(?:is_complex_v|is_scalar_\w+_v|opmath_t)\b)")
 REAL = (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
 
 
@@ -76,13 +78,16 @@ class Functor:
 
 @dataclass(frozen=True)
 class FunctorStyle:
-    """How a kernel file writes functors: the parameter names by arity, and the position of the constraint."""
+    """How a kernel file writes functors: parameter names by arity, the position of the constraint, and whether names
+    of c10::metal are qualified.
+    """
 
     unary: str
     binary: tuple[str, str]
     constraint_in_result: bool
     scalar_traits: bool
     cast: str
+    qualifies: bool = False
 
     @staticmethod
     def of(text: str) -> FunctorStyle:
@@ -134,7 +139,8 @@ def _serves_both(kind: Kind, known: str, result: str) -> bool:
 def functor_text(functor: Functor, style: FunctorStyle) -> str:
     """Returns the text of the struct, to be formatted with the fork's clang-format."""
     blocks = [_operator(overload, functor, style) for overload in functor.overloads]
-    return f"struct {functor.name}_functor {{\n" + "".join(blocks) + "};\n"
+    text = f"struct {functor.name}_functor {{\n" + "".join(blocks) + "};\n"
+    return _OF_C10.sub("c10::metal::", text) if style.qualifies else text
 
 
 def _operator(overload: Overload, functor: Functor, style: FunctorStyle) -> str:

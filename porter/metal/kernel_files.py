@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.core.layout import INDEXING, KERNELS, OPERATIONS, UTILS, spell_include
-from porter.metal.functor import SCALAR_TRAIT, FunctorStyle
+from porter.core.layout import ATEN_ROOT, INDEXING, KERNELS, OPERATIONS, UTILS, spell_include
+from porter.languages.directives import read_includes, read_macros
+from porter.metal.functor import SCALAR_TRAIT, USES_C10, FunctorStyle
 from porter.metal.host import HostStyle, has_registrations, list_kernels
-from porter.metal.macros import MacroFamily
+from porter.metal.macros import MacroBook, MacroFamily
+from porter.metal.registration import Line
 
 _LIBRARY = re.compile(
     r"(?:^#if.*\n)?^(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary\w*::[^;]*;\n(?:#else\n.*\n)?(?:#endif.*\n)?",
     re.M,
 )
-_METAL_HEAD = re.compile(r"^(?:#include <metal_stdlib>|using [^;]*;)\n", re.M)
+_METAL_HEAD = re.compile(r"^(?:#include <metal_stdlib>|using namespace [^;]*;)\n", re.M)  # no aliases of templates
 _ONLY_METHODS = "#define TORCH_ASSERT_ONLY_METHOD_OPERATORS\n"
 
 
@@ -56,7 +59,25 @@ def read_kernel_style(checkout: Checkout, kernel_file: str) -> FunctorStyle:
     model, _ = _name_files(MacroFamily.BINARY)
     style = FunctorStyle.of(text if "_functor {" in text or not checkout.exists(model) else checkout.read(model))
     has_traits = checkout.exists(UTILS) and SCALAR_TRAIT in checkout.read(UTILS)
-    return replace(style, scalar_traits=True) if has_traits else style
+    return replace(style, scalar_traits=style.scalar_traits or has_traits, qualifies=USES_C10 not in text)
+
+
+def has_macros(checkout: Checkout, kernel_file: str, lines: Iterable[Line]) -> bool:
+    """Whether a kernel file has the macros of these lines itself, or includes the header that has them.
+
+    Kernel files of releases before that header do neither.
+    """
+    book = MacroBook.read(read_macros(checkout.read(kernel_file)))
+    if all(book.expand(line.macro, line.arguments) for line in lines):
+        return True
+    pending, seen = [kernel_file], set[str]()
+    while pending:
+        path = pending.pop()
+        seen.add(path)
+        for header in read_includes(checkout.read(path)):
+            paths = {header.path, f"{ATEN_ROOT}/{header.path}"} - seen
+            pending += filter(checkout.exists, paths)
+    return INDEXING in seen
 
 
 def read_host_style(checkout: Checkout, host_file: str) -> HostStyle:

@@ -38,7 +38,7 @@ from porter.metal.host import (
 )
 from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec, Step, write_results
-from porter.metal.kernel_files import KernelFiles, find_files, read_host_style, read_kernel_style
+from porter.metal.kernel_files import KernelFiles, find_files, has_macros, read_host_style, read_kernel_style
 from porter.metal.launchers import (
     CASTOUT,
     LAUNCHER_HEADERS,
@@ -220,7 +220,7 @@ def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned,
             lambda fork: (Edit(path, 0, 0, text) for path, text in launch.files.created if not fork.exists(path)),
             lambda fork: _header_edits(fork, launch),
             lambda fork: _kernel_edits(fork, launch, planned.spec, planned.functor, planned.source, planned.lines),
-            lambda fork: _include_edits(fork, launch, planned.functor, stub, SPLIT_HEADERS if spec.results else ()),
+            lambda fork: _include_edits(fork, planned, stub, SPLIT_HEADERS if spec.results else ()),
             *((host,) if host and not alone else ()),
         ),
         launch=_write_body(launch, planned.name, planned.spec) if alone else "",
@@ -321,11 +321,11 @@ def _kernel_edits(
     yield insert_registrations(kernels, "".join(f"{line}\n" for line in lines), launch.family, _read_macros(fork, file))
 
 
-def _include_edits(
-    fork: Checkout, launch: _Launch, functor: Functor, stub: Stub, others: tuple[str, ...]
-) -> Iterator[Edit]:
+def _include_edits(fork: Checkout, planned: _Planned, stub: Stub, others: tuple[str, ...]) -> Iterator[Edit]:
+    launch = planned.launch
     shared = (spell_include(launch.files.header),) if launch.struct else ()
-    metal = (*shared, *functor.headers)
+    registers = () if has_macros(fork, launch.kernel_file, planned.lines) else (spell_include(INDEXING),)
+    metal = (*shared, *registers, *planned.functor.headers)
     if metal:
         yield from insert_includes(launch.kernel_file, fork.read(launch.kernel_file), metal)
     if not stub.header:

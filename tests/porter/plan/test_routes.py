@@ -101,9 +101,9 @@ def test_a_row_whose_function_runs_no_graph_that_is_seen_is_not_run(runs_elsewhe
 )
 def test_a_row_without_a_plain_way_to_its_graph_says_what_runs_it(tmp_path: Path, run: str, why: str) -> None:
     plain = "runMPSGraph(getCurrentMPSStream(), graph->graph(), feeds, output);"
-    found = route(edit_host(tmp_path, plain, run), "shares")
-    assert found.route is Route.NONE and found.error and found.error.code == "PTR368"
-    assert found.error.what == f"shares has no function to port: {why}"
+    row = route(edit_host(tmp_path, plain, run), "shares")
+    assert row.route is Route.NONE and row.error and row.error.code == "PTR368"
+    assert row.error.what == f"shares has no function to port: {why}"
 
 
 @pytest.mark.parametrize("code", ["PTR005", "PTR065", "PTR066"])
