@@ -4,7 +4,8 @@
 
 FOLDER is searched for the `.metal` files of MLX and ggml. Each kernel runs twice: as it would by default, and with the
 order of its lanes shuffled. Prints a row for each: whether its threadgroups ran in lockstep, and the largest difference
-from what is expected, relative to the largest value expected, of both runs. `--quick` compiles for one call. Ends with
+from what is expected, relative to the largest value expected, of both runs. `--quick` compiles for one call. With
+$PORTER_SANITIZE the sanitizer watches every launch, and what it finds is a kernel's error. Ends with
 1 where a result is wrong or a kernel of a file that was found did not compile or run.
 """
 
@@ -22,6 +23,7 @@ import numpy as np
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import DEFAULT, QUICK, Options, function_constants
 from aten_overlay.metal.launch import Library
+from aten_overlay.metal.sanitizer.checks import select
 from references.case import Array, Case, find_error
 from references.mlx import elementwise
 from references.mlx_rows import rows
@@ -54,6 +56,7 @@ def main() -> int:
     given.add_argument("--quick", action="store_true", help="compile for one call")
     options = given.parse_args()
     how = Options(include=tuple(options.include), optimization=QUICK if options.quick else DEFAULT.optimization)
+    how = replace(how, sanitize=select())
     cases = [c for c in (*elementwise(), *rows(), *products()) if fnmatch(c.kernel, options.only)]
     results = []
     print(f"{'kernel':70} {'lockstep':8} {'default':>9} {'shuffled':>9} {'limit':>7}", flush=True)

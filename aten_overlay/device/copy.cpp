@@ -34,6 +34,7 @@ void wait_for_read(const Tensor& source, const Tensor& destination) {
   check_read(source);
   if (source.device().type() == kDevice.type() && destination.device().type() != kDevice.type()) {
     wait_for_current_stream();
+    check_written(source);
   }
 }
 
@@ -72,6 +73,7 @@ Tensor copy_from_and_resize(const Tensor& source, const Tensor& self) {
 at::Scalar local_scalar(const Tensor& self) {
   check_read(self);
   wait_for_current_stream();
+  check_written(self);
   return at::_local_scalar_dense(host_view(self));
 }
 

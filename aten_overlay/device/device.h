@@ -39,6 +39,10 @@ void wait_for_current_stream();
 // for it: PTR269, where order is watched. Tensors of other devices pass.
 void check_read(const at::Tensor& tensor);
 
+// Raises where the host reads elements of a tensor of the device that nothing wrote since it was allocated, in memory that a
+// kernel had to write to: PTR262, where launches are watched for it (porter_memory_note_writer).
+void check_written(const at::Tensor& tensor);
+
 // Raises TypeError for an element type that the device has not.
 void check_type(c10::ScalarType type);
 

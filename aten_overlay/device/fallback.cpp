@@ -113,12 +113,33 @@ bool is_view(const c10::FunctionSchema& schema) {
   });
 }
 
+// An operator of the host reads all of its arguments but those that it writes.
+void check_written_arguments(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {
+  const auto values = torch::jit::last(stack, schema.arguments().size());
+  for (size_t i = 0; i < values.size(); i++) {
+    const auto* alias = schema.arguments()[i].alias_info();
+    if (alias && alias->isWrite()) {
+      continue;
+    }
+    if (values[i].isTensor()) {
+      check_written(values[i].toTensor());
+    } else if (values[i].isTensorList()) {
+      for (const at::Tensor& tensor : values[i].toTensorVector()) {
+        check_written(tensor);
+      }
+    }
+  }
+}
+
 // Runs `op` on the CPU with the arguments of `asked`, which is what gets counted.
 void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch::jit::Stack* stack,
     c10::DispatchKey key = c10::DispatchKey::CPU) {
   TORCH_CHECK_NOT_IMPLEMENTED(!refused, "The operator '", c10::toString(asked.operator_name()),
       "' is not currently implemented for the MPS device.");
   check_devices(*stack, op.schema().arguments().size());
+  if (!is_view(op.schema())) {
+    check_written_arguments(op.schema(), *stack);
+  }
   count(asked);
   std::optional<BorrowedDefaultGenerator> borrowed;
   if (!replace_generator(op, stack) && op.hasTag(at::Tag::nondeterministic_seeded)) {

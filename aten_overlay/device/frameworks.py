@@ -101,5 +101,7 @@ def _load_now(device: Device) -> LoadedFrameworks:
         frameworks.watch_slices(device)
     if "races" in compiler.options.sanitize:
         library.porter_watch_order()
+    if "uninitialized" in compiler.options.sanitize:
+        library.porter_watch_writers()
     atexit.register(library.porter_run_late)  # what nobody waited for is watched and counted too
     return frameworks

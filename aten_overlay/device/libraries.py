@@ -10,7 +10,7 @@ from aten_overlay.apple import build
 HERE = Path(__file__).resolve().parent
 _DEVICE = (
     "allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "launches", "margins",
-    "pinned", "slices", "sparse", "streams", "tensors",
+    "pinned", "slices", "sparse", "streams", "tensors", "unwritten",
 )  # fmt: skip
 
 # How the interfaces of ATen/mps differ between versions: what to define where a header has this text.

@@ -165,7 +165,8 @@ class ShaderLibrary:
         except OverlayError as error:
             raise RuntimeError(f"Failed to create function state object for: {name}, error: {error}") from error
         findings = tuple(finding for finding in self._findings if finding.kernel == name)
-        return MetalKernel(library, name, self._device, self._shuffle, self._threads, findings)
+        watches_writes = "uninitialized" in self._options.sanitize
+        return MetalKernel(library, name, self._device, self._shuffle, self._threads, findings, watches_writes)
 
 
 class MetalKernel:
@@ -182,9 +183,10 @@ class MetalKernel:
         shuffle: int | None = None,
         threads: int = 0,
         findings: Sequence[Finding] = (),
+        watches_writes: bool = False,
     ) -> None:
         self.library, self.name, self.device = library, name, device
-        self._shuffle, self._threads = shuffle, threads
+        self._shuffle, self._threads, self._watches_writes = shuffle, threads, watches_writes
         self._findings = findings
 
     @property
@@ -249,6 +251,10 @@ class MetalKernel:
             )
         except OverlayError as error:
             raise RuntimeError(str(error)) from error
+        watches_writes = self._watches_writes and not find_window()  # part of a grid leaves the rest unwritten
+        for index in self.library.written_arguments(self.name) if watches_writes else ():
+            if isinstance(argument := bound[index], Bound):
+                self.device.note_writer(argument.base, self.name)
         self.device.library.porter_open_encoder()
 
     def _find_extents(self, bound: Sequence[Bound | Numbers | Bytes | None]) -> list[Extent]:

@@ -62,6 +62,11 @@ class Device:
         found = self.memory.porter_memory_extents(ctypes.c_void_p(address), ctypes.byref(count))
         return [(found[2 * i], found[2 * i + 1]) for i in range(count.value)]
 
+    def note_writer(self, address: int, kernel: str) -> None:
+        """Says that a kernel may have written to the memory that the host finds at an address: what of it is unwritten
+        is an error where the host reads it."""
+        self.memory.porter_memory_note_writer(ctypes.c_void_p(address), kernel.encode())
+
     def overruns(self) -> int:
         """Allocations that something wrote past the end of, since the start."""
         return int(self.memory.porter_memory_overruns())

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ constexpr size_t kAliasCapacity = size_t{1} << 40;
 struct Block {
   size_t size;   // bytes asked for
   size_t chunk;  // bytes taken from the pool: a power of two; 0 if it is sparse
+  std::string writer{};  // the last kernel that may have written to it, where that is watched
 };
 
 // Addresses of the device and, at the same distance from `host`, the bytes.
@@ -127,6 +129,16 @@ std::map<const char*, Alias>::iterator find_alias(Pool& p, const char* address) 
   }
   const auto before = std::prev(after);
   return address < before->first + before->second.size ? before : p.aliases.end();
+}
+
+// The live allocation that holds a device address; the end if none does.
+std::map<char*, Block>::iterator find_block(Pool& p, char* address) {
+  auto after = p.live.upper_bound(address);
+  if (after == p.live.begin()) {
+    return p.live.end();
+  }
+  const auto before = std::prev(after);
+  return address < before->first + before->second.size ? before : p.live.end();
 }
 
 char* host_of(Pool& p, char* device) {
@@ -344,18 +356,35 @@ void* porter_allocation(const void* address, size_t* size) {
     }
     return const_cast<char*>(alias->first);
   }
-  auto after = p.live.upper_bound(byte);
-  if (after == p.live.begin()) {
-    return nullptr;
-  }
-  auto& [start, block] = *std::prev(after);
-  if (byte >= start + block.size) {
+  const auto block = find_block(p, byte);
+  if (block == p.live.end()) {
     return nullptr;
   }
   if (size != nullptr) {
-    *size = block.size;
+    *size = block->second.size;
   }
-  return start;
+  return block->first;
+}
+
+void porter_memory_note_writer(const void* host_address, const char* kernel) {
+  Pool& p = pool();
+  auto* byte = static_cast<char*>(porter_device_address(host_address));
+  std::lock_guard<std::mutex> lock(p.mutex);
+  if (const auto block = find_block(p, byte); block != p.live.end()) {
+    block->second.writer = kernel;
+  }
+}
+
+int porter_memory_writer(const void* host_address, char* kernel, size_t size) {
+  Pool& p = pool();
+  auto* byte = static_cast<char*>(porter_device_address(host_address));
+  std::lock_guard<std::mutex> lock(p.mutex);
+  const auto block = find_block(p, byte);
+  if (block == p.live.end() || block->second.writer.empty()) {
+    return 0;
+  }
+  std::snprintf(kernel, size, "%s", block->second.writer.c_str());
+  return 1;
 }
 
 void* porter_device_alias(void* host_address, size_t size) {

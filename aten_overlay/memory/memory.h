@@ -91,6 +91,13 @@ int porter_memory_set_extents(void* address, const struct porter_extent* extents
 /* What was said of the allocation that starts at `address`, and how many; null if nothing was. Valid until it is freed. */
 const struct porter_extent* porter_memory_extents(const void* address, size_t* count);
 
+/* Says that a launch may have written to the live allocation that holds a byte of the host's view; the name of the last
+ * such kernel is kept until the allocation is freed. */
+void porter_memory_note_writer(const void* host_address, const char* kernel);
+
+/* The name of that kernel, in `kernel`, up to `size` bytes with the end; 0 if there was none. */
+int porter_memory_writer(const void* host_address, char* kernel, size_t size);
+
 /* Writes past the end of live and freed allocations found since the start: checks every live one now. */
 uint64_t porter_memory_overruns(void);
 

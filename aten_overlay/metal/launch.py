@@ -128,6 +128,7 @@ class BufferFields(ctypes.Structure):
         ("length", ctypes.c_uint64),
         ("extent", ctypes.c_uint64),
         ("type", ctypes.c_uint64),
+        ("left_over", ctypes.c_uint64),
     ]
 
 
@@ -231,6 +232,12 @@ class Library:
     def texture_arguments(self, name: str) -> tuple[int, ...]:
         """The indices of kernel `name`'s textures."""
         return tuple(i - FIRST_TEXTURE for i in self._indices(name, _TEXTURE))
+
+    def written_arguments(self, name: str) -> tuple[int, ...]:
+        """The indices of the buffers that kernel `name` may write to."""
+        kernel = self.entry(name)
+        listed = (kernel.arguments[i] for i in range(kernel.argument_count))
+        return tuple(a.index for a in listed if a.writable and a.kind != _THREADGROUP and a.index < FIRST_TEXTURE)
 
     def sampler_arguments(self, name: str) -> tuple[int, ...]:
         """The indices of kernel `name`'s samplers."""

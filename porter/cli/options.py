@@ -387,7 +387,7 @@ allow_bytes = click.option(
     is_flag=True,
     callback=_allow_bytes,
     expose_value=False,
-    help="Let kernels read tensors through pointers to other types, as $PORTER_ALLOW_BYTES.",
+    help="Let kernels read tensors as integers of another width, and integers as anything, as $PORTER_ALLOW_BYTES.",
 )
 large_tensors = click.option(
     "--large",

@@ -205,7 +205,9 @@ static Binding& binding_at(PorterComputeEncoder* encoder, NSUInteger index) {
     porter::objc::fail("PTR124: kernel `" + who + "`: buffer index " + std::to_string(index) +
                        " is beyond the argument table, which ends at " + std::to_string(PM_MAX_BUFFERS - 1));
   }
-  return encoder->_arguments.bindings[index];
+  Binding& binding = encoder->_arguments.bindings[index];
+  binding.block = porter_running_block();
+  return binding;
 }
 static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   check_open(encoder);
@@ -213,6 +215,7 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
     porter::objc::fail("PTR124: a dispatch without a pipeline state");
   }
   porter::metal::announce(encoder->_kernel, group);
+  encoder->_arguments.block = porter_running_block();
   if (auto* later = timeline_of(encoder)) {
     later->add([kept = Kept(encoder->_pipeline), kernel = encoder->_kernel, arguments = encoder->_arguments, threads,
                 group, place = encoder->_place] { porter::metal::launch(kernel, arguments, threads, group, place); },
@@ -249,7 +252,7 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
   Binding& binding = binding_at(self, index);
   _held.push_back([buffer retain]);
-  binding = {buffer ? Binding::Kind::kBuffer : Binding::Kind::kNothing, (const void*)buffer, offset, {}, 0};
+  binding = {buffer ? Binding::Kind::kBuffer : Binding::Kind::kNothing, (const void*)buffer, offset, {}, 0, binding.block};
 }
 - (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
   binding_at(self, index).offset = offset;
@@ -262,7 +265,8 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   }
   std::vector<Unit> copy(length / sizeof(Unit) + 1);  // no bytes at all are something bound too
   std::memcpy(copy.data(), bytes, length);
-  binding_at(self, index) = {Binding::Kind::kBytes, nullptr, 0, std::move(copy), length};
+  Binding& binding = binding_at(self, index);
+  binding = {Binding::Kind::kBytes, nullptr, 0, std::move(copy), length, binding.block};
 }
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
   check_open(self);

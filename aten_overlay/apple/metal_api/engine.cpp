@@ -41,6 +41,7 @@ struct Options {
   uint32_t threads = 0;
 } options;
 uint32_t window = 0;
+bool writers_are_watched = false;
 
 std::atomic<uint64_t> launches{0};
 std::atomic<pm_touched_fn> find_touches{nullptr};  // of the runtime that all libraries share
@@ -452,7 +453,9 @@ void launch_now(
     const pm_argument& argument = kernel->arguments[i];
     if (argument.kind != PM_THREADGROUP) {
       complete(kernel, argument, arguments.bindings.at(argument.index));
-      buffers.at(argument.index) = bound(kernel, argument, arguments.bindings.at(argument.index));
+      Binding& binding = arguments.bindings.at(argument.index);
+      buffers.at(argument.index) = bound(kernel, argument, binding);
+      buffers.at(argument.index).left_over = binding.kind != Binding::Kind::kNothing && binding.block != arguments.block;
     }
   }
   add_extents(kernel, arguments, buffers);
@@ -488,6 +491,12 @@ void launch_now(
   is_told = status != PM_OK;
   if (status != PM_OK) {
     throw std::runtime_error((std::strncmp(error, "PTR", 3) ? "PTR126: " : "") + std::string(error));
+  }
+  for (uint32_t i = 0; writers_are_watched && !window && i < kernel->argument_count; i++) {
+    const pm_argument& argument = kernel->arguments[i];
+    if (argument.kind != PM_THREADGROUP && argument.writable) {
+      porter_memory_note_writer(buffers.at(argument.index).base, kernel->host_name);
+    }
   }
   if (order::watched()) {
     order::note(place, "kernel `" + std::string(kernel->host_name) + "`", touches_of(kernel, arguments, buffers));
@@ -571,6 +580,10 @@ void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads) {
 void porter_watch_order(void) {
   order::watch();
   porter_memory_watch_frees(order::forget_buffer);
+}
+
+void porter_watch_writers(void) {
+  writers_are_watched = true;
 }
 
 int porter_order_is_watched(void) {

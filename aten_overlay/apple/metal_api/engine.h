@@ -45,12 +45,14 @@ struct Binding {
   size_t offset = 0;
   std::vector<Unit> bytes;
   size_t length = 0;
+  uint64_t block = 0;  // of a dispatch queue, that bound it
 };
 
 struct Arguments {
   std::vector<Binding> bindings = std::vector<Binding>(PM_MAX_BUFFERS);
   std::vector<uint32_t> threadgroup_bytes = std::vector<uint32_t>(PM_MAX_THREADGROUP_ARGS);
   std::vector<const void*> resident;  // device addresses named by useResource
+  uint64_t block = 0;  // of a dispatch queue, that dispatches
 };
 
 struct Size {

@@ -41,8 +41,14 @@ void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads);
 void porter_watch_order(void);
 int porter_order_is_watched(void);
 
+/* From now on, what a launch may write to is noted with its kernel's name: see porter_memory_note_writer. */
+void porter_watch_writers(void);
+
 /* Whether this thread runs a block of this dispatch_queue_t. */
 int porter_runs_on(struct dispatch_queue_s* queue);
+
+/* A number of the outermost block of a dispatch queue that this thread runs, which no other block has; 0 for none. */
+uint64_t porter_running_block(void);
 
 /* From now on, grids much larger than this run in part only: see pm_launch. 0 runs them whole. */
 void porter_launch_window(uint32_t threads);

@@ -144,18 +144,24 @@ struct dispatch_queue_s {
   std::atomic<std::thread::id> running{};
 };
 
+static thread_local uint64_t running_block = 0;
+
 static void run(dispatch_queue_s* queue, void* block) {
+  static std::atomic<uint64_t> blocks{0};
   if (queue->running == std::this_thread::get_id()) {
     porter::objc::fail("PTR122: dispatch_sync to queue `" + queue->label + "` from a block running on it: deadlock");
   }
   std::lock_guard lock(queue->mutex);
   struct Running {
     dispatch_queue_s* queue;
-    explicit Running(dispatch_queue_s* q) : queue(q) {
+    uint64_t outer;
+    explicit Running(dispatch_queue_s* q) : queue(q), outer(running_block) {
       queue->running = std::this_thread::get_id();
+      running_block = outer ? outer : ++blocks;
     }
     ~Running() {
       queue->running = std::thread::id();
+      running_block = outer;
     }
   } running(queue);
   static_cast<Block*>(block)->invoke(block);
@@ -178,6 +184,10 @@ void dispatch_sync(dispatch_queue_s* queue, void* block) {
 
 int porter_runs_on(dispatch_queue_s* queue) {
   return queue->running == std::this_thread::get_id();
+}
+
+uint64_t porter_running_block(void) {
+  return running_block;
 }
 
 // From within the queue the block would wait for its sender: it runs at once, which no sender can tell from soon.

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define PM_ABI_VERSION 4u
+#define PM_ABI_VERSION 5u
 #define PM_MAX_BUFFERS 31u           /* argument table size of Metal's feature tables */
 #define PM_MAX_THREADGROUP_ARGS 31u
 #define PM_MAX_TEXTURES 128u
@@ -55,13 +55,15 @@ struct pm_function_constant {
 /* A stretch of memory. `address` is what the kernel gets; the bytes it may touch are [base, base + length).
  * A null base means that the bytes were copied (setBytes), and begin at the address; otherwise it is the start of an
  * allocation, which Metal rounds up. With a zero length there is no byte that the kernel may touch. `extent` are the
- * bytes from `address` on that belong to the tensor bound there, 0 where that is not known; `type` is what it holds. */
+ * bytes from `address` on that belong to the tensor bound there, 0 where that is not known; `type` is what it holds.
+ * `left_over` is 1 for what an earlier launch's host code bound, and this launch's did not: a kernel may not touch it. */
 struct pm_buffer {
   void* address;
   void* base;
   uint64_t length;
   uint64_t extent;
   uint64_t type; /* 1 + enum pm_value_type of the tensor's elements; 0 where that is not known */
+  uint64_t left_over;
 };
 
 /* Bytes [low, high) from `base`, the base of a buffer, that hold elements. Of a buffer with extents, no others may be touched. */

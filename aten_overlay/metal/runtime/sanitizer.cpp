@@ -40,6 +40,10 @@ bool is_another_type(uint32_t pointer, uint32_t tensor) {
   return (size > 1 || pointer == PM_BOOL) && (other > 1 || tensor == PM_BOOL);
 }
 
+// Whether a view of bytes may be meant: the kernel or the tensor has integers, which can be parts of anything. Floats of one
+// type are never parts of another's.
+bool is_view_of_bytes(uint32_t pointer, uint32_t tensor) { return !is_float(pointer) || !is_float(tensor); }
+
 // Whether a single number of the host's is bound where the kernel takes one.
 bool is_lone(const pm_argument& a, const pm_buffer& b) {
   return !b.base && b.type && a.type < PM_OTHER && a.element_size == kTypeSizes[a.type] && b.length == kTypeSizes[b.type - 1];
@@ -88,7 +92,7 @@ void add_cells(State& s, Range& r) {
 void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const pm_buffer& b = launch.buffers[a.index];
   Bound& bound = s.arguments[a.index];
-  bound = {&a, nullptr, 0, 0, false, false, false};
+  bound = {&a, nullptr, 0, 0};
   if (a.kind == PM_SAMPLER) return;
   if (a.kind == PM_TEXTURE) {
     const auto& t = *static_cast<const pm_texture*>(b.address);
@@ -107,8 +111,9 @@ void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const bool is_float_for_half = b.length == sizeof(float) && (a.type == PM_HALF || a.type == PM_BFLOAT);
   const bool is_wider = !b.base && b.length > a.element_size && (is_structure || (is_reference && is_float_for_half));
   bound.other_size = (is_list && is_reference && b.length != a.element_size) || is_wider;
-  bound.other_layout = is_list && is_structure && kTypeSizes[b.type - 1] > a.alignment;
+  bound.other_layout = b.type && b.type <= PM_OTHER && !is_number && is_structure && kTypeSizes[b.type - 1] > a.alignment;
   bound.other_type = (a.kind == PM_BUFFER || is_list) && !is_number && b.type && is_another_type(a.type, uint32_t(b.type - 1));
+  if (bound.other_type && b.base && !(s.checks & kElementTypes)) bound.other_type = !is_view_of_bytes(a.type, uint32_t(b.type - 1));
   if (is_number) {
     const uint32_t type = uint32_t(b.type - 1);
     bound.other_type = is_float(a.type) != is_float(type) || (a.type == PM_HALF && type == PM_BFLOAT) || (a.type == PM_BFLOAT && type == PM_HALF);
@@ -197,8 +202,8 @@ Text describe_widened(const State& s, uint32_t lane, const pm_site& site) {
          verb(site), a.name, a.index, kTypes[a.type], static_cast<long long>(read_integer(b)));
   if (bound.other_layout && !bound.other_size)
     fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(),
-         "%s argument `%s` (buffer %u), a structure whose widest member takes %u bytes, and the list bound there holds %s", verb(site), a.name,
-         a.index, a.alignment, kTypes[b.type - 1]);
+         "%s argument `%s` (buffer %u), a structure whose widest member takes %u bytes, and the %s bound there holds %s", verb(site), a.name,
+         a.index, a.alignment, b.base ? "tensor" : "list", kTypes[b.type - 1]);
   fail(s, PM_OTHER_TYPE, "PTR279: kernel `", site, pm_index(), "%s argument `%s` (buffer %u), which takes %u bytes, and %s %llu", verb(site),
        a.name, a.index, a.element_size, b.type && !is_lone(a, b) ? "the list bound there has" : "the host handed over",
        static_cast<unsigned long long>(b.length));
@@ -230,6 +235,13 @@ bool is_bound(const State& s, const Range& range, uintptr_t address, size_t size
   return false;
 }
 
+// A binding lasts as long as its encoder, which operators share: what one leaves unbound, the next one finds.
+void check_bound(State& s, const pm_argument& a, const pm_site& site) {
+  if (!s.job->launch->buffers[a.index].left_over) return;
+  fail(s, PM_UNBOUND_ARGUMENT, "PTR124: kernel `", site, pm_index(), "%s argument `%s` (buffer %u), where this launch binds nothing: it finds what "
+       "an earlier operator bound to the stream's encoder", verb(site), a.name, a.index);
+}
+
 // The range of a checked access; null for memory that no thread shares.
 Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   const Bound* bound = nullptr;
@@ -237,8 +249,9 @@ Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   else if (site.argument >= 0 && site.argument < int(PM_BINDINGS)) bound = &s.arguments[site.argument];
   if (bound && bound->argument && bound->argument->kind < PM_TEXTURE) {
     const bool within = address >= bound->low && address + size <= bound->high;
+    if (bound->argument->kind < PM_THREADGROUP && (s.checks & kBounds)) check_bound(s, *bound->argument, site);
     if (!within && !bound->other_size && !bound->other_layout && (s.checks & kBounds)) out_of_bounds(s, bound, address, size, site);
-    if ((bound->other_type && s.checks & kElementTypes) || ((bound->other_size || bound->other_layout) && s.checks & kBounds)) report_type(s, *bound, site);
+    if ((bound->other_type || bound->other_size || bound->other_layout) && s.checks & kBounds) report_type(s, *bound, site);
     if (within && bound->range) return bound->range;
     return find_range(s, address, address + size);
   }

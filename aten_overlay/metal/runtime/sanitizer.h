@@ -3,7 +3,7 @@
 #include "runtime.h"
 
 namespace pm::sanitizer {
-// The checks, by their bits in checks.py. kElementTypes comes with kBounds unless views of bytes are allowed.
+// The checks, by their bits in checks.py. kElementTypes comes with kBounds unless tensors may be views of bytes.
 enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64, kOverflow = 128, kNotFinite = 256, kElementTypes = 512, kArithmetic = 1024 };
 
 // What is at one place of memory: who wrote it last, and who has read it since. Sites are offsets into the library's

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from aten_overlay.errors import OverlayError
 
 VARIABLE = "PORTER_SANITIZE"
-ALLOW_BYTES = "PORTER_ALLOW_BYTES"  # tensors may be read through pointers to other types
+ALLOW_BYTES = "PORTER_ALLOW_BYTES"  # tensors may be views of bytes, of integers
 ALL, NONE = "all", "none"
 
 

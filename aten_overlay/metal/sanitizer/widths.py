@@ -6,6 +6,10 @@ variables and functions of a module that clang has lowered and not optimized. A 
 all of its objects, and an array or a vector is one. Signed sums are those that clang marks `nsw`; the marks go, as
 Metal's integers wrap. An unsigned sum counts where it fits neither as signed nor as unsigned: a negative stride in a
 `uint` is meant (ml-explore/mlx#4528). A function is let off by `__attribute__((annotate("porter: wraps")))`.
+
+A signed sum is followed further than an unsigned one, which may be a hash: back from a quotient, a remainder and a
+shift to the right. A signed product of numbers that addresses are computed of is a count, and matters where it is only
+compared.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ _LINE = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
 _CALL = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?call [^@\n]*(@[-\w.$]+)\((.*)\)[^()]*$")
 _STORE = re.compile(rf"^  store i\d+ (\S+), ptr ({LOCAL.pattern})[,\n]")
 _LOAD = re.compile(rf"^i\d+, ptr ({LOCAL.pattern})\b")
+_POINTER = re.compile(rf"^ptr, ptr ({LOCAL.pattern})\b")
 _COMPARED = re.compile(r"^(\w+) i\d+ (\S+), (\S+?)(?:,|$)")
 _RETURNED = re.compile(rf"^  ret i\d+ ({LOCAL.pattern})")
 _INDEX = re.compile(rf"\bi\d+ ({LOCAL.pattern})")
@@ -47,7 +52,10 @@ _MARKS = re.compile(r"(= (?:add|sub|mul|shl)) (?:nuw |nsw )+")
 _POINTED = re.compile(r"(= getelementptr) (?:inbounds |nusw |nuw )+")
 _ANNOTATED = re.compile(r'^(@[.\w]+) = [^\n]*section "llvm\.metadata"$', re.M)
 _WRAPS = 'c"porter: wraps\\00"'
-_FOLLOWED = frozenset(["add", "sub", "mul", "shl", "sext", "zext", "trunc", "phi", "select", "freeze", "extractvalue"])
+_FOLLOWED = frozenset(
+    ("add", "sub", "mul", "shl", "udiv", "sext", "zext", "trunc", "phi", "select", "freeze", "extractvalue")
+)
+_REDUCED = frozenset(("sdiv", "srem", "ashr"))  # which unsigned hashes have in common with indices
 _LIBRARY = "@_ZN5metal"  # whose functions pass numbers on: `min`, `max`, `clamp`, `select`
 _HOOK = "@pm_check_width"
 
@@ -57,7 +65,7 @@ Value = tuple[str, str]  # of a function, by name
 def watch_widths(module: str) -> str:
     """`module` with a call of the runtime after each such operation, and with integers that wrap."""
     parts = [_Function.read(name, module[start:end]) for start, end, name in functions(module)]
-    wanted = _Flow.of(parts).wanted
+    flow = _Flow.of(parts)
     wraps, places, sites = _find_let_off(module), Places.read(module), dict[str, int]()
     files, numbers = dict[str, int](), count()
     pieces, at = [], 0
@@ -66,7 +74,8 @@ def watch_widths(module: str) -> str:
             continue
         pieces.append(module[at:start])
         for line in function.lines:
-            operation = next((o for value, o in function.describe_line(line) if _at(name, value) in wanted), None)
+            described = function.describe_line(line)
+            operation = next((o for value, o in described if flow.matters(_at(name, value), o)), None)
             placed = _LOCATION.search(line) if operation else None
             place = places.find(placed[1]) if placed else None
             if place and operation:
@@ -94,6 +103,7 @@ class _Operation:
     operands: tuple[str, ...]
     type: str = ""
     elements: int = 0
+    is_marked: bool = False  # a signed sum or product of 32 bits
 
     def write(self, numbers: Iterator[int], site: str) -> Iterator[str]:
         for element in range(max(self.elements, 1)):
@@ -132,6 +142,7 @@ class _Function:
     stored: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # by variable
     returned: list[str] = field(default_factory=list)
     compared: list[tuple[str, str]] = field(default_factory=list)
+    ordered: list[str] = field(default_factory=list)  # what is compared with another number, as signed ones
     indices: list[str] = field(default_factory=list)
     signed: set[str] = field(default_factory=set)  # values and variables that something takes as signed
     unsigned: set[str] = field(default_factory=set)
@@ -171,6 +182,8 @@ class _Function:
             self.indices += _INDEX.findall(rest)
         if opcode == "icmp" and (compared := _COMPARED.match(rest)):
             self.compared.append((compared[2], compared[3]))
+            if compared[1].startswith("s"):
+                self.ordered += compared.groups()[1:]
             sides = self.signed if compared[1].startswith("s") else self.unsigned
             if compared[1] not in ("eq", "ne"):
                 sides.update(self._with_variables(compared.groups()[1:]))
@@ -235,7 +248,8 @@ class _Function:
         bits, unmarked = int(summed[2]), opcode == "shl" or summed[2] != "32"
         is_signed = _SIGNED if "nsw" in summed[1] or (unmarked and name in self.signed) else 0
         strict = bits < 32 and not is_signed and name in self.unsigned  # its operands had 32 bits, which clang has cut
-        return _Operation(_OPERATIONS[opcode] | is_signed | bits << 8 | strict << 16, bits, (summed[3], summed[4]))
+        number = _OPERATIONS[opcode] | is_signed | bits << 8 | strict << 16
+        return _Operation(number, bits, (summed[3], summed[4]), is_marked="nsw" in summed[1] and bits == 32)
 
     def find_variable(self, name: str) -> str:
         """The variable that a value was loaded from, whatever its width is now; the value where there is none."""
@@ -245,8 +259,37 @@ class _Function:
         converted = _CONVERSION.match(rest) if opcode in ("sext", "zext", "trunc") else None
         return self.find_variable(converted[2]) if converted else name
 
-    def sources(self, name: str) -> Iterator[str]:
-        """The values of this function that a value is computed of, but for what a call of the module's returns."""
+    def find_counts(self, wanted: Iterable[str], compared: Iterable[str]) -> Iterator[str]:
+        """Which of the values that are compared are signed products of numbers that are wanted, and of others that the
+        launch binds, or constant."""
+        counts = {self._find_number(name) for name in wanted}
+        for name in compared:
+            opcode, rest = self.results.get(name, ("", ""))
+            if opcode == "mul" and "nsw " in rest:
+                factors = set(self._find_factors(name))
+                if factors & counts and all(f.startswith("*") for f in factors - counts):
+                    yield name
+
+    def _find_factors(self, name: str) -> Iterator[str]:
+        opcode, rest = self.results.get(name, ("", ""))
+        summed = _SUM.match(rest) if opcode in ("add", "sub", "mul") else None
+        if summed:
+            for operand in summed.groups()[2:]:
+                yield from self._find_factors(operand)
+        elif name.startswith("%"):
+            yield self._find_number(name)
+
+    def _find_number(self, name: str) -> str:
+        """As `find_variable`, and one name for what lies behind a variable that holds an address: an argument that is
+        bound is loaded anew wherever it is used."""
+        variable = self.find_variable(name)
+        opcode, rest = self.results.get(variable, ("", ""))
+        behind = _POINTER.match(rest) if opcode == "load" else None
+        return f"*{behind[1]}" if behind else variable
+
+    def sources(self, name: str, further: frozenset[str] = frozenset()) -> Iterator[str]:
+        """The values of this function that a value is computed of, but for what a call of the module's returns.
+        `further` are operations whose operands count too."""
         if name in self.stored:
             yield from self.stored[name]
         opcode, rest = self.results.get(name, ("", ""))
@@ -254,18 +297,20 @@ class _Function:
             yield self.find_place(loaded[1])
         elif opcode == "select":
             yield from LOCAL.findall(rest)[1:]
-        elif opcode in _FOLLOWED:
+        elif opcode in _FOLLOWED or opcode in further:
             yield from LOCAL.findall(rest.split(", !")[0])
 
 
 @dataclass
 class _Flow:
-    """Which values reach an address, or are compared with one that does."""
+    """Which values reach an address, or are compared with one that does; `signed` are values that matter where they are
+    signed sums."""
 
     by_name: dict[str, _Function]
     callers: dict[str, list[tuple[str, list[str]]]]  # of each function: the caller, and the arguments
     members: dict[str, list[Value]]  # of classes: what is stored there
     wanted: set[Value] = field(default_factory=set)
+    signed: set[Value] = field(default_factory=set)
 
     @classmethod
     def of(cls, parts: Iterable[_Function]) -> _Flow:
@@ -282,23 +327,40 @@ class _Flow:
         flow = cls(by_name, callers, members)
         pending = [(name, index) for name, function in by_name.items() for index in function.indices]
         while pending:
-            flow._follow(pending)
+            flow._follow(pending, flow.wanted)
             pending = list(flow._find_bounds())
+        flow._follow([*flow.wanted], flow.signed, _REDUCED)
+        flow.signed |= flow._find_counts()
         return flow
 
-    def _follow(self, pending: list[Value]) -> None:
+    def matters(self, value: Value, operation: _Operation) -> bool:
+        """Whether what an operation makes of a value matters if it is too wide."""
+        return value in self.wanted or (operation.is_marked and value in self.signed)
+
+    def _follow(self, pending: list[Value], reached: set[Value], further: frozenset[str] = frozenset()) -> None:
         while pending:
             value = pending.pop()
-            if value not in self.wanted and value[1].startswith("%"):
-                self.wanted.add(value)
-                pending += self._sources(*value)
+            if value not in reached and value[1].startswith("%"):
+                reached.add(value)
+                pending += self._sources(*value, further)
 
-    def _sources(self, owner: str, name: str) -> Iterator[Value]:
+    def _find_counts(self) -> set[Value]:
+        """Products of numbers that are wanted, where a comparison is all that they reach."""
+        compared = set[Value]()
+        self._follow([(name, side) for name, f in self.by_name.items() for side in f.ordered], compared)
+        wanted, products = _by_owner(self.wanted), _by_owner(compared)
+        return {
+            (owner, name)
+            for owner, function in self.by_name.items()
+            for name in function.find_counts([*wanted[owner], *wanted[""]], products[owner])
+        }
+
+    def _sources(self, owner: str, name: str, further: frozenset[str]) -> Iterator[Value]:
         if not owner:
             yield from self.members[name]
             return
         function = self.by_name[owner]
-        yield from (_at(owner, source) for source in function.sources(name))
+        yield from (_at(owner, source) for source in function.sources(name, further))
         if name in function.parameters and not owner.startswith(_LIBRARY):
             place = function.parameters.index(name)
             for caller, arguments in self.callers[owner]:
@@ -321,6 +383,13 @@ class _Flow:
 def _at(owner: str, name: str) -> Value:
     """A value of a function, or a member of a class, which belongs to none."""
     return ("" if name.startswith(_SHARED) else owner, name)
+
+
+def _by_owner(values: Iterable[Value]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = defaultdict(list)
+    for owner, name in values:
+        names[owner].append(name)
+    return names
 
 
 def _read_arguments(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-@pytest.mark.parametrize("checks", ["bounds,races", "none"])
+@pytest.mark.parametrize("checks", ["bounds,races,uninitialized", "none"])
 def test_one_fault_is_found_through_each_route(
     checks: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -29,7 +29,8 @@ def test_one_fault_is_found_through_each_route(
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    answer, outside, early = ("nothing", "nothing", "stale ") if checks == "none" else ("PTR264", "PTR278", "PTR269")
+    silent, answers = ("nothing",) * 4 + ("stale ",), ("PTR264", "PTR262", "PTR124", "PTR278", "PTR269")
+    answer, part, unbound, outside, early = silent if checks == "none" else answers
     assert done.stdout.splitlines() == [
         f"compile_shader: {answer}",
         f"extension: {answer}",
@@ -37,6 +38,8 @@ def test_one_fault_is_found_through_each_route(
         f"extension, no operator: {answer}",
         f"extension, no operator, part of a buffer: {answer}",
         "extension, right: nothing",
+        f"extension, a part unwritten: {part}",
+        "extension, all written: nothing",
         f"encoder outside of the queue: {outside}",
         "second encoder, after an operator: PTR124",
         "second encoder, the first ended: nothing",
@@ -47,6 +50,8 @@ def test_one_fault_is_found_through_each_route(
         f"own queue, an operator: {early}",
         f"own queue, a number: {early}",
         "own queue, waited for: nothing",
+        "extension, all bound: nothing",
+        f"extension, one left over: {unbound}",
     ]
     run = read_run(tmp_path)
     launches = {(kernel.name, kernel.operator): kernel.origin.producer for kernel in run.kernels}
@@ -54,6 +59,7 @@ def test_one_fault_is_found_through_each_route(
         ("further", ""): "compile_shader", ("copy", "slices_test::reads_further"): "extension slices.so",
         ("copy", ""): "extension slices.so",
         ("copy", "slices_test::copies"): "extension slices.so",
+        ("copy", "slices_test::binds"): "extension slices.so",
     }  # fmt: skip
     findings = {(finding.code, finding.operators) for finding in run.findings if finding.code == "PTR264"}
     watched = {("PTR264", ()), ("PTR264", ("slices_test::reads_further",))}

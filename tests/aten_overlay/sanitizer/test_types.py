@@ -147,11 +147,35 @@ def test_an_integer_of_the_host_may_be_wider() -> None:
     load().run("take_number", [torch.zeros(8), np.ones(1, np.int64)], [8], [8])
 
 
+def test_a_structure_in_a_tensor_has_members_as_wide_as_its_elements() -> None:
+    load().run("take_pair", [torch.zeros(8), torch.tensor([1, 2], dtype=torch.int32)], [8], [8])
+    load().run("take_pair", [torch.zeros(8), torch.zeros(8, dtype=torch.uint8)], [8], [8])
+    with pytest.raises(
+        OverlayError, match=r"PTR279.*widest member takes 4 bytes, and the tensor bound there holds long"
+    ):
+        load().run("take_pair", [torch.zeros(8), torch.tensor([1, 2])], [8], [8])
+
+
 def test_views_of_bytes_may_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Integers may be parts of anything; a float of another type, a number and a structure are no views."""
     monkeypatch.setenv(ALLOW_BYTES, "1")
-    allowed = Library(compile_kernels(SOURCE, ["take_half", "take_pair"], Options(sanitize=("bounds",))))
-    allowed.run("take_half", [torch.zeros(8), torch.ones(8)], [8], [8])
+    kernels = ["take_half", "take_float", "take_int", "take_pair", "take_number", "take_list"]
+    allowed = Library(compile_kernels(SOURCE, kernels, Options(sanitize=("bounds",))))
+    for kernel, dtype in (("take_half", torch.int32), ("take_float", torch.int16), ("take_int", torch.float16)):
+        with pytest.raises(OverlayError, match="PTR279"):
+            run(kernel, dtype)
+        allowed.run(kernel, [torch.zeros(8), torch.ones(8, dtype=dtype)], [8], [8])
     with pytest.raises(OverlayError, match="PTR264"):
-        allowed.run("take_half", [torch.zeros(4), torch.ones(8)], [8], [8])
-    with pytest.raises(OverlayError, match="PTR279"):
-        allowed.run("take_pair", [torch.zeros(8), Numbers([1, 2], None)], [8], [8])
+        allowed.run("take_half", [torch.zeros(4), torch.ones(8, dtype=torch.int32)], [8], [8])
+    faults: list[tuple[str, object]] = [
+        ("take_half", torch.ones(8)),
+        ("take_float", torch.ones(8, dtype=torch.float16)),
+        ("take_pair", Numbers([1, 2], None)),
+        ("take_pair", torch.tensor([1, 2])),
+        ("take_pair", np.zeros(4, np.int32)),
+        ("take_number", Numbers([2.0], None)),
+        ("take_list", Numbers([1, 2, 3], None)),
+    ]
+    for kernel, bound in faults:
+        with pytest.raises(OverlayError, match="PTR279"):
+            allowed.run(kernel, [torch.zeros(8), bound], [8], [8])

@@ -42,6 +42,10 @@ def run(kernel: str, a: int, b: int) -> np.ndarray:
         ("counter", 300, 0, "adds 255 and 1 in unsigned 8 bits on the way to an address: the result, 256, is out of range and wraps to 0"),
         ("rounded", 5000, 4, "converts 40000 to 16 bits on the way to an address: it is out of range"),
         ("rounded_below_zero", 2, 0, "converts -2 to unsigned 32 bits on the way to an address: it is out of range"),
+        ("middle", 1 << 30, (1 << 30) + 5, "adds 1073741824 and 1073741829 in 32 bits on the way to an address: the result, 2147483653, is out of range and wraps to -2147483643"),
+        ("remainder", 65536, 65536, "multiplies 65536 and 65536 in 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
+        ("quotient", 65536, 65536, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
+        ("only_compared", 65536, 32768, "multiplies 65536 and 32768 in 32 bits on the way to an address: the result, 2147483648, is out of range and wraps to -2147483648"),
         ("unannotated", 65536, 0, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
     ],
 )  # fmt: skip
@@ -75,6 +79,7 @@ def test_a_negative_number_that_became_unsigned_is_named_where_it_is_out_of_boun
     [
         ("data", 1 << 20, 1 << 20), ("hash", 1 << 30, 0), ("negative_stride", -1, 0), ("annotated", 65536, 0),
         ("product_repaired", 65536, 65536), ("down_to_zero", 5, 0), ("data_in_places", 1 << 30, 12345), ("conversion_repaired", 40000, 0),
+        ("middle_repaired", 1 << 30, (1 << 30) + 5), ("only_compared_repaired", 65536, 32768), ("data_compared", 5, 0), ("hash_in_a_branch", 1 << 30, 0),
     ],
 )  # fmt: skip
 def test_what_wraps_on_purpose_and_what_is_wide_enough_pass(kernel: str, a: int, b: int) -> None:

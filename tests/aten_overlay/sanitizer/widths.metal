@@ -82,7 +82,43 @@ kernel void rounded_below_zero(ARGUMENTS) {
   const uint at = uint(float(a) - 4);  // rounded_below_zero
   out[i] = x[min(at, 7u)];
 }
+kernel void middle(ARGUMENTS) {
+  int low = a + int(i), high = b;
+  int at = (low + high) / 2;  // middle
+  out[i] = x[max(min(at, 7), 0)];
+}
+kernel void middle_repaired(ARGUMENTS) {
+  int low = a + int(i), high = b;
+  int at = low + (high - low) / 2;
+  out[i] = x[max(min(at, 7), 0)];
+}
+kernel void remainder(ARGUMENTS) {
+  int turn = a * b;  // remainder
+  out[i] = x[((turn % 8) + 8) % 8];
+}
+kernel void quotient(ARGUMENTS) {
+  uint at = uint(a) * uint(b) / 4u;  // quotient
+  out[i] = x[min(at, 7u)];
+}
+kernel void only_compared(ARGUMENTS) {
+  int total = a * b;  // only_compared
+  if (total <= 0) return;
+  out[i] = x[min(a + int(i), 7)];
+}
+kernel void only_compared_repaired(ARGUMENTS) {
+  if (long(a) * b <= 0) return;
+  out[i] = x[min(a + b, 7)];
+}
 // Right, or nothing that an address is made of.
+kernel void data_compared(ARGUMENTS) {
+  int one = as_type<int>(x[i]), other = as_type<int>(x[i + 1]);
+  if (one * other > a) out[i] = 1;
+  out[min(a, 7)] += max(one * other, 0);
+}
+kernel void hash_in_a_branch(ARGUMENTS) {
+  uint h = (uint(a) + i) * 0x9E3779B9u;
+  if (h > 1000u) out[i] = x[(h >> 16) % 8u];
+}
 kernel void down_to_zero(ARGUMENTS) {
   uchar left = uchar(a);
   while (left-- > 0) out[i] += x[min(uint(left), 7u)];

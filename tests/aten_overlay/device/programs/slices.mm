@@ -82,6 +82,28 @@ void makes_second_encoder(const at::Tensor& x, bool ends_first) {
   });
 }
 
+// Launches the copy in the stream's encoder, and may leave what it copies to whoever bound something there last
+// (pytorch#186593).
+void binds(const at::Tensor& in, const at::Tensor& out, bool all) {
+  auto* stream = at::mps::getCurrentMPSStream();
+  at::mps::dispatch_sync_with_rethrow(stream->queue(), ^{
+    @autoreleasepool {
+      id<MTLDevice> device = MTLCreateSystemDefaultDevice();
+      static id<MTLLibrary> library = [device newLibraryWithSource:@(kSource) options:nil error:nil];
+      id<MTLFunction> function = [library newFunctionWithName:@"copy"];
+      const uint32_t at = 0;
+      id<MTLComputeCommandEncoder> encoder = stream->commandEncoder();
+      [encoder setComputePipelineState:[device newComputePipelineStateWithFunction:function error:nil]];
+      [encoder setBuffer:buffer_of(out) offset:offset_of(out) atIndex:0];
+      if (all) {
+        [encoder setBuffer:buffer_of(in) offset:offset_of(in) atIndex:1];
+      }
+      [encoder setBytes:&at length:sizeof(at) atIndex:2];
+      [encoder dispatchThreads:MTLSizeMake(out.numel(), 1, 1) threadsPerThreadgroup:MTLSizeMake(out.numel(), 1, 1)];
+    }
+  });
+}
+
 // Fills with a byte on a queue of its own, and may forget to wait.
 void fills_on_its_own_queue(const at::Tensor& out, int64_t value, bool waits) {
   @autoreleasepool {
@@ -119,6 +141,7 @@ extern "C" __attribute__((visibility("default"))) const char* read_further_direc
 TORCH_LIBRARY(slices_test, m) {
   m.def("copies(Tensor x, Tensor(a!) out) -> ()", &copies);
   m.def("reads_further(Tensor x, Tensor(a!) out) -> ()", &reads_further);
+  m.def("binds(Tensor x, Tensor(a!) out, bool all) -> ()", &binds);
   m.def("passes_its_offset(Tensor x, Tensor(a!) out) -> ()", &passes_its_offset);
   m.def("takes_encoder_outside(Tensor x) -> ()", &takes_encoder_outside);
   m.def("makes_second_encoder(Tensor x, bool ends_first) -> ()", &makes_second_encoder);

@@ -59,6 +59,10 @@ report("extension, part of a buffer", ops.reads_further, torch.arange(8.0, devic
 report("extension, no operator", call_directly, whole, out)
 report("extension, no operator, part of a buffer", call_directly, torch.arange(8.0, device="mps")[2:6], out)
 report("extension, right", ops.copies, whole, out)
+report(
+    "extension, a part unwritten", lambda x: (ops.copies(x, (y := torch.empty(8, device="mps"))[:4]), y.cpu()), whole
+)
+report("extension, all written", lambda x: (ops.copies(x, y := torch.empty(4, device="mps")), y.cpu()), whole)
 report("encoder outside of the queue", ops.takes_encoder_outside, whole)
 report("second encoder, after an operator", lambda x: ops.makes_second_encoder(x + 1, False), whole)
 report("second encoder, the first ended", lambda x: ops.makes_second_encoder(x + 1, True), whole)
@@ -69,3 +73,5 @@ report("own queue, a copy", read_filled, torch.Tensor.cpu, False)
 report("own queue, an operator", read_filled, torch.Tensor.clone, False)
 report("own queue, a number", read_filled, lambda x: torch.tensor(x.tolist()), False)
 report("own queue, waited for", read_filled, torch.Tensor.cpu, True)
+report("extension, all bound", lambda x: [ops.binds(x, out, True) for _ in range(2)], whole)
+report("extension, one left over", lambda x: [ops.binds(x, out, every) for every in (True, False)], whole)
