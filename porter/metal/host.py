@@ -12,6 +12,7 @@ from porter.core.checkout import Checkout
 from porter.core.edits import find_next_line
 from porter.core.errors import Place, PorterError
 from porter.core.layout import DEVICE, KERNEL_LIBRARY
+from porter.languages.source import Source
 from porter.metal.macros import MacroFamily
 
 RESULT_TYPE = "natural_output_dtype"  # the parameter of binary kernels whose results have a type of their own
@@ -177,6 +178,12 @@ def write_kernel_function(name: str, params: Sequence[tuple[str, str]], body: st
     """Returns the text of `static void x_kernel(TensorIteratorBase& iter, ...) { body }`."""
     signature = ", ".join(f"{type_} {param}" for type_, param in params)
     return f"static void {name}({signature}) {{\n  {body}\n}}\n"
+
+
+def sees_helpers(source: Source, offset: int) -> bool:
+    """Whether the helpers of `namespace mps` are named without it at a place of a host file."""
+    named = any(f"\nusing namespace {each};" in source.text[:offset] for each in ("mps", "at::native::mps"))
+    return named or "mps" in source.list_scopes(offset)
 
 
 def find_function_anchor(text: str) -> int:

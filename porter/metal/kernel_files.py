@@ -11,8 +11,9 @@ from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, INDEXING, KERNELS, OPERATIONS, UTILS, spell_include
 from porter.languages.directives import read_includes, read_macros
+from porter.languages.source import Source
 from porter.metal.functor import SCALAR_TRAIT, USES_C10, FunctorStyle
-from porter.metal.host import HostStyle, has_registrations, list_kernels
+from porter.metal.host import HostStyle, has_registrations, list_kernels, sees_helpers
 from porter.metal.macros import MacroBook, MacroFamily
 from porter.metal.registration import Line
 
@@ -92,6 +93,13 @@ def find_library(checkout: Checkout, host_file: str) -> str:
     """Returns the lines by which a host file names its library of kernels, or "" if it does not."""
     found = _LIBRARY.search(checkout.read(host_file)) if checkout.exists(host_file) else None
     return found[0] if found else ""
+
+
+def name_library_scope(source: Source, offset: int) -> str:
+    """`mps::` for a place of a host file from which its library is not seen: that is in namespace mps, as in 2.7."""
+    library = _LIBRARY.search(source.text)
+    is_inside = library is not None and "mps" in source.list_scopes(library.start())
+    return "mps::" if is_inside and not sees_helpers(source, offset) else ""
 
 
 def _name_files(family: MacroFamily) -> tuple[str, str]:

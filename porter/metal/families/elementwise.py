@@ -38,7 +38,14 @@ from porter.metal.host import (
 )
 from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec, Step, write_results
-from porter.metal.kernel_files import KernelFiles, find_files, has_macros, read_host_style, read_kernel_style
+from porter.metal.kernel_files import (
+    KernelFiles,
+    find_files,
+    has_macros,
+    name_library_scope,
+    read_host_style,
+    read_kernel_style,
+)
 from porter.metal.launchers import (
     CASTOUT,
     LAUNCHER_HEADERS,
@@ -54,6 +61,7 @@ from porter.metal.registration import Line, Need, find_base_macro, register_line
 
 FUNCTORS = True
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
+_LIBRARY_USE = re.compile(r"(?<![\w.:])(?=lib\.)")
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
 
@@ -353,7 +361,8 @@ def _host_edits(
     types = stub.types
     params = list(zip(types, names, strict=False))
     at = find_function_anchor(text)
-    function = write_kernel_function(style.function(name), params, body)
+    scope = name_library_scope(parse_source(file, text), at)
+    function = write_kernel_function(style.function(name), params, _LIBRARY_USE.sub(scope, body))
     for block in (define_launcher(launch.launcher, text), define_split(text) if split else "", function):
         yield Edit(file, at, at, "\n" + format_block(fork, file, block) if block else "")
     at = find_registration_anchor(text, name)

@@ -15,7 +15,6 @@ from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
 from porter.languages.directives import read_includes
 from porter.languages.identifiers import contains_identifier
 from porter.languages.patterns import find_code, has_code
-from porter.languages.source import Source
 from porter.metal.codegen.host_code import Launch
 from porter.metal.codegen.host_values import NON_EMPTY
 from porter.metal.codegen.kernel import KernelStyle
@@ -178,9 +177,3 @@ def _blank_scopes(text: str) -> str:
 
 def _qualify(library: str) -> str:
     return library.replace("= MetalShaderLibrary", "= mps::MetalShaderLibrary")
-
-
-def sees_helpers(source: Source, offset: int) -> bool:
-    """Whether the helpers of `namespace mps` are named without it at a place of a host file."""
-    named = any(f"\nusing namespace {each};" in source.text[:offset] for each in ("mps", "at::native::mps"))
-    return named or "mps" in source.list_scopes(offset)

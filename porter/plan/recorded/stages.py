@@ -23,8 +23,8 @@ from porter.metal.codegen.host_values import Names
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.result_types import chooses_type
 from porter.metal.forms import Computation, FormProgram
-from porter.metal.host import profiles_streams
-from porter.plan.recorded.files import edit_kernel_file, find_kernel_file, sees_helpers
+from porter.metal.host import profiles_streams, sees_helpers
+from porter.plan.recorded.files import edit_kernel_file, find_kernel_file
 from porter.plan.recorded.host_function import HostFunction, print_body, replace_graph
 from porter.plan.recorded.returns import fill_of_nothing, keep_unwritten, return_early, start_of_nothing
 from porter.plan.recorded.target import Target

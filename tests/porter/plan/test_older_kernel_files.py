@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from porter.core.checkout import Checkout
-from porter.core.layout import KERNELS
-from porter.metal.kernel_files import create_pair
+from porter.core.layout import KERNELS, OPERATIONS
+from porter.metal.kernel_files import create_pair, find_library
 from porter.plan.planner import plan_operator
 from tests.porter.plan.golden.forks import copy_embedded
 
@@ -45,3 +45,12 @@ def test_the_header_of_another_header_is_included_with_it(older: Checkout) -> No
 def test_a_new_kernel_file_has_namespaces_of_the_others_and_no_alias(older: Checkout) -> None:
     (_, metal), _ = create_pair(older, "TernaryKernel")
     assert metal == f"{INCLUDE}#include <metal_stdlib>\nusing namespace metal;\n"
+
+
+def test_a_library_in_namespace_mps_is_named_from_outside_of_it(older: Checkout) -> None:
+    host = older.root / OPERATIONS / "BinaryKernel.mm"
+    library = find_library(older, f"{OPERATIONS}/BinaryKernel.mm")
+    for after, launch in (("", "mps::lib."), ("using namespace mps;\n", "lib.")):
+        inside = host.read_text().replace(library, f"namespace mps {{\n{library}}} // namespace mps\n{after}")
+        fork = older.layer({f"{OPERATIONS}/BinaryKernel.mm": inside})
+        assert f'+  {launch}exec_binary_kernel(iter, "atan2");' in plan_operator(fork, "atan2").changes.diff()
