@@ -216,12 +216,25 @@ def check_program(program: SymbolicProgram, ran: RecordedRun) -> str:
 
 
 def _check(program: SymbolicProgram, ran: RecordedRun, nests: Sequence[LoopNest]) -> str:
-    memory = {buffer: made for buffer, role in program.roles.items() if (made := _read(role, ran)) is not None}
-    written: set[Buffer] = set()
+    memory = _run(program, nests, ran.given)
+    written = {store.buffer for nest in nests for store in nest.stores}
+    return next((found for buffer in written if (found := _compare(program, buffer, memory[buffer], ran))), "")
+
+
+def compute_results(program: SymbolicProgram, ran: RecordedRun, elements: Mapping[str, Tensor]) -> dict[int, Tensor]:
+    """The results of a program for other elements of a call's tensors, by their places. Raises as `check_program`."""
+    nests = instantiate([each.nest for each in program.nests], read_call_arguments(ran.call, ran.made), False)
+    memory = _run(program, nests, elements)
+    results = {role.index: buffer for buffer, role in program.roles.items() if isinstance(role, ResultBuffer)}
+    return {at: memory[buffer] for at, buffer in results.items()}
+
+
+def _run(program: SymbolicProgram, nests: Sequence[LoopNest], elements: Mapping[str, Tensor]) -> dict[Buffer, Tensor]:
+    """The memory that kernels leave."""
+    memory = {buffer: tensor for buffer, role in program.roles.items() if (tensor := _read(role, elements)) is not None}
     for nest in nests:
         memory |= evaluate_nest(nest, memory)
-        written |= {store.buffer for store in nest.stores}
-    return next((found for buffer in written if (found := _compare(program, buffer, memory[buffer], ran))), "")
+    return memory
 
 
 def _convert_scalars(arguments: Arguments, ran: RecordedRun, dtype: DType) -> Arguments:
@@ -231,10 +244,10 @@ def _convert_scalars(arguments: Arguments, ran: RecordedRun, dtype: DType) -> Ar
     return replace(arguments, others={**arguments.others, **converted})
 
 
-def _read(role: object, ran: RecordedRun) -> torch.Tensor | None:
+def _read(role: object, tensors: Mapping[str, Tensor]) -> Tensor | None:
     match role:
         case ArgumentBuffer(name):
-            return _in_double(ran.given[name]) if name in ran.given else None
+            return _in_double(tensors[name]) if name in tensors else None
         case Table(elements, dtype):
             return _in_double(torch.tensor(elements, dtype=getattr(torch, dtype.torch)))
     return None

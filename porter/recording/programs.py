@@ -34,6 +34,7 @@ from porter.recording.joining import (
     leave_out,
     observe,
 )
+from porter.recording.lost_nan import keep_nan
 from porter.recording.probe_calls import ProbeCall
 from porter.recording.record import find_opinfos
 from porter.recording.required_sizes import find_required_sizes
@@ -127,6 +128,8 @@ def find_programs(
         required = cover_left_out(case, run) if run else ()
         case.program = join_flags(replace(case.program, required=required))
     cases = join_cases(cases)  # what leaves out tensors that a case needs no more
+    for case in cases:
+        case.program = keep_nan(case.program, [call.ran for call in case.calls])
     left += [error for _, error in failed]
     unexplained = [each for group, _ in failed for each in group]
     programs = [_with_conditions(case, cases, unexplained) for case in cases]
