@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+import torch
 
 import mutants
 from mutation import trial
@@ -18,12 +19,14 @@ from mutation.ported import find_added
 from mutation.slips import Slips, slip_in_host_code, slip_in_registrations, slip_in_rows
 from mutation.subjects import Mutant, Subject, find_mutants, find_operators, make_subject
 from mutation.trial import Fate, Stage, choose_first
-from mutation.warm import TimedTest, WarmSubject
+from mutation.warm import NoEngineError, TimedTest, WarmSubject, without_engine
 from porter.core.python import PACKAGES
 from porter.languages.slips import slip_in_metal
 from porter.verdict.judge import verdict_without_tests
 from porter.verdict.messages import ErrorAnswer, VerdictAnswer
 from porter.verdict.result import DEFAULT, HOST, NO_TEST, Failure, VerifyTarget
+from porter.verdict.suite.children import ask_child
+from porter.verdict.suite.refusals import REFUSALS
 
 FUNCTOR = """struct a_functor {
   template <typename T>
@@ -293,3 +296,20 @@ def test_the_tool_imports_no_torch_before_the_device() -> None:
     """Its `start` could bring up no device, so that it ran nowhere but in tests."""
     program = "import sys; sys.path.insert(0, 'tools'); import mutants; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=PACKAGES, check=False).returncode == 0
+
+
+def test_samples_that_a_gradient_is_asked_of_are_left_to_their_tests() -> None:
+    """A variation that takes it for the CPU's refusal has no samples, and there would be no test of it."""
+
+    def is_differentiated() -> bool:
+        x = torch.ones(2, requires_grad=True)
+        try:
+            torch.autograd.grad(x.sum(), x)
+        except REFUSALS:
+            return False
+        return True
+
+    with without_engine():
+        with pytest.raises(NoEngineError):
+            is_differentiated()
+        assert ask_child(is_differentiated) is True

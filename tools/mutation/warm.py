@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 from unittest import TestCase
 from unittest.mock import patch
 
@@ -96,7 +96,7 @@ class WarmSubject:
         self._selection = host.select_opinfos(subject.target.base)
         self._context = self._make_context(self._tree)
         self._library = host.build_operator(self._tree, subject.target).library
-        with _without_engine():
+        with without_engine():
             self._tests = _import(self._context)
         self.tests, self.failing = self._time()
 
@@ -205,13 +205,24 @@ def _import(context: Context) -> dict[str, TestCase]:
     return {runner.name_test(test): test for test in runner.find_tests(runner.import_tests(context))}
 
 
+class NoEngineError(Exception):
+    """No gradient is computed where tests are imported. It is none of the errors by which the CPU refuses a call."""
+
+
 @contextmanager
-def _without_engine() -> Iterator[None]:
-    """Autograd's engine, once it has run, refuses to run in forks: what asks for it here is made where it is tested."""
+def without_engine() -> Iterator[None]:
+    """Autograd's engine, once it has run, refuses to run in forks: what asks for it here is made where it is tested.
+
+    What a child process asks for is computed there.
+    """
     import torch
 
-    def refuse(*_args: object, **_more: object) -> NoReturn:
-        raise RuntimeError("no gradient is computed where tests are imported")
+    process, differentiate = os.getpid(), torch.autograd.grad
+
+    def refuse(*args: Any, **more: Any) -> Any:
+        if os.getpid() == process:
+            raise NoEngineError
+        return differentiate(*args, **more)
 
     with patch.object(torch.autograd, "grad", refuse):
         yield
