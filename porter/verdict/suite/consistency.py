@@ -77,6 +77,7 @@ class Consistency(TestCase):
 
     opinfos: OpInfos
     noted = 0
+    is_noting = False
     is_inner = False
     asked_memory = 0
 
@@ -128,9 +129,14 @@ class Consistency(TestCase):
 
     @contextmanager
     def noting(self, before: Counter[str] | None = None) -> Iterator[None]:
-        """Notes what is wrong with a sample, and how many kernels under test ran for it, and goes on."""
+        """Notes what is wrong with a sample, and how many kernels under test ran for it, and goes on.
+
+        What is noted within another note is of its sample: the fork before the port may have made fewer, where it
+        refuses what the port computes, and later samples have the same numbers all the same.
+        """
         before = counters.read_kernels() if before is None else before
-        self.noted += 1
+        is_outer, self.is_noting = not self.is_noting, True
+        self.noted += is_outer
         try:
             yield
         except AssertionError as error:
@@ -140,6 +146,8 @@ class Consistency(TestCase):
             type_error = error.error if isinstance(error, OtherType) else ""
             found = Finding(results.describe_error(error), calls, self.noted, *kinds, self.is_inner, type_error)
             results.get_record(self._testMethodName).findings.append(found)
+        finally:
+            self.is_noting = not is_outer
 
     @contextmanager
     def asking(self) -> Iterator[None]:

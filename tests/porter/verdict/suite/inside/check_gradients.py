@@ -125,6 +125,29 @@ def test_no_kernel_is_wrong_where_host_code_accepts_a_call(error: type[Assertion
     found.clear()
 
 
+def test_a_sample_has_the_number_that_it_had_where_an_earlier_one_is_refused() -> None:
+    """The fork before a port may refuse a sample whose forward and backward pass the port notes one by one."""
+
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        if x.device.type == "mps" and (not x.numel() or float(x.detach().cpu().sum()) > 2):
+            raise NotImplementedError("refused")
+        return x * 2
+
+    def only_large(x: torch.Tensor) -> torch.Tensor:
+        return refuse(x) if x.numel() else x * 2
+
+    numbers = []
+    for op in (refuse, only_large):
+        suite = Suite("test_results")  # type: ignore[no-untyped-call]
+        for tensor in (torch.ones(0), torch.ones(3), torch.ones(2), torch.ones(4)):
+            with suite.asking():
+                suite.match_slopes(op, torch.float32, SampleInput(tensor.requires_grad_()), "mps")  # type: ignore[arg-type]
+        findings = results.get_record("test_results").findings
+        numbers.append({each.sample for each in findings})
+        findings.clear()
+    assert numbers == [{1, 2, 4}, {2, 4}]
+
+
 @pytest.mark.parametrize(("dtype", "rtol"), [(torch.float32, 1e-3), (torch.bfloat16, 1.6e-2)])
 def test_gradients_are_as_right_as_the_type_of_a_result_allows(dtype: torch.dtype, rtol: float) -> None:
     suite, sample = Suite("test_results"), SampleInput(torch.ones(2))  # type: ignore[no-untyped-call]
