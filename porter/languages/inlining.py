@@ -74,14 +74,20 @@ def find_call_site(text: str, name: str) -> CallSite | None:
 
 
 def list_call_sites(text: str, name: str) -> Iterator[CallSite]:
-    """The statements of a body that only call a function, or return what it returns."""
+    """The statements of a body that only call a function, return what it returns, or set an argument to it.
+
+    Such an argument is an output, which the function returns.
+    """
+    patterns = (f"{name}($$arguments);", f"return {name}($$arguments);", f"$output = {name}($$arguments);")
     for each in walk_statements(text):
         if each.keyword:
             continue
         written = text[each.start : each.end]
-        match = match_code(written, f"{name}($$arguments);", f"return {name}($$arguments);")
-        if match:
-            arguments = tuple(_strip(argument) for argument in split_at_commas(match["arguments"]))
+        match = match_code(written, *patterns)
+        if match is None:
+            continue
+        arguments = tuple(_strip(argument) for argument in split_at_commas(match["arguments"]))
+        if "output" not in match.holes or arguments[-1:] == (match["output"],):
             yield CallSite(each, arguments, written.startswith("return"))
 
 

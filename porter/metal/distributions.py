@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,8 @@ from porter.core.dtypes import DType, Kind
 from porter.core.yaml_text import choose_loader
 
 _TABLE = Path(__file__).with_name("distributions.yaml")
+_DRAW = "c10::metal::philox4::rand("
+_WRONG_ROUND = re.compile(r"\brc1\.y\s*\^\s*ctr\.y\b")  # of the lower word of a product
 _WIDE = (dtypes.FLOAT, dtypes.BFLOAT, dtypes.LONG)
 _KINDS = {
     "floating": (Kind.FLOATING,),
@@ -43,6 +46,11 @@ class Distribution:
     def param(self) -> str:
         """The type of the parameters in Metal."""
         return dtypes.LONG.metal if self.whole else dtypes.FLOAT.metal
+
+
+def with_own_words(text: str, header: str) -> str:
+    """Kernels whose random words `draw_words` draws, unless the fork's header of Philox draws them right."""
+    return text if header and not _WRONG_ROUND.search(header) else text.replace(_DRAW, "draw_words(")
 
 
 def draws_numbers(stub: Stub) -> bool:

@@ -6,7 +6,6 @@ of elements, so that no two calls share words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 
 from porter.aten.native_functions import NativeFunction
@@ -19,8 +18,9 @@ from porter.core.formatting import format_block
 from porter.core.layout import KERNELS, OPERATIONS, RANDOM
 from porter.languages.identifiers import find_words
 from porter.metal import launchers
-from porter.metal.distributions import Distribution, distributions, draws_numbers
+from porter.metal.distributions import Distribution, distributions, draws_numbers, with_own_words
 from porter.metal.functor import Origin
+from porter.metal.helpers import read_helper
 from porter.metal.host import find_function_anchor, find_registration_anchor, has_registrations, write_kernel_function
 from porter.metal.insertion import insert_includes
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec
@@ -31,8 +31,6 @@ from porter.metal.registration import Line
 FUNCTORS = False
 _STEM = "RandomKernel"
 _FILE, _HOST = f"{KERNELS}/{_STEM}.metal", f"{OPERATIONS}/{_STEM}.mm"
-_DRAW = "c10::metal::philox4::rand("
-_WRONG_ROUND = re.compile(r"\brc1\.y\s*\^\s*ctr\.y\b")  # of the lower word of a product
 _HEADERS = (
     "ATen/core/Generator.h", "ATen/mps/MPSGeneratorImpl.h", "ATen/native/mps/OperationUtils.h", "fmt/format.h",
 )  # fmt: skip
@@ -87,10 +85,8 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
 def write_launcher(header: str) -> str:
     """Returns the kernels that draw words by a fork's Philox, or by one of their own if that has a wrong round."""
     text = (launchers.FOLDER / "random.metal").read_text()
-    if not _WRONG_ROUND.search(header):
-        return text
-    own = (launchers.FOLDER / "philox.metal").read_text()
-    return f"{own}\n{text.replace(_DRAW, 'draw_words(')}"
+    written = with_own_words(text, header)
+    return text if written == text else f"{read_helper('draw_words.metal')}{written}"
 
 
 def write_functor(name: str, row: Distribution) -> str:

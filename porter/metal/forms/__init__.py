@@ -15,6 +15,7 @@ from porter.loops.host_values import Arguments
 from porter.loops.program import Programs, RequiredSize, UnexplainedCall, register_programs
 from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
+from porter.metal.forms.categorical import Categorical
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Contraction, LinearGradients
 from porter.metal.forms.convolution import Convolution
@@ -44,6 +45,7 @@ AnyForm = (
     | Fourier
     | Attention
     | Inverse
+    | Categorical
 )
 FORMS: tuple[type[Form], ...] = get_args(AnyForm)
 

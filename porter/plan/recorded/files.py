@@ -11,10 +11,11 @@ from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
-from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
+from porter.core.layout import KERNELS, METAL_HEADERS, RANDOM, SPECIAL_MATH
 from porter.languages.directives import read_includes
 from porter.languages.identifiers import contains_identifier
 from porter.languages.patterns import find_code, has_code
+from porter.languages.source import Source
 from porter.metal.codegen.host_code import Launch
 from porter.metal.codegen.host_values import NON_EMPTY
 from porter.metal.codegen.kernel import KernelStyle
@@ -51,6 +52,7 @@ _DECLARED_IN = (
     (tuple(f"{_METAL}{each}" for each in ("threadgroup_", "simd_", "welford_")), _REDUCTIONS),
     (tuple(f"{_METAL}{each}" for each in _SPECIAL), SPECIAL_MATH),
     (("simdgroup_matrix", "simdgroup_float8x8"), _SIMDGROUP_MATRIX),
+    ((f"{_METAL}philox4",), RANDOM),
     ((_METAL,), f"{METAL_HEADERS}/utils.h"),
 )
 # Those of host code, by what they return, and those of kernels.
@@ -60,6 +62,7 @@ _HOST_HELPERS = {
     "run_convolution": "void",
     "run_fft": "void",
     "run_attention": "std::tuple<Tensor, Tensor>",
+    "draw_categories": "void",
     "share_rows": "RowThreads",
 }
 _HELPERS = (
@@ -74,6 +77,7 @@ _HELPERS = (
     "SourceSteps",
     "find_root",
     "shuffle_up",
+    "draw_words",
 )
 
 
@@ -132,9 +136,8 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, launch: Laun
     unscoped = _blank_scopes(text)
     found = _LIBRARY.search(unscoped) or _OTHER_LIBRARY.search(unscoped)
     helper = ""
-    for name in (each for each in _HOST_HELPERS if each in launch.helpers):
-        shares = name == "share_rows"
-        written = write_helper(read_style(checkout).threadgroup_reductions) if shares else read_helper(f"{name}.mm")
+    texts = _read_helpers(checkout, launch)
+    for name, written in texts.items():
         declared = f"{_HOST_HELPERS[name]} {name}("
         at = text.find(written) if declared in text else -1
         if declared not in text or text.find(f"{name}(") < at:
@@ -143,7 +146,10 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, launch: Laun
                 start = at + (found is not None and found.end() == at)  # the empty line goes with the library
                 yield Edit(file, start, at + len(written), "")
     if found:
-        here = (Edit(file, found.end(), found.end(), _set_apart(text, found.end(), helper)),) if helper else ()
+        behind = found.end()  # what is added may call helpers of earlier ports
+        for written in texts.values():
+            behind += len(written) if text.startswith(written, behind) else 0
+        here = (Edit(file, behind, behind, _set_apart(text, behind, helper)),) if helper else ()
         yield from _move_library_up(file, text, helper) or here
         return
     others = [found for path in list_host_sources(checkout) if (found := _LIBRARY.search(checkout.read(path)))]
@@ -153,6 +159,16 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, launch: Laun
         raise PorterError("PTR374", "the file has no library of kernels to launch", Place(file), "Add one by hand.")
     library = model[0].replace(f"/{model[1]}_metallib.h", f"/{PurePosixPath(kernel_file).stem}_metallib.h")
     yield Edit(file, place.end(), place.end(), _set_apart(text, place.end(), f"\n{_qualify(library)}{helper}"))
+
+
+def _read_helpers(checkout: Checkout, launch: Launch) -> dict[str, str]:
+    """The helpers of a launch and those that they call, in the order of their definitions."""
+    texts = {}
+    for name in _HOST_HELPERS:
+        shares = name == "share_rows"
+        texts[name] = write_helper(read_style(checkout).threadgroup_reductions) if shares else read_helper(f"{name}.mm")
+    called = {name for each in launch.helpers for name in texts if contains_identifier(texts[each], name)}
+    return {name: text for name, text in texts.items() if name in called}
 
 
 def _set_apart(text: str, offset: int, added: str) -> str:
@@ -177,3 +193,9 @@ def _blank_scopes(text: str) -> str:
 
 def _qualify(library: str) -> str:
     return library.replace("= MetalShaderLibrary", "= mps::MetalShaderLibrary")
+
+
+def sees_helpers(source: Source, offset: int) -> bool:
+    """Whether the helpers of `namespace mps` are named without it at a place of a host file."""
+    named = any(f"\nusing namespace {each};" in source.text[:offset] for each in ("mps", "at::native::mps"))
+    return named or "mps" in source.list_scopes(offset)

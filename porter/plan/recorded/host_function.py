@@ -183,6 +183,7 @@ _GRAPH = re.compile(
     r"\bMPSGraph\w*|\w*CachedGraph\b|\bPlaceholder\b|\bMPSShape\b|\bMPSDataType\w*|\bMPSNDArray\w*|\bmpsGraph\w*"
     r"|\bNS(?:Mutable)?(?:Array|Number|String|Dictionary|Data)\b|\bdictionaryFromPlaceholders\b"
     r"|\bget(?:MPS(?:DataType|ScalarType|Shape|TypeString|GraphTensor\w*|Scalar)|TensorsStringKey)\b|\bget_mem_format_string\b"
+    r"|\bupdate_philox_counters\b"
 )
 _RUNS = re.compile(rf"(?:\w+::)*{RUN}\b")
 _POOL = "autoreleasepool"

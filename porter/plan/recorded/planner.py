@@ -18,6 +18,7 @@ from porter.core.dtypes import DType
 from porter.core.edits import replace_spans
 from porter.core.errors import Place, PorterError, explained
 from porter.core.formatting import format_block
+from porter.core.layout import RANDOM
 from porter.languages.assignments import read_assignments
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import (
@@ -44,6 +45,7 @@ from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.codegen.launch import write_launch
 from porter.metal.codegen.result_types import write_as_read, write_expanded
+from porter.metal.distributions import with_own_words
 from porter.metal.forms import Computation, FormProgram
 from porter.metal.forms.form import Form, FormKernels, Site
 from porter.plan.draft import Draft
@@ -312,13 +314,13 @@ def _write_form_kernels(
     fork, bases = port.draft.fork, _list_bases(row)
     text = fork.read(kernel_file) if fork.exists(kernel_file) else ""
     general = _RANK.sub("", bases[0]) if form.ANY_RANK else bases[0]
-    kernels = form.write_kernels(general, types, style)
+    kernels, philox = form.write_kernels(general, types, style), fork.read(RANDOM) if fork.exists(RANDOM) else ""
     suffixes = (*kernels.endings, *kernels.plain)
     declared = {kernel["name"] for kernel in find_code(text, "kernel void $name(")}
     others = (name for name in sorted(declared) if declared.issuperset(f"{name}{suffix}" for suffix in suffixes))
     for name in dict.fromkeys((*(others if len(suffixes) > 1 or form.SHARED else ()), general, *bases)):
         kernels = form.write_kernels(name, types, style)
-        source = format_block(fork, kernel_file, kernels.source)
+        source = format_block(fork, kernel_file, with_own_words(kernels.source, philox))
         is_free = name in bases or name not in declared
         if source in text or (is_free and not any(kernel.name.startswith(name) for kernel in port.kernels)):
             break

@@ -14,7 +14,7 @@ from porter.recording.forms.algebra import (
     find_linear_gradients,
 )
 from porter.recording.forms.index_map import find_bincount, find_index_map
-from porter.recording.forms.order import find_concatenation, find_nonzero, find_sort, find_unique
+from porter.recording.forms.order import find_categorical, find_concatenation, find_nonzero, find_sort, find_unique
 from porter.recording.forms.windows import find_pooling, find_resampling
 from porter.recording.runs import RecordedRun
 
@@ -34,6 +34,7 @@ FINDERS: tuple[Callable[[Sequence[RecordedRun]], AnyForm | None], ...] = (
     find_fourier,
     find_attention,
     find_inverse,
+    find_categorical,
 )
 
 

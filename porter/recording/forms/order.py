@@ -1,4 +1,4 @@
-"""Finds results that are elements in another order: sorted, distinct, one after the other; and their places."""
+"""Finds results that are elements in another order, or places: of what is not zero, or drawn by weights."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ from itertools import permutations, product
 from math import prod
 
 import torch
+from torch import Tag
 
+from porter.loops.fit import MIN_CALLS
+from porter.metal.forms.categorical import Categorical
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.sort import Kept, Sort
 from porter.metal.forms.unique import Unique
-from porter.recording.calls import OpCall
-from porter.recording.forms.agreement import count_elements, find_first, read_dtypes, read_types, tell_form
+from porter.recording.calls import OpCall, read_dtype
+from porter.recording.forms.agreement import (
+    TOLERANCES,
+    count_elements,
+    find_first,
+    read_dtypes,
+    read_types,
+    tell_form,
+)
 from porter.recording.runs import RecordedRun
 
 _RESULTS = 3  # values, where each element is among them, how many there are of each
@@ -185,3 +195,59 @@ def _is_concatenated(candidate: Concatenation, run: RecordedRun) -> bool:
             return False
         start += tensor.shape[dim]
     return bool(tensors) and start == (result.shape[dim] if result.ndim and result.shape != (0,) else 0)
+
+
+_RANDOM = "randomTensor"  # with which the names of MPSGraph's operations begin that draw numbers
+_NEAR_END = 1e-5  # of a category, of floats
+_LEAST_SURE = 0.5  # of draws by floats
+
+
+def find_categorical(runs: Sequence[RecordedRun]) -> Categorical | None:
+    """The weights by which every call draws that runs one graph, with a uniform random number for each element.
+
+    Other calls are left to operators that the function calls.
+    """
+    if not tell_form(runs):
+        return None
+    types = read_types(runs[0].call)
+    generators = [name for name, type_ in types.items() if type_ == "Optional[Generator]"]
+    if len(generators) != 1 or Tag.nondeterministic_seeded not in runs[0].call.overload.tags:
+        return None
+    drawn = [(run, uniform) for run in runs if (uniform := _read_uniform(run)) is not None]
+    weights = [name for name, type_ in types.items() if type_ == "Tensor"]
+    fitting = [name for name in weights if all(_is_drawn(run.given[name], run, uniform) for run, uniform in drawn)]
+    if len(drawn) < MIN_CALLS or len(fitting) != 1:
+        return None
+    return Categorical(fitting[0], generators[0], read_dtypes(run.given[fitting[0]] for run, _ in drawn))
+
+
+def _read_uniform(run: RecordedRun) -> torch.Tensor | None:
+    """The random numbers that the graph of a call draws, one for each element of the result; else None."""
+    from aten_overlay.apple.mpsgraph.objects import Ref
+    from aten_overlay.apple.mpsgraph.recorder import evaluate
+
+    if len(run.runs) != 1:
+        return None
+    [ran] = run.runs
+    [*draws] = (i for i, node in enumerate(ran.graph.nodes) if node.selector.startswith(_RANDOM))
+    if len(draws) != 1:
+        return None
+    uniform = evaluate(ran.graph, Ref(draws[0], 0), dict(ran.values))
+    return uniform if uniform.numel() == run.results[0].numel() else None
+
+
+def _is_drawn(weights: torch.Tensor, run: RecordedRun, uniform: torch.Tensor) -> bool:
+    """Whether results are categories of random numbers, but for those so near to the end of one that it may be another,
+    and of rows that have no share.
+    """
+    result = run.results[0].detach().cpu()
+    if weights.ndim not in (1, 2) or result.shape[:-1] != weights.shape[:-1] or not weights.is_floating_point():
+        return False
+    ends = weights.double().cumsum(-1).reshape(-1, weights.shape[-1])
+    shares = ends / ends[:, -1:]
+    drawn, points = result.reshape(len(ends), -1), uniform.double().reshape(len(ends), -1)
+    expected = torch.searchsorted(shares, points, right=True)
+    near = max(_NEAR_END, TOLERANCES.get(read_dtype(weights), 0.0))
+    is_sure = ((points[..., None] - shares[:, None]).abs() > near).all(-1) & shares[:, -1:].isfinite()
+    is_told = near > _NEAR_END or bool(is_sure.double().mean() > _LEAST_SURE)
+    return is_told and torch.equal(drawn[is_sure], expected[is_sure])

@@ -1,4 +1,7 @@
-"""What is known of random numbers without their distribution: how two samples differ, and what repeats in one."""
+"""What is known of random numbers without their distribution: how two samples differ, and what repeats in one.
+
+They fill a tensor in place, or are categories that are drawn by weights.
+"""
 
 # mypy: disable-error-code="no-untyped-call, no-any-return"
 
@@ -16,6 +19,7 @@ _DEVIATIONS = 6.5
 _LARGEST, _SMALLEST = 100, 3
 _QUARTER, _NEAR_ONE = 0.25, 1 - 2.0**-12
 _BEYOND = 32
+_WEIGHTS = (0.5, 0.0, 3.0, 1.0, 0.25, 2.0, 0.0, 4.0, 1.5, 0.0)
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,38 @@ class Case:
         return target
 
 
+@dataclass(frozen=True)
+class DrawnCase(Case):
+    """An operator that draws as many categories as it is asked for, by weights in the type of what is filled."""
+
+    def fill(self, target: torch.Tensor, generator: torch.Generator, alike: bool = False) -> torch.Tensor:
+        """Fills a tensor with what is drawn by one row of weights, or by two that are alike."""
+        count = target.numel()
+        if not count:
+            return target
+        rows = 2 if count % 2 == 0 else 1
+        weights = torch.tensor(_WEIGHTS).to(target.device, target.dtype).expand(rows, -1)
+        drawn = self.overload(weights, count // rows, *self.arguments, generator=generator)
+        return target.copy_(drawn.reshape(target.shape))
+
+
 def find_cases(base: str) -> Iterator[Case]:
-    """The cases of an operator's in-place overloads that are tagged as random."""
-    packet = getattr(torch.ops.aten, f"{base.rstrip('_')}_", None)
-    for name in packet.overloads() if packet else ():
-        overload = getattr(packet, name)
-        if torch.Tag.nondeterministic_seeded in overload.tags:
-            taken = [each for each in overload._schema.arguments[1:] if not each.kwarg_only]
-            for at, values in enumerate(_choose_values(taken)):
-                yield Case(overload, tuple(values), f"{base.rstrip('_')}_{name}{at or ''}")
+    """The cases of an operator's overloads that are tagged as random: of those in place, and of those that draw."""
+    plain = base.rstrip("_")
+    for name, overload in _list_random(f"{plain}_"):
+        taken = [each for each in overload._schema.arguments[1:] if not each.kwarg_only]
+        for at, values in enumerate(_choose_values(taken)):
+            yield Case(overload, tuple(values), f"{plain}_{name}{at or ''}")
+    for name, overload in _list_random(plain):
+        kinds = [str(each.type) for each in overload._schema.arguments if not each.kwarg_only]
+        if kinds[:2] == ["Tensor", "int"] and set(kinds[2:]) == {"bool"} and not overload._schema.is_mutable:
+            yield DrawnCase(overload, (True,) * len(kinds[2:]), f"{plain}_{name}")
+
+
+def _list_random(base: str) -> Iterator[tuple[str, Any]]:
+    packet = getattr(torch.ops.aten, base, None)
+    overloads = ((name, getattr(packet, name)) for name in packet.overloads()) if packet else ()
+    yield from (each for each in overloads if torch.Tag.nondeterministic_seeded in each[1].tags)
 
 
 def _choose_values(taken: list[Any]) -> Iterator[list[Any]]:

@@ -32,9 +32,11 @@ from porter.verdict.suite.opinfos import opinfos
 
 OPINFOS = opinfos(get_context())
 CASES = [case for base in OPINFOS.context.bases for case in find_cases(base)] if not execution.is_redirected() else []
-DTYPES = [each for each in OPINFOS.dtypes if OPINFOS.plans(each) and not each.is_complex]
+# Of recorded ports, no types are planned: the CPU says which there are.
+PLANNED = [each for each in OPINFOS.dtypes if OPINFOS.plans(each) or not OPINFOS.context.dtypes]
+DTYPES = [each for each in PLANNED if not each.is_complex]
 EVERY = [getattr(torch, each.torch) for each in TESTED]
-BEYOND = [each for each in EVERY if DTYPES and not OPINFOS.plans(each) and not each.is_complex]
+BEYOND = [each for each in EVERY if each not in DTYPES and DTYPES and not each.is_complex]
 COUNT, MANY = 20000, 1 << 18
 over_cases = parametrize("case", CASES, name_fn=lambda case: case.label)
 

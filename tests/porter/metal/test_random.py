@@ -15,6 +15,7 @@ from porter.core.checkout import EMBEDDED_FORK
 from porter.metal import launchers
 from porter.metal.distributions import distributions
 from porter.metal.families.random import write_functor, write_launcher
+from porter.metal.helpers import read_helper
 from porter.verdict.suite.distributions import find_difference, find_repetition
 
 PHILOX = Path(__file__).parents[1] / "philox"  # the embedded fork has none
@@ -107,7 +108,7 @@ def test_words_are_those_of_philox(draw: str) -> None:
     """The vectors of the authors' test suite for a counter and a key of zeros, and of ones."""
     text = (
         HEAD
-        + (launchers.FOLDER / "philox.metal").read_text()
+        + read_helper("draw_words.metal")
         + (
             "kernel void words(device uint4* out [[buffer(0)]], constant long* at [[buffer(1)]], "
             f"uint i [[thread_position_in_grid]]) {{ out[i] = {draw}(at[0], at[1]); }}\n"

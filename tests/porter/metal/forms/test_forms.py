@@ -14,6 +14,7 @@ from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms import FORMS, AnyForm, FormProgram, decode_computations, encode_computations
 from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
+from porter.metal.forms.categorical import Categorical
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Contraction, LinearGradients, Operands
 from porter.metal.forms.convolution import Convolution, Convolved
@@ -42,6 +43,7 @@ SAMPLES: tuple[AnyForm, ...] = (
     Fourier("self", "dim", "normalization", size="last_dim_size", dtypes=(FLOAT,)),
     Attention("query", "key", "value", "attn_mask", "is_causal", "scale", dtypes=(FLOAT,)),
     Inverse("A", "check_errors", dtypes=(FLOAT,)),
+    Categorical("self", "generator", dtypes=(FLOAT,)),
 )
 
 
