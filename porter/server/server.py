@@ -315,7 +315,7 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
     merged = merge_bounds_check(merged, [checked.verdict])
     for each in large:
         merged = merge_large(merged, each.verdict)
-    return VerdictAnswer(_judge_fork(request, old.compare(merged, found[0].samples)))
+    return VerdictAnswer(_judge_fork(request, old.compare(merged, found[0])))
 
 
 def _judge_fork(request: VerifyRequest, verdict: Verdict) -> Verdict:
@@ -355,7 +355,7 @@ class _OldPath:
             return
         self.processes = (Process(partial(_run_old_path, request), _old_code_ended, limits),)
 
-    def compare(self, verdict: Verdict, samples: _Samples) -> Verdict:
+    def compare(self, verdict: Verdict, answer: VerdictAnswer) -> Verdict:
         """Adds a comparison with the old path, whose process has answered, or a note if it was not run."""
         for process in self.processes:
             found = process.answer
@@ -367,12 +367,12 @@ class _OldPath:
             assert isinstance(found, SamplesAnswer)
             self._found = found.samples
             cache.put(self._key, codec.encode(self._found, _Samples))
-        if self._found is None or not samples:
+        if self._found is None or not answer.samples:
             return verdict
-        whole = require_samples(verdict, find_lost(self._found, samples))
-        if self._selects:
-            whole = require_no_worse(whole, find_worse(self._found, samples))
-        return replace(whole, old_path=compare_paths(self._found, samples))
+        whole = require_samples(verdict, find_lost(self._found, answer.samples))
+        worse = find_worse(self._found, answer.samples)
+        whole = require_no_worse(whole, [each for each in worse if self._selects or each.dtype in answer.listed])
+        return replace(whole, old_path=compare_paths(self._found, answer.samples))
 
 
 def _run(request: VerifyRequest, options: RunOptions, progress: Progress) -> Answer:

@@ -419,7 +419,8 @@ def conclude(
     progress("all samples")
     ported = bool(tree.texts) and BACKENDS[options.backend].RUNS_HOST_CODE
     samples = tuple(run_samples(context, progress)) if ported else ()
-    return VerdictAnswer(judge.add_notes(found, notes, time.monotonic() - started), samples)
+    verdict = judge.add_notes(found, notes, time.monotonic() - started)
+    return VerdictAnswer(verdict, samples, judge.list_listed_types(outcomes))
 
 
 def _run_large(context: Context, target: VerifyTarget, options: RunOptions, progress: Progress) -> VerdictAnswer:

@@ -84,6 +84,13 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
     )
 
 
+def list_listed_types(outcomes: Iterable[Any]) -> tuple[str, ...]:
+    """The types (torch names) in which all of the fork's tests that compare results are expected to fail, and do."""
+    matches = [outcome for outcome in outcomes if f".{_MATCHES}" in outcome.test]
+    judged = {outcome.dtype for outcome in matches if outcome.status != "xfailed"}
+    return tuple(dict.fromkeys(outcome.dtype for outcome in matches if outcome.dtype not in judged))
+
+
 def require_tests(found: Verdict, lost: Iterable[str]) -> Verdict:
     """Fails a verdict on an edit of the test lists that leaves fewer tests than there were."""
     reason = "no longer tested: the edited lists skip it or expect it to fail"
@@ -102,12 +109,13 @@ def require_samples(found: Verdict, lost: Sequence[SampleResult]) -> Verdict:
 
 
 def require_no_worse(found: Verdict, worse: Sequence[SampleResult]) -> Verdict:
-    """Fails a verdict of selected tests on a port that is farther from the CPU than the old path, in some type.
+    """Fails a verdict on a port that is farther from the CPU than the old path, in some type.
 
-    All tests together compare the same values: those that are not selected cannot speak for them.
+    All tests together compare the same values: those that are not selected, or are expected to fail, cannot speak for
+    them.
     """
     first = {each.dtype: each for each in reversed(worse)}
-    what = "the selected tests do not judge it, and the old path matched the CPU"
+    what = "no test judges it, and the old path matched the CPU"
     failures = [Failure(each.sample, f"{what}: {each.message}", dtype) for dtype, each in first.items()]
     return add_failures(found, failures)
 

@@ -105,10 +105,13 @@ class StepStarted:
 
 @dataclass(frozen=True)
 class VerdictAnswer:
-    """A verdict. From a worker that ran a port, also the result of every sample."""
+    """A verdict. From a worker that ran a port, also the result of every sample, and the types (torch names) whose
+    samples no test vouches for, as all that compare results are expected to fail.
+    """
 
     verdict: Verdict
     samples: tuple[SampleResult, ...] = ()
+    listed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

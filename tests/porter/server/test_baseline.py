@@ -134,13 +134,18 @@ def test_a_written_port_is_compared_with_the_fork_before_it(log: Path, tmp_path:
     assert len(log.read_text().splitlines()) == 2, "without it, the port itself is taken for the fork before"
 
 
-def test_selected_tests_pass_no_samples_that_got_worse(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("listed", [(), ("float32",)])
+def test_neither_selected_tests_nor_listed_ones_pass_samples_that_got_worse(
+    log: Path, monkeypatch: pytest.MonkeyPatch, listed: tuple[str, ...]
+) -> None:
     def verify(*given: object) -> VerdictAnswer:
         passed = Verdict("silu", "host", "default", 3, 0, 0, 7, None, 0.5)
-        return VerdictAnswer(passed, (SampleResult("float32", "silu sample 0", Status.DIFFERS, "1 for 2"),))
+        samples = (SampleResult("float32", "silu sample 0", Status.DIFFERS, "1 for 2"),)
+        return VerdictAnswer(passed, samples, listed)
 
     monkeypatch.setattr(worker, "verify", verify)
     monkeypatch.setattr(worker, "run_old_path", lambda *_: [SampleResult("float32", "silu sample 0", Status.AGREES)])
-    assert verdict_of(server.answer(REQUEST)).ok, "all tests together judge its values"
+    whole = verdict_of(server.answer(REQUEST))
+    assert whole.ok is not bool(listed), "all tests together judge its values, but those that are expected to fail"
     found = verdict_of(server.answer(replace(REQUEST, expr="error_inputs", selects=True)))
     assert [each.test for each in found.failures] == ["silu sample 0"]

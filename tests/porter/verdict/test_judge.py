@@ -79,6 +79,19 @@ def test_what_the_old_path_computed_and_the_port_refuses_is_a_failure() -> None:
     assert [(f.test, f.dtype) for f in lost.failures] == [("atan2 sample 0", "int64")]
 
 
+def test_types_whose_comparisons_are_all_expected_to_fail_are_listed() -> None:
+    name = "TestConsistencyMPS.test_output_match_{}_mps_{}"
+    outcomes = [
+        replace(OUTCOMES[0], test=name.format(op, dtype), dtype=dtype, status=status)
+        for op, dtype, status in (
+            ("one", "float32", "xfailed"), ("two", "float32", "passed"), ("one", "float16", "xfailed"),
+            ("two", "float16", "xfailed"), ("one", "int64", "failed"),
+        )
+    ]  # fmt: skip
+    others = replace(OUTCOMES[0], test="TestConsistencyMPS.test_layouts_one_mps_int8", dtype="int8", status="xfailed")
+    assert judge.list_listed_types([*outcomes, others]) == ("float16",)
+
+
 def test_selected_tests_do_not_pass_what_is_farther_from_the_cpu_than_before() -> None:
     found = judge.judge("atan2", OUTCOMES[:2], 1.25)
     off = [SampleResult("float32", f"atan2 sample {i}", Status.DIFFERS, "1.0 for 2.0") for i in range(2)]
