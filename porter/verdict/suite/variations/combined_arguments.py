@@ -45,6 +45,8 @@ class Long:
 TWO_SLICES = Long(70_001, 51 * 1024 + 500, 2 * 1024)  # 64 elements for each of 1,024 threads, and more
 # 256 threads that have 32 elements each make 34 slices, and a simdgroup that combines these has 32 lanes.
 MANY_SLICES = Long(280_001, 1052 * 256 + 100, 34 * 256)
+# They make two slices: fewer are one, of which nothing is combined.
+FEWEST_SLICES = Long(20_001, 75 * 256 + 100, 2 * 256)
 ROW, FIRST = TWO_SLICES.row, TWO_SLICES.first
 ROWS, ROWS_OF_CLASSES = 2, 6
 MOST, MOST_WITH_OTHERS = 12, 3  # samples that differ in their arguments
@@ -58,11 +60,12 @@ def list_combined_arguments(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) ->
         return
     every = list_unlike(op, opinfos.reaching_samples(op, dtype))
     plain, weighted = ([each for each in every if has_other_tensors(each) is other] for other in (False, True))
-    long = MANY_SLICES if dtype is torch.float32 else TWO_SLICES  # sums of more are infinite in 16 bits
-    yield from chain.from_iterable(list_rows(op, sample, long) for sample in plain[:MOST])
-    # In 16 bits the CPU's own losses and statistics are rounded more than once.
-    rows = (list_rows(op, sample, long) for sample in (weighted[:MOST] if dtype is torch.float32 else ()))
-    yield from chain.from_iterable(islice(filter(None, rows), MOST_WITH_OTHERS))
+    # Sums of more are infinite in 16 bits.
+    for long in (MANY_SLICES, FEWEST_SLICES) if dtype is torch.float32 else (TWO_SLICES,):
+        yield from chain.from_iterable(list_rows(op, sample, long) for sample in plain[:MOST])
+        # In 16 bits the CPU's own losses and statistics are rounded more than once.
+        rows = (list_rows(op, sample, long) for sample in (weighted[:MOST] if dtype is torch.float32 else ()))
+        yield from chain.from_iterable(islice(filter(None, rows), MOST_WITH_OTHERS))
 
 
 def list_rows(op: OpInfo, sample: SampleInput, long: Long) -> list[Varied]:
@@ -87,7 +90,8 @@ def list_rows(op: OpInfo, sample: SampleInput, long: Long) -> list[Varied]:
         if is_finite(op, combined)
     )
     # What is true of all but one is so by one row, and of any of them by another.
-    return [*islice(finite, len(rows) if is_bool else 1), *list_not_finite(op, sample)]
+    ends = list_not_finite(op, sample) if long is not FEWEST_SLICES else []  # once
+    return [*islice(finite, len(rows) if is_bool else 1), *ends]
 
 
 def list_not_finite(op: OpInfo, sample: SampleInput) -> list[Varied]:

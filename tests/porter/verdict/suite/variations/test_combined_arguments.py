@@ -10,7 +10,14 @@ import torch
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.variations.combined_arguments import COMBINED_ARGUMENTS, FIRST, MANY_SLICES, ROW
+from porter.verdict.suite.variations.combined_arguments import (
+    COMBINED_ARGUMENTS,
+    FEWEST_SLICES,
+    FIRST,
+    MANY_SLICES,
+    ROW,
+    Long,
+)
 from porter.verdict.suite.variations.combines import COMBINES
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, list_samples, shows
 
@@ -46,7 +53,7 @@ def test_rows_differ() -> None:
 
 def test_a_sum_of_losses_is_combined_as_a_mean_is() -> None:
     labels = [label for label, _ in list_samples(COMBINED_ARGUMENTS, find_op("nn.functional.nll_loss"))]
-    assert any("reduction=sum" in label for label in labels), labels
+    assert all(f"reduction=sum: rows of {long.row}, of 16s" in labels for long in (MANY_SLICES, FEWEST_SLICES)), labels
 
 
 @pytest.mark.parametrize(("power", "is_new"), [(0, True), (1, True), (3, False), (-1, True)])
@@ -120,7 +127,7 @@ def test_more_slices_than_lanes_are_combined_where_a_target_names_classes() -> N
     op = find_op("nn.functional.nll_loss")
     opinfos = OpInfos(Context(bases=("nll_loss2d_forward",), through=(op.full_name,)))
     varied = list(COMBINED_ARGUMENTS.list_samples(opinfos, op, torch.float32))
-    rows = [sample for label, sample in varied if "reduction=sum" in label]
+    rows = [sample for label, sample in varied if f"reduction=sum: rows of {MANY_SLICES.row}" in label]
     assert rows and all(sample.args[0].numel() > MANY_SLICES.row and sample.input.ndim == 4 for sample in rows)
 
     def lose_last(x: torch.Tensor, target: torch.Tensor, **named: Any) -> torch.Tensor:
@@ -129,6 +136,26 @@ def test_more_slices_than_lanes_are_combined_where_a_target_names_classes() -> N
         return op.op(x * (at // 256 % slices < 32).unsqueeze(1), target, **named)  # type: ignore[no-any-return]
 
     assert all(shows(op, lose_last, sample) for sample in rows)
+
+
+def drop_one_of_two(call: Call) -> Call:
+    """A reduction whose host code takes two slices for one: what they write one over the other is of the first."""
+
+    def reduce(x: torch.Tensor, *args: Any, **named: Any) -> Any:
+        along = max(range(x.ndim), key=lambda dim: x.shape[dim], default=0)
+        if not x.ndim or x.shape[along] // (32 * 256) != 2:
+            return call(x, *args, **named)
+        at = (torch.arange(x.shape[along]) // 256 % 2 == 0).nonzero().flatten()
+        return call(x.index_select(along, at), *args, **named)
+
+    return reduce
+
+
+@pytest.mark.parametrize(("name", "variant"), [("norm", "inf"), ("amin", ""), ("linalg.vector_norm", "")])
+def test_two_slices_are_no_more_than_one_to_some(name: str, variant: str) -> None:
+    op = find_op(name, variant)
+    wrong = drop_one_of_two(op.op)
+    assert is_shown(COMBINED_ARGUMENTS, op, wrong) and not is_shown(COMBINES, op, wrong)
 
 
 def count_numbers(x: torch.Tensor, p: Any = 2, *args: Any, **named: Any) -> torch.Tensor:
@@ -141,8 +168,8 @@ def test_each_power_of_a_norm_has_a_nan() -> None:
     assert is_shown(COMBINED_ARGUMENTS, find_op("norm"), count_numbers)
 
 
-def test_extremes_are_in_the_last_of_many_slices() -> None:
-    row, first, step = MANY_SLICES.row, MANY_SLICES.first, MANY_SLICES.step
-    slices = row // (32 * 256)
-    for place in (first, first + 7, first + step):
-        assert place < row and place // 256 % slices >= 32 and place // (row // slices + 1) >= 32
+@pytest.mark.parametrize(("long", "before"), [(MANY_SLICES, 32), (FEWEST_SLICES, 1)])
+def test_extremes_are_in_the_last_slices(long: Long, before: int) -> None:
+    slices = long.row // (32 * 256)
+    for place in (long.first, long.first + 7, long.first + long.step):
+        assert place < long.row and place // 256 % slices >= before and place // (long.row // slices + 1) >= before
