@@ -225,9 +225,7 @@ def _list_kernels(function: NativeFunction) -> Iterator[str]:
 
 
 # Operations of MPSGraph, and kernels of MetalPerformanceShaders, that ports leave as they are.
-_LIBRARY_CALL = re.compile(
-    r"\b(?:MPSMatrix(?:Decomposition|Solve)|LSTM(?:Gradients\w*)?With|scaledDotProductAttention\w*With)\w*"
-)
+_LIBRARY_CALL = re.compile(r"\b(?:MPSMatrix(?:Decomposition|Solve)|scaledDotProductAttention\w*With)\w*")
 
 
 class LibraryCall(PorterError):

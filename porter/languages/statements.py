@@ -11,7 +11,7 @@ from porter.languages.patterns import Found, find_code
 from porter.languages.source import Source
 
 _WITH_HEAD = frozenset(("if", "for", "while", "switch"))
-_POOL = "autoreleasepool"
+POOL = "autoreleasepool"
 DISPATCH = "dispatch"
 _RETURN = "return"
 _OF_LAMBDAS = ("(", "->", "::", "<", ">", "*", "&", ",")  # before a lambda's body, besides names
@@ -113,8 +113,8 @@ class _Reader:
         first = code[at]
         if first.text == "{":
             return self._braced("{", first.start, at)
-        if first.text == "@" and at + 1 < stop and code[at + 1].text == _POOL:
-            return self._braced(_POOL, first.start, at + 2)
+        if first.text == "@" and at + 1 < stop and code[at + 1].text == POOL:
+            return self._braced(POOL, first.start, at + 2)
         if first.text == "do" and at + 1 < stop and code[at + 1].text == "{":
             made, _ = self._braced("do", first.start, at + 1)
             end = self._simple_end(at, stop)

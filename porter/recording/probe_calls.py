@@ -19,6 +19,7 @@ from porter.recording.size_sets import SETS, Place, SizeSets, Template
 from porter.recording.varied_calls import ObservedValues
 from porter.verdict.suite.children import survives
 from porter.verdict.suite.made_opinfos import is_made
+from porter.verdict.suite.made_recurrent import is_recurrent
 
 STEPS = 1_200_000  # to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
@@ -100,6 +101,8 @@ def _capture(
         yield own
         is_next = call.name in begun and not is_made(op)
         changes = [seen.change(call)] if is_next else seen.list_changes(call, flags_alone=is_made(op))
+        if is_recurrent(op):
+            changes = []
         begun.add(call.name)
         yield from (replace(own, call=own.call.with_arguments(each), changed=each) for each in changes if each)
 

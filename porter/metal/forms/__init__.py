@@ -25,6 +25,7 @@ from porter.metal.forms.index_map import IndexMap
 from porter.metal.forms.inverse import Inverse
 from porter.metal.forms.nonzero import Nonzero
 from porter.metal.forms.pooling import Pooling
+from porter.metal.forms.recurrent import Recurrent, RecurrentGradients
 from porter.metal.forms.resampling import Resampling
 from porter.metal.forms.sort import Sort
 from porter.metal.forms.unique import Unique
@@ -46,6 +47,8 @@ AnyForm = (
     | Attention
     | Inverse
     | Categorical
+    | Recurrent
+    | RecurrentGradients
 )
 FORMS: tuple[type[Form], ...] = get_args(AnyForm)
 

@@ -22,7 +22,7 @@ from porter.languages.brackets import split_at_commas
 from porter.languages.inlining import read_parameters, rename
 from porter.languages.patterns import find_code, has_code, match_code
 from porter.languages.source import parse_source
-from porter.languages.statements import Statement, read_statements, walk_statements
+from porter.languages.statements import POOL, Statement, read_statements, walk_statements
 from porter.loops.program import Programs, ResultBuffer, list_read
 from porter.metal.codegen.host_values import Names, list_results
 from porter.metal.codegen.reduced import find_strided
@@ -184,9 +184,13 @@ def with_returned(target: Target) -> Target:
 
 
 def without_ending(target: Target) -> Target:
-    """The target without what follows its graph, for a launch that returns the results."""
-    runs = (each.end for each in read_statements(target.body) if RUN in target.body[each.start : each.end])
-    return replace(target, body=target.body[: next(runs, None)])
+    """The target without what follows its graph, in its pool or behind that, for a launch that returns the results."""
+    body = target.body
+    for run in (each for each in read_statements(body) if RUN in body[each.start : each.end]):
+        inner = (each for each in run.body if RUN in body[each.start : each.end])
+        stop = next((each.end for each in inner), run.end) if run.keyword == POOL else run.end
+        return replace(target, body=body[:stop] + ("\n}" if stop < run.end else ""))
+    return target
 
 
 def with_fed(target: Target) -> Target:

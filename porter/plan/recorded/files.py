@@ -63,6 +63,10 @@ _HOST_HELPERS = {
     "run_fft": "void",
     "run_attention": "std::tuple<Tensor, Tensor>",
     "draw_categories": "void",
+    "check_recurrent": "std::array<int64_t, 4>",
+    "multiply_matrices": "void",
+    "run_lstm": "std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>",
+    "run_lstm_gradients": "std::tuple<Tensor, std::vector<Tensor>, std::vector<Tensor>>",
     "share_rows": "RowThreads",
 }
 _HELPERS = (
@@ -78,6 +82,7 @@ _HELPERS = (
     "find_root",
     "shuffle_up",
     "draw_words",
+    "logistic",
 )
 
 

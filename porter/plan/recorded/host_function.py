@@ -18,7 +18,7 @@ from porter.languages.brackets import is_balanced, strip_parentheses
 from porter.languages.identifiers import contains_identifier
 from porter.languages.liveness import bring_declarations, list_declared, prune
 from porter.languages.patterns import match_code
-from porter.languages.statements import DISPATCH, Statement, name_tokens, read_statements, walk_statements
+from porter.languages.statements import DISPATCH, POOL, Statement, name_tokens, read_statements, walk_statements
 from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.kept_code import KeptCode
 from porter.plan.recorded.target import RUN
@@ -186,7 +186,6 @@ _GRAPH = re.compile(
     r"|\bupdate_philox_counters\b"
 )
 _RUNS = re.compile(rf"(?:\w+::)*{RUN}\b")
-_POOL = "autoreleasepool"
 _COMMENT = re.compile(rf"[ \t]*//[^\n]*\b(?:MPS)?graph\b[^\n]*\n(?=\s*{re.escape(_LAUNCH)})", re.I)  # on its run
 
 
@@ -236,7 +235,7 @@ def _ends_returning(statement: Statement, body: str) -> bool:
 
 def _unwrap(body: str) -> str:
     """The launch without the pool around it: it has one of its own."""
-    pools = [each for each in walk_statements(body) if each.keyword == _POOL]
+    pools = [each for each in walk_statements(body) if each.keyword == POOL]
     for pool in pools:
         assert pool.inner is not None
         inner = body[slice(*pool.inner)]

@@ -15,6 +15,7 @@ from porter.recording.forms.algebra import (
 )
 from porter.recording.forms.index_map import find_bincount, find_index_map
 from porter.recording.forms.order import find_categorical, find_concatenation, find_nonzero, find_sort, find_unique
+from porter.recording.forms.recurrent import find_recurrent, find_recurrent_gradients
 from porter.recording.forms.windows import find_pooling, find_resampling
 from porter.recording.runs import RecordedRun
 
@@ -35,6 +36,8 @@ FINDERS: tuple[Callable[[Sequence[RecordedRun]], AnyForm | None], ...] = (
     find_attention,
     find_inverse,
     find_categorical,
+    find_recurrent,
+    find_recurrent_gradients,
 )
 
 

@@ -18,12 +18,12 @@ from porter.metal.forms import AnyForm
 from porter.recording.calls import OpCall, read_dtype
 from porter.recording.runs import RecordedRun
 from porter.verdict.suite.leaves import list_tensors
+from porter.verdict.suite.made_recurrent import find_twin
 
 Results = tuple[torch.Tensor, ...]
 F = TypeVar("F", bound=AnyForm)
 Computes = Callable[[RecordedRun, Results], bool]
 TOLERANCES = {HALF: 4e-3, BFLOAT: 4e-2}  # of what old code may add up in the type of elements
-_OF_DEVICE = "_for_mps"
 _TOLERANCES = {HALF: 2e-3, BFLOAT: 2e-2}
 
 
@@ -135,6 +135,8 @@ def _list_cpu_results(run: RecordedRun) -> Results:
 
 def _find_twin(call: OpCall) -> OpCall:
     """The same call of what an operator that only this device has is called for others, if there is such a one."""
-    name = call.overload._schema.name.removeprefix("aten::")
-    twin = getattr(torch.ops.aten, name.removesuffix(_OF_DEVICE), None) if name.endswith(_OF_DEVICE) else None
-    return OpCall(getattr(twin, call.overload._overloadname), call.arguments) if twin else call
+    twin = find_twin(call.overload)
+    if twin is None:
+        return call
+    pairs = zip(twin._schema.arguments, call.overload._schema.arguments, strict=True)
+    return OpCall(twin, {theirs.name: call.arguments[own.name] for theirs, own in pairs})

@@ -27,6 +27,7 @@ from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.cuts import Margins
 from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.made_factories import make_factory_opinfo
+from porter.verdict.suite.made_recurrent import is_recurrent, make_recurrent_opinfo
 
 _SHAPES = ((5, 3, 4), (4, 6), (7,), (3, 2, 5, 4))  # of the first tensor: all sizes differ
 _MOST = 4  # whole numbers that an argument is tried with: 0 and the last dimension among them
@@ -39,13 +40,16 @@ _Overload = torch._ops.OpOverload
 def list_opinfos(bases: Collection[str], full_names: Collection[str], backward: Collection[str]) -> list[OpInfo]:
     """The OpInfos of operators by their ATen base names, and those of these full names; all, without bases.
 
-    Where torch has none, not even one whose `backward` (full names) calls them, those made from their schemas.
+    Where torch has none, not even one whose `backward` (full names) calls them, those made from their schemas. Those of
+    recurrent layers have full names, too.
     """
     every = name_opinfos()
     named = [op for op, full, names in every if not bases or not names.isdisjoint(bases) or full in full_names]
+    named += [op for name in full_names if (op := make_recurrent_opinfo(name))]
     if named or backward:
         return named
-    return [op for base in bases if (op := make_opinfo(base) or make_factory_opinfo(base))]
+    makers = (make_opinfo, make_factory_opinfo, make_recurrent_opinfo)
+    return [op for base in bases if (op := next(filter(None, (make(base) for make in makers)), None))]
 
 
 @lru_cache(maxsize=1)
@@ -80,7 +84,7 @@ def make_opinfo(base: str) -> OpInfo | None:
 
 def is_made(op: OpInfo) -> bool:
     """Whether an OpInfo is made from a schema."""
-    return isinstance(op.op, FittedCall)
+    return isinstance(op.op, FittedCall) or is_recurrent(op)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Selects OpInfos for an operator that none is named for: those that dispatch it, and those whose derivative formulas
-call it on a device that implements them (elsewhere the gradient may be composed of other operators).
+call it on a device that implements them (elsewhere the gradient may be composed of other operators). Where torch has no
+such OpInfo, one that is made of a recurrent layer may.
 """
 
 from __future__ import annotations
@@ -39,13 +40,16 @@ def select_opinfos(base: str) -> Selection:
     from torch.testing._internal.common_methods_invocations import op_db
 
     from porter.verdict.suite.context import aten_names
+    from porter.verdict.suite.made_recurrent import make_recurrent_opinfo
 
     if any(base in aten_names(op) for op in op_db):
         return Selection()
     forward = tuple(name for name, (names, _) in table().items() if base in names)
     functions = list_derived_with(base)
     derived = {op.full_name for op in op_db if op.supports_autograd and functions & _differentiated(op)}
-    backward = (name for name, (_, names) in table().items() if base in names or name in derived)
+    backward = [name for name, (_, names) in table().items() if base in names or name in derived]
+    if not forward and not backward:
+        backward = [name for name in sorted(functions) if make_recurrent_opinfo(name)]
     return Selection(forward, tuple(name for name in backward if name not in forward))
 
 

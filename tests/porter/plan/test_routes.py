@@ -19,7 +19,7 @@ from porter.workflows.stacking import OldCode, read_old_code
 from tests.porter.plan.golden.forks import copy_embedded
 from tests.porter.plan.recorded import fork as made_up
 
-LSTM = "makeMatrices(^() { [graph LSTMWithSourceTensor:a name:nil]; })"
+LIBRARY = "makeMatrices(^() { [graph scaledDotProductAttentionWithQueryTensor:a name:nil]; })"
 
 
 def run_nothing(served: ServedFunction) -> Programs:
@@ -38,7 +38,7 @@ def edit_host(tmp_path: Path, before: str, after: str) -> Checkout:
 @pytest.fixture
 def multiplies(tmp_path: Path) -> Checkout:
     """The fork whose `shares` multiplies matrices."""
-    return edit_host(tmp_path, "SharesCachedGraph>(key, makeGraph)", f"SharesCachedGraph>(key, {LSTM})")
+    return edit_host(tmp_path, "SharesCachedGraph>(key, makeGraph)", f"SharesCachedGraph>(key, {LIBRARY})")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_row_that_a_library_computes_is_not_run(multiplies: Checkout) -> None:
     assert route(multiplies, "shares").route is Route.LIBRARY
     with pytest.raises(PorterError, match="PTR020") as raised:
         plan_operator(multiplies, "shares", programs=run_nothing)
-    assert raised.value.what == "shares calls `LSTMWithSourceTensor`: a library computes it"
+    assert raised.value.what == "shares calls `scaledDotProductAttentionWithQueryTensor`: a library computes it"
     assert raised.value.place and raised.value.place.file.endswith("Turns.mm")
 
 

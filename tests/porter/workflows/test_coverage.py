@@ -281,7 +281,7 @@ def test_a_port_that_passes_says_what_failed_before() -> None:
 def test_rows_that_multiply_matrices_call_a_library(tmp_path: Path) -> None:
     fork = copy_fork(tmp_path)
     host = fork.root / OPERATIONS / "Turns.mm"
-    product = "makeMatrices(^() { [graph LSTMWithSourceTensor:a name:nil]; })"
+    product = "makeMatrices(^() { [graph scaledDotProductAttentionWithQueryTensor:a name:nil]; })"
     host.write_text(host.read_text().replace("(key, makeGraph);\n  runMPSGraph(", f"(key, {product});\n  runMPSGraph("))
     rows = {row.name: row for row in find_coverage(fork, no_results(fork)).others}
     outcomes = {name: row.outcome for name, row in rows.items()}

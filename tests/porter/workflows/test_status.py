@@ -38,7 +38,7 @@ def older(fork: Checkout) -> Checkout:
 
 
 RUN = "mps::runMPSGraph(a, out);"
-LSTM = "mps::runMPSGraph([graph LSTMWithSourceTensor:a name:nil], out);"
+LIBRARY = "mps::runMPSGraph([graph scaledDotProductAttentionWithQueryTensor:a name:nil], out);"
 
 
 def add_row_of_lerp(fork: Checkout, body: str) -> Checkout:
@@ -59,7 +59,7 @@ def recorded(fork: Checkout) -> Checkout:
 @pytest.fixture
 def held(fork: Checkout) -> Checkout:
     """The fork with a row that no stub serves and that a library computes."""
-    return add_row_of_lerp(fork, LSTM)
+    return add_row_of_lerp(fork, LIBRARY)
 
 
 def named(found: tuple[OperatorStatus, ...]) -> list[str]:
@@ -93,7 +93,7 @@ def test_everything_that_is_not_portable_has_a_reason_with_a_code(held: Checkout
 def test_an_operator_of_which_a_row_is_held_back_says_so(held: Checkout) -> None:
     [lerp] = operators(held, Filters(("lerp",)))
     assert (lerp.portable, lerp.blocked, len(lerp.rows)) == (True, True, 2)
-    said = "lerp.Tensor_out calls `LSTMWithSourceTensor`: a library computes it"
+    said = "lerp.Tensor_out calls `scaledDotProductAttentionWithQueryTensor`: a library computes it"
     assert lerp.port == f"1 of 2 rows: shared row; 1 of 2 rows: library call: PTR020 {said}"
 
 

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from porter.verdict.suite.arguments import turn_to_last
 from porter.verdict.suite.leaves import compute, list_operands, replace_input
 from porter.verdict.suite.made_opinfos import list_opinfos, name_opinfos
+from porter.verdict.suite.made_recurrent import is_recurrent
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.resizing import resize_along
@@ -48,11 +49,12 @@ class _Calls(TorchDispatchMode):
 def _list_plain(opinfos: OpInfos) -> frozenset[str]:
     """The full names of the OpInfos that vary in size: those of the operators under test, or what calls little else.
 
-    Attention and losses reach an operator through others; each of their calls takes long, and shows no more of it.
+    Attention and losses reach an operator through others; each of their calls takes long, and shows no more of it. So
+    do long sequences of recurrent layers, which launch kernels for each step: their samples have sizes enough.
     """
     context = opinfos.context
     direct = {op.full_name for op in list_opinfos(context.bases, context.through, context.through_backward)
-              if context.names(op)}  # fmt: skip
+              if context.names(op) and not is_recurrent(op)}  # fmt: skip
     indirect = [context.through_backward, *([] if direct else [context.through])]
     return frozenset(direct.union(*map(_take_plainest, indirect)))
 
