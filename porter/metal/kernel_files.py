@@ -95,6 +95,11 @@ def find_library(checkout: Checkout, host_file: str) -> str:
     return found[0] if found else ""
 
 
+def qualify_library(library: str) -> str:
+    """The definition of a library as a place outside of namespace mps spells it."""
+    return library.replace("= MetalShaderLibrary", "= mps::MetalShaderLibrary")
+
+
 def name_library_scope(source: Source, offset: int) -> str:
     """`mps::` for a place of a host file from which its library is not seen: that is in namespace mps, as in 2.7."""
     library = _LIBRARY.search(source.text)

@@ -31,9 +31,10 @@ from porter.core.formatting import format_block
 from porter.languages.identifiers import to_snake_case
 from porter.languages.inlining import read_parameters
 from porter.languages.source import Function, parse_source
+from porter.metal.host import sees_helpers
 from porter.metal.insertion import insert_includes
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel
-from porter.metal.kernel_files import find_library
+from porter.metal.kernel_files import find_library, qualify_library
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.metal.launchers import LAUNCHER_HEADERS
 from porter.metal.source import Source
@@ -363,6 +364,8 @@ def define_what_bodies_use(
         text = fork.read(file)
         opened = _NAMESPACE.search(text, 0, function.leading)
         at = opened.end() if opened else function.leading
+        if not sees_helpers(parse_source(file, text), at):
+            launching = dict.fromkeys(map(qualify_library, launching))
         if added := _write_missing(fork, file, launching):
             after = "\n" if text.startswith("\n", at) else "\n\n"
             yield Edit(file, at, at, f"\n{added.rstrip()}{after}" if opened else added)

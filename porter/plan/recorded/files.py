@@ -15,7 +15,6 @@ from porter.core.layout import KERNELS, METAL_HEADERS, RANDOM, SPECIAL_MATH
 from porter.languages.directives import read_includes
 from porter.languages.identifiers import contains_identifier
 from porter.languages.patterns import find_code, has_code
-from porter.languages.source import Source
 from porter.metal.codegen.host_code import Launch
 from porter.metal.codegen.host_values import NON_EMPTY
 from porter.metal.codegen.kernel import KernelStyle
@@ -23,6 +22,7 @@ from porter.metal.codegen.launch import REDUCE_UTILS
 from porter.metal.codegen.slice_launch import write_helper
 from porter.metal.helpers import read_helper
 from porter.metal.insertion import insert_includes
+from porter.metal.kernel_files import qualify_library
 from porter.plan.recorded.helpers import define_missing, find_helper
 
 # A library of kernels: with what stands for it where shaders are compiled at run time, or the bundled one alone.
@@ -163,7 +163,7 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, launch: Laun
     if model is None or place is None:
         raise PorterError("PTR374", "the file has no library of kernels to launch", Place(file), "Add one by hand.")
     library = model[0].replace(f"/{model[1]}_metallib.h", f"/{PurePosixPath(kernel_file).stem}_metallib.h")
-    yield Edit(file, place.end(), place.end(), _set_apart(text, place.end(), f"\n{_qualify(library)}{helper}"))
+    yield Edit(file, place.end(), place.end(), _set_apart(text, place.end(), f"\n{qualify_library(library)}{helper}"))
 
 
 def _read_helpers(checkout: Checkout, launch: Launch) -> dict[str, str]:
@@ -187,20 +187,12 @@ def _move_library_up(file: str, text: str, helper: str) -> tuple[Edit, ...]:
     if found is None or place is None or not 0 <= used < found.start():
         return ()
     end = found.end() + text[found.end() :].startswith("\n")
-    moved = Edit(file, place.end(), place.end(), _set_apart(text, place.end(), f"\n{_qualify(found[0])}{helper}"))
+    moved = Edit(
+        file, place.end(), place.end(), _set_apart(text, place.end(), f"\n{qualify_library(found[0])}{helper}")
+    )
     return moved, Edit(file, found.start(), end, "")
 
 
 def _blank_scopes(text: str) -> str:
     """A host file with blanks for the libraries of other kernel files, of the same length."""
     return _SCOPED.sub(lambda scope: f"{' ' * (len(scope[0]) - 1)}\n", text)
-
-
-def _qualify(library: str) -> str:
-    return library.replace("= MetalShaderLibrary", "= mps::MetalShaderLibrary")
-
-
-def sees_helpers(source: Source, offset: int) -> bool:
-    """Whether the helpers of `namespace mps` are named without it at a place of a host file."""
-    named = any(f"\nusing namespace {each};" in source.text[:offset] for each in ("mps", "at::native::mps"))
-    return named or "mps" in source.list_scopes(offset)

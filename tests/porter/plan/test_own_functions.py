@@ -326,6 +326,18 @@ def test_a_library_of_another_kernel_file_is_set_apart_from_the_one_of_the_file(
     assert '  binary_kernel_metal::lib.exec_binary_kernel(iter, "unlike");' in ported
 
 
+def test_a_library_of_namespace_mps_is_qualified_in_a_file_outside_of_it() -> None:
+    kernels, host = f"{OPERATIONS}/BinaryKernel.mm", f"{OPERATIONS}/Unlike.mm"
+    qualified = "static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();\n"
+    inside = f"namespace mps {{\n{qualified.replace('mps::', '')}}} // namespace mps\nusing namespace mps;\n"
+    model = FORK.read(kernels).replace(qualified, inside)
+    assert inside in model
+    for before, library in (("", qualified), ("using namespace at::native::mps;\n", qualified.replace("mps::", ""))):
+        text = LOSS_FILES[host].replace("namespace at::native {\n", f"{before}namespace at::native {{\n", 1)
+        texts = {NATIVE_FUNCTIONS: FORK.read(NATIVE_FUNCTIONS) + LOSS, **LOSS_FILES, host: text, kernels: model}
+        assert f"\n{library}" in plan_operator(FORK.layer(texts), "unlike").changes.apply()[host]
+
+
 def test_the_sum_that_torchgen_generates_is_ported() -> None:
     rows = """
 - func: total.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
