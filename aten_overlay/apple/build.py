@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,7 @@ _DEFINES = (
 )  # fmt: skip
 
 
+@toolchain.once
 def build_frameworks() -> Path:
     """`libporter_apple.so`: Objective-C runtime, Foundation, dispatch, Metal and MPSGraph, without torch."""
     sources = [path for part in _PARTS for path in sorted((HERE / part).glob("*.cpp"))]
@@ -64,6 +66,7 @@ def precompile_headers(kinds: Sequence[str] = (OBJECTIVE_CPP, CPP)) -> dict[str,
         return {kind: ("-include-pch", str(header)) for kind, header in zip(kinds, headers, strict=True)}
 
 
+@toolchain.once
 def _precompile(kind: str) -> Path:
     flags = (*general_flags(), toolchain.SEPARATE)
     return toolchain.precompiled_header(HERE / _FIRST[kind], flags, kind, [INCLUDE, OLDER])
@@ -74,15 +77,17 @@ def build_headers(kinds: Sequence[str] = (OBJECTIVE_CPP, CPP)) -> tuple[Path, ..
 
     To compile them with each file takes half of the time that a file takes.
     """
-    link = (*toolchain.torch_libraries(), *toolchain.link_with(build_frameworks()), "-lstdc++")
-
-    def build_library(kind: str) -> Path:
-        return toolchain.build_precompiled(f"porter_{Path(_FIRST[kind]).stem}", _precompile(kind), link)
-
     with ThreadPoolExecutor() as pool:
-        return tuple(pool.map(build_library, kinds))
+        return tuple(pool.map(_build_functions, kinds))
 
 
+@toolchain.once
+def _build_functions(kind: str) -> Path:
+    link = (*toolchain.torch_libraries(), *toolchain.link_with(build_frameworks()), "-lstdc++")
+    return toolchain.build_precompiled(f"porter_{Path(_FIRST[kind]).stem}", _precompile(kind), link)
+
+
+@functools.cache
 def headers_digest() -> str:
     """A digest of every header of the frameworks."""
     return cache.digest(

@@ -55,6 +55,7 @@ def build_preload() -> Path:
     return toolchain.build("porter_preload", [HERE / "preload.cpp"], toolchain.torch_flags(), link=["-ldl", "-lstdc++"])
 
 
+@toolchain.once
 def build_device() -> Path:
     """`libporter_device.so`: allocator, guard, hooks, generator, tensors, copies and the counted fallback."""
     sources = [HERE / f"{name}.cpp" for name in _DEVICE]
@@ -77,6 +78,7 @@ def _flags_of_device() -> tuple[str, ...]:
     return (*toolchain.torch_flags(), "-DNDEBUG", *_define_versions(None), "-I", str(HERE.parent))
 
 
+@toolchain.once
 def build_mps(headers: Path | None) -> Path:
     """`libporter_mps.so`: `at::mps` against the `ATen/mps` headers of a fork, in `headers`, else of the wheel."""
     include = ("-I", str(headers)) if headers else ()
@@ -92,6 +94,7 @@ def build_mps(headers: Path | None) -> Path:
     return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link, more=first)
 
 
+@toolchain.once
 def build_native() -> Path:
     """`libporter_native.so`: `at::native::mps` against the wheel's headers, for extensions. A fork has its own."""
     folder = toolchain.torch_root() / "include" / "ATen" / "native" / "mps"

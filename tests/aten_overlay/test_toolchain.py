@@ -237,3 +237,19 @@ def test_a_function_of_a_precompiled_header_that_calls_what_is_nowhere_throws(
     source.write_text('extern "C" int answer() { return absent(); }\n')
     with pytest.raises(OverlayError, match="absent"):
         toolchain.build("answer", [source], flags, header=header, link=link)
+
+
+def test_a_process_builds_once_what_stays_intact(tmp_path: Path) -> None:
+    builds = []
+
+    @toolchain.once
+    def build(name: str) -> Path:
+        builds.append(name)
+        return cache.seal(cache.write(tmp_path / name, b"built"))
+
+    assert [build("one"), build("two"), build("one")] == [tmp_path / "one", tmp_path / "two", tmp_path / "one"]
+    assert builds == ["one", "two"]
+    (tmp_path / "one").write_bytes(b"damaged")
+    (tmp_path / "two").unlink()
+    assert build("one").read_bytes() == build("two").read_bytes() == b"built"
+    assert builds == ["one", "two", "one", "two"]

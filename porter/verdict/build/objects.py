@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -187,8 +187,19 @@ def _places(file: str, roots: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
 
 def _is_current(record: Mapping[str, Mapping[str, str | None]], roots: Mapping[str, Path]) -> bool:
     for root, files in record.items():
+        names: dict[str, Collection[str]] = {}  # by folder: to ask for each of 1,500 headers that is elsewhere is slow
         for path, before in files.items():
+            folder, name = os.path.split(path)
+            if folder not in names:
+                names[folder] = _list_names(f"{roots[root]}/{folder}")
             file = roots[root] / path
-            if (digest(file.read_bytes()) if file.is_file() else None) != before:
+            if (digest(file.read_bytes()) if name in names[folder] and file.is_file() else None) != before:
                 return False
     return True
+
+
+def _list_names(folder: str) -> Collection[str]:
+    try:
+        return frozenset(os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return ()
