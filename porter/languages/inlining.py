@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from porter.core.edits import replace_spans
 from porter.languages.brackets import split_at_commas
-from porter.languages.identifiers import contains_identifier, is_whole, is_word
+from porter.languages.identifiers import contains_identifier, find_words, is_whole, is_word, rename_identifiers
 from porter.languages.lexer import Token, strip_comments
 from porter.languages.liveness import find_commented_start, list_declared
 from porter.languages.patterns import Found, find_code, has_code, match_code, replace_code
@@ -23,6 +23,7 @@ from porter.languages.statements import (
 )
 
 _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
+_TEMPLATE = re.compile(r"template\s*<([^<>]*)>")
 _CONST_CAST = ("const_cast<$$type>($name)", "(Tensor&)$name", "(Tensor&)($name)")
 _LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
 _CHARACTERS = re.compile(r'("[^"\n]*")\.c_str\(\)')  # of a literal, which has them itself
@@ -61,11 +62,15 @@ def _read_parameter(declared: str, default: str) -> Parameter:
 
 @dataclass(frozen=True)
 class CallSite:
-    """A statement that is a call of a function: its arguments as written, and whether its value is returned."""
+    """A statement that is a call of a function: its arguments as written, and whether its value is returned.
+
+    `types` are what it names for the parameters of a template.
+    """
 
     statement: Statement
     arguments: tuple[str, ...]
     is_returned: bool
+    types: tuple[str, ...] = ()
 
 
 def find_call_site(text: str, name: str) -> CallSite | None:
@@ -78,7 +83,8 @@ def list_call_sites(text: str, name: str) -> Iterator[CallSite]:
 
     Such an argument is an output, which the function returns.
     """
-    patterns = (f"{name}($$arguments);", f"return {name}($$arguments);", f"$output = {name}($$arguments);")
+    called = (f"{name}($$arguments);", f"{name}<$$types>($$arguments);")
+    patterns = tuple(f"{before}{call}" for before in ("", "return ", "$output = ") for call in called)
     for each in walk_statements(text):
         if each.keyword:
             continue
@@ -88,7 +94,23 @@ def list_call_sites(text: str, name: str) -> Iterator[CallSite]:
             continue
         arguments = tuple(_strip(argument) for argument in split_at_commas(match["arguments"]))
         if "output" not in match.holes or arguments[-1:] == (match["output"],):
-            yield CallSite(each, arguments, written.startswith("return"))
+            types = tuple(split_at_commas(match.holes.get("types", ""), "<>()"))
+            yield CallSite(each, arguments, written.startswith("return"), types)
+
+
+def specialize(function: Function, body: str, site: CallSite) -> tuple[str, tuple[Parameter, ...]] | None:
+    """The body and the parameters of a function, with the types that a call names in the place of its template's.
+
+    None if the call names other than all of them.
+    """
+    parameters, template = read_parameters(function), _TEMPLATE.match(function.signature)
+    declared = split_at_commas(template[1], "<>()") if template else []
+    if site.types and len(site.types) != len(declared):
+        return None
+    names = (find_words(each.partition("=")[0])[-1] for each in declared)
+    types = dict(zip(names, site.types, strict=bool(site.types)))
+    typed = (replace(each, type=rename_identifiers(each.type, types)) for each in parameters)
+    return rename_identifiers(body, types), tuple(typed)
 
 
 def complete_call(site: CallSite, parameters: Sequence[Parameter]) -> CallSite | None:

@@ -24,6 +24,7 @@ from porter.metal.forms.fourier import Fourier
 from porter.metal.forms.index_map import IndexMap
 from porter.metal.forms.inverse import Inverse
 from porter.metal.forms.nonzero import Nonzero
+from porter.metal.forms.permutation import Permutation
 from porter.metal.forms.pooling import Pooling
 from porter.metal.forms.recurrent import Recurrent, RecurrentGradients
 from porter.metal.forms.resampling import Resampling
@@ -47,6 +48,7 @@ AnyForm = (
     | Attention
     | Inverse
     | Categorical
+    | Permutation
     | Recurrent
     | RecurrentGradients
 )

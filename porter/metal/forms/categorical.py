@@ -18,6 +18,7 @@ from porter.loops.host_values import Arguments
 from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import (
+    GENERATOR,
     HEADERS,
     RESULT,
     Form,
@@ -31,7 +32,6 @@ from porter.metal.forms.form import (
     write_plain,
 )
 
-_GENERATOR = "ATen/mps/MPSGeneratorImpl.h"
 _KERNELS = read_kernels("categorical", MOST_THREADS=256)
 
 
@@ -75,4 +75,4 @@ class Categorical(Form):
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         passed = ", ".join(map(site.variable, (RESULT, self.weights, self.generator)))
         launch = Line(f'draw_categories("{kernels.name}", {passed});', helper="draw_categories")
-        return Launch((launch,), frozenset((*HEADERS, _GENERATOR)))
+        return Launch((launch,), frozenset((*HEADERS, GENERATOR)))

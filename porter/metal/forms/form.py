@@ -39,7 +39,7 @@ from porter.metal.codegen.schedule import PLAIN, Schedule
 from porter.metal.helpers import read_helper
 
 RESULT = "result0"
-CONTEXT, CEIL_DIV = "ATen/Context.h", "ATen/ceil_div.h"
+CONTEXT, CEIL_DIV, GENERATOR = "ATen/Context.h", "ATen/ceil_div.h", "ATen/mps/MPSGeneratorImpl.h"
 HEADERS = (PROFILER, INDEX_MATH)  # of all launches
 MOST_THREADS = 1024
 GRID = "uint tid [[thread_position_in_grid]]"

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
+from porter.metal.codegen.elements import Elements
 from porter.metal.codegen.host_code import Block, Launch, Node
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.schedule import SIMD_LANES
@@ -89,10 +90,7 @@ class Sort(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(self.source, instances)
-        texts = [
-            write_kernel(f"{name}_blocks", elements, *_KERNELS["blocks"], style),
-            write_kernel(f"{name}_merge", elements, *_KERNELS["merge"], style),
-        ]
+        texts = write_stages(name, elements, style)
         endings: tuple[str, ...] = ("_blocks", "_merge")
         if self.kept is Kept.MEDIAN:
             texts.append(write_kernel(name, elements, *_KERNELS["median"], style))
@@ -103,6 +101,11 @@ class Sort(Form):
         writer = _Writer(self, kernels, site)
         lines: list[str | Node] = [*writer.start(), writer.encode()]
         return Launch(site.name_locals(lines, _DECLARED), frozenset((*HEADERS, CEIL_DIV)))
+
+
+def write_stages(name: str, elements: Elements, style: KernelStyle) -> list[str]:
+    """The kernels that sort blocks, and that merge them."""
+    return [write_kernel(f"{name}_{stage}", elements, *_KERNELS[stage], style) for stage in ("blocks", "merge")]
 
 
 class _Writer(LaunchWriter[Sort]):

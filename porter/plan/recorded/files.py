@@ -63,6 +63,7 @@ _HOST_HELPERS = {
     "run_fft": "void",
     "run_attention": "std::tuple<Tensor, Tensor>",
     "draw_categories": "void",
+    "draw_permutation": "void",
     "check_recurrent": "std::array<int64_t, 4>",
     "multiply_matrices": "void",
     "run_lstm": "std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>",

@@ -29,6 +29,7 @@ from porter.languages.inlining import (
     list_locals,
     read_parameters,
     rename,
+    specialize,
 )
 from porter.languages.lexer import TokenKind
 from porter.languages.patterns import find_code
@@ -419,9 +420,9 @@ def _inline_one(source: Source, text: str, name: str) -> str | None:
     for function in source.functions_by_name[name] if site and site.is_returned else ():
         assert site is not None
         call = complete_call(site, read_parameters(function))
-        if call and reaches_graph(source, function):
-            body, distinct = read_body(source, function), list_enumerators(source.text)
-            return inline_call(text, call, body, read_parameters(function), distinct, function.name)
+        special = specialize(function, read_body(source, function), call) if call else None
+        if call and special and reaches_graph(source, function):
+            return inline_call(text, call, *special, list_enumerators(source.text), function.name)
     return None
 
 

@@ -126,7 +126,7 @@ def _read_caller(source: Source, helper: Function, function: Function) -> Member
     """
     body = read_body(source, function)
     site, parameters = next(list_call_sites(body, helper.name), None), _read_named(helper)
-    if site is None or parameters is None or site.statement not in read_statements(body):
+    if site is None or site.types or parameters is None or site.statement not in read_statements(body):
         return None
     names = [each.name for each in parameters]
     passed = dict(zip(names, site.arguments, strict=True)) if len(names) == len(site.arguments) else {}

@@ -29,6 +29,7 @@ from porter.languages.inlining import (
     list_call_sites,
     list_given,
     read_parameters,
+    specialize,
 )
 from porter.languages.patterns import find_code, match_code
 from porter.languages.source import Function, Source, parse_source
@@ -277,7 +278,7 @@ def _list_alone(body: str, name: str, parameters: Collection[str]) -> Iterator[_
 def _complete(sites: Sequence[_Site], function: Function) -> list[_Site]:
     """The calls with the arguments that a function has by default; none if one is not of that function."""
     completed = [(site.text, complete_call(site.call, read_parameters(function))) for site in sites]
-    made = [_Site(text, call) for text, call in completed if call]
+    made = [_Site(text, call) for text, call in completed if call and specialize(function, "", call)]
     return made if len(made) == len(sites) else []
 
 
@@ -313,7 +314,9 @@ def _is_own(checkout: Checkout, function: Function, ported: frozenset[str] | Non
 
 def _inline(source: Source, link: _Link, site: _Site | None, called: Function, body: str) -> str:
     assert site is not None
-    parameters = read_parameters(called)
+    special = specialize(called, body, site.call)
+    assert special is not None  # a call of another template is no link
+    body, parameters = special
     given = list_given(link.function, site.text)
     made = inline_call(site.text, site.call, body, parameters, list_enumerators(source.text), link.function.name, given)
     if made is None:

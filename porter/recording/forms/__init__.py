@@ -14,7 +14,14 @@ from porter.recording.forms.algebra import (
     find_linear_gradients,
 )
 from porter.recording.forms.index_map import find_bincount, find_index_map
-from porter.recording.forms.order import find_categorical, find_concatenation, find_nonzero, find_sort, find_unique
+from porter.recording.forms.order import (
+    find_categorical,
+    find_concatenation,
+    find_nonzero,
+    find_permutation,
+    find_sort,
+    find_unique,
+)
 from porter.recording.forms.recurrent import find_recurrent, find_recurrent_gradients
 from porter.recording.forms.windows import find_pooling, find_resampling
 from porter.recording.runs import RecordedRun
@@ -36,6 +43,7 @@ FINDERS: tuple[Callable[[Sequence[RecordedRun]], AnyForm | None], ...] = (
     find_attention,
     find_inverse,
     find_categorical,
+    find_permutation,
     find_recurrent,
     find_recurrent_gradients,
 )

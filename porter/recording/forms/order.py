@@ -1,4 +1,4 @@
-"""Finds results that are elements in another order, or places: of what is not zero, or drawn by weights."""
+"""Finds results that are elements in another order, or places: of what is not zero, or drawn at random."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from porter.loops.fit import MIN_CALLS
 from porter.metal.forms.categorical import Categorical
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.nonzero import Nonzero
+from porter.metal.forms.permutation import Permutation
 from porter.metal.forms.sort import Kept, Sort
 from porter.metal.forms.unique import Unique
 from porter.recording.calls import OpCall, read_dtype
@@ -207,18 +208,44 @@ def find_categorical(runs: Sequence[RecordedRun]) -> Categorical | None:
 
     Other calls are left to operators that the function calls.
     """
-    if not tell_form(runs):
+    drawn, generator = _list_drawn(runs)
+    weights = [name for name, type_ in read_types(runs[0].call).items() if type_ == "Tensor"] if drawn else []
+    fitting = [name for name in weights if all(_is_drawn(run.given[name], run, uniform) for run, uniform in drawn)]
+    if len(fitting) != 1:
         return None
-    types = read_types(runs[0].call)
+    return Categorical(fitting[0], generator, read_dtypes(run.given[fitting[0]] for run, _ in drawn))
+
+
+def find_permutation(runs: Sequence[RecordedRun]) -> Permutation | None:
+    """A random order: where the random numbers that the graph of every call draws are, once these are sorted."""
+    drawn, generator = _list_drawn(runs)
+    is_told = sum(run.results[0].numel() > 2 for run, _ in drawn) >= MIN_CALLS
+    if not is_told or len(drawn) < len(runs) or any(run.given for run in runs):
+        return None
+    is_sorted = all(_is_order(run.results[0].detach().cpu(), uniform) for run, uniform in drawn)
+    return Permutation(generator, read_dtypes(run.results[0] for run, _ in drawn)) if is_sorted else None
+
+
+def _is_order(result: torch.Tensor, numbers: torch.Tensor) -> bool:
+    """Whether a result has each place of some numbers once, in the order of these."""
+    places = result.long()
+    if result.ndim != 1 or not torch.equal(places.sort().values, torch.arange(len(places))):
+        return False
+    ordered = numbers.flatten()[places]
+    return bool((ordered[1:] >= ordered[:-1]).all())  # a difference of these may not fit
+
+
+def _list_drawn(runs: Sequence[RecordedRun]) -> tuple[list[tuple[RecordedRun, torch.Tensor]], str]:
+    """The calls that run one graph, each with the random numbers that it draws, and the argument that draws them.
+
+    Nothing for few calls, or where that is not clear.
+    """
+    types = read_types(runs[0].call) if tell_form(runs) else {}
     generators = [name for name, type_ in types.items() if type_ == "Optional[Generator]"]
     if len(generators) != 1 or Tag.nondeterministic_seeded not in runs[0].call.overload.tags:
-        return None
+        return [], ""
     drawn = [(run, uniform) for run in runs if (uniform := _read_uniform(run)) is not None]
-    weights = [name for name, type_ in types.items() if type_ == "Tensor"]
-    fitting = [name for name in weights if all(_is_drawn(run.given[name], run, uniform) for run, uniform in drawn)]
-    if len(drawn) < MIN_CALLS or len(fitting) != 1:
-        return None
-    return Categorical(fitting[0], generators[0], read_dtypes(run.given[fitting[0]] for run, _ in drawn))
+    return (drawn if len(drawn) >= MIN_CALLS else []), generators[0]
 
 
 def _read_uniform(run: RecordedRun) -> torch.Tensor | None:

@@ -1,6 +1,6 @@
 """What is known of random numbers without their distribution: how two samples differ, and what repeats in one.
 
-They fill a tensor in place, or are categories that are drawn by weights.
+They fill a tensor in place, are categories that are drawn by weights, or numbers in random order.
 """
 
 # mypy: disable-error-code="no-untyped-call, no-any-return"
@@ -36,6 +36,14 @@ class Case:
         self.overload(target, *given, generator=generator)
         return target
 
+    def find_wrong(self, drawn: torch.Tensor) -> str:
+        """Describes what no sample may have, or returns ""."""
+        return ""
+
+    def measure(self, drawn: torch.Tensor) -> torch.Tensor:
+        """The numbers of a sample whose distribution is to be the CPU's."""
+        return drawn
+
 
 @dataclass(frozen=True)
 class DrawnCase(Case):
@@ -52,8 +60,50 @@ class DrawnCase(Case):
         return target.copy_(drawn.reshape(target.shape))
 
 
+@dataclass(frozen=True)
+class OrderCase(Case):
+    """An operator that writes the numbers below a count in random order, in the type of what is filled."""
+
+    def fill(self, target: torch.Tensor, generator: torch.Generator, alike: bool = False) -> torch.Tensor:
+        """Fills a tensor with several orders: that of one number, for which the operator has to resize its output, then
+        longer ones.
+        """
+        first, *rest = self._split(target)
+        resized = target.new_empty(0)
+        first.copy_(self.overload(first.numel(), generator=generator, out=resized))
+        for part in rest:
+            self.overload(part.numel(), generator=generator, out=part)
+        return target
+
+    def find_wrong(self, drawn: torch.Tensor) -> str:
+        for part in self._split(drawn):
+            numbers = part.double().sort().values
+            if not torch.equal(numbers, torch.arange(part.numel(), dtype=torch.float64)):
+                missing = part.numel() - numbers.unique().numel()
+                return f"{missing} of {part.numel()} numbers are drawn twice, or others than these are"
+        return ""
+
+    def measure(self, drawn: torch.Tensor) -> torch.Tensor:
+        """How far each number is from its place, and from the one before it, as if the last came before the first."""
+        parts = [part.double() for part in self._split(drawn)]
+        moved = [(part - torch.arange(part.numel())) % part.numel() for part in parts]
+        steps = [(part - part.roll(1)) % part.numel() + drawn.numel() for part in parts]
+        return torch.cat((*moved, *steps))
+
+    def _split(self, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """The first element, and parts of a quarter of all, as far as all numbers below are exact in the type."""
+        dtype, exact = target.dtype, 2
+        if dtype.is_floating_point:
+            exact = int(2 / torch.finfo(dtype).eps)
+        elif dtype != torch.bool:
+            exact = torch.iinfo(dtype).max + 1
+        return target[:1], *target[1:].split(min(-(-target.numel() // 4), exact))
+
+
 def find_cases(base: str) -> Iterator[Case]:
-    """The cases of an operator's overloads that are tagged as random: of those in place, and of those that draw."""
+    """The cases of an operator's overloads that are tagged as random: of those in place, those that draw, and those
+    that write an order.
+    """
     plain = base.rstrip("_")
     for name, overload in _list_random(f"{plain}_"):
         taken = [each for each in overload._schema.arguments[1:] if not each.kwarg_only]
@@ -63,6 +113,8 @@ def find_cases(base: str) -> Iterator[Case]:
         kinds = [str(each.type) for each in overload._schema.arguments if not each.kwarg_only]
         if kinds[:2] == ["Tensor", "int"] and set(kinds[2:]) == {"bool"} and not overload._schema.is_mutable:
             yield DrawnCase(overload, (True,) * len(kinds[2:]), f"{plain}_{name}")
+        if kinds == ["int"] and [each.name for each in overload._schema.arguments][1:] == ["generator", "out"]:
+            yield OrderCase(overload, (), f"{plain}_{name}")
 
 
 def _list_random(base: str) -> Iterator[tuple[str, Any]]:

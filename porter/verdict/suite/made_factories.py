@@ -21,6 +21,7 @@ _WHOLE = (0, 2, 7, 1, -3, 12)
 _REAL = (*_WHOLE, 0.5, -1.25, 9.75)
 _NUMBERS = ("number", "int", "SymInt", "float")
 _OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory"})
+_GENERATOR = "generator"
 _MOST = 40  # samples
 _MOST_ELEMENTS = 1000
 
@@ -28,7 +29,7 @@ _MOST_ELEMENTS = 1000
 @lru_cache
 def make_factory_opinfo(base: str) -> OpInfo | None:
     """An OpInfo of the overload of an operator that takes most numbers, nothing else and what a tensor is made with,
-    if the CPU computes some samples of it; else None.
+    perhaps a generator of random numbers, if the CPU computes some samples of it; else None.
     """
     packet = getattr(torch.ops.aten, base, None)
     overloads = [getattr(packet, name) for name in packet.overloads()] if packet else []
@@ -54,7 +55,7 @@ def _takes_numbers(overload: torch._ops.OpOverload) -> bool:
     given = overload._schema.arguments
     options = {each.name for each in given if each.kwarg_only}
     numbers = [str(each.type) for each in given if not each.kwarg_only]
-    return bool(numbers) and options == _OPTIONS and all(each in _NUMBERS for each in numbers)
+    return bool(numbers) and options - {_GENERATOR} == _OPTIONS and all(each in _NUMBERS for each in numbers)
 
 
 def _sample_inputs(
@@ -72,12 +73,18 @@ def _make_samples(overload: torch._ops.OpOverload, device: str, dtype: torch.dty
     listed = ([pool[at] for pool, at in zip(pools, each, strict=True)] for each in places)
     taken = (numbers for numbers in listed if _is_taken(overload, numbers, dtype))
     for first, *others in islice(taken, _MOST):
-        yield SampleInput(first, args=tuple(others), kwargs={"dtype": dtype, "device": device})
+        yield SampleInput(first, args=tuple(others), kwargs=_list_options(overload, device, dtype))
+
+
+def _list_options(overload: torch._ops.OpOverload, device: str, dtype: torch.dtype) -> dict[str, Any]:
+    """What a tensor is made with; by the device's own generator, where the overload takes one."""
+    is_random = any(each.name == _GENERATOR for each in overload._schema.arguments)
+    return {"dtype": dtype, "device": device, **({_GENERATOR: None} if is_random else {})}
 
 
 def _is_taken(overload: torch._ops.OpOverload, numbers: Sequence[complex], dtype: torch.dtype) -> bool:
     try:
-        made = overload(*numbers, dtype=dtype, device="cpu")
+        made = overload(*numbers, **_list_options(overload, "cpu", dtype))
     except (RuntimeError, ValueError, TypeError):  # what the CPU's checks raise
         return False
     return isinstance(made, torch.Tensor) and 0 < made.numel() <= _MOST_ELEMENTS

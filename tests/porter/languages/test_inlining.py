@@ -11,6 +11,7 @@ from porter.languages.inlining import (
     list_given,
     read_parameters,
     simplify,
+    specialize,
 )
 from porter.languages.source import Source
 
@@ -250,3 +251,24 @@ def test_a_parameter_without_a_name_is_read_and_its_call_stays() -> None:
         ("const Tensor&", ""),
     ]
     assert inline("\n  scale(self, 1, other);\n", helper) is None
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        ("<int64_t>", None),
+        (
+            "<int64_t, std::vector<int> >",
+            "\n  int64_t least = low();\n  run<int64_t, std::vector<int>>(input, least);\n",
+        ),
+    ],
+)
+def test_a_call_names_the_types_of_a_template(types: str, expected: str | None) -> None:
+    head = "template <typename T, class U = int>\nvoid op(const Tensor& input, T least)"
+    helper = f"{head} {{\n  run<T, U>(input, least);\n}}\n"
+    [function] = Source.parse("", helper).functions()
+    caller = f"\n  ns::op{types}(input, low());\n"
+    site = find_call_site(caller, "op")
+    assert site is not None
+    special = specialize(function, helper[function.body_start + 1 : function.body_end - 1], site)
+    assert (special and inline_call(caller, site, *special, (), "op_mps")) == expected

@@ -22,6 +22,7 @@ from porter.metal.forms.fourier import Fourier
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
 from porter.metal.forms.inverse import Inverse
 from porter.metal.forms.nonzero import Nonzero
+from porter.metal.forms.permutation import Permutation
 from porter.metal.forms.pooling import Pooled, Pooling
 from porter.metal.forms.recurrent import Recurrent, RecurrentGradients
 from porter.metal.forms.resampling import Resampling, Sampling
@@ -45,6 +46,7 @@ SAMPLES: tuple[AnyForm, ...] = (
     Attention("query", "key", "value", "attn_mask", "is_causal", "scale", dtypes=(FLOAT,)),
     Inverse("A", "check_errors", dtypes=(FLOAT,)),
     Categorical("self", "generator", dtypes=(FLOAT,)),
+    Permutation("generator", dtypes=(FLOAT,)),
     Recurrent(dtypes=(FLOAT,)),
     RecurrentGradients(dtypes=(FLOAT,)),
 )

@@ -24,6 +24,19 @@ def test_samples_are_of_all_numbers_that_the_cpu_takes() -> None:
         assert min(each.args[1] for each in samples) < 0 < max(each.args[1] for each in samples)
 
 
+def test_one_that_draws_gets_the_generator_of_the_device() -> None:
+    op = make_factory_opinfo("randperm")
+    assert op is not None and op.op == torch.ops.aten.randperm.generator
+    assert {torch.float16, torch.int64, torch.uint8} <= set(op.dtypes)
+    samples = list(op.sample_inputs("cpu", torch.int32))
+    assert {each.kwargs["generator"] for each in samples} == {None} and {each.input for each in samples} == {
+        1,
+        2,
+        7,
+        12,
+    }
+
+
 @pytest.mark.parametrize("base", ["cat", "zeros_like", "full", "no_such_operator", "fill_"])
 def test_operators_of_tensors_and_lists_have_none(base: str) -> None:
     assert make_factory_opinfo(base) is None
