@@ -40,7 +40,7 @@ def step(x):
 try:
     step(torch.ones(4, device="mps"))
 except RuntimeError:
-    print("caught", sys.argv[1:])
+    print("caught", sys.argv[1:], flush=True)
 if "child" in sys.argv:
     sys.exit(subprocess.run([sys.executable, __file__]).returncode)
 """
