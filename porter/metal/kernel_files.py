@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.core.layout import ATEN_ROOT, INDEXING, KERNELS, OPERATIONS, UTILS, spell_include
+from porter.core.layout import ATEN_ROOT, INDEXING, KERNELS, METAL_HEADERS, OPERATIONS, UTILS, spell_include
 from porter.languages.directives import read_includes, read_macros
 from porter.languages.source import Source
 from porter.metal.functor import SCALAR_TRAIT, USES_C10, FunctorStyle
@@ -71,13 +71,13 @@ def has_macros(checkout: Checkout, kernel_file: str, lines: Iterable[Line]) -> b
     book = MacroBook.read(read_macros(checkout.read(kernel_file)))
     if all(book.expand(line.macro, line.arguments) for line in lines):
         return True
-    pending, seen = [kernel_file], set[str]()
+    headers = {path for folder in (KERNELS, METAL_HEADERS) for path in checkout.list(folder, ".h", ".metal")}
+    pending, seen = [kernel_file], {kernel_file}
     while pending:
-        path = pending.pop()
-        seen.add(path)
-        for header in read_includes(checkout.read(path)):
-            paths = {header.path, f"{ATEN_ROOT}/{header.path}"} - seen
-            pending += filter(checkout.exists, paths)
+        included = {header.path for header in read_includes(checkout.read(pending.pop()))}
+        paths = (headers & {path for header in included for path in (header, f"{ATEN_ROOT}/{header}")}) - seen
+        pending += paths
+        seen |= paths
     return INDEXING in seen
 
 
