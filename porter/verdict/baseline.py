@@ -1,8 +1,7 @@
 """Tells the failures that a fork had before a port from those that the port made.
 
 A failure is the fork's own only if the same test, run on the fork as it was, failed too, in the same words, and no
-kernel under test computed any of what it found wrong. So is a sample that the port refuses as not implemented, and that
-was wrong before in any words. A port whose kernels repeat an error of the old code is wrong;
+kernel under test computed any of what it found wrong. A port whose kernels repeat an error of the old code is wrong;
 the type of a result is what host code chose, if the values agree with the CPU's. Values that only fail upstream's
 comparison, and match float64 where the CPU's do not, are a failure of the port if the test passed before.
 """
@@ -23,7 +22,6 @@ FAILED = ("failed", EXPECTED)
 CRASHED = "crashed"
 LISTED = (EXPECTED, "xpassed")
 INHERITED = "PTR446"
-_REFUSED = "NotImplementedError:"  # as the suite says an error of `TORCH_CHECK_NOT_IMPLEMENTED`
 _ASKED = 4  # failed tests that the old code is run with to tell that
 _LINE = re.compile(r'("[^"\s]+\.(?:mm|cpp|h)"):\d+')  # as assertions print it
 
@@ -114,12 +112,7 @@ def _name_new(before: EarlierResult | None, now: Failure) -> Failure:
 
 
 def _is_excused(now: Finding, before: Sequence[Finding]) -> bool:
-    return now.is_nearer or (_may_be_older(now) and (_is_known(now, before) or _takes_nothing(now, before)))
-
-
-def _takes_nothing(now: Finding, before: Sequence[Finding]) -> bool:
-    """Whether the port refuses a sample that was wrong before: who asked for it got other values, or an error."""
-    return now.what.startswith(_REFUSED) and any(each.sample == now.sample for each in before)
+    return now.is_nearer or (_may_be_older(now) and _is_known(now, before))
 
 
 def _is_known(now: Finding, before: Sequence[Finding]) -> bool:
