@@ -9,7 +9,7 @@ import math
 import random
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -210,7 +210,7 @@ class SizeSets:
 
     def _read_template(self, sample: SampleInput) -> Template:
         template = Template.of(sample)
-        with suppress(Exception), torch.no_grad():  # whatever the CPU's checks raise
+        with suppress(Exception), _filling_memory(), torch.no_grad():  # whatever the CPU's checks raise
             return replace(template, has_nan=has_nan(self._run(template.make({}))))
         return template
 
@@ -355,8 +355,7 @@ class SizeSets:
         return accepted
 
     def _try(self, template: Template, sizes: Sizes) -> bool:
-        with suppress(Exception), warnings.catch_warnings(), torch.no_grad():  # whatever the CPU's checks raise
-            warnings.simplefilter("ignore")
+        with suppress(Exception), _filling_memory(), torch.no_grad():  # whatever the CPU's checks raise
             margins = Margins()
             made = template.make(sizes, memory=margins.place)
             count_call(count_elements(made))
@@ -403,6 +402,27 @@ class SizeSets:
             if self._is_accepted(template, found):
                 return found
         return None
+
+
+@contextmanager
+def _filling_memory() -> Iterator[None]:
+    """Within a block, new memory on the CPU holds NaN, as what lies beyond an operand does, and nothing warns.
+
+    Some kernels write nothing for a number that they do not know, such as the fourth way to interpolate. Whether the
+    result then had NaN was chance, and with it the calls that are recorded. ATen fills memory in deterministic mode,
+    which Python's function switches on only after it has imported all of inductor.
+    """
+    mode, warns = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    fills = torch.utils.deterministic.fill_uninitialized_memory
+    torch._C._set_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch._C._set_deterministic_algorithms(mode, warn_only=warns)
+        torch.utils.deterministic.fill_uninitialized_memory = fills
 
 
 def _has_rank(leaf: Any, rank: int) -> bool:

@@ -185,3 +185,17 @@ def test_sizes_that_a_number_multiplies_stay_few_elements(monkeypatch: pytest.Mo
         list(sets.make_numbers(SampleInput(torch.rand([3] * rank), args=(1,)), requires_grad=False))
     assert 12**5 in counts
     assert max(counts) <= 4_000_000
+
+
+def test_a_number_for_which_nothing_is_written_is_not_taken() -> None:
+    """What such a result holds is chance: here zeros of the memory that was freed last."""
+
+    def scale(tensor: torch.Tensor, mode: int) -> torch.Tensor:
+        if mode in (1, 2, 3):
+            return tensor * mode
+        torch.zeros_like(tensor)
+        return torch.empty_like(tensor)
+
+    found = make_samples(scale, torch.rand(4, 5), 1)
+    assert {3} <= {sample.args[0] for sample in found} <= {1, 2, 3}
+    assert not torch.are_deterministic_algorithms_enabled()
