@@ -413,16 +413,16 @@ def _filling_memory() -> Iterator[None]:
     which Python's function switches on only after it has imported all of inductor.
     """
     mode, warns = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    fills = torch.utils.deterministic.fill_uninitialized_memory
+    fills = torch._C._get_deterministic_fill_uninitialized_memory()
     torch._C._set_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch._C._set_deterministic_fill_uninitialized_memory(True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
         torch._C._set_deterministic_algorithms(mode, warn_only=warns)
-        torch.utils.deterministic.fill_uninitialized_memory = fills
+        torch._C._set_deterministic_fill_uninitialized_memory(fills)
 
 
 def _has_rank(leaf: Any, rank: int) -> bool:

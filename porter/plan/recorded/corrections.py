@@ -82,10 +82,10 @@ def without_scratch(target: Target) -> Target:
 def _replace_chosen(body: str, chosen: Assignment, results: set[str]) -> str:
     """A body with a result where the graph wrote that or memory like it."""
     choice = match_code(chosen.value, "$$test ? $$one : $$other")
-    values = {choice["one"], choice["other"]} if choice else set()
-    for result in values & results:
+    values = dict.fromkeys((choice["one"], choice["other"]) if choice else ())
+    for result in (each for each in values if each in results):
         copies = [statement for statement, _ in _list_copies(body, result, chosen.name)]
-        if len(values) == 2 and len(copies) == 1 and all(_is_like(each, result) for each in values - {result}):
+        if len(values) == 2 and len(copies) == 1 and all(_is_like(each, result) for each in values.keys() - {result}):
             return rename(remove_statements(body, (chosen.statement, *copies)), {chosen.name: result})
     return body
 

@@ -237,7 +237,7 @@ class _Returns:
 
     def _demand(self, test: str) -> str:
         """A test for a result without elements, which one that is not there does not meet."""
-        for variable in Exit((test,), "").empty & {*self.variables.values()}:
+        for variable in sorted(Exit((test,), "").empty.intersection(self.variables.values())):
             if self._may_lack(variable):
                 return f"({variable}.defined() && {variable}.numel() == 0)"
         return test
