@@ -196,6 +196,6 @@ def test_a_number_for_which_nothing_is_written_is_not_taken() -> None:
         torch.zeros_like(tensor)
         return torch.empty_like(tensor)
 
-    found = make_samples(scale, torch.rand(4, 5), 1)
-    assert {3} <= {sample.args[0] for sample in found} <= {1, 2, 3}
+    samples = make_samples(scale, torch.rand(4, 5), 1)
+    assert {3} <= {sample.args[0] for sample in samples} <= {1, 2, 3}
     assert not torch.are_deterministic_algorithms_enabled()
