@@ -25,6 +25,7 @@ from porter.verdict.suite.children import run_forked
 from porter.verdict.suite.context import aten_names
 from porter.verdict.suite.kept_outcomes import Batch
 from porter.verdict.suite.leaves import Place, compute, list_passed, list_tensors, replace_argument
+from porter.verdict.suite.shared_child import try_calls
 
 _FAR = 1 << 32  # what nothing is left of in 32 bits
 _INEXACT = (1 << 53) + 1  # what no double is
@@ -218,19 +219,22 @@ def keep_survived(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[
 
 def _try_all(op: Callable[..., Any], varied: Iterable[Varied]) -> Iterator[tuple[Varied, int]]:
     """What comes of each call that ends no process and damages no memory."""
-    left = list(varied)
+    left, has_ended = list(varied), False  # a process; others may do so too, and are tried in one of their own
     while left:
         batch = Batch(op, [sample for _, sample in left])
         outcomes = batch.recall()
         if outcomes is None:
-            outcomes = _run_in_child(op, [sample for _, sample in left])
+            outcomes = _run_in_child(op, [sample for _, sample in left], is_shared=not has_ended)
             batch.keep(outcomes)
+        has_ended = len(outcomes) < len(left)
         yield from zip(left, outcomes, strict=False)
         left = left[len(outcomes) + 1 :]
 
 
-def _run_in_child(op: Callable[..., Any], varied: Sequence[SampleInput]) -> bytes:
+def _run_in_child(op: Callable[..., Any], varied: Sequence[SampleInput], *, is_shared: bool) -> bytes:
     """What comes of each call in a child process; of fewer calls if one ends it or damages its memory."""
+    if is_shared and (outcomes := try_calls(op, varied, _run)) is not None:
+        return outcomes
 
     def tell(writing: int) -> None:
         for sample in varied:

@@ -91,15 +91,16 @@ def reaches_beyond(op: Callable[..., Any], sample: SampleInput) -> bool:
     """Whether the CPU reaches beyond the operands of a sample, asked in a child process: its results are those of no
     call. What differs from run to run for the same memory beyond the operands does not tell.
     """
+    return any(True for _ in keep_computed(partial(_call_beyond, op), [("", sample)]))
 
-    def call(*args: Any, **kwargs: Any) -> None:
-        every = (Margins(), Margins(plain=True), Margins())
-        outcomes = [_run_within(op, margins, args, kwargs) for margins in every]
-        is_inside = all(outcome is not None for outcome in outcomes)
-        if is_inside and (_are_equal(*outcomes[:2]) or not _are_equal(*outcomes[::2])):
-            raise ValueError("stays within its operands, as far as can be told")
 
-    return any(True for _ in keep_computed(call, [("", sample)]))
+@on_cpu
+def _call_beyond(op: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    every = (Margins(), Margins(plain=True), Margins())
+    outcomes = [_run_within(op, margins, args, kwargs) for margins in every]
+    is_inside = all(outcome is not None for outcome in outcomes)
+    if is_inside and (_are_equal(*outcomes[:2]) or not _are_equal(*outcomes[::2])):
+        raise ValueError("stays within its operands, as far as can be told")
 
 
 def _run_within(op: Callable[..., Any], margins: Margins, args: Any, kwargs: Any) -> Any:

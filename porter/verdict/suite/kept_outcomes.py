@@ -60,6 +60,11 @@ class Batch:
             _new.add(self._file)
 
 
+def is_nameable(call: Callable[..., Any]) -> bool:
+    """Whether a call has a name that tells it from all others, in another process too."""
+    return _name_call(call) is not None
+
+
 def store() -> None:
     """Writes what this process has kept. Of two processes that write at once, one may do so in vain."""
     for file in _new:
@@ -80,13 +85,14 @@ def _name_call(call: Callable[..., Any]) -> str | None:
         names = [_name_call(each) for each in (call.func, *call.args)]
         return None if call.keywords or None in names else "-".join(map(str, names))
     if isinstance(call, OpInfo):
-        is_known = call.op is _list_known().get((call.name, call.variant_test_name)) or call.op in _on_cpu
+        is_known = call.op is list_known().get((call.name, call.variant_test_name)) or call.op in _on_cpu
         return f"{call.full_name}{'.row' * (call.op in _on_cpu)}" if is_known else None
     return call.__name__ if call in _on_cpu else None
 
 
 @once
-def _list_known() -> dict[tuple[str, str], Any]:
+def list_known() -> dict[tuple[str, str], Any]:
+    """The functions of PyTorch's OpInfos, by name and variant."""
     return {(op.name, op.variant_test_name): op.op for op in op_db}
 
 

@@ -28,9 +28,9 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     counts: list[int] = []
     run = arguments._run_in_child
 
-    def count(op: Callable[..., Any], varied: Sequence[SampleInput]) -> bytes:
+    def count(op: Callable[..., Any], varied: Sequence[SampleInput], *, is_shared: bool) -> bytes:
         counts.append(len(varied))
-        return run(op, varied)
+        return run(op, varied, is_shared=is_shared)
 
     monkeypatch.setattr(arguments, "_run_in_child", count)
     monkeypatch.setattr(kept_outcomes, "cpu_memory", cpu_memory)
