@@ -89,26 +89,26 @@ def try_calls(call: Callable[..., Any], samples: Sequence[SampleInput], run: Run
 def _fork(run: Run) -> _Child:
     """Starts a process that answers requests until its pipe is closed."""
     asked, requests = os.pipe()
-    answers, told = os.pipe()
+    answers, replies = os.pipe()
     process = os.fork()
     if not process:
         try:
             os.close(requests)
             os.close(answers)
-            _answer_all(asked, told, run)
+            _answer_all(asked, replies, run)
         finally:
             os._exit(0)
     os.close(asked)
-    os.close(told)
+    os.close(replies)
     return _Child(process, requests, answers, os.getpid(), cpu_memory.is_installed())
 
 
-def _answer_all(asked: int, told: int, run: Run) -> None:
+def _answer_all(asked: int, replies: int, run: Run) -> None:
     faulthandler.disable()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):  # the C library reports memory that is corrupted
         os.dup2(nowhere, standard)
-    first, last = sorted((asked, told))
+    first, last = sorted((asked, replies))
     for opened in (range(3, first), range(first + 1, last), range(last + 1, os.sysconf("SC_OPEN_MAX"))):
         os.closerange(opened.start, opened.stop)  # who reads what the parent writes waits for all who could write
     torch.set_num_threads(1)  # a thread pool does not survive a fork
@@ -120,7 +120,7 @@ def _answer_all(asked: int, told: int, run: Run) -> None:
         state.set()
         outcomes = bytes(run(call, sample) for sample in samples)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        _write(told, outcomes + (_BROKEN if cpu_memory.is_damaged() else _WHOLE))
+        _write(replies, outcomes + (_BROKEN if cpu_memory.is_damaged() else _WHOLE))
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,9 @@ def _unpack(request: bytes) -> tuple[Callable[..., Any], list[SampleInput], _Sta
 
 
 def _write(pipe: int, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
-        left = left[os.write(pipe, left) :]
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(pipe, rest) :]
 
 
 def _read(pipe: int, size: int) -> bytes | None:
