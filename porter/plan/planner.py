@@ -315,7 +315,7 @@ def _find_left_behind(
 _ITERATOR_HEADER = "ATen/TensorIterator.h"
 _OPERATOR = re.compile(r"(?<!\w)at::(\w+)\(")
 _OTHER_LIBRARY = re.compile(r"\bauto& lib = |_metallib\.h>")
-_LAUNCH = re.compile(r"(?<![\w.:])(?=lib\.|exec_\w+\()")
+_LAUNCH = re.compile(r"(?<![\w.:])(?=lib\.|exec_\w+\(|launch_\w+\()")
 _NAMESPACE = re.compile(r"^namespace at::native \{\n", re.M)
 
 

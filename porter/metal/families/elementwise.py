@@ -50,10 +50,13 @@ from porter.metal.launchers import (
     CASTOUT,
     LAUNCHER_HEADERS,
     SPLIT_HEADERS,
+    converts_results,
+    define_converted,
     define_launcher,
     define_split,
     find_launcher,
     find_result_launcher,
+    write_converted,
 )
 from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.params import ParamsStruct, read_fields, write_launch, write_scalar_launch
@@ -61,6 +64,7 @@ from porter.metal.registration import Line, Need, find_base_macro, register_line
 
 FUNCTORS = True
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
+_UNARY = (MacroFamily.UNARY, MacroFamily.UNARY_ALPHA)  # their macros register kernels that write outputs of any type
 _LIBRARY_USE = re.compile(r"(?<![\w.:])(?=lib\.)")
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
@@ -68,7 +72,10 @@ _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
 
 @dataclass(frozen=True)
 class _Launch:
-    """The files of a kernel, what launches it, and the number of elements and the scalars that its functor takes."""
+    """The files of a kernel, what launches it, and the number of elements and the scalars that its functor takes.
+
+    With `converts`, its results are converted for outputs of other types, which what launches it does not.
+    """
 
     family: MacroFamily
     files: KernelFiles
@@ -76,6 +83,7 @@ class _Launch:
     arity: int
     scalars: tuple[str, ...]
     struct: ParamsStruct | None
+    converts: bool = False
 
     @property
     def kernel_file(self) -> str:
@@ -170,10 +178,14 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
         spec.keeps,
     )
     functor = build_functor(functor_spec, {kind: index for (named, kind), index in choice.items() if named == name})
-    if _returns_bools(functor_spec, launch.family):
+    bools = _returns_bools(functor_spec, launch.family)
+    if bools:
         launch = replace(launch, launcher=find_result_launcher(fork, launch.launcher))
+    lacks = launch.family not in _UNARY and struct is None and not converts_results(fork, launch.launcher)
+    launch = replace(launch, converts=lacks and spec.rule.promotion in (Promotion.SAME, Promotion.FLOAT))
     book = _read_macros(fork, launch.kernel_file)
-    needs = tuple(list_needs(functor_spec, functor, launch.family, book, launch.launcher is CASTOUT))
+    castout = launch.launcher is CASTOUT or (lacks and bools and any(base.castout for base in book.bases.values()))
+    needs = tuple(list_needs(functor_spec, functor, launch.family, book, castout))
     lines = register_lines(name, needs, book, find_used_macros(kernels, book))
     source = format_block(fork, launch.kernel_file, functor_text(functor, style))
     notes = (
@@ -232,7 +244,7 @@ def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned,
             *((host,) if host and not alone else ()),
         ),
         launch=_write_body(launch, planned.name, planned.spec) if alone else "",
-        launcher=define_launcher(launch.launcher, "") if alone else "",
+        launcher="\n".join(_define_launchers(launch, "")) if alone else "",
     )
 
 
@@ -345,7 +357,7 @@ def _include_edits(fork: Checkout, planned: _Planned, stub: Stub, others: tuple[
     if launch.struct:
         used = ("ATen/Dispatch.h", utilities, *shared, "fmt/format.h")
         headers = tuple(sorted({*(headers if launch.struct.opmath else (stub.header,)), *used}))
-    if not launch.launcher.owner:
+    if launch.converts or not launch.launcher.owner:
         headers = tuple(sorted({*headers, *LAUNCHER_HEADERS}))
     headers = tuple(sorted({*headers, *others})) if others else headers
     yield from insert_includes(launch.host_file, fork.read(launch.host_file), headers)
@@ -363,15 +375,28 @@ def _host_edits(
     at = find_function_anchor(text)
     scope = name_library_scope(parse_source(file, text), at)
     function = write_kernel_function(style.function(name), params, _LIBRARY_USE.sub(scope, body))
-    for block in (define_launcher(launch.launcher, text), define_split(text) if split else "", function):
+    for block in (*_define_launchers(launch, text), define_split(text) if split else "", function):
         yield Edit(file, at, at, "\n" + format_block(fork, file, block) if block else "")
     at = find_registration_anchor(text, name)
     registration = style.registration(name).replace(f"{name}_stub", stub.name, 1)
     yield Edit(file, at, at, registration + "\n" if has_registrations(text) else f"\n{registration}\n\n")
 
 
+def _define_launchers(launch: _Launch, host: str) -> Iterator[str]:
+    """Yields the definitions that the statements of the host function need and the host file lacks."""
+    if text := define_launcher(launch.launcher, host):
+        yield text
+    if launch.converts and (text := define_converted(host)):
+        yield text
+
+
 def _write_body(launch: _Launch, name: str, spec: FunctorSpec) -> str:
     """Returns the statements of the host function."""
+    body = _write_call(launch, name, spec)
+    return write_converted(body) if launch.converts else body
+
+
+def _write_call(launch: _Launch, name: str, spec: FunctorSpec) -> str:
     launcher = launch.launcher
     if launcher is CASTOUT:
         return launcher.call(name, result="kBool")

@@ -5,12 +5,14 @@ A fork may have the kernels of c10/metal/indexing.h without a function for them,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.core.layout import INDEXING, KERNEL_LIBRARY
+from porter.core.layout import INDEXING, KERNEL_LIBRARY, MPS
+from porter.languages.identifiers import rename_identifiers
 from porter.metal.host import RESULT_TYPE, Dialect, Exec, declare_exec, name_exec
 from porter.metal.launchers.library import find_lacking
 from porter.metal.macros import MacroFamily
@@ -20,10 +22,13 @@ FOLDER = Path(__file__).parent
 _TERNARY = Exec("exec_ternary", ("dtype",), owner="")
 CASTOUT = Exec("exec_binary_castout", ("result",), owner="")
 _DEFINITIONS = {_TERNARY.name: "ternary.mm", CASTOUT.name: "castout.mm"}
+_CONVERTED = "launch_converted"
 LAUNCHER_HEADERS = ("ATen/native/mps/OperationUtils.h", "c10/util/irange.h", "fmt/format.h")
 SPLIT = "split_results"
 SPLIT_HEADERS = ("ATen/MemoryOverlap.h", "c10/util/irange.h")
 _CASTOUT_LAYOUT = "strided_castout"
+# The type of an output, where it becomes a part of a kernel's name.
+_TYPE_OF_OUTPUT = re.compile(r"\b(?:value_or|scalarToMetalTypeString)\(\s*(?:iter\.)?out(?:put)?\b")
 _LAYOUTS = ("strided", "strided_cast", "dense", "dense_cast")
 
 
@@ -57,6 +62,28 @@ def find_result_launcher(checkout: Checkout, found: Exec) -> Exec:
         found.require(RESULT_TYPE)
         return found
     return CASTOUT
+
+
+def converts_results(checkout: Checkout, launcher: Exec) -> bool:
+    """Whether results of another type than the operands' are the launcher's business, and not of what calls it.
+
+    PyTorch 2.15's `exec_binary_kernel` asks for kernels that write the type of the output, such as
+    `add_dense_float_half_float`; a functor of halves has none.
+    """
+    start = f"void MetalShaderLibrary::{launcher.name}("
+    texts = (checkout.read(path) for path in checkout.list(MPS, ".mm"))
+    definitions = (part.partition("\n}")[0] for text in texts for part in text.split(start)[1:])
+    return not any(map(_TYPE_OF_OUTPUT.search, definitions))
+
+
+def write_converted(launch: str) -> str:
+    """Returns the statements that launch a kernel of `iter`, and convert its results for an output of another type."""
+    return f"{_CONVERTED}(iter, [&](TensorIteratorBase& same) {{ {rename_identifiers(launch, {'iter': 'same'})} }});"
+
+
+def define_converted(host: str) -> str:
+    """Returns the definition of what converts results, or "" if a host file has it."""
+    return "" if f" {_CONVERTED}(" in host else (FOLDER / "converted.mm").read_text()
 
 
 def define_launcher(launcher: Exec, host: str) -> str:

@@ -49,6 +49,24 @@ def remove_result_type(root: Path) -> None:
     (root / LIBRARY).write_text(text)
 
 
+def name_kernels_by_outputs(root: Path) -> None:
+    """Leaves a launcher of binary kernels as PyTorch 2.15's: it asks for what writes the type of the output."""
+    _cut(root, LIBRARY, r"  if \(output\.scalar_type\(\) != natural && !casts_out\) \{\n.*?\n  \}\n")
+    text = (root / LIBRARY).read_text()
+    for before, now in (
+        ("natural_output_dtype.value_or(common)", "natural_output_dtype.value_or(output.scalar_type())"),
+        ("natural && !params && hasFunction(castout)", "natural"),
+    ):
+        assert text.count(before) == 1
+        text = text.replace(before, now)
+    # `natural` is of the output, which stands below it in the embedded fork
+    output = "  const Tensor output = iter.output(0);\n"
+    start = text.index("void MetalShaderLibrary::exec_binary_kernel(", text.index("const Params* none"))
+    at = text.index("  const auto natural =", start)
+    text = text[:at] + output + text[at:].replace(output, "", 1)
+    (root / LIBRARY).write_text(text)
+
+
 def _cut(root: Path, path: str, pattern: str, count: int = 1) -> None:
     text, cuts = re.subn(pattern, "", (root / path).read_text(), flags=re.S)
     assert cuts == count, (path, pattern, cuts)

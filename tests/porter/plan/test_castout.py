@@ -1,4 +1,5 @@
-"""Comparisons on copies of the embedded fork whose launcher of binary kernels is not given the type of results."""
+"""Results of another type than the operands': copies of the embedded fork whose launcher of binary kernels is not given
+their type, or writes no other."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +12,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, OPERATIONS
 from porter.plan.planner import plan_operator
 from porter.verdict.verify import target_of, verify
-from tests.porter.plan.older import remove_castout, remove_result_type
+from tests.porter.plan.older import name_kernels_by_outputs, remove_castout, remove_result_type
 
 HOST = f"{OPERATIONS}/BinaryKernel.mm"
 
@@ -76,3 +77,42 @@ def test_the_launcher_is_right_on_the_device(fork: Path) -> None:
     assert verdict.ok and verdict.kernel_calls > 20, verdict.failures
     swapped = {**text, HOST: text[HOST].replace("[(at + 2) % 3 + 1]", "[at + 1]")}
     assert swapped != text and not verify(fork, swapped, target_of(plan, "eq"), tests).ok
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Path:
+    """A fork whose binary launcher asks for kernels that write the type of the output."""
+    shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
+    name_kernels_by_outputs(tmp_path)
+    return tmp_path
+
+
+def test_results_are_converted_where_the_launcher_asks_for_kernels_of_the_output(strict: Path) -> None:
+    plan = plan_operator(Checkout(strict, "test"), "atan2")
+    assert plan.complete
+    host = plan.changes.apply()[HOST]
+    start = host.index("static void atan2_")
+    assert_expected_inline(
+        host[start : host.index("\n}\n", start)],
+        """\
+static void atan2_mps_kernel(TensorIteratorBase& iter) {
+  launch_converted(iter, [&](TensorIteratorBase& same) { lib.exec_binary_kernel(same, "atan2"); });""",
+    )
+    assert host.count("static void launch_converted(") == 1
+    assert "launch_converted" not in plan_operator(Checkout(EMBEDDED_FORK, "test"), "atan2").changes.apply()[HOST]
+
+
+def test_comparisons_are_registered_with_a_cast_where_the_launcher_asks_for_it(strict: Path) -> None:
+    after = plan_operator(Checkout(strict, "test"), "eq").changes.apply()
+    assert "REGISTER_BINARY_CASTOUT_OP(eq, half, bool);" in after[f"{KERNELS}/BinaryKernel.metal"]
+    assert "launch_converted" not in after[HOST]
+
+
+def test_converted_results_are_right_on_the_device(strict: Path) -> None:
+    plan = plan_operator(Checkout(strict, "test"), "atan2")
+    text = plan.changes.apply()
+    tests = "(test_output_match or test_out) and (float16 or int64)"
+    verdict = verify(strict, text, target_of(plan, "atan2"), tests)
+    assert verdict.ok and verdict.kernel_calls > 20, verdict.failures
+    dropped = {**text, HOST: text[HOST].replace("output.copy_(result);", "")}
+    assert dropped != text and not verify(strict, dropped, target_of(plan, "atan2"), tests).ok
