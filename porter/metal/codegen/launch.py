@@ -6,11 +6,11 @@ Source: ATen/native/mps/OperationUtils.h (`mtl_setArgs`, `mtl_dispatch1DJob`), A
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from porter.languages.identifiers import is_word
-from porter.loops.expressions import Buffer, Loop
+from porter.loops.expressions import Buffer, Expr, Loop, Op, walk
 from porter.loops.host_values import Given, HostValue, Named, Scalar, substitute
 from porter.loops.optional import find_flag_of
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
@@ -97,6 +97,30 @@ def write_launch(
     return Launch(tuple(nodes), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
 
+def list_looked_up(program: SymbolicProgram) -> set[str]:
+    """The tensors that kernels read only where elements of another allow it, at an index that is such an element.
+
+    One without elements is to be launched on too: a loss that ignores all targets reads nothing of no classes. It gets
+    memory, as there is none to bind.
+    """
+    roots = [root for store in program.stores for root in (store.value, store.place)]
+    tests = [each.args[0] for each in walk(*roots) if _asks_elements(each)]
+    always = walk(*roots, *tests, enters=lambda each: each.args and not _asks_elements(each))
+    return set(_list_gathered(program, walk(*roots))) - set(_list_gathered(program, always))
+
+
+def _asks_elements(value: Expr) -> bool:
+    return value.op is Op.SELECT and any(each.op in (Op.LOAD, Op.READ_INDEX) for each in walk(value.args[0]))
+
+
+def _list_gathered(program: SymbolicProgram, values: Iterable[Expr]) -> Iterator[str]:
+    for value in values:
+        role = program.roles.get(value.attribute) if isinstance(value.attribute, Buffer) else None
+        is_gathered = any(each.op is Op.READ_INDEX for each in walk(*value.args))
+        if value.op is Op.LOAD and isinstance(role, ArgumentBuffer) and is_gathered:
+            yield role.name
+
+
 @dataclass(frozen=True)
 class _Writer:
     program: SymbolicProgram
@@ -174,7 +198,7 @@ class _Writer:
         return not self.names.code.allocates(self._variable(result))
 
     def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
-        strided = find_strided(self.program)
+        strided, looked_up = find_strided(self.program), list_looked_up(self.program)
         for tensor in sorted(self._read(kernels), key=lambda each: bool(self._flag(each))):
             if self._is_converted(tensor):
                 yield from self._convert()
@@ -182,9 +206,11 @@ class _Writer:
                 member = f"{self._tensor(tensor)}." if self._is_converted(tensor) else self.names.member(tensor)
                 if tensor in list_converted(self.program, kernels):
                     member += f"{write_conversion_of(self.program, tensor, self.names)}."
-                flag = self._flag(tensor)
-                value = f"{flag} ? {member}contiguous() : {self._spare()}" if flag else f"{member}contiguous()"
-                yield declare(self._plain(tensor), value)
+                flag, value = self._flag(tensor), f"{member}contiguous()"
+                if tensor in looked_up:
+                    value = f"{member}numel() == 0 ? at::empty({{1}}, {member}options()) : {value}"
+                    value = f"({value})" if flag else value
+                yield declare(self._plain(tensor), f"{flag} ? {value} : {self._spare()}" if flag else value)
         converted = self.conversion.tensor if self.conversion else ""
         yield from write_type_checks(self.program, kernels, self.names, self._given, self._flag, converted)
         given = set(find_given(self.program, kernels, self.names)) if self.conversion is None else set()
