@@ -56,7 +56,11 @@ def list_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
 def _is_quick(op: OpInfo, size: int, sample: SampleInput) -> bool:
     """Whether results are few, and one operand alone is long: a kernel may look for each element of one in another."""
     long = sum(each.numel() >= size for each in list_operands(sample)) if size in LARGE else 1
-    return long == 1 and count_results(op, sample) <= MOST
+    return long == 1 and _makes_few(op, size, sample)
+
+
+def _makes_few(op: OpInfo, size: int, sample: SampleInput) -> bool:
+    return count_results(op, sample) <= MOST
 
 
 def list_slopes_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -69,7 +73,7 @@ def list_slopes_near_powers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) ->
         for dim in dict.fromkeys((sample.input.ndim - 1, 0)):
             resized = [
                 (f"{size} along dimension {dim}", replace_input(varied, varied.input.requires_grad_()))
-                for size, varied in resize_along(op, sample, dim, GRADIENT_SIZES, OTHERS)
+                for size, varied in resize_along(op, sample, dim, GRADIENT_SIZES, OTHERS, partial(_makes_few, op))
                 if size not in LARGE or not sums_rows(varied)
             ]
             yield from keep_computed(partial(differentiate, op), resized)

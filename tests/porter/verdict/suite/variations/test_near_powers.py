@@ -135,6 +135,14 @@ def test_a_gradient_at_a_size_beside_a_power_of_two(base: str, name: str) -> Non
         assert any(shows_slopes(op, halve(op.op, low, high), sample) for _, sample in varied), (low, len(varied))
 
 
+def test_no_gradients_grow_with_the_square_of_a_long_row() -> None:
+    op = find_op("nn.functional.pad", "replicate")
+    opinfos = OpInfos(Context(bases=("replication_pad1d_backward",), through_backward=(op.full_name,)))
+    samples = [sample for _, sample in SLOPES_NEAR_POWERS.list_samples(opinfos, op, torch.float32)]
+    assert any(size in sample.input.shape for sample in samples for size in LARGE)
+    assert all(count_results(op, sample) <= MOST for sample in samples)
+
+
 def test_gradients_are_asked_for_between_what_other_variations_ask_for() -> None:
     assert {129, 4097, 16385} <= set(GRADIENT_SIZES)
     assert not list_samples(SLOPES_NEAR_POWERS, find_op("softmax"))  # has tests of its own
