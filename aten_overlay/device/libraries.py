@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
-from aten_overlay import memory, toolchain
+from aten_overlay import cache, memory, toolchain
 from aten_overlay.apple import build
 
 HERE = Path(__file__).resolve().parent
 _DEVICE = (
     "allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "launches", "margins",
-    "pinned", "slices", "sparse", "streams", "tensors", "unwritten",
+    "packages", "pinned", "slices", "sparse", "streams", "tensors", "unwritten",
 )  # fmt: skip
 
 # How the interfaces of ATen/mps differ between versions: what to define where a header has this text.
@@ -48,6 +50,9 @@ _NATIVE_VERSIONS = (
     ("PORTER_CAST_COPIES", "Copy.h", "copy_cast_kernel_mps"),
     ("PORTER_SCATTER_COPIES", "Copy.h", "inner_contiguous_scatter_mps"),
 )
+
+_OPERATORS = "torch/csrc/inductor/aoti_torch/generated/c_shim_mps.h"
+_DECLARATION = re.compile(r"^AOTI_TORCH_EXPORT AOTITorchError aoti_torch_mps_(\w+)\((.*)\);$", re.M)
 
 
 def build_preload() -> Path:
@@ -106,6 +111,41 @@ def build_native() -> Path:
     link = (*toolchain.torch_libraries(), *below, "-lstdc++")
     flags, first = (*build.general_flags(), *defines), build.precompile_headers(kinds)
     return toolchain.build("porter_native", sources, flags, [build.INCLUDE], link=link, more=first)
+
+
+@toolchain.once
+def build_packages() -> Path:
+    """`libporter_packages.so`: what a package that AOTInductor compiled for mps calls of PyTorch's MPS build."""
+    folder, kinds = HERE / "packaged", [build.OBJECTIVE_CPP]
+    key = cache.digest(operators := _write_operators())
+    source = cache.root() / "generated" / f"operators-{key}.cpp"
+    if not source.is_file():
+        cache.write(source, operators.encode())
+    sources = [folder / "call.cpp", folder / "shim_mps.mm", source]
+    libraries = (
+        build_native(),
+        build_mps(None),
+        *build.build_headers(kinds),
+        build.build_frameworks(),
+        memory.build_library(),
+    )
+    below = (flag for library in libraries for flag in toolchain.link_with(library))
+    link = (*toolchain.torch_libraries(), *below, "-lstdc++")
+    flags = (*build.general_flags(), "-I", str(folder))
+    return toolchain.build(
+        "porter_packages", sources, flags, [build.INCLUDE], link=link, more=build.precompile_headers(kinds)
+    )
+
+
+def _write_operators() -> str:
+    """The functions of C by which a package calls operators, as the wheel declares them."""
+    header = toolchain.torch_root() / "include" / _OPERATORS
+    defined: list[str] = []
+    for name, parameters in _DECLARATION.findall(header.read_text()):
+        arguments = [json.dumps(name), *(parameter.split()[-1] for parameter in parameters.split(","))]
+        call = f"return porter::call({', '.join(arguments)});"
+        defined.append(f"AOTITorchError aoti_torch_mps_{name}({parameters}) {{\n  {call}\n}}\n")
+    return f'#include "call.h"\n#include <{_OPERATORS}>\n\n{"".join(defined)}'
 
 
 def _define_versions(headers: Path | None) -> tuple[str, ...]:

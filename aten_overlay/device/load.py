@@ -80,9 +80,10 @@ def _bring_up(fork: Path) -> Device:
     library = ctypes.CDLL(str(built[2]), mode=ctypes.RTLD_GLOBAL)
     device = Device(fork, _declare_types(device_memory), preload, _declare_types(library))
     ctypes.c_int.in_dll(preload, "porter_device_ready").value = 1
-    from aten_overlay.device import bindings
+    from aten_overlay.device import bindings, packages
 
     bindings.install(device)
+    packages.serve(device)
     _prove(preload)
     return device
 
