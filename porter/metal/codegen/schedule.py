@@ -28,6 +28,7 @@ class Family(Enum):
     SLICES = "slices of rows"
     STRIDED_SLICES = "slices of rows, by strides"
     TILES = "a threadgroup a tile"
+    MOVES = "four places of a row a thread"
 
 
 @dataclass(frozen=True)
@@ -75,19 +76,23 @@ class Schedule:
 
 ANY_DIMS, ONE_DIM, NEIGHBORS = 0, 1, 4
 AGAIN, FEW, MANY = 1, 4, 16
+ALONE = 1
+PLACES = 4  # of a row that a thread moves elements to, for which it reads sizes and strides once
 MOST_ARRAYS = 2  # of elements that a thread keeps
-_COUNTS = {Family.STRIDED_SLICES: (ANY_DIMS, ONE_DIM, NEIGHBORS)}
+_COUNTS = {Family.STRIDED_SLICES: (ANY_DIMS, ONE_DIM, NEIGHBORS), Family.MOVES: (ALONE, NEIGHBORS)}
 _MEANINGS = {
     Family.STRIDED_SLICES: {
         ANY_DIMS: "elements by the sizes and strides of any dimensions",
         ONE_DIM: "elements by one stride, 8 turns at once",
     },
     Family.KEPT_ROWS: {AGAIN: "rows of any size, which each pass reads again"},
+    Family.MOVES: {ALONE: "an element each, by strides"},
 }
 _OTHER = {
     Family.STRIDED_SLICES: "{} neighbors a turn, in rows that are dense and aligned",
     Family.KEPT_ROWS: "up to {} elements of a row a thread, which are read once",
     Family.TILES: "{} rows and columns of a product a threadgroup",
+    Family.MOVES: "{} neighbors each, in rows that are dense and aligned",
 }
 
 

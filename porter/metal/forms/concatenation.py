@@ -1,7 +1,8 @@
 """Results that are the tensors of a list one after the other along a dimension.
 
 A kernel that copies a tensor to its part is launched for each: one serves every length of the list, any ranks, sizes
-and strides. Source: ATen/native/TensorShape.cpp (`cat_out_cpu`: a tensor without elements is left out).
+and strides. An iterator joins dimensions that are dense in both. Source: ATen/native/TensorShape.cpp (`cat_out_cpu`: a
+tensor without elements is left out), ATen/TensorIterator.h, ATen/ceil_div.h.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from porter.core.dtypes import DType, Kind
 from porter.metal.codegen.elements import KEY
 from porter.metal.codegen.host_code import Launch, as_nodes
 from porter.metal.codegen.kernel import KernelStyle
+from porter.metal.codegen.schedule import ALONE, COUNT, NEIGHBORS, PLACES, Family, choose_schedule
 from porter.metal.forms.form import (
+    CEIL_DIV,
     HEADERS,
+    LARGEST_ROWS,
     RESULT,
     Argument,
     Form,
@@ -28,31 +32,34 @@ from porter.metal.forms.form import (
 )
 
 _SOURCE, _PART = "from", "part"  # what host code calls a tensor, and its part of the result
+_ITERATOR = "ATen/TensorIterator.h"
 _ARGUMENTS = (
     Argument(f"device {KEY}* output", "tensor", _PART),
     Argument(f"constant {KEY}* input", "tensor", _SOURCE),
-    Argument("constant long* sizes", "sizes", _SOURCE),
-    Argument("constant long* output_strides", "strides", _PART),
-    Argument("constant long* input_strides", "strides", _SOURCE),
-    Argument("constant long& ndim", "rank", _SOURCE),
-    Argument("constant long& count", "count", _SOURCE),
+    Argument("constant long* sizes", "number", "sizes"),
+    Argument("constant long* output_strides", "number", f"{_PART}_strides"),
+    Argument("constant long* input_strides", "number", f"{_SOURCE}_strides"),
+    Argument("constant long& ndim", "number", "sizes.size()"),
 )
-_BODY = """\
-// Sizes and strides are read once for four elements
-const long threads = (count + 3) / 4;
-vec<index_t, 4> rest = index_t(tid) + index_t(threads) * vec<index_t, 4>(0, 1, 2, 3);
-vec<index_t, 4> output_offset = 0, input_offset = 0;
-for (long d = ndim - 1; d >= 0; d--) {
-  const vec<index_t, 4> i = rest % index_t(sizes[d]);
+_SCHEDULE = choose_schedule(Family.MOVES)
+_BODY = f"""\
+// Sizes and strides, in bytes, are read once for {PLACES} * {COUNT} elements of a row
+const index_t columns = sizes[0], turns = (columns - 1) / ({PLACES} * {COUNT}) + 1;
+for (index_t d = 1, rest = tid / turns; d < ndim; d++) {{
+  const index_t i = rest % index_t(sizes[d]);
   rest /= index_t(sizes[d]);
-  output_offset += i * index_t(output_strides[d]);
-  input_offset += i * index_t(input_strides[d]);
-}
-for (uint e = 0; e < 4; e++) {
-  if (tid + e * threads < count) {
-    output[output_offset[e]] = input[input_offset[e]];
-  }
-}
+  output += i * index_t(output_strides[d] / sizeof({KEY}));
+  input += i * index_t(input_strides[d] / sizeof({KEY}));
+}}
+for (uint e = 0; e < {PLACES}; e++) {{
+  const index_t i = (tid % turns + e * turns) * {COUNT};
+  if (i < columns) {{
+    auto to = output + i * index_t(output_strides[0] / sizeof({KEY}));
+    auto from = input + i * index_t(input_strides[0] / sizeof({KEY}));
+    *reinterpret_cast<device neighbors<{KEY}, {COUNT}>*>(to) =
+        *reinterpret_cast<constant neighbors<{KEY}, {COUNT}>*>(from);
+  }}
+}}
 """
 
 
@@ -77,7 +84,8 @@ class Concatenation(Form):
         return [each for each in dtypes.ALL if not refuses_complex or each.kind is not Kind.COMPLEX]
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
-        return write_one_kernel(name, list_elements(_PART, instances), _ARGUMENTS, _BODY.splitlines(), style)
+        elements = list_elements(_PART, instances)
+        return write_one_kernel(name, elements, _ARGUMENTS, _BODY.splitlines(), style, _SCHEDULE)
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         result, dim = site.variable(RESULT), site.variable(self.dim)
@@ -91,7 +99,24 @@ class Concatenation(Form):
             f"const auto {_SOURCE} = tensor.to({result}.scalar_type());",
             f"const auto {_PART} = {result}.narrow({dim}, start, tensor.size({dim}));",
             f"start += tensor.size({dim});",
-            *launch_one(kernels, f"({_SOURCE}.numel() + 3) / 4", variable=str),
+            f"const auto iter = TensorIteratorConfig().add_output({_PART}).add_const_input({_SOURCE}).build();",
+            f"const auto sizes = iter.shape(), {_PART}_strides = iter.strides(0), {_SOURCE}_strides = iter.strides(1);",
+            *launch_one(
+                kernels, f"iter.numel() / sizes[0] * at::ceil_div(sizes[0], {PLACES} * count)", str,
+                largest=LARGEST_ROWS, choices=_choose_count(), counts=("count",),
+            ),
             "}",
-        )
-        return Launch(as_nodes(lines), frozenset(HEADERS))
+        )  # fmt: skip
+        return Launch(as_nodes(lines), frozenset((*HEADERS, CEIL_DIV, _ITERATOR)))
+
+
+def _choose_count() -> Iterator[str]:
+    """How many neighbors are moved at once, where all of a row are, and the rows are aligned."""
+    yield f"const int64_t bytes = {_PART}.element_size();"
+    yield f"int64_t multiple = sizes[0] | {_PART}.storage_offset() | {_SOURCE}.storage_offset();"
+    yield "for (const auto d : c10::irange(1, sizes.size())) {"
+    yield f"multiple |= ({_PART}_strides[d] | {_SOURCE}_strides[d]) / bytes;"
+    yield "}"
+    tests = ('index_type == "int"', f"{_PART}_strides[0] == bytes", f"{_SOURCE}_strides[0] == bytes")
+    aligned = f"multiple % {NEIGHBORS} == 0"
+    yield f"const int64_t count = {' && '.join((*tests, aligned))} ? {NEIGHBORS} : {ALONE};"

@@ -35,13 +35,14 @@ from porter.metal.codegen.host_values import Names, write_fits
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.kernel import KernelStyle, register
 from porter.metal.codegen.launch import INDEX_MATH, PROFILER
-from porter.metal.codegen.schedule import PLAIN, Schedule
+from porter.metal.codegen.schedule import PLACES, PLAIN, Schedule
 from porter.metal.helpers import read_helper
 
 RESULT = "result0"
 CONTEXT, CEIL_DIV, GENERATOR = "ATen/Context.h", "ATen/ceil_div.h", "ATen/mps/MPSGeneratorImpl.h"
 HEADERS = (PROFILER, INDEX_MATH)  # of all launches
 MOST_THREADS = 1024
+LARGEST_ROWS = "1 << 30"  # the last place of a thread may be beyond the end of its row before it is compared with it
 GRID = "uint tid [[thread_position_in_grid]]"
 IN_GROUP = (
     "uint group [[threadgroup_position_in_grid]]", "uint tid [[thread_position_in_threadgroup]]",
@@ -269,12 +270,17 @@ def write_plain(name: str, arguments: Sequence[str], lines: Sequence[str]) -> st
 
 
 def write_one_kernel(
-    name: str, elements: Elements, arguments: Iterable[Argument], lines: Iterable[str], style: KernelStyle
+    name: str,
+    elements: Elements,
+    arguments: Iterable[Argument],
+    lines: Iterable[str],
+    style: KernelStyle,
+    schedule: Schedule = PLAIN,
 ) -> FormKernels:
-    """A kernel that is alone, with a thread for each element."""
+    """A kernel that is alone, whose threads need nothing of each other."""
     listed = tuple(arguments)
-    source = write_kernel(name, elements, [*(each.text for each in listed), GRID], lines, style)
-    return FormKernels(name, source, elements, listed)
+    source = write_kernel(name, elements, [*(each.text for each in listed), GRID], lines, style, schedule)
+    return FormKernels(name, source, elements, listed, numbers={"": len(schedule.parameters)})
 
 
 def write_type(tensor: str, fit: Sequence[str], name: str = "type") -> str:
@@ -296,23 +302,39 @@ def launch_one(
     types: Sequence[str] = (),
     fit: str = "",
     guard: str = "",
+    largest: str = "",
+    choices: Iterable[str] = (),
+    counts: Sequence[str] = (),
 ) -> Iterator[str | Node]:
     """Launches a kernel that is alone in so many threads, if the condition `guard` holds.
 
     Tensors have a `variable` each, and arguments are written as Argument does or by `write`. The kernel is named by the
-    types of its parameters' tensors, or of those of `types`. Indices have 32 bits if all tensors `fit`, and others.
+    types of its parameters' tensors, or of those of `types`, and by `counts`, which are variables that the statements
+    `choices` declare. Indices have 32 bits if all tensors `fit`, with fewer elements than `largest`, and others.
     """
     read = [argument for argument in kernels.arguments if argument.kind == "tensor"]
-    fits = write_fits([variable(argument.tensor) for argument in read], ())
+    fits = write_fits([variable(argument.tensor) for argument in read], (), largest)
     passed = [write(each) if write else each.write(variable(each.tensor)) for each in kernels.arguments]
     keys = types or [variable(parameter.tensor) for parameter in kernels.elements.parameters]
-    ends = (*(f"scalarToMetalTypeString({key})" for key in keys), "index_type")
+    numbers = (f"std::to_string({count})" for count in counts)
+    ends = (*(f"scalarToMetalTypeString({key})" for key in keys), "index_type", *numbers)
     inputs = [variable(argument.tensor) for argument in read if not argument.text.startswith("device")]
     dispatch = (Line(dispatch_threads("PSO", threads)),)
     kernel = Encode(kernels.name, ends, "PSO", tuple(inputs), tuple(passed), dispatch, is_first=True)
     run = run_on_stream((kernel,))
     yield f'const std::string index_type = {fits}{fit} ? "int" : "long";'
+    yield from choices
     yield Block(f"if ({guard}) {{", (run,)) if guard else run
+
+
+def write_place(index: str) -> str:
+    """One of the places of a row that a thread has; beyond the end of the row, the first of them again."""
+    return f"const index_t {index} = first + (first + e * turns < columns ? e * turns : 0);"
+
+
+def count_row_threads(tensor: str) -> str:
+    """How many threads a tensor has, of which each has several places of a row."""
+    return f"{tensor}.numel() / {tensor}.size(-1) * (({tensor}.size(-1) + {PLACES - 1}) / {PLACES})"
 
 
 def set_arguments(pso: str, arguments: str) -> Iterator[str]:

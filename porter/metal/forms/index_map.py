@@ -20,18 +20,22 @@ from porter.metal.codegen.host_code import Launch, Node, as_nodes
 from porter.metal.codegen.host_values import NON_EMPTY, WRAP_DIM
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.launch import DIMS, REDUCE_UTILS
+from porter.metal.codegen.schedule import PLACES
 from porter.metal.forms.form import (
     CONTEXT,
     HEADERS,
+    LARGEST_ROWS,
     RESULT,
     Argument,
     Form,
     FormKernels,
     LaunchWriter,
     Site,
+    count_row_threads,
     launch_one,
     name_tensor,
     write_one_kernel,
+    write_place,
 )
 from porter.metal.forms.sums import (
     INDEXED_AT,
@@ -128,6 +132,11 @@ class IndexMap(Form):
     def writes(self) -> bool:
         """Whether threads go over what is put or added, and not over the result."""
         return self.mode is not AccessMode.READ
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a thread has several places of a row: where all tensors have dimensions, and places are read."""
+        return self.rule in _PADS and not self.writes
 
     @property
     def walked(self) -> str:
@@ -230,6 +239,9 @@ def _write_body(form: IndexMap) -> Iterator[str]:
     if form.rule is IndexRule.ROW:
         yield from _write_rows(form)
         return
+    if form.has_rows:
+        yield from _write_places(form)
+        return
     source, to = name_tensor(form.source), name_tensor(_to(form))
     tensors = ["output", *([source] if source else []), *(["index"] if form.rule is IndexRule.ELEMENT else [])]
     inside = form.rule in (IndexRule.PADDED, *INDEXED) and form.rule is not IndexRule.ELEMENT
@@ -329,6 +341,34 @@ def _write_rows(form: IndexMap) -> Iterator[str]:
     yield f"  output_offset += {INDEXED_AT} * index_t(output_strides[0]);"
     element = f"static_cast<{SUM}>({source}[{source}_offset])"
     yield f"  {add_to('output_offset', element)}"
+    yield "}"
+
+
+def _write_places(form: IndexMap) -> Iterator[str]:
+    """Several places of a row, whose other coordinates are found once."""
+    source = name_tensor(form.source)
+    at = [line.format(to=source) for line in _AT[form.rule]]
+    inside = f"at >= 0 && at < index_t({source}_sizes[d])" if form.rule is IndexRule.PADDED else ""
+    yield f"const index_t columns = sizes[ndim - 1], turns = (columns + {PLACES - 1}) / {PLACES};"
+    yield "index_t rest = tid / turns, first = tid % turns;"
+    if inside:
+        yield "bool is_inside = true;"
+    yield "for (long d = ndim - 2; d >= 0; d--) {"
+    yield "  const index_t i = rest % index_t(sizes[d]);"
+    yield "  rest /= index_t(sizes[d]);"
+    yield from (f"  {line}" for line in at)
+    if inside:
+        yield f"  is_inside = is_inside && {inside};"
+    yield "  output += i * index_t(output_strides[d]);"
+    yield f"  {source} += at * index_t({source}_strides[d]);"
+    yield "}"
+    yield f"for (index_t e = 0, d = ndim - 1; e < {PLACES}; e++) {{"
+    yield f"  {write_place('i')}"
+    yield from (f"  {line}" for line in at)
+    value = f"{source}[at * index_t({source}_strides[d])]"
+    if inside:
+        value = f"is_inside && {inside} ? {value} : {'value' if form.value else f'{KEY}(0)'}"
+    yield f"  output[i * index_t(output_strides[d])] = {value};"
     yield "}"
 
 
@@ -453,8 +493,10 @@ class _Writer(LaunchWriter[IndexMap]):
         asked = [self.site.variable(tensor) for tensor in (self.form.index, self.form.source) if tensor]
         rows = f" / ensure_nonempty_size({walked}, {self._dim()})" if self.form.mode is AccessMode.COMBINE else ""
         guard = guard_empty(walked, asked, self.site) if self.form.writes else ""
-        types, threads = self._list_types(), f"{walked}.numel(){rows}"
-        yield from launch_one(self.kernels, threads, self._tensor, self._argument, types, guard=guard)
+        types, threads, largest = self._list_types(), f"{walked}.numel(){rows}", ""
+        if self.form.has_rows:
+            threads, largest = count_row_threads(walked), LARGEST_ROWS
+        yield from launch_one(self.kernels, threads, self._tensor, self._argument, types, guard=guard, largest=largest)
         yield from copy_sums(self._sums(), self.result)
 
     def _list_types(self) -> list[str]:

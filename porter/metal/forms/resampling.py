@@ -18,17 +18,21 @@ from porter.core.dtypes import DType, Kind
 from porter.metal.codegen.elements import KEY
 from porter.metal.codegen.host_code import Launch, as_nodes
 from porter.metal.codegen.kernel import KernelStyle
+from porter.metal.codegen.schedule import PLACES
 from porter.metal.forms.form import (
     HEADERS,
+    LARGEST_ROWS,
     RESULT,
     Argument,
     Form,
     FormKernels,
     Site,
+    count_row_threads,
     launch_one,
     list_elements,
     name_tensor,
     write_one_kernel,
+    write_place,
 )
 
 
@@ -99,7 +103,10 @@ class Resampling(Form):
         def write(argument: Argument) -> str:
             return argument.write(site.variable(argument.tensor)) if argument.tensor else "ratios"
 
-        launch = launch_one(kernels, f"{site.variable(RESULT)}.numel()", site.variable, write)
+        result = site.variable(RESULT)
+        threads = f"{result}.numel()" if self.is_gradient else count_row_threads(result)
+        largest = "" if self.is_gradient else LARGEST_ROWS
+        launch = launch_one(kernels, threads, site.variable, write, largest=largest)
         lines = (*self._write_ratios(site), *site.write_stream(), *launch)
         return Launch(as_nodes(lines), frozenset((*HEADERS, _SCALES)))
 
@@ -135,11 +142,15 @@ def _list_arguments(form: Resampling) -> Iterator[Argument]:
 
 
 def _write_indices(form: Resampling) -> Iterator[str]:
-    """The coordinates of a thread's element."""
+    """The coordinates of a thread's element, or of the row that it has elements of."""
     letters = _letters(form)
     last = len(letters) + 1
-    yield f"const index_t {letters[-1]} = tid % index_t(sizes[{last}]);"
-    yield f"index_t rest = tid / index_t(sizes[{last}]);"
+    if form.is_gradient:
+        yield f"const index_t {letters[-1]} = tid % index_t(sizes[{last}]);"
+        yield f"index_t rest = tid / index_t(sizes[{last}]);"
+    else:
+        yield f"const index_t columns = sizes[{last}], turns = (columns + {PLACES - 1}) / {PLACES};"
+        yield "index_t rest = tid / turns, first = tid % turns;"
     for d, letter in reversed([*enumerate(letters[:-1], 2)]):
         yield f"const index_t {letter} = rest % index_t(sizes[{d}]);"
         yield f"rest /= index_t(sizes[{d}]);"
@@ -159,11 +170,18 @@ def _position(form: Resampling, index: str, k: int) -> str:
 def _write_samples(form: Resampling) -> Iterator[str]:
     """The element that each result is."""
     source, letters = name_tensor(form.source), _letters(form)
-    for k, letter in enumerate(letters):
-        last = f"index_t({source}_sizes[{k + 2}]) - 1"
-        yield f"const index_t {source}_{letter} = min(index_t({_position(form, letter, k)}), {last});"
+    *reads, innermost = (
+        f"const index_t {source}_{letter} = min(index_t({_position(form, letter, k)}), "
+        f"index_t({source}_sizes[{k + _LEADING}]) - 1);"
+        for k, letter in enumerate(letters)
+    )
+    yield from reads
     read = _offset(source, ("n", "c", *(f"{source}_{each}" for each in letters)))
-    yield f"output[{_offset('output', ('n', 'c', *letters))}] = {source}[{read}];"
+    yield f"for (index_t e = 0; e < {PLACES}; e++) {{"
+    yield f"  {write_place(letters[-1])}"
+    yield f"  {innermost}"
+    yield f"  output[{_offset('output', ('n', 'c', *letters))}] = {source}[{read}];"
+    yield "}"
 
 
 def _write_gradient(form: Resampling) -> Iterator[str]:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import torch
+
+from porter.metal.codegen.schedule import PLACES
+
+
+def count_threads(result: torch.Tensor) -> int:
+    """How many threads a tensor has, of which each has several places of a row."""
+    columns = result.shape[-1] if result.ndim else 1
+    return result.numel() // columns * ceil(columns / PLACES)
 
 
 def with_gaps(tensor: torch.Tensor) -> torch.Tensor:

@@ -12,12 +12,13 @@ from expecttest import assert_expected_inline
 from aten_overlay.metal.launch import Library
 from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, HALF2, INT, LONG, SHORT, DType, Kind
 from porter.metal.codegen.kernel import KernelStyle
+from porter.metal.codegen.schedule import PLACES
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.form import RESULT, Argument, FormKernels
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
 from porter.metal.helpers import read_helper
 from tests.porter.metal.compiled import compile_soon
-from tests.porter.metal.forms.launching import with_gaps
+from tests.porter.metal.forms.launching import count_threads, with_gaps
 
 HEADS = (
     f"#include <c10/metal/atomic.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n{read_helper('sum_t.metal')}"
@@ -31,9 +32,14 @@ BINS = Bincount("index", "src", index_dtypes=INDEX)
 Given = dict[str, torch.Tensor]
 
 
-def compile_one(found: IndexMap | Bincount, suffix: str, dtype: DType = FLOAT) -> tuple[FormKernels, Library]:
+def compile_one(
+    found: IndexMap | Bincount, suffix: str, dtype: DType = FLOAT, fault: tuple[str, str] = ("", "")
+) -> tuple[FormKernels, Library]:
     kernel = found.write_kernels("tested", tuple(dict.fromkeys((dtype, FLOAT, INT))), STYLE)
-    return kernel, compile_soon(HEADS + kernel.source, f"tested_{suffix}")
+    right, wrong = fault
+    assert right in kernel.source
+    source = kernel.source.replace(right, wrong) if right else kernel.source
+    return kernel, compile_soon(HEADS + source, f"tested_{suffix}")
 
 
 def launch(
@@ -45,10 +51,11 @@ def launch(
     multiplies: bool = False,
     spare: int = 0,
     dtype: DType = FLOAT,
+    fault: tuple[str, str] = ("", ""),
 ) -> torch.Tensor:
-    """The result that a kernel of elements of a type writes to."""
+    """The result that a kernel of elements of a type writes to, which may have a fault in place of what is right."""
     suffix = "_".join((dtype.metal, *(("long",) if found.index else ()), "int"))
-    kernel, library = compile_one(found, suffix, dtype)
+    kernel, library = compile_one(found, suffix, dtype, fault)
     tensors = {**given, RESULT: result}
     walked = tensors[found.index if isinstance(found, Bincount) else found.walked]
 
@@ -76,7 +83,8 @@ def launch(
 
     values = [value(each) for each in kernel.arguments]
     combines = isinstance(found, IndexMap) and found.mode is AccessMode.COMBINE
-    threads = walked.numel() // (walked.size(dim) if combines else 1)
+    has_rows = isinstance(found, IndexMap) and found.has_rows
+    threads = count_threads(walked) if has_rows else walked.numel() // (walked.size(dim) if combines else 1)
     library.run(f"tested_{suffix}", values, (threads,), (32,))
     return result
 
@@ -121,6 +129,22 @@ def test_pads_and_their_gradients(rule: IndexRule) -> None:
     added = IndexMap(rule, AccessMode.ADD, "padding", source="grad_output", dtypes=(FLOAT,))
     found = launch(added, {"grad_output": gradient}, with_gaps(torch.zeros(source.shape)), listed=left)
     torch.testing.assert_close(found, source.grad)
+
+
+@pytest.mark.parametrize("width", [1, 3, 5, 6, 9])
+def test_a_place_beyond_the_end_of_a_row_writes_into_the_next(width: int) -> None:
+    """A planted fault: without the comparison with the row's length, threads write what other rows have."""
+    source = torch.randn(3, width)
+    padded = torch.nn.functional.pad(source, (2, 1), value=9.5)
+    found = IndexMap(IndexRule.PADDED, AccessMode.READ, "pad", source="self", value="value")
+    memory = torch.full((4, width + 3), -1.0)
+    right = launch(found, {"self": source}, memory[:3].clone(), listed=(0, 2))
+    assert right.equal(padded)
+    fault = ("first + e * turns < columns ? e * turns : 0", "e * turns")
+    launch(found, {"self": source}, memory[:3], listed=(0, 2), fault=fault)
+    is_whole = (width + 3) % PLACES == 0  # no thread has a place beyond the row
+    assert memory[3].eq(-1).all() == is_whole
+    assert memory[:3].equal(padded) or not is_whole
 
 
 @pytest.mark.parametrize(

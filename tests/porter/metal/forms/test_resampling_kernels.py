@@ -13,7 +13,7 @@ from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.form import Argument
 from porter.metal.forms.resampling import Resampling, Sampling
 from tests.porter.metal.compiled import compile_soon
-from tests.porter.metal.forms.launching import with_gaps
+from tests.porter.metal.forms.launching import count_threads, with_gaps
 
 HEADS = "#include <c10/metal/utils.h>\nusing namespace metal;\n"
 MODES = {
@@ -48,7 +48,8 @@ def launch(
         }  # fmt: skip
         return made[argument.kind]
 
-    library.run("tested_float_int", [value(each) for each in kernel.arguments], (result.numel(),), (32,))
+    threads = result.numel() if found.is_gradient else count_threads(result)
+    library.run("tested_float_int", [value(each) for each in kernel.arguments], (threads,), (32,))
     return result
 
 

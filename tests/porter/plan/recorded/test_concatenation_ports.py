@@ -61,12 +61,18 @@ diff --git a/aten/src/ATen/native/mps/kernels/Joins.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Joins.metal
-@@ -0,0 +1,59 @@
+@@ -0,0 +1,65 @@
 +#include <metal_stdlib>
 +
 +using namespace metal;
 +
-+template <typename T, typename index_t>
++// Neighboring elements, which are read at once
++template <typename T, int N>
++struct alignas(N * sizeof(T)) neighbors {
++  T at[N];
++};
++
++template <typename T, typename index_t, uint N>
 +kernel void joined(
 +    device T* output,
 +    constant T* input,
@@ -74,41 +80,41 @@ new file mode 100644
 +    constant long* output_strides,
 +    constant long* input_strides,
 +    constant long& ndim,
-+    constant long& count,
 +    uint tid [[thread_position_in_grid]]) {
-+  // Sizes and strides are read once for four elements
-+  const long threads = (count + 3) / 4;
-+  vec<index_t, 4> rest =
-+      index_t(tid) + index_t(threads) * vec<index_t, 4>(0, 1, 2, 3);
-+  vec<index_t, 4> output_offset = 0, input_offset = 0;
-+  for (long d = ndim - 1; d >= 0; d--) {
-+    const vec<index_t, 4> i = rest % index_t(sizes[d]);
++  // Sizes and strides, in bytes, are read once for 4 * N elements of a row
++  const index_t columns = sizes[0], turns = (columns - 1) / (4 * N) + 1;
++  for (index_t d = 1, rest = tid / turns; d < ndim; d++) {
++    const index_t i = rest % index_t(sizes[d]);
 +    rest /= index_t(sizes[d]);
-+    output_offset += i * index_t(output_strides[d]);
-+    input_offset += i * index_t(input_strides[d]);
++    output += i * index_t(output_strides[d] / sizeof(T));
++    input += i * index_t(input_strides[d] / sizeof(T));
 +  }
 +  for (uint e = 0; e < 4; e++) {
-+    if (tid + e * threads < count) {
-+      output[output_offset[e]] = input[input_offset[e]];
++    const index_t i = (tid % turns + e * turns) * N;
++    if (i < columns) {
++      auto to = output + i * index_t(output_strides[0] / sizeof(T));
++      auto from = input + i * index_t(input_strides[0] / sizeof(T));
++      *reinterpret_cast<device neighbors<T, N>*>(to) =
++          *reinterpret_cast<constant neighbors<T, N>*>(from);
 +    }
 +  }
 +}
 +
-+#define REGISTER_JOINED_(DTYPE, INDEX)                            \\
-+  template [[host_name("joined_" #DTYPE "_" #INDEX)]] kernel void \\
-+  joined<DTYPE, INDEX>(                                           \\
-+      device DTYPE * output,                                      \\
-+      constant DTYPE * input,                                     \\
-+      constant long* sizes,                                       \\
-+      constant long* output_strides,                              \\
-+      constant long* input_strides,                               \\
-+      constant long& ndim,                                        \\
-+      constant long& count,                                       \\
++#define REGISTER_JOINED_(DTYPE, INDEX, COUNT)                                \\
++  template [[host_name("joined_" #DTYPE "_" #INDEX "_" #COUNT)]] kernel void \\
++  joined<DTYPE, INDEX, COUNT>(                                               \\
++      device DTYPE * output,                                                 \\
++      constant DTYPE * input,                                                \\
++      constant long* sizes,                                                  \\
++      constant long* output_strides,                                         \\
++      constant long* input_strides,                                          \\
++      constant long& ndim,                                                   \\
 +      uint tid [[thread_position_in_grid]])
 +
-+#define REGISTER_JOINED(DTYPE)  \\
-+  REGISTER_JOINED_(DTYPE, int); \\
-+  REGISTER_JOINED_(DTYPE, long)
++#define REGISTER_JOINED(DTYPE)     \\
++  REGISTER_JOINED_(DTYPE, int, 1); \\
++  REGISTER_JOINED_(DTYPE, int, 4); \\
++  REGISTER_JOINED_(DTYPE, long, 1)
 +
 +REGISTER_JOINED(float);
 +REGISTER_JOINED(half);
@@ -124,7 +130,9 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Joins.mm b/aten/src/ATen/native/mps/operations/Joins.mm
 --- a/aten/src/ATen/native/mps/operations/Joins.mm
 +++ b/aten/src/ATen/native/mps/operations/Joins.mm
-@@ -1,15 +1,46 @@
+@@ -1,15 +1,59 @@
++#include <ATen/TensorIterator.h>
++#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
 +#include <ATen/native/CanUse32BitIndexMath.h>
  #include <ATen/native/mps/OperationUtils.h>
@@ -158,16 +166,27 @@ diff --git a/aten/src/ATen/native/mps/operations/Joins.mm b/aten/src/ATen/native
 +    const auto from = tensor.to(out.scalar_type());
 +    const auto part = out.narrow(dimension, start, tensor.size(dimension));
 +    start += tensor.size(dimension);
-+    const std::string index_type = canUse32BitIndexMath(part) && canUse32BitIndexMath(from) ? "int" : "long";
++    const auto iter = TensorIteratorConfig().add_output(part).add_const_input(from).build();
++    const auto sizes = iter.shape(), part_strides = iter.strides(0), from_strides = iter.strides(1);
++    const std::string index_type =
++        canUse32BitIndexMath(part, 1 << 30) && canUse32BitIndexMath(from, 1 << 30) ? "int" : "long";
++    const int64_t bytes = part.element_size();
++    int64_t multiple = sizes[0] | part.storage_offset() | from.storage_offset();
++    for (const auto d : c10::irange(1, sizes.size())) {
++      multiple |= (part_strides[d] | from_strides[d]) / bytes;
++    }
++    const int64_t count =
++        index_type == "int" && part_strides[0] == bytes && from_strides[0] == bytes && multiple % 4 == 0 ? 4 : 1;
 +    dispatch_sync_with_rethrow(stream->queue(), ^() {
 +      @autoreleasepool {
 +        auto computeEncoder = stream->commandEncoder();
-+        auto PSO = lib.getPipelineStateForFunc("joined_" + scalarToMetalTypeString(part) + "_" + index_type);
++        auto PSO = lib.getPipelineStateForFunc("joined_" + scalarToMetalTypeString(part) + "_" + index_type + "_" +
++                                               std::to_string(count));
 +        // this function call is a no-op if MPS Profiler is not enabled
 +        getMPSProfiler().beginProfileKernel(PSO, "joined", {from}, stream);
 +        [computeEncoder setComputePipelineState:PSO];
-+        mtl_setArgs(computeEncoder, part, from, from.sizes(), part.strides(), from.strides(), from.dim(), from.numel());
-+        mtl_dispatch1DJob(computeEncoder, PSO, (from.numel() + 3) / 4);
++        mtl_setArgs(computeEncoder, part, from, sizes, part_strides, from_strides, sizes.size());
++        mtl_dispatch1DJob(computeEncoder, PSO, iter.numel() / sizes[0] * at::ceil_div(sizes[0], 4 * count));
 +        getMPSProfiler().endProfileKernel(PSO, stream);
 +      }
 +    });
