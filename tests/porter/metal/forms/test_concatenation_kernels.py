@@ -81,6 +81,13 @@ def test_a_tail_without_its_test_writes_into_the_next_row(count: int) -> None:
     assert not result.equal(right)
 
 
+def test_neighbors_of_a_row_that_is_no_multiple_of_them_write_into_the_next() -> None:
+    """A planted fault: why host code compares sizes, strides and offsets with the number of neighbors."""
+    tensor, result = torch.randn(3, NEIGHBORS + 2), torch.full((4, NEIGHBORS + 2), -1.0)
+    join([tensor], 1, result[:3], NEIGHBORS)
+    assert not result[3].eq(-1).all()
+
+
 def test_elements_of_all_types_are_moved() -> None:
     assert {each.metal for each in JOINED.list_types(tuple, False)} >= {"float", "half", "bool", "long", "float2"}
     assert "float2" not in {each.metal for each in JOINED.list_types(tuple, True)}

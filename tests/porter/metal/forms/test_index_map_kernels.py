@@ -136,12 +136,12 @@ def test_a_place_beyond_the_end_of_a_row_writes_into_the_next(width: int) -> Non
     """A planted fault: without the comparison with the row's length, threads write what other rows have."""
     source = torch.randn(3, width)
     padded = torch.nn.functional.pad(source, (2, 1), value=9.5)
-    found = IndexMap(IndexRule.PADDED, AccessMode.READ, "pad", source="self", value="value")
+    pads = IndexMap(IndexRule.PADDED, AccessMode.READ, "pad", source="self", value="value")
     memory = torch.full((4, width + 3), -1.0)
-    right = launch(found, {"self": source}, memory[:3].clone(), listed=(0, 2))
+    right = launch(pads, {"self": source}, memory[:3].clone(), listed=(0, 2))
     assert right.equal(padded)
     fault = ("first + e * turns < columns ? e * turns : 0", "e * turns")
-    launch(found, {"self": source}, memory[:3], listed=(0, 2), fault=fault)
+    launch(pads, {"self": source}, memory[:3], listed=(0, 2), fault=fault)
     is_whole = (width + 3) % PLACES == 0  # no thread has a place beyond the row
     assert memory[3].eq(-1).all() == is_whole
     assert memory[:3].equal(padded) or not is_whole
