@@ -244,18 +244,14 @@ def _find_lists(file: str, text: str) -> tuple[SkipList, ...]:
 
 def _scan(file: str, text: str) -> Iterator[SkipList]:
     for function in _FUNCTION.finditer(text):
-        end = _find_function_end(text, function.end(), len(function[1]))
+        # Returns the start of the first line indented no deeper than the function, its closing parenthesis aside.
+        found = re.compile(rf"^[ \t]{{0,{len(function[1])}}}[A-Za-z@]", re.MULTILINE).search(text, function.end())
+        end = found.start() if found else len(text)
         for match in _LIST.finditer(text, function.end(), end):
             kind = next((kind for kind in ListKind if kind.value in match["name"]), None)
             if kind:
                 expression = find_expression(file, text, match.start("open"), match.start("open"))
                 yield SkipList(match["name"], kind, function[2], _find_condition(text, match.start()), expression)
-
-
-def _find_function_end(text: str, start: int, indent: int) -> int:
-    """Returns the start of the first line indented no deeper than the function, its closing parenthesis aside."""
-    found = re.compile(rf"^[ \t]{{0,{indent}}}[A-Za-z@]", re.MULTILINE).search(text, start)
-    return found.start() if found else len(text)
 
 
 def _find_condition(text: str, at: int) -> str:

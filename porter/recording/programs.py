@@ -145,7 +145,11 @@ def _add_cases(
 ) -> list[tuple[list[Observed], PorterError]]:
     """Extends cases by calls, and adds cases of the rest; the calls that have none, and why."""
     failed: list[tuple[list[Observed], PorterError]] = []
-    for group in sorted(_group(observed), key=_count_numbers, reverse=True):
+    # The calls of each element type and structure.
+    groups: dict[tuple[DType, str], list[Observed]] = {}
+    for each in observed:
+        groups.setdefault((each.program.dtype, each.program.structure), []).append(each)
+    for group in sorted(groups.values(), key=_count_numbers, reverse=True):
         if join_parts(cases, group):  # tensors are left out of the cases that come of all
             continue
         try:
@@ -236,14 +240,6 @@ def _transfer(cases: Sequence[Case], group: list[Observed]) -> Case | None:
         if program is not None and find_difference(program, group) is None:
             return Case(program, case.values, group)
     return None
-
-
-def _group(observed: Iterable[Observed]) -> list[list[Observed]]:
-    """The calls of each element type and structure."""
-    groups: dict[tuple[DType, str], list[Observed]] = {}
-    for each in observed:
-        groups.setdefault((each.program.dtype, each.program.structure), []).append(each)
-    return list(groups.values())
 
 
 def _count_numbers(group: Sequence[Observed]) -> tuple[bool, int, int]:

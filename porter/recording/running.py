@@ -119,7 +119,9 @@ def run_calls(ops: Sequence[Any], base: str, lost: UnexplainedCalls) -> Iterator
             begun.add(ranks)
             yield from ((ran, own) for ran in runs)
             for ran in runs:
-                given = _describe_given(ran.call)
+                # The tensors that a call gives with their types, and its flags.
+                tensors = {name: tensor.dtype for name, tensor in ran.call.tensors().items()}
+                given = f"{ran.call.name} {tensors} {[value for value in ran.call.arguments.values() if isinstance(value, bool)]}"
                 varied[given] += 1
                 if varied[given] <= _VARIED:
                     yield from ((each, None) for each in run_all(vary_given(ran.call), until, lost))
@@ -158,12 +160,6 @@ def run_with_type(
         for plain in runs:
             made = adapt_with_type(plain.call, name)
             yield from ((ran, plain) for ran in run_all((made,) if made else (), until, lost))
-
-
-def _describe_given(call: OpCall) -> str:
-    """The tensors that a call gives with their types, and its flags."""
-    tensors = {name: tensor.dtype for name, tensor in call.tensors().items()}
-    return f"{call.name} {tensors} {[value for value in call.arguments.values() if isinstance(value, bool)]}"
 
 
 def run_all(calls: Iterable[OpCall], until: int, lost: UnexplainedCalls) -> Iterator[RecordedRun]:

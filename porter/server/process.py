@@ -149,7 +149,11 @@ class Process:
         except BlockingIOError:
             return
         if self.answer is None:
-            self._answer_for(self._exit_code())
+            # Of a process that closed its pipe, which one does that ends.
+            end = time.monotonic() + _GRACE_SECONDS
+            while self._poll() is None and time.monotonic() < end:
+                time.sleep(0.002)
+            self._answer_for(self._reap())
 
     def look(self, progress: Progress) -> None:
         """Notices that it has ended, or its time."""
@@ -201,13 +205,6 @@ class Process:
                 return said.splitlines()[-1]
             time.sleep(0.02)
         return ""
-
-    def _exit_code(self) -> int:
-        """Of a process that closed its pipe, which one does that ends."""
-        end = time.monotonic() + _GRACE_SECONDS
-        while self._poll() is None and time.monotonic() < end:
-            time.sleep(0.002)
-        return self._reap()
 
     def _poll(self) -> int | None:
         """How it exited, if it has."""

@@ -129,7 +129,11 @@ class _Argument:
                     raise self._refuse(value, f"has a MetalParameter of other than {', '.join(_OF_PARAMETERS)}")
                 return MetalParameter(**found)
         try:
-            return self._check_text(value, ast.literal_eval(value))
+            # Half of a surrogate pair can be written in Python, but in no file.
+            literal = ast.literal_eval(value)
+            if isinstance(literal, str) and any("\ud800" <= character <= "\udfff" for character in literal):
+                raise self._refuse(value, "has half of a surrogate pair, which no file can hold")
+            return literal
         except (ValueError, TypeError, SyntaxError):
             what = f"is `{ast.unparse(value)[:60]}`, which only running the file could tell"
             raise self._refuse(value, what) from None
@@ -138,12 +142,6 @@ class _Argument:
         if len(made) > LARGEST:
             raise self._refuse(value, f"is longer than {LARGEST // 1024} KiB")
         return made
-
-    def _check_text(self, value: ast.expr, literal: Any) -> Any:
-        """Half of a surrogate pair can be written in Python, but in no file."""
-        if isinstance(literal, str) and any("\ud800" <= character <= "\udfff" for character in literal):
-            raise self._refuse(value, "has half of a surrogate pair, which no file can hold")
-        return literal
 
     def _refuse(self, value: ast.expr, what: str) -> PorterError:
         hint = f"Write `{self.name}` as a literal, or as a constant of the file."

@@ -98,7 +98,10 @@ def _write(value: HostValue, names: Names) -> str:
         case Constant(number):
             return repr(number) if not isinstance(number, bool) else str(number).lower()
         case Scalar(name, default):
-            return _write_scalar(name, default, names)
+            # A scalar argument, or the variable that has its value, and where it is left out its default.
+            variables = names.code.find_scalars(_spell_scalar(name, None, names)) if names.locals is not None else ()
+            alike = (variable for variable, instead in variables if default in (None, instead))
+            return next(alike, None) or _spell_scalar(name, default, names)
         case Element(name, index) if index >= 0:
             return f"{names.variable(name)}[{index}]"
         case Element(name, index):
@@ -138,13 +141,6 @@ def write_given(tensor: str, names: Names) -> str:
     variable = names.variable(tensor)
     has_value = names.use(f"{variable}.has_value()")
     return f"{has_value} && {variable}->defined()" if variable in names.optional else f"{variable}.defined()"
-
-
-def _write_scalar(name: str, default: Number | None, names: Names) -> str:
-    """A scalar argument, or the variable that has its value, and where it is left out its default."""
-    variables = names.code.find_scalars(_spell_scalar(name, None, names)) if names.locals is not None else ()
-    alike = (variable for variable, instead in variables if default in (None, instead))
-    return next(alike, None) or _spell_scalar(name, default, names)
 
 
 def _spell_scalar(name: str, default: Number | None, names: Names) -> str:

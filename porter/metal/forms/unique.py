@@ -93,22 +93,19 @@ class Unique(Form):
         elements = list_elements(self.source, instances)
         order = self.order_elements()
         sorting = [order.write_kernels(f"{name}_sorted", instances, style)] if self.is_sorted else []
+        arguments, lines = _KERNELS["ranks"]
+        place = "places[slice]" if self.is_sorted else "slice"
+        passed = [each for each in arguments if self.is_sorted or each != _PLACES]
         texts = [
             *(kernels.source for kernels in sorting),
             write_kernel(f"{name}_marks", elements, *_KERNELS["marks"], style),
             write_plain(f"{name}_ends", *_KERNELS["ends"]),
-            self._write_ranks(f"{name}_ranks"),
+            write_plain(f"{name}_ranks", passed, [line.replace("PLACE", place) for line in lines]),
             write_kernel(name, elements, *_KERNELS["take"], style),
         ]
         helpers = (*(helper for kernels in sorting for helper in kernels.helpers), SCAN)
         endings = (*(f"_sorted{ending}" for kernels in sorting for ending in kernels.endings), "_marks", "")
         return FormKernels(name, "\n".join(texts), elements, (), helpers, endings, ("_ends", "_ranks"))
-
-    def _write_ranks(self, name: str) -> str:
-        arguments, lines = _KERNELS["ranks"]
-        place = "places[slice]" if self.is_sorted else "slice"
-        passed = [each for each in arguments if self.is_sorted or each != _PLACES]
-        return write_plain(name, passed, [line.replace("PLACE", place) for line in lines])
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         """Launches the kernels. Raises PTR371 if no variable is the place of the last value."""

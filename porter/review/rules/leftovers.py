@@ -125,15 +125,11 @@ def _is_called(change: Change, name: str) -> bool:
 def _find_dead(change: Change, file: ChangedFile) -> Iterator[Remark]:
     """Static functions and macros of a changed file that were used before the change, and are not now."""
     uses, before = Counter(find_words(file.after)), Counter(find_words(file.before))
-    for name, start in _list_helpers(file).items():
-        if uses[name] == 1 and before[name] > 1 and not _is_used_elsewhere(change, file, name):
-            yield file.remark(start, f"nothing in this file uses `{name}` any more", "Delete it with the old path.")
-
-
-def _list_helpers(file: ChangedFile) -> dict[str, int]:
     helpers = {f.name: f.start for f in file.source.functions() if f.static and f.name.isidentifier()}
     helpers |= {macro.name: file.after.find(f"#define {macro.name}") for macro in file.source.function_macros}
-    return helpers
+    for name, start in helpers.items():
+        if uses[name] == 1 and before[name] > 1 and not _is_used_elsewhere(change, file, name):
+            yield file.remark(start, f"nothing in this file uses `{name}` any more", "Delete it with the old path.")
 
 
 def _is_used_elsewhere(change: Change, file: ChangedFile, name: str) -> bool:

@@ -100,7 +100,7 @@ def implementation(row: str, functor: str, shaders: Shaders, run: Launch | None 
     def call(*args: Any, **kwargs: Any) -> torch.Tensor:
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         out = given.pop("out", None)
-        alpha = given.get("alpha", _default(schema, "alpha"))
+        alpha = given.get("alpha", next((a.default_value for a in schema.arguments if a.name == "alpha"), None))
         natural = _meta(base[:-1] if inplace else base, given)
         target = given["self"] if inplace else out
         if target is not None:
@@ -222,10 +222,6 @@ def _without_elements(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return torch.ones((0,) if value.dim() else (), dtype=value.dtype)
-
-
-def _default(schema: Any, name: str) -> Any:
-    return next((a.default_value for a in schema.arguments if a.name == name), None)
 
 
 def _metal(dtype: torch.dtype) -> str:

@@ -388,7 +388,7 @@ class Consistency(TestCase):
         except AssertionError:
             with suppress(Refused):
                 if self.is_as_near(op, dtype, sample, to_cpu(got), to_cpu(want), compute):
-                    if _has_complex(want):
+                    if any(result.is_complex() for result in _list_results(want)):
                         self.remark_on_cpu(op, dtype)
                     return
             raise
@@ -510,10 +510,6 @@ def differs_in_shape(got: Any, want: Any) -> bool:
     """Whether a result has another shape than the CPU's: host code allocates and resizes results, kernels do not."""
     mine, theirs = _list_results(got), _list_results(want)
     return len(mine) == len(theirs) and any(one.shape != other.shape for one, other in zip(mine, theirs, strict=True))
-
-
-def _has_complex(value: Any) -> bool:
-    return any(result.is_complex() for result in _list_results(value))
 
 
 _OFF_ITSELF = "the CPU is farther from double precision than the tolerance, which bounds results of their magnitude"

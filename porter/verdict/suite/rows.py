@@ -151,7 +151,7 @@ def reduces_rows(op: OpInfo, sample: SampleInput) -> bool:
 def predict(op: OpInfo, sample: SampleInput) -> Predicted | None:
     """What a reduction makes of a sample behind any number of zero rows; None if a few do not tell."""
     few, more, most = _reduce_few(op, sample)
-    if all(_is_same(few, each) for each in (more, most)):
+    if all(few.dtype == each.dtype and torch.allclose(few, each, **_RIGHT) for each in (more, most)):
         return lambda zeros: few
     if few.dtype != torch.int64 or not torch.equal((more - few) * 2, most - more):
         return None
@@ -164,7 +164,7 @@ def _reduce_few(op: OpInfo, sample: SampleInput) -> list[torch.Tensor]:
     if not isinstance(sample.input, torch.Tensor) or not sample.input.numel() or not sample.input.ndim:
         return []
     try:
-        given = [_put_behind_zeros(sample, zeros) for zeros in ZEROS]
+        given = [widen_rows(sample, lambda t: torch.cat([t.new_zeros((zeros, *t.shape[1:])), t])) for zeros in ZEROS]
         found = [compute(op, each) for each in given]
     except Exception:  # the operator is somebody else's, and need not take other shapes
         return []
@@ -207,11 +207,3 @@ def _compare_reduced(op: OpInfo, sample: SampleInput, predicted: Predicted, boun
         ran = ", ".join(f"`{name}`" for name in counters.since(before).kernels)
         return Found(wrong=f"PTR270 kernel {ran}: what is made of {zeros + count} rows is wrong: {error}")
     return Found()
-
-
-def _put_behind_zeros(sample: SampleInput, zeros: int) -> SampleInput:
-    return widen_rows(sample, lambda t: torch.cat([t.new_zeros((zeros, *t.shape[1:])), t]))
-
-
-def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.dtype == other.dtype and torch.allclose(one, other, **_RIGHT)

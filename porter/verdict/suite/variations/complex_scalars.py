@@ -23,16 +23,12 @@ def list_complex_scalars(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> It
     """A sample of each kind with each of its numbers, those that a call omits too, a complex one."""
     seen: set[str] = set()
     for sample in opinfos.pick_kinds(op, dtype):
-        places = _list_places(op, sample)
+        tensors = {place for place, value in list_passed(sample) if isinstance(value, torch.Tensor)}
+        places = [place for place in list_number_places(op, sample) if place not in tensors]
         varied = [(f"with {place}={NUMBER}", replace_argument(sample, place, NUMBER)) for place in places]
         for label, computed in keep_computed(op, [each for each in varied if each[0] not in seen]):
             seen.add(label)
             yield label, computed
-
-
-def _list_places(op: OpInfo, sample: SampleInput) -> list[Place]:
-    tensors = {place for place, value in list_passed(sample) if isinstance(value, torch.Tensor)}
-    return [place for place in list_number_places(op, sample) if place not in tensors]
 
 
 COMPLEX_SCALARS = Variation("complex_scalars", list_complex_scalars, operators=Operators.ALL, dtypes=(torch.complex64,))

@@ -175,14 +175,10 @@ def choose_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_gra
                 turned.setdefault(label, (label, _turn(sample)))
             if sample.input.ndim in _IMAGES and not list_tensors((sample.args, sample.kwargs)):
                 label = f"a row more: {_describe(sample)}"
-                higher.setdefault(label, (label, _add_row(sample)))
+                image = sample.input.detach()
+                taller = torch.cat([image, image.flip(-2)[..., :1, :]], -2).requires_grad_(sample.input.requires_grad)
+                higher.setdefault(label, (label, replace_input(sample, taller)))
     return [varied for unlike in (turned, higher) for varied in list(unlike.values())[:: len(unlike) // _MOST + 1]]
-
-
-def _add_row(sample: SampleInput) -> SampleInput:
-    image = sample.input.detach()
-    taller = torch.cat([image, image.flip(-2)[..., :1, :]], -2).requires_grad_(sample.input.requires_grad)
-    return replace_input(sample, taller)
 
 
 def _turn(sample: SampleInput) -> SampleInput:

@@ -127,7 +127,9 @@ def list_long_operands(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
         if sample.input.numel() <= _MOST_ELEMENTS:
             for place, value in list_passed(sample):
                 if isinstance(value, torch.Tensor) and value.ndim == 1 and value.numel() and not value.is_complex():
-                    yield from _keep_shapes(op, sample, list(_lengthen(op, sample, place, value)))
+                    kept = list(keep_computed(stay_inside(op), list(_lengthen(op, sample, place, value))))
+                    shapes = _list_shapes(op, sample) if kept else []
+                    yield from ((label, longer) for label, longer in kept if _list_shapes(op, longer) == shapes)
 
 
 def _lengthen(op: OpInfo, sample: SampleInput, place: Place, value: torch.Tensor) -> Iterator[Varied]:
@@ -138,12 +140,6 @@ def _lengthen(op: OpInfo, sample: SampleInput, place: Place, value: torch.Tensor
         if isinstance(argument.values[0], bool):
             flagged = replace_argument(longer, argument.name, argument.values[0])
             yield f"tensor {place} of {LONG} elements, with {argument.name}={argument.values[0]}", flagged
-
-
-def _keep_shapes(op: OpInfo, sample: SampleInput, varied: list[Varied]) -> Iterator[Varied]:
-    kept = list(keep_computed(stay_inside(op), varied))
-    shapes = _list_shapes(op, sample) if kept else []
-    yield from ((label, longer) for label, longer in kept if _list_shapes(op, longer) == shapes)
 
 
 def _list_shapes(op: OpInfo, sample: SampleInput) -> list[Any]:
