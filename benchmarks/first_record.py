@@ -21,8 +21,7 @@ from pathlib import Path
 from porter.core.checkout import find_checkout
 from porter.core.progress import ignore
 from porter.verdict import client
-from porter.workflows.recordings import Recordings
-from porter.workflows.stacking import Missing
+from porter.workflows.stacking import Missing, Recordings
 
 ROUNDS = 5
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from porter.core.cache import digest
-from porter.workflows import decisions
+from porter.workflows import candidates
 from tests import hung, quick
 from tests.device_pool import DevicePool
 
@@ -102,7 +102,7 @@ def own_decisions(
 ) -> None:
     """No verdict that a test makes up is remembered for whoever runs it, nor for the next test."""
     folder, test = tmp_path_factory.getbasetemp() / "decisions", request.node.nodeid
-    monkeypatch.setattr(decisions, "key", lambda *parts: folder / digest(test, *map(str, parts)))
+    monkeypatch.setattr(candidates, "key", lambda *parts: folder / digest(test, *map(str, parts)))
 
 
 @pytest.fixture(autouse=True)

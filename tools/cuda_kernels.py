@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import CUDA_KERNELS
-from porter.cuda.kernels import read_cuda_kernel
-from porter.cuda.loops import read_device_source
+from porter.cuda.loops import read_cuda_kernel, read_device_source
 from porter.languages.definitions import find_definitions
 from shared.arguments import fork_parser
 

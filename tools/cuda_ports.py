@@ -13,7 +13,7 @@ from aten_overlay.cuda.compile import SCHEDULED
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.planner import plan_operator
 from porter.verdict.backends.cuda_shaders import compile_functor
 from porter.verdict.backends.kernels import find_functor, read_rows

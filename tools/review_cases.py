@@ -11,8 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from porter.review.finding import Finding
-from porter.review.rule import Case, host_case, metal_case, run_rules
+from porter.review.rule import Case, Finding, host_case, metal_case, run_rules
 from porter.review.rules import RULES
 from shared.arguments import parser
 

@@ -10,9 +10,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from porter.aten.condition import Condition
 from porter.core.dtypes import BOOL, SCALAR_TYPES, DType, Kind, of_kind
 from porter.languages import cpp
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The branch taken on an argument: `text` is the condition as written in the source (`eps.has_value()`)."""
+
+    text: str
+    holds: bool
+
+    def __str__(self) -> str:
+        return self.text if self.holds else f"!({self.text})"
+
 
 _NAMES = frozenset(each.aten for each in SCALAR_TYPES)
 _INTEGRAL, _FLOATING, _COMPLEX = (

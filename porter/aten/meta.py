@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from porter.aten.branches import Facts, decide, find_calls, get_expression, list_executed, show
-from porter.aten.condition import Condition
+from porter.aten.branches import Condition, Facts, decide, find_calls, get_expression, list_executed, show
 from porter.aten.stubs import find_stubs, read_builder
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BOOL, FLOAT, INT, DType, Kind

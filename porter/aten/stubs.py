@@ -10,16 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from porter.aten.branches import ExecutedStatement, Facts, find_calls, get_expression, list_executed, show
-from porter.aten.condition import Condition
+from porter.aten.branches import Condition, ExecutedStatement, Facts, find_calls, get_expression, list_executed, show
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, DType
 from porter.core.edits import line_of
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE, spell_include
 from porter.languages import cpp
+from porter.languages.brackets import bounded
 from porter.languages.definitions import Definition, find_definitions, parse_definition, split_parameters
-from porter.languages.depth import bounded
 
 _SINGLE_ARGUMENT = re.compile(r"^[A-Z_]+\(\s*(\w+)\s*\)", re.M)
 

@@ -91,7 +91,7 @@ def migrate(
     written without --write. The port of a single operator that is written has a thorough verdict, unless --no-thorough
     is given. One of several that has no plan is left out, and the last lines say what became of each.
     """
-    from porter.metal.source import Source
+    from porter.metal.functor import Source
     from porter.plan.helpers import HelperPlan
     from porter.workflows.commits import Committed
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote

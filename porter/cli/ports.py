@@ -50,7 +50,7 @@ def show_port(
 
 def doubt_line(found: PortedOperator) -> str:
     """What stands above the diff of a plan that other candidates may replace: `git apply` skips it."""
-    from porter.workflows.decisions import count_candidates
+    from porter.workflows.candidates import count_candidates
 
     if not found.doubt or count_candidates(found.plan) == 1:
         return ""

@@ -10,7 +10,7 @@ from porter.cli.options import Run, command, proof
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 if TYPE_CHECKING:
-    from porter.review.finding import Review
+    from porter.review.rule import Review
     from porter.verdict.result import Proof
 
 _ADAPTER = "lintrunner"

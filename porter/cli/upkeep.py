@@ -34,8 +34,8 @@ def doctor(output: Output) -> int:
 
     Changes nothing and imports nothing of what it lists. Exits with 1 where something is missing that verdicts need.
     """
-    from porter.report.doctor import is_complete, parts_lines, parts_object
-    from porter.workflows.doctor import examine
+    from porter.report.upkeep import is_complete, parts_lines, parts_object
+    from porter.workflows.setup import examine
 
     parts = examine()
     output.show(parts_object(parts), parts_lines(parts))

@@ -1,13 +1,17 @@
-"""`custom_function`: a function with a gradient of its own, as MLX's decorator makes one."""
+"""`custom_function`, with a gradient of its own, as MLX's decorator makes one; and `compile_shader`."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import torch
 
+from aten_overlay.errors import OverlayError
+from porter.kernels import cuda
+from porter.kernels.launch import PLAIN, compiled
 from porter.kernels.references import check_gradients
 
 
@@ -68,3 +72,45 @@ class _WithGradient(torch.autograd.Function):
         alone = len(outputs) == 1
         found = ctx.vjp(primals, gradients[0] if alone else gradients, outputs[0] if alone else outputs)
         return None, None, *check_gradients(f"function `{ctx.name}`", ctx.names, found, primals)
+
+
+class Shaders:
+    """The kernels of a source, compiled for a device when one is first called with its tensors."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def __getattr__(self, name: str) -> Shader:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Shader(self._source, name)
+
+
+class Shader:
+    """One kernel. `shader(x, y, threads=...)` has the arguments of `torch.mps.compile_shader`'s kernels."""
+
+    def __init__(self, source: str, name: str) -> None:
+        self._source, self._name = source, name
+
+    @cached_property
+    def _on_mps(self) -> Any:
+        return getattr(compiled(self._source, PLAIN), self._name)
+
+    @cached_property
+    def _on_cuda(self) -> Any:
+        return getattr(cuda.compiled(self._source), self._name)
+
+    def __call__(self, *args: Any, **how: Any) -> None:
+        """Launches the kernel where its first tensor lies. Raises PTR219, PTR380-PTR393, and what torch raises."""
+        if not any(isinstance(argument, torch.Tensor) and argument.is_cuda for argument in args):
+            self._on_mps(*args, **how)
+            return
+        try:
+            self._on_cuda(*args, **how)
+        except OverlayError as error:
+            raise cuda.convert(error) from error
+
+
+def compile_shader(source: str) -> Shaders:
+    """The kernels of a Metal source, each an attribute. It is compiled when a kernel is called."""
+    return Shaders(source)

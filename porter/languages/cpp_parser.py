@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from porter.languages.brackets import DEEPEST, check_depth
 from porter.languages.cpp import (
     ArrayDeclaration,
     Binary,
@@ -36,7 +37,6 @@ from porter.languages.cpp import (
     While,
 )
 from porter.languages.cursor import DEPTHS, QUALIFIERS, Cursor, is_word
-from porter.languages.depth import DEEPEST, check_depth
 from porter.languages.lexer import CLOSERS
 
 BUILTIN_TYPES = frozenset(("float", "double", "int", "bool", "long", "short", "char", "unsigned"))

@@ -10,9 +10,9 @@ from functools import lru_cache
 from porter.core.edits import line_of
 from porter.core.errors import Place, PorterError
 from porter.languages import brackets
+from porter.languages.brackets import too_deep
 from porter.languages.cpp import Function, ParseError, TooDeep
 from porter.languages.cpp_parser import parse_function
-from porter.languages.depth import too_deep
 from porter.languages.directives import Macro, parse_condition, parse_macro
 from porter.languages.identifiers import in_word
 from porter.languages.lexer import Token, TokenKind, directives, lex

@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from porter.core.edits import common_start, find_line_ends
 from porter.core.errors import Place, PorterError
-from porter.languages.depth import DEEPEST, too_deep
+from porter.languages.brackets import DEEPEST, too_deep
 from porter.languages.directives import Include, Macro, find_includes, parse_macro
 from porter.languages.lexer import CLOSERS, Token, TokenKind, lex
 

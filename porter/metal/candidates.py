@@ -20,11 +20,19 @@ from porter.cpu.kernels import CpuKernel
 from porter.languages.brackets import ROUND, find_closing_end, is_balanced
 from porter.languages.identifiers import rename_identifiers
 from porter.metal.expression import Printer
-from porter.metal.functor import Body, Functor, Origin, merge_overloads
-from porter.metal.functor_spec import FunctorSpec
-from porter.metal.lambda_body import find_lambda, promote_body, rounds_halves, translate_lambda
+from porter.metal.functor import (
+    Body,
+    Functor,
+    FunctorSpec,
+    Origin,
+    Source,
+    find_lambda,
+    merge_overloads,
+    promote_body,
+    rounds_halves,
+    translate_lambda,
+)
 from porter.metal.params import PARAMETER
-from porter.metal.source import Source
 from porter.metal.tidy import share_bodies, specialize_helpers, tidy_body
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar, nodes
 from porter.mpsgraph.operations import Operation, by_op, find_headers, find_written_form, helpers, operations

@@ -22,10 +22,9 @@ from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.cpu.kernels import CpuKernel, read_result_kernels
 from porter.languages.identifiers import rename_identifiers
-from porter.metal.functor import Origin
+from porter.metal.functor import Origin, Source
 from porter.metal.launchers import SPLIT
 from porter.metal.registration import Line
-from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
 
 # The edits of one step, which apply to the fork after the previous step.

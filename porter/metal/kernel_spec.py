@@ -22,8 +22,8 @@ from porter.cpu.kernels import (
 )
 from porter.languages.definitions import Definition, parse_definition
 from porter.metal.distributions import distributions, draws_numbers
+from porter.metal.functor import Source
 from porter.metal.kernel import KernelCase, KernelSpec, read_results
-from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.source_reader.read_graph import read_graph
 
@@ -110,7 +110,7 @@ def _read_kernels(
 
 
 def _read_cuda_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType]) -> CpuKernel:
-    from porter.cuda.kernels import read_cuda_kernel  # few plans ask for it
+    from porter.cuda.loops import read_cuda_kernel  # few plans ask for it
 
     return read_cuda_kernel(checkout, stub, output)
 

@@ -15,9 +15,16 @@ from porter.core.layout import INDEXING, KERNELS
 from porter.cpu.translator import OPMATH
 from porter.cuda.own import OwnKernel
 from porter.languages.source import parse_source
-from porter.metal.functor import Body, Functor, FunctorStyle, functor_text, merge_overloads
-from porter.metal.functor_spec import FunctorSpec
-from porter.metal.lambda_body import find_lambda, translate_lambda
+from porter.metal.functor import (
+    Body,
+    Functor,
+    FunctorSpec,
+    FunctorStyle,
+    find_lambda,
+    functor_text,
+    merge_overloads,
+    translate_lambda,
+)
 from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.params import PARAMETER, Field, ParamsStruct
 from porter.metal.registration import Need, register_lines

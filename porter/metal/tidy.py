@@ -16,8 +16,7 @@ from porter.languages.brackets import ALL, ROUND, find_closing_end, has_outside,
 from porter.languages.identifiers import contains_identifier, in_word, is_word, rename_identifiers
 from porter.languages.patterns import match_code, replace_code
 from porter.metal.expression import split_return, uncast_return
-from porter.metal.functor import Body
-from porter.metal.functor_spec import FunctorSpec
+from porter.metal.functor import Body, FunctorSpec
 from porter.metal.params import PARAMETER
 
 _CAST = re.compile(r"static_cast<float>\(|(?<![\w<:])float\(")

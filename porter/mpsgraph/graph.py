@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from porter.aten.condition import Condition
+from porter.aten.branches import Condition
 from porter.core import codec, dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import Place

@@ -9,8 +9,7 @@ from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.metal.launchers.library import add_to_library, find_lacking
-from porter.plan.draft import Draft
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 
 
 @dataclass(frozen=True)

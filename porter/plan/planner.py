@@ -31,16 +31,16 @@ from porter.core.formatting import format_block
 from porter.languages.identifiers import to_snake_case
 from porter.languages.inlining import read_parameters
 from porter.languages.source import Function, parse_source
+from porter.metal.functor import Source
 from porter.metal.host import sees_helpers
 from porter.metal.insertion import insert_includes
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel
 from porter.metal.kernel_files import find_library, qualify_library
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.metal.launchers import LAUNCHER_HEADERS
-from porter.metal.source import Source
 from porter.plan.dialect import require_library
-from porter.plan.draft import Draft
 from porter.plan.plan import (
+    Draft,
     EntryChange,
     ListChange,
     Plan,
@@ -52,8 +52,7 @@ from porter.plan.plan import (
 )
 from porter.plan.recorded.port import FROM_RECORDING, NativePort, ReadPrograms, WrittenKernel, no_programs
 from porter.plan.removal import Gone, Removal, Rewrite, delete_empty_files, find_removals, redirect_calls
-from porter.plan.routes import Route, Routes, choose_routes
-from porter.plan.stub_kernels import PortDraft
+from porter.plan.routes import PortDraft, Route, Routes, choose_routes
 
 
 def plan_operator(

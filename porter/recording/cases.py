@@ -14,7 +14,7 @@ from itertools import groupby, permutations
 from math import isfinite
 from typing import TypeVar
 
-from porter.aten.condition import Condition
+from porter.aten.branches import Condition
 from porter.core.dtypes import DType, Kind
 from porter.mpsgraph.conditions import (
     UNKNOWN,

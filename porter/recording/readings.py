@@ -31,7 +31,7 @@ from porter.mpsgraph.source_reader.read_graph import read_graph
 from porter.plan.recorded.files import read_style
 from porter.recording.cost import cost_lines, count_cost, form_cost_lines, list_together, slice_lines
 from porter.verdict import client
-from porter.verdict.evidence import digest_old_code, key
+from porter.verdict.client import digest_old_code, key
 from porter.verdict.messages import RecordRequest
 from porter.verdict.result import HOST, VerifyTarget
 

@@ -121,7 +121,8 @@ def run_calls(ops: Sequence[Any], base: str, lost: UnexplainedCalls) -> Iterator
             for ran in runs:
                 # The tensors that a call gives with their types, and its flags.
                 tensors = {name: tensor.dtype for name, tensor in ran.call.tensors().items()}
-                given = f"{ran.call.name} {tensors} {[value for value in ran.call.arguments.values() if isinstance(value, bool)]}"
+                flags = [value for value in ran.call.arguments.values() if isinstance(value, bool)]
+                given = f"{ran.call.name} {tensors} {flags}"
                 varied[given] += 1
                 if varied[given] <= _VARIED:
                     yield from ((each, None) for each in run_all(vary_given(ran.call), until, lost))

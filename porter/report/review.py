@@ -8,11 +8,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from porter import __version__
-from porter.review.finding import Finding, Severity, apply_fixes, count_severities
+from porter.review.rule import Finding, Severity, apply_fixes, count_severities
 from porter.review.rules import RULES
 
 if TYPE_CHECKING:
-    from porter.review.finding import Review
+    from porter.review.rule import Review
 
 LINTER = "PORTER"  # the code of a lintrunner adapter
 _PAGE = "docs/review.md"

@@ -16,8 +16,7 @@ from porter.core.errors import PorterError
 from porter.languages.identifiers import find_words
 from porter.languages.source import Source, parse_source
 from porter.review.change import Change, ChangedFile
-from porter.review.host_facts import find_named_kernels
-from porter.review.metal_facts import list_instances
+from porter.review.metal_facts import find_named_kernels, list_instances
 
 
 class Touch(Enum):

@@ -36,9 +36,8 @@ from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.baseline import CRASHED, EarlierResult, find_candidates, list_inheritable, tell_apart
 from porter.verdict.behavior import SampleResult, compare_paths, find_lost, find_worse
 from porter.verdict.build.tree import Tree, materialise, metal_include
+from porter.verdict.client import digest_old_code, digest_tested_code, key
 from porter.verdict.errors import raising_porter_errors
-from porter.verdict.evidence import digest_old_code, digest_tested_code, key
-from porter.verdict.fork_findings import add_findings, fail_for_findings
 from porter.verdict.judge import (
     merge_arithmetics,
     merge_bounds_check,
@@ -67,7 +66,7 @@ from porter.verdict.messages import (
     decode_request,
     encode_line,
 )
-from porter.verdict.result import ALL, ARITHMETICS, Failure, Verdict, VerifyTarget
+from porter.verdict.result import ALL, ARITHMETICS, Failure, Verdict, VerifyTarget, add_findings, fail_for_findings
 
 
 def build_together(request: BuildRequest, progress: Progress) -> BuildAnswer:

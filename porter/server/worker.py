@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.core import cache
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.dtypes import BY_METAL
@@ -41,9 +41,19 @@ from porter.verdict.build.releases import find_release_faults
 from porter.verdict.build.siblings import find_siblings
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, name_in_fork, raising_porter_errors
-from porter.verdict.fork_findings import add_findings, place_findings
 from porter.verdict.messages import VerdictAnswer
-from porter.verdict.result import CUDA, DEFAULT, FLUSH, HOST, Failure, ForkFinding, Verdict, VerifyTarget
+from porter.verdict.result import (
+    CUDA,
+    DEFAULT,
+    FLUSH,
+    HOST,
+    Failure,
+    ForkFinding,
+    Verdict,
+    VerifyTarget,
+    add_findings,
+    place_findings,
+)
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from porter.verdict.refusals import refusal_in
+from porter.verdict.errors import refusal_in
 from porter.verdict.result import DTypeVerdict, Failure, Finding, Verdict
 
 NOT_RUN = "not run"

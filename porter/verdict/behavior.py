@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from porter.verdict.refusals import Refusal, refusal_in
+from porter.verdict.errors import Refusal, refusal_in
 
 
 class Status(Enum):

@@ -6,7 +6,7 @@ import functools
 import re
 from importlib.resources import files
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.languages.identifiers import find_called
 
 

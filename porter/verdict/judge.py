@@ -10,7 +10,6 @@ from typing import Any
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import Place, PorterError
 from porter.verdict.behavior import SampleResult
-from porter.verdict.fork_findings import add_failures, add_findings
 from porter.verdict.result import (
     BUILD,
     DEFAULT,
@@ -22,6 +21,8 @@ from porter.verdict.result import (
     Skip,
     Verdict,
     VerifyTarget,
+    add_failures,
+    add_findings,
 )
 
 _EXPECTED = "listed as an expected failure"

@@ -27,8 +27,7 @@ from porter.languages.source import parse_source
 from porter.metal.insertion import find_registrations
 from porter.metal.macros import MacroBook
 from porter.verdict.errors import NoKernelNamed, NotNative
-from porter.verdict.fork_findings import finding_of_error
-from porter.verdict.result import ForkFinding, VerifyTarget
+from porter.verdict.result import ForkFinding, VerifyTarget, finding_of_error
 
 # Kernel names in host code: in an exec_* call, of a pipeline, and in a format string.
 _NAMES = (

@@ -12,8 +12,7 @@ from porter.aten.operator import Operator, find_called_operators
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.core.python import own_module
-from porter.plan.draft import Draft
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 from porter.verdict import client
 from porter.verdict.backends.choice import choose_backend
 from porter.verdict.errors import NotNative, NoVerdict, raising_porter_errors

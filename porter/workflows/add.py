@@ -12,10 +12,10 @@ from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import refuse_uncommitted, write
 from porter.metal.kernel_spec import no_recording
 from porter.plan.addition import plan_addition
-from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
 from porter.plan.new_operator.elementwise import ExpressionWish
 from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
+from porter.plan.plan import Draft
 from porter.verdict.result import Proof, Verdict
 from porter.workflows.migrate import (
     NotPlanned,

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.core.change_set import Hunk, keep_hunks
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress
 from porter.core.writing import refuse_uncommitted, write
 from porter.metal.kernel import FIRST_CANDIDATES
-from porter.plan.draft import Draft
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.result import Proof, Verdict
 from porter.verdict.verify import prove

@@ -82,7 +82,7 @@ def check_script(
     from aten_overlay.lint import listening
     from porter.kernels.checking import CaseResult, Part, check
     from porter.kernels.judging.conduct import Unchanged
-    from porter.kernels.judging.hidden import check_hidden
+    from porter.kernels.judging.mutants import check_hidden
     from porter.kernels.loading import load
 
     printed: set[str] = set()

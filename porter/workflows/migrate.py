@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.aten.native_functions import NativeFunctions
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Step, Steps, ignore, number_progress
+from porter.metal.functor import Source
 from porter.metal.kernel import FIRST_CANDIDATES
 from porter.metal.kernel_spec import RecordedGraph
-from porter.metal.source import Source
 from porter.plan.dialect import require_dialect
-from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
-from porter.plan.plan import Plan, RejectedCandidate
+from porter.plan.plan import Draft, Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.workflows.coverage import find_needed
 from porter.workflows.stacking import Grouping, OldCode, StackedPlan, read_old_code, stack_without
@@ -194,7 +193,7 @@ def migrate(
 
 def take_decision(checkout: Checkout, plan: Plan, planner: Planner, recorded: RecordedGraph) -> PortedOperator:
     """The port without a verdict: the candidates that an earlier one chose, if it is remembered."""
-    from porter.workflows.decisions import count_candidates, recall_decision
+    from porter.workflows.candidates import count_candidates, recall_decision
 
     decision, count = recall_decision(checkout, plan), count_candidates(plan)
     if decision is None:
@@ -274,8 +273,8 @@ def _migrate_together(
     progress: Steps,
     done: Done,
 ) -> Iterator[PortedOperator | NotPlanned | Wrote | Committed]:
-    from porter.workflows.recordings import Recordings, record_ahead
     from porter.workflows.setup import start_preparation
+    from porter.workflows.stacking import Recordings, record_ahead
     from porter.workflows.together import prove_together
 
     assert request.proof is not None

@@ -14,9 +14,8 @@ from porter.core.git import find_merge_base
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.review.change import Change
-from porter.review.finding import Finding, Review, Severity
 from porter.review.operators import Touch, TouchedOperator, find_touched
-from porter.review.rule import run_rules
+from porter.review.rule import Finding, Review, Severity, run_rules
 from porter.review.rules import RULES
 from porter.verdict.native import native_target
 from porter.verdict.result import Failure, Proof, Verdict

@@ -8,18 +8,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.core.progress import Progress, Steps, ignore, number_progress
-from porter.plan.draft import Draft
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
-from porter.verdict.fork_findings import add_findings
 from porter.verdict.native import find_unserved, native_target
-from porter.verdict.result import Proof, Verdict
+from porter.verdict.result import Proof, Verdict, add_findings
 from porter.verdict.verify import ask_verdict, make_request, prove
 from porter.workflows.candidates import choose_candidates
 from porter.workflows.migrate import require_names

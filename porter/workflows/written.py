@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.aten.operator import Operator
 from porter.core import journal
 from porter.core.checkout import Checkout
@@ -31,16 +31,14 @@ from porter.languages.identifiers import contains_identifier
 from porter.metal.kernel import FIRST_CANDIDATES
 from porter.metal.kernel_spec import no_recording
 from porter.plan.addition import plan_addition
-from porter.plan.draft import Draft
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.messages import VerifyRequest
 from porter.verdict.native import native_target
 from porter.verdict.result import Proof
 from porter.verdict.verify import find_target, make_request, select_tests
-from porter.workflows.candidates import Planner, list_choices
+from porter.workflows.candidates import Planner, list_choices, recall_decision
 from porter.workflows.coverage import find_needed
-from porter.workflows.decisions import recall_decision
 from porter.workflows.stacking import read_old_code
 
 _MPS_PLACES = (MPS, METAL_HEADERS, NATIVE_FUNCTIONS, OPINFOS, OPINFO_DEFINITIONS, *TEST_LISTS)

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from mutation.subjects import Region, Subject
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.core.progress import ignore

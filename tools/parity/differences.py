@@ -14,7 +14,7 @@ from functools import lru_cache
 from parity.outcomes import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
 from porter.core.checkout import Checkout
 from porter.core.layout import DEVICE, MPS, OPERATIONS
-from porter.verdict.refusals import Refusal, refusal_in
+from porter.verdict.errors import Refusal, refusal_in
 
 LIMIT, FAULT = "limit", "fault"
 _SOURCES = (MPS, OPERATIONS, DEVICE)

@@ -12,7 +12,7 @@ from parity.outcomes import AGREE, CRASHED, DIFFER, PRECISION, REFUSED, UNCOMPAR
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import find_served
 from porter.core.checkout import Checkout
-from porter.verdict.refusals import refusal_in
+from porter.verdict.errors import refusal_in
 
 CLOSEST = 3
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from porter.languages.assignments import list_values, read_assignments
 from porter.languages.brackets import find_closing_end, strip_parentheses
 from porter.languages.identifiers import rename_identifiers
 from porter.languages.lexer import TokenKind
+from porter.languages.liveness import list_values, read_assignments
 from porter.languages.patterns import Found, find_code, has_code, match_code
 from porter.languages.source import Source
 from porter.languages.statements import name_tokens

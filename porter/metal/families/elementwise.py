@@ -26,8 +26,7 @@ from porter.languages.identifiers import contains_identifier, to_snake_case
 from porter.languages.source import Source, parse_source
 from porter.metal.candidates import build_functor, note_other_sources
 from porter.metal.distributions import draws_numbers
-from porter.metal.functor import Functor, functor_text
-from porter.metal.functor_spec import FunctorSpec
+from porter.metal.functor import Functor, FunctorSpec, functor_text
 from porter.metal.host import (
     RESULT_TYPE,
     Exec,

@@ -13,23 +13,18 @@ from typing import get_args
 from porter.core import codec
 from porter.loops.host_values import Arguments
 from porter.loops.program import Programs, RequiredSize, UnexplainedCall, register_programs
-from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.categorical import Categorical
 from porter.metal.forms.concatenation import Concatenation
-from porter.metal.forms.contraction import Contraction, LinearGradients
-from porter.metal.forms.convolution import Convolution
+from porter.metal.forms.contraction import Attention, Contraction, Inverse, LinearGradients
+from porter.metal.forms.convolution import Convolution, Fourier
 from porter.metal.forms.form import Form
-from porter.metal.forms.fourier import Fourier
 from porter.metal.forms.index_map import IndexMap
-from porter.metal.forms.inverse import Inverse
-from porter.metal.forms.nonzero import Nonzero
-from porter.metal.forms.permutation import Permutation
 from porter.metal.forms.pooling import Pooling
 from porter.metal.forms.recurrent import Recurrent, RecurrentGradients
 from porter.metal.forms.resampling import Resampling
-from porter.metal.forms.sort import Sort
-from porter.metal.forms.unique import Unique
+from porter.metal.forms.sort import Permutation, Sort
+from porter.metal.forms.unique import Nonzero, Unique
 
 # The union is what stored programs are decoded by.
 AnyForm = (

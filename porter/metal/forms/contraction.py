@@ -1,4 +1,4 @@
-"""Results that are matrix products, of any strides, times a number, with another tensor times a number added.
+"""Results that are matrix products of any strides, with another tensor added; attention, and inverses of matrices.
 
 A threadgroup has a tile of the product, a large one where there are many. Operands of any strides pass through
 threadgroup memory, with zeros where they end, and the next elements are read while products are added. Sums are of the
@@ -16,7 +16,7 @@ from math import prod
 from typing import ClassVar, Self
 
 from porter.core import dtypes
-from porter.core.dtypes import BFLOAT, DType, Kind
+from porter.core.dtypes import BFLOAT, FLOAT, DType, Kind
 from porter.loops.host_values import Arguments
 from porter.metal.codegen.host_code import Block, Branches, Encode, Launch, Line, Node, run_on_stream
 from porter.metal.codegen.host_values import write_fits, write_given
@@ -341,3 +341,142 @@ class LinearGradients(Form):
         if self.of_input:
             return Contraction(Operands.ROWS, self.output, self.weight)
         return Contraction(Operands.FLAT, self.output, self.input, is_left_transposed=True)
+
+
+_WEIGHTS = "result1"
+_EXPAND = "ATen/ExpandUtils.h"
+_ATTENDING = read_kernels("attention")
+
+
+@dataclass(frozen=True)
+class Attention(Form):
+    """What queries, keys and values give, and the weights; a call may leave out the mask, and the scale.
+
+    Where the flag `grouped` is set, several heads of queries share one of keys or values.
+    Both products are those of matrices, by their kernels or of few elements directly. A simdgroup makes weights of a
+    row of scores in their place, with the mask as what is added. All are floats. Where a query sees no key, all weights
+    are zeros, as the CPU's are.
+    Source: ATen/native/transformers/attention.cpp (`_scaled_dot_product_attention_math`).
+    """
+
+    TITLE: ClassVar[str] = "attention"
+    ANY_RANK: ClassVar[bool] = True
+    RETURNS: ClassVar[bool] = True
+
+    query: str
+    key: str
+    value: str
+    mask: str
+    causal: str
+    scale: str
+    grouped: str = ""
+    dtypes: tuple[DType, ...] = ()
+
+    def describe(self) -> Iterator[str]:
+        yield f"scores[i, j] = {self.scale} * (sum over e of {self.query}[i, e] * {self.key}[j, e]) + {self.mask}[i, j]"
+        yield f"result1[i, j] = softmax over j of scores[i, j], of j up to i where {self.causal}"
+        yield f"result0[i, e] = sum over j of result1[i, j] * {self.value}[j, e]"
+        yield "of the last two dimensions"
+        if self.grouped:
+            yield f"with as many heads of {self.query} for each of {self.key} and {self.value} where {self.grouped}"
+
+    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
+        return [dtype for dtype in dtypes.ALL if dtype.kind is Kind.FLOATING]
+
+    def count_costs(self, call: Arguments) -> Iterator[FormCost]:
+        """As `run_attention` does it, of floats."""
+        weights = call.tensors[_WEIGHTS]
+        scores = Contraction(Operands.BATCHES, self.query, self.key)
+        yield from scores.count_costs(replace(call, tensors={**call.tensors, RESULT: weights}))
+        size = count_bytes(call, _WEIGHTS)
+        masks = {self.mask: (count_bytes(call, self.mask),)} if self.mask in call.tensors else {}
+        yield FormCost(prod(weights.shape[:-1]), prod(weights.shape), {_WEIGHTS: (size,) * 3, **masks}, size)
+        yield from Contraction(Operands.BATCHES, _WEIGHTS, self.value).count_costs(call)
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        products = Contraction(Operands.BATCHES, self.query, self.key).write_kernels(name, (FLOAT,), style)
+        texts = (write_kernel(f"{name}_{each}", products.elements, *_ATTENDING[each], style) for each in _ATTENDING)
+        endings = (*products.endings, *(f"_{each}" for each in _ATTENDING))
+        return replace(products, source="\n".join((products.source, *texts)), endings=endings)
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        names = (self.query, self.key, self.value, self.mask, self.scale, self.causal)
+        # An older fork's row has no such flag
+        has_flag = self.grouped in site.names.types
+        is_grouped = site.variable(self.grouped) if has_flag else "/*is_grouped=*/false"
+        passed = ", ".join((f'"{kernels.name}"', *map(site.variable, names), is_grouped))
+        launch = Line(f"return run_attention({passed});", helper="run_attention")
+        return Launch((launch,), frozenset((*HEADERS, CEIL_DIV, COMPLEX, _EXPAND)))
+
+
+_INFO = "result1"
+_CHECK = "ATen/ops/_linalg_check_errors.h"
+_MOST_THREADS = 256
+_INVERTING = read_kernels("inverse", MOST_SIMDGROUPS=_MOST_THREADS // SIMD_LANES)
+_WHOLE = f"at::ceil_div<int64_t>($size * $size, {SIMD_LANES}) * {SIMD_LANES}"  # simdgroups of threads with elements
+_INVERTING_LOCALS = ("size", "count", "work", "factors", "order", "inverses", "strides", "threads", "index_type")
+
+
+@dataclass(frozen=True)
+class Inverse(Form):
+    """The inverses of matrices, and for each the first pivot that is 0, by its place from 1 on; else 0.
+
+    Where the flag `checks` is set, such a one is an error.
+    Factors are computed in the order of LAPACK's, and a thread has a column of the inverse, so that a singular matrix
+    has infinities and NaN where it has them on the CPU.
+    Source: aten/src/ATen/native/BatchLinearAlgebra.cpp (what `info` says of a singular matrix).
+    """
+
+    TITLE: ClassVar[str] = "matrix inverse"
+    ANY_RANK: ClassVar[bool] = True
+
+    matrix: str
+    checks: str = ""
+    dtypes: tuple[DType, ...] = ()
+
+    def describe(self) -> Iterator[str]:
+        yield f"sum over k of {self.matrix}[i, k] * result0[k, j] = 1 where i is j, else 0"
+        yield "result1 = the first pivot that is 0, by its place from 1 on; 0 if none is"
+        yield "of the last two dimensions"
+
+    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
+        return [FLOAT]
+
+    def list_counted(self) -> tuple[str, ...]:
+        return (self.matrix,)
+
+    def count_costs(self, call: Arguments) -> Iterator[FormCost]:
+        """Each step reads and writes all elements of a matrix."""
+        shape, size = call.tensors[self.matrix].shape, count_bytes(call, self.matrix)
+        yield FormCost(prod(shape[:-1]), prod(shape) * shape[-1], {self.matrix: (size,) * (shape[-1] + 1)}, size)
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        elements = list_elements(RESULT, instances)
+        return FormKernels(name, write_kernel(name, elements, *_INVERTING["invert"], style), elements)
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        matrix, result, info = (site.variable(name) for name in (self.matrix, RESULT, _INFO))
+        types = (f"scalarToMetalTypeString({result})", "$index_type")
+        passed = (info, "$inverses", "$work", "$factors", "$order", "$size", "$inverses.strides()")
+        dispatch = (
+            "[computeEncoder dispatchThreadgroups:MTLSizeMake($count, 1, 1)",
+            "threadsPerThreadgroup:MTLSizeMake($threads, 1, 1)];",
+        )
+        kernel = Encode(kernels.name, types, "PSO", (matrix,), passed, tuple(map(Line, dispatch)), is_first=True)
+        lines: list[str | Node] = [
+            f"const int64_t $size = {matrix}.size(-1), $count = {matrix}.numel() / ($size * $size);",
+            f"const auto $work = {matrix}.clone(at::MemoryFormat::Contiguous);",
+            f"const auto $factors = {matrix}.new_empty({{$count, $size}});",
+            f"const auto $order = {matrix}.new_empty({{$count, $size}}, kInt);",
+            f"const auto $inverses = {result}.dim() > 2 ? {result}.flatten(0, -3) : {result}.unsqueeze(0);",
+            f"const int64_t $threads = std::min<int64_t>({_MOST_THREADS}, {_WHOLE});",
+            *site.write_stream(),
+            f'const std::string $index_type = {write_fits(("$work", "$inverses"), ())} ? "int" : "long";',
+            run_on_stream((kernel,)),
+        ]
+        headers = [*HEADERS, CEIL_DIV]
+        if self.checks in site.names.types:
+            says = f'{info}, "{kernels.name.replace("_", ".", 1)}", {matrix}.dim() == 2'
+            lines += [f"if ({site.variable(self.checks)}) {{", f"at::_linalg_check_errors({says});", "}"]
+            headers.append(_CHECK)
+        return Launch(site.name_locals(lines, _INVERTING_LOCALS), frozenset(headers))

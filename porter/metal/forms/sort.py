@@ -1,4 +1,4 @@
-"""Results that are taken from the sorted rows of a tensor, whatever their size: sorts, and elements by their rank.
+"""Results that are taken from sorted rows of any size: sorts, elements by their rank, and random orders.
 
 Blocks of a row are sorted in a threadgroup each, then merged to runs of twice the length until one is left. A thread
 finds where the merged elements begin that it writes, and merges a few. Equal elements keep their order, and no memory
@@ -13,15 +13,17 @@ from enum import Enum
 from typing import ClassVar
 
 from porter.core import dtypes
-from porter.core.dtypes import DType, Kind
+from porter.core.dtypes import LONG, DType, Kind
 from porter.metal.codegen.elements import Elements
-from porter.metal.codegen.host_code import Block, Launch, Node
+from porter.metal.codegen.host_code import Block, Launch, Line, Node
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.schedule import SIMD_LANES
 from porter.metal.forms.form import (
     CEIL_DIV,
+    GENERATOR,
     HEADERS,
     MOST_THREADS,
+    RESULT,
     Form,
     FormKernels,
     LaunchWriter,
@@ -33,6 +35,7 @@ from porter.metal.forms.form import (
     read_kernels,
     set_arguments,
     write_kernel,
+    write_plain,
     write_type,
 )
 from porter.metal.helpers import read_helper
@@ -196,3 +199,44 @@ class _Writer(LaunchWriter[Sort]):
             "$kept_indices.strides(), $input.dim()",
         )
         yield dispatch_threads("medianPSO", "$input.numel() / $row_size")
+
+
+_PERMUTING = read_kernels("permutation")
+
+
+@dataclass(frozen=True)
+class Permutation(Form):
+    """The numbers from 0 on, as many as the result has elements, in an order by random words of `generator`.
+
+    Each number gets a random word of 64 bits, and is written where its word comes in the order of all: so seldom are
+    two words alike that every order is as probable. Words are those of the fork's Philox, at the generator's offset.
+    Source: aten/src/ATen/native/TensorFactories.cpp (which types are filled).
+    """
+
+    TITLE: ClassVar[str] = "random order"
+    ANY_RANK: ClassVar[bool] = True
+
+    generator: str
+    dtypes: tuple[DType, ...] = ()
+
+    def describe(self) -> Iterator[str]:
+        yield "result = where the smallest of the words u is, the next, and so on"
+        yield f"for a random word u of {self.generator} for each element"
+
+    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
+        return [dtype for dtype in dtypes.ALL if dtype.kind in (Kind.FLOATING, Kind.INTEGRAL)]
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        elements = list_elements(RESULT, instances)
+        texts = (
+            write_plain(f"{name}_draw", *_PERMUTING["draw"]),
+            *write_stages(name, list_elements(self.generator, (LONG,)), style),
+            write_kernel(name, elements, *_PERMUTING["places"], style),
+        )
+        endings = ("_blocks", "_merge", "")
+        return FormKernels(name, "\n".join(texts), elements, helpers=(HELPERS,), endings=endings, plain=("_draw",))
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        passed = ", ".join(map(site.variable, (RESULT, self.generator)))
+        launch = Line(f'draw_permutation("{kernels.name}", {passed});', helper="draw_permutation")
+        return Launch((launch,), frozenset((*HEADERS, CEIL_DIV, GENERATOR)))

@@ -17,15 +17,14 @@ from porter.core.dtypes import DType
 from porter.core.errors import Place
 from porter.core.layout import OPERATION_UTILS
 from porter.languages import cpp
+from porter.languages.brackets import too_deep
 from porter.languages.definitions import flatten
-from porter.languages.depth import too_deep
 from porter.languages.identifiers import contains_identifier
 from porter.languages.objcpp_parser import Boxed, Break, Label, ObjCParser, Send, Switch
 from porter.languages.source import Source, parse_source
 from porter.mpsgraph.graph import RESULTS, Call, Case, Expr, Graph, Input, Refusal
-from porter.mpsgraph.source_reader import leaves
-from porter.mpsgraph.source_reader.functions import CALLS
-from porter.mpsgraph.source_reader.interpreter import apply, send
+from porter.mpsgraph.source_reader import interpreter
+from porter.mpsgraph.source_reader.interpreter import CALLS, apply, send
 from porter.mpsgraph.source_reader.values import (
     EXPRESSIONS,
     GRAPH,
@@ -227,7 +226,9 @@ class Evaluation:
     def _defaults(self, params: str, given: int) -> list[Any]:
         """Returns the default values of parameters that a call omits."""
         defaults = [p.split("=", 1)[1].strip() for p in params.split(",")[given:] if "=" in p]
-        return [Unknown(text) if text not in leaves.CONSTANTS else leaves.CONSTANTS[text] for text in defaults]
+        return [
+            Unknown(text) if text not in interpreter.CONSTANTS else interpreter.CONSTANTS[text] for text in defaults
+        ]
 
     def _sources(self) -> list[Source]:
         where = self.reading.source
@@ -315,7 +316,7 @@ class Evaluation:
                 return _literal(text)
             case cpp.Name(path=path):
                 found = scope.find(path)
-                return found.names[path] if found else leaves.constant(path)
+                return found.names[path] if found else interpreter.constant(path)
             case cpp.Paren(value=inner) | cpp.Cast(value=inner):
                 return self.value(inner, scope)
             case Boxed(values=values):
@@ -328,7 +329,7 @@ class Evaluation:
             case cpp.Call():
                 return self._called(expr, scope)
             case cpp.Member(value=inner, name=name):
-                return leaves.member(self.value(inner, scope), name)
+                return interpreter.member(self.value(inner, scope), name)
             case cpp.Index(value=inner, index=index):
                 record, key = self.value(inner, scope), self.value(index, scope)
                 return record.fields.get(key, Unknown("[]")) if isinstance(record, Record) else Unknown("[]")
@@ -361,9 +362,9 @@ class Evaluation:
         if path and scope.find(path) and isinstance(function, Unknown):
             path = function.text
         name = path.rsplit("::", 1)[-1]
-        if name in leaves.CHECKS:
+        if name in interpreter.CHECKS:
             return self._check(expr, scope)
-        if name in leaves.QUIET:
+        if name in interpreter.QUIET:
             return None
         values = [self.value(argument, scope) for argument in expr.arguments]
         if name == "assert" and values[0] is False:
@@ -372,11 +373,11 @@ class Evaluation:
             return self.call_closure(function, values)
         if not path:
             return tuple(values)
-        if name in leaves.QUERIES:
-            return leaves.QUERIES[name]
+        if name in interpreter.QUERIES:
+            return interpreter.QUERIES[name]
         if name in CALLS:
             return CALLS[name](self, values, expr.start)
-        known = leaves.is_class(name, values[0], len(values) > 1 and values[1] is True) if values else None
+        known = interpreter.is_class(name, values[0], len(values) > 1 and values[1] is True) if values else None
         return known if known is not None else self.call_helper(name, values, expr.start)
 
     def _check(self, expr: cpp.Call, scope: Scope) -> None:
@@ -404,10 +405,10 @@ class Evaluation:
             return True
         if isinstance(receiver, TensorArg) and receiver.output and name == "copy_" and isinstance(values[0], TensorArg):
             if not values[0].output:  # the graph has already written its result there
-                copied = leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype)
+                copied = interpreter.cast(Input(values[0].name, values[0].dtype), receiver.dtype)
                 self.results.append((receiver.name, copied))
             return receiver
-        return leaves.member(receiver, name)
+        return interpreter.member(receiver, name)
 
 
 def _bound(argument: SchemaArgument, dtype: DType, out: DType) -> Any:

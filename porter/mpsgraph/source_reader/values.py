@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from porter.aten.condition import Condition
+from porter.aten.branches import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import Place, PorterError
 from porter.languages import cpp

@@ -15,7 +15,6 @@ from porter.languages import cpp, cpp_parser
 from porter.languages.brackets import strip_parentheses
 from porter.languages.identifiers import find_words
 from porter.languages.patterns import has_code, match_code
-from porter.plan.draft import Draft
 from porter.plan.new_operator.expression import (
     derive,
     find_names,
@@ -35,7 +34,7 @@ from porter.plan.new_operator.operator import (
     write_opinfo,
     write_sample_function,
 )
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 
 _ORIGIN = "a person's own functor"
 _OPERATOR = re.compile(r"operator\(\)\s*\(([^)]*)\)\s*\{([^}]*)\}")

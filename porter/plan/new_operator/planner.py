@@ -23,10 +23,9 @@ from porter.core.layout import (
 )
 from porter.languages.python_calls import find_expression
 from porter.plan.addition import plan_addition
-from porter.plan.draft import Draft
 from porter.plan.new_operator.elementwise import ExpressionWish, read_operator, replace_functor
 from porter.plan.new_operator.operator import NewOperator
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 
 _LISTED = re.compile(
     r"^Pointwise Ops\n.*?\.\. autosummary::\n(?:    :\w+:[^\n]*\n)*\n(?P<names>(?:    \w+\n)+)", re.M | re.S

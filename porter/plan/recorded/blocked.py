@@ -20,7 +20,7 @@ from porter.languages.inlining import read_parameters
 from porter.languages.lexer import TokenKind, lex
 from porter.languages.preprocessor import expand_uses
 from porter.languages.source import parse_source
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.recorded.planner import port_rows
 from porter.plan.recorded.port import NativePort, ReadPrograms, WrittenKernel
 from porter.plan.recorded.sharing import LAUNCHES, list_launching, share_bodies

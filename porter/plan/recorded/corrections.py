@@ -17,9 +17,9 @@ from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
-from porter.languages.assignments import Assignment, list_values, read_assignments
 from porter.languages.brackets import split_at_commas
 from porter.languages.inlining import read_parameters, rename
+from porter.languages.liveness import Assignment, list_values, read_assignments
 from porter.languages.patterns import find_code, has_code, match_code
 from porter.languages.source import parse_source
 from porter.languages.statements import POOL, Statement, read_statements, walk_statements

@@ -13,10 +13,9 @@ from functools import cached_property
 
 from porter.core.edits import replace_spans
 from porter.core.errors import Place, explained
-from porter.languages.assignments import read_assignments
 from porter.languages.brackets import is_balanced, strip_parentheses
 from porter.languages.identifiers import contains_identifier
-from porter.languages.liveness import bring_declarations, list_declared, prune
+from porter.languages.liveness import bring_declarations, list_declared, prune, read_assignments
 from porter.languages.patterns import match_code
 from porter.languages.statements import DISPATCH, POOL, Statement, name_tokens, read_statements, walk_statements
 from porter.metal.codegen.host_code import Launch, Line

@@ -19,7 +19,6 @@ from porter.core.edits import replace_spans
 from porter.core.errors import Place, PorterError, explained
 from porter.core.formatting import format_block
 from porter.core.layout import RANDOM
-from porter.languages.assignments import read_assignments
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import (
     complete_call,
@@ -32,6 +31,7 @@ from porter.languages.inlining import (
     specialize,
 )
 from porter.languages.lexer import TokenKind
+from porter.languages.liveness import read_assignments
 from porter.languages.patterns import find_code
 from porter.languages.source import Source, parse_source
 from porter.languages.statements import read_statements
@@ -49,7 +49,7 @@ from porter.metal.codegen.result_types import write_as_read, write_expanded
 from porter.metal.distributions import with_own_words
 from porter.metal.forms import Computation, FormProgram
 from porter.metal.forms.form import Form, FormKernels, Site
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.recorded.case_choice import list_suffixes, write_cases
 from porter.plan.recorded.corrections import create_results, find_expanded, find_own_target, resize_outputs
 from porter.plan.recorded.files import (

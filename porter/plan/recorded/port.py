@@ -10,7 +10,7 @@ from porter.aten.operator import Blocked, ServedFunction
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.metal.functor import Origin
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.removal import Removal
 
 if TYPE_CHECKING:

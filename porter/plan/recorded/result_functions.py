@@ -10,10 +10,10 @@ from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator, ServedFunction, find_served
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.languages.assignments import list_values, read_assignments
 from porter.languages.brackets import split_at_commas
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import Parameter, read_parameters, rename
+from porter.languages.liveness import list_values, read_assignments
 from porter.languages.patterns import find_code, match_code
 from porter.languages.source import Function, Source, parse_source
 from porter.languages.statements import find_returns, walk_statements

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from porter.languages.assignments import read_assignments
 from porter.languages.identifiers import rename_identifiers
+from porter.languages.liveness import read_assignments
 from porter.languages.patterns import find_code
 from porter.languages.statements import name_tokens
 from porter.loops.empty_rows import compute_of_nothing, compute_without, find_reduced

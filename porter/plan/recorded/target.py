@@ -18,7 +18,6 @@ from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError, explained
 from porter.core.layout import NATIVE_FUNCTIONS
-from porter.languages.assignments import list_values, read_assignments
 from porter.languages.brackets import split_at_commas
 from porter.languages.identifiers import contains_identifier, rename_identifiers
 from porter.languages.inlining import (
@@ -31,6 +30,7 @@ from porter.languages.inlining import (
     read_parameters,
     specialize,
 )
+from porter.languages.liveness import list_values, read_assignments
 from porter.languages.patterns import find_code, match_code
 from porter.languages.source import Function, Source, parse_source
 from porter.languages.statements import find_returns, read_statements

@@ -12,6 +12,8 @@ from porter.recording.forms.algebra import (
     find_fourier,
     find_inverse,
     find_linear_gradients,
+    find_recurrent,
+    find_recurrent_gradients,
 )
 from porter.recording.forms.index_map import find_bincount, find_index_map
 from porter.recording.forms.order import (
@@ -22,7 +24,6 @@ from porter.recording.forms.order import (
     find_sort,
     find_unique,
 )
-from porter.recording.forms.recurrent import find_recurrent, find_recurrent_gradients
 from porter.recording.forms.windows import find_pooling, find_resampling
 from porter.recording.runs import RecordedRun
 

@@ -13,10 +13,8 @@ from torch import Tag
 from porter.loops.fit import MIN_CALLS
 from porter.metal.forms.categorical import Categorical
 from porter.metal.forms.concatenation import Concatenation
-from porter.metal.forms.nonzero import Nonzero
-from porter.metal.forms.permutation import Permutation
-from porter.metal.forms.sort import Kept, Sort
-from porter.metal.forms.unique import Unique
+from porter.metal.forms.sort import Kept, Permutation, Sort
+from porter.metal.forms.unique import Nonzero, Unique
 from porter.recording.calls import OpCall, read_dtype
 from porter.recording.forms.agreement import (
     TOLERANCES,

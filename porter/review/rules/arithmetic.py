@@ -10,9 +10,8 @@ from porter.languages.lexer import Token, TokenKind
 from porter.languages.source import Function
 from porter.metal.lint_checks import find_qualifier, parameters
 from porter.review.change import Change, ChangedFile, Remark
-from porter.review.finding import Severity
 from porter.review.metal_facts import find_functors, find_kernels, list_instances
-from porter.review.rule import host_case, metal_case, rule
+from porter.review.rule import Severity, host_case, metal_case, rule
 
 
 @rule(

@@ -9,10 +9,15 @@ from dataclasses import dataclass
 from porter.languages.lexer import TokenKind
 from porter.languages.source import Function, parse_source
 from porter.review.change import Change, ChangedFile, Remark
-from porter.review.finding import Severity
-from porter.review.host_facts import find_metal_functions, find_named_kernels, find_words_in, launches_kernel
-from porter.review.metal_facts import Kernel, find_kernels
-from porter.review.rule import host_case, rule
+from porter.review.metal_facts import (
+    Kernel,
+    find_kernels,
+    find_metal_functions,
+    find_named_kernels,
+    find_words_in,
+    launches_kernel,
+)
+from porter.review.rule import Severity, host_case, rule
 
 # The bytes of what host code binds and kernels read, by the names that either side has for it.
 SIZES: Mapping[str, int] = {

@@ -8,8 +8,7 @@ from functools import partial
 from porter.core.errors import PorterError
 from porter.metal import lint
 from porter.review.change import Change, Remark
-from porter.review.finding import Severity
-from porter.review.rule import Rule, metal_case, rule
+from porter.review.rule import Rule, Severity, metal_case, rule
 
 
 @rule(

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from porter.languages.lexer import Token
 from porter.metal.lint_checks import is_written
 from porter.review.change import Change, Remark
-from porter.review.finding import Severity
 from porter.review.metal_facts import Kernel, find_changed_kernels
-from porter.review.rule import metal_case, rule
+from porter.review.rule import Severity, metal_case, rule
 
 _POSITIONS = (
     "thread_position_in_grid", "thread_index_in_threadgroup", "thread_position_in_threadgroup",

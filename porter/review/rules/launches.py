@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from porter.languages.source import Function
 from porter.metal.lint_checks import Parameter
 from porter.review.change import Change, ChangedFile, Remark
-from porter.review.finding import Severity
 from porter.review.metal_facts import Kernel
-from porter.review.rule import host_case, rule
+from porter.review.rule import Severity, host_case, rule
 from porter.review.rules.bindings import SIZES, TENSOR, list_bound, pair_launches
 from porter.review.rules.kernels import add_made
 

@@ -9,9 +9,14 @@ from collections.abc import Iterator
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.languages.identifiers import find_words
 from porter.review.change import Change, ChangedFile, Remark
-from porter.review.finding import Severity
-from porter.review.host_facts import builds_graph, find_metal_functions, find_words_in, launches_kernel, list_dispatched
-from porter.review.rule import edit_case, host_case, rule
+from porter.review.metal_facts import (
+    builds_graph,
+    find_metal_functions,
+    find_words_in,
+    launches_kernel,
+    list_dispatched,
+)
+from porter.review.rule import Severity, edit_case, host_case, rule
 from porter.review.rules.registrations import ERF, ERF_ROW, UNARY
 
 _MACRO = "MPS_CHECK_INT64_OP_SUPPORTED"

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from porter.aten.skip_lists import Entry, ListKind, SkipList, find_entries
 from porter.core.layout import COMMON_MPS, KERNELS, NATIVE_FUNCTIONS, OPERATIONS, OPINFO_DEFINITIONS, OPINFOS
 from porter.review.change import Change, Remark
-from porter.review.finding import Severity
 from porter.review.operators import Touch, find_touched
-from porter.review.rule import edit_case, rule
+from porter.review.rule import Severity, edit_case, rule
 
 _HYPOT = '            "hypot": [torch.float16],\n'
 _EXPLAINED_HYPOT = "            # The squares overflow in half precision\n" + _HYPOT

@@ -14,11 +14,16 @@ from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.cpu.kernels import read_cpu_kernel
 from porter.languages.source import MacroUse
 from porter.review.change import Change, ChangedFile, Remark
-from porter.review.finding import Severity
-from porter.review.host_facts import NamedKernel, find_named_kernels
-from porter.review.metal_facts import list_functors, list_instances, list_registered, list_words
+from porter.review.metal_facts import (
+    NamedKernel,
+    find_named_kernels,
+    list_functors,
+    list_instances,
+    list_registered,
+    list_words,
+)
 from porter.review.operators import list_stubs
-from porter.review.rule import Case, edit_case, host_case, metal_case, rule
+from porter.review.rule import Case, Severity, edit_case, host_case, metal_case, rule
 
 _UNARY_KERNELS = f"{KERNELS}/UnaryKernel.metal"
 _LAST = "REGISTER_UNARY_OP(exp, float2, float2);\n"

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from porter.core.layout import TEST_MPS
 from porter.review.change import Change, Remark
-from porter.review.finding import Severity
-from porter.review.rule import edit_case, rule
+from porter.review.rule import Severity, edit_case, rule
 
 _LARGE, _ALONE = ("largeTensorTest", "largeTensors"), "serialTest"
 _PLACE = "instantiate_device_type_tests(T"

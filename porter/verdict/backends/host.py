@@ -20,9 +20,8 @@ from porter.core.errors import Place, PorterError
 from porter.core.files import read_regular
 from porter.core.layout import DEVICE, KERNELS, NATIVE_FUNCTIONS, spell_include
 from porter.verdict.build import switches
-from porter.verdict.build.index_width import widen_indices
 from porter.verdict.build.kernel_files import defines_kernel, find_faults
-from porter.verdict.build.libraries import Built, build, build_shared, list_companions
+from porter.verdict.build.libraries import Built, build, build_shared, list_companions, widen_indices
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, name_in_fork, porter_error, raising_overlay_errors, raising_porter_errors

@@ -26,8 +26,7 @@ from porter.languages.identifiers import contains_identifier
 from porter.languages.lexer import strip_comments
 from porter.verdict.build.tree import Tree, metal_include
 from porter.verdict.errors import raising_porter_errors
-from porter.verdict.fork_findings import finding_of_error
-from porter.verdict.result import MOST_TOLD, ForkFinding, VerifyTarget
+from porter.verdict.result import MOST_TOLD, ForkFinding, VerifyTarget, finding_of_error
 
 if TYPE_CHECKING:
     from aten_overlay.metal.build import Options

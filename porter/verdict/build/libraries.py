@@ -6,6 +6,7 @@ file that the library does without is a finding.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import subprocess
@@ -24,7 +25,6 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.languages.identifiers import contains_identifier, list_words
 from porter.verdict.build import missing, objects, registration, sources
-from porter.verdict.build.index_width import compile_switch
 from porter.verdict.build.missing import find_missing, find_new_runtime, write_missing
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.registration import rows
@@ -33,8 +33,7 @@ from porter.verdict.build.sources import list_defined
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.derivatives import list_called, list_derived_with
 from porter.verdict.errors import raising_porter_errors
-from porter.verdict.fork_findings import finding_of_error
-from porter.verdict.result import ForkFinding, VerifyTarget
+from porter.verdict.result import ForkFinding, VerifyTarget, finding_of_error
 
 _CODE = (".mm", ".cpp")
 
@@ -403,3 +402,35 @@ def _link_error(missing: Undefined, kernels: Iterable[registration.Kernel]) -> P
     place = next((k.place for k in kernels if any(f"{k.symbol}::" in s or f"{k.symbol}(" in s for s in symbols)), None)
     message = "; ".join(symbols[:5]) or str(missing).strip()[-1500:]
     return PorterError("PTR167", f"the host code does not link: nothing defines {message}", place)
+
+
+_SWITCH = "porter_widens_indices"
+_ASKED = "_ZN2at6native20canUse32BitIndexMathERKNS_10TensorBaseEl"
+# Hidden, the function is that of this library alone; torch's own stands behind it.
+_SOURCE = f"""#include <dlfcn.h>
+#include <cstdint>
+using Fits = bool (*)(const void*, int64_t);
+extern "C" {{
+__attribute__((visibility("default"))) int {_SWITCH} = 0;
+__attribute__((visibility("hidden"))) bool porter_fits_32_bits(const void*, int64_t) __asm__("{_ASKED}");
+bool porter_fits_32_bits(const void* tensor, int64_t most) {{
+  static const auto torchs = (Fits)dlsym(dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD), "{_ASKED}");
+  return !{_SWITCH} && torchs(tensor, most);
+}}
+}}
+"""
+
+
+def compile_switch(recipe: Recipe, cache: Path) -> Path:
+    """The object that puts the switch into a library.
+
+    Host code asks `at::native::canUse32BitIndexMath` which kernel to launch, and no test has a tensor of gigabytes:
+    with the switch on, this library's own answer is no.
+    """
+    source = put_if_changed(cache / "generated" / "index_width" / f"{digest(_SOURCE)}.cpp", _SOURCE)
+    return objects.compile_object(source, source.name, (), {"generated": source.parent}, recipe, cache)[0]
+
+
+def widen_indices(library: ctypes.CDLL, is_wide: bool) -> None:
+    """Turns the switch of a loaded library on or off."""
+    ctypes.c_int.in_dll(library, _SWITCH).value = int(is_wide)

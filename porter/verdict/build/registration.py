@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.core.cache import put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN, NATIVE_FUNCTIONS

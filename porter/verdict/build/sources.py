@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.core.errors import Place, PorterError
 from porter.core.layout import MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.languages.directives import read_includes

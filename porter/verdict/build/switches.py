@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 
 _DECLARED = "bool porter_add_rows(void (*)(torch::Library&, const std::string&));\n"
 SWITCHES = f"""#include <string>

@@ -31,8 +31,7 @@ from porter.verdict.build.objects import Recipe
 from porter.verdict.build.registration import Registration
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import raising_porter_errors
-from porter.verdict.fork_findings import add_findings
-from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, ForkFinding, Verdict
+from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, ForkFinding, Verdict, add_findings
 
 ERRORS = (AssertionError, PorterError, RuntimeError, ValueError, TypeError, IndexError)
 _INVOCATIONS = "torch.testing._internal.common_methods_invocations"

@@ -29,7 +29,7 @@ from porter.verdict.result import Finding, ForkFinding
 from porter.verdict.suite import (
     bounds,
     compare,
-    composed,
+    context,
     counters,
     cuts,
     execution,
@@ -125,7 +125,7 @@ class Consistency(TestCase):
     def is_composed(self, op: OpInfo, dtype: torch.dtype, slopes: bool) -> bool:
         """Whether ATen computes each sample by the other operators that run for it."""
         found = self.opinfos.samples(op, dtype, slopes)
-        return all(composed.computes_all(op, [each], list_fallbacks(op, each, slopes), slopes) for each in found)
+        return all(context.computes_all(op, [each], list_fallbacks(op, each, slopes), slopes) for each in found)
 
     @contextmanager
     def noting(self, before: Counter[str] | None = None) -> Iterator[None]:
@@ -484,7 +484,7 @@ def list_fallbacks(op: OpInfo, sample: SampleInput, slopes: bool) -> Collection[
     moved = samples.on_device(sample)
     before = counters.read()
     with execution.device_context():
-        composed.run_sample(op, moved, slopes)
+        context.run_sample(op, moved, slopes)
     return counters.since(before).fallbacks
 
 

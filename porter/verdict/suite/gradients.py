@@ -11,7 +11,7 @@ from torch.testing._comparison import default_tolerances
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.refusals import Refusal, refusal_in
+from porter.verdict.errors import Refusal, refusal_in
 from porter.verdict.result import ForkFinding
 from porter.verdict.suite import compare, counters, execution, layouts, results, samples, transforms
 from porter.verdict.suite.backward import run_backward

@@ -14,8 +14,8 @@ from torch.utils import _pytree as pytree
 from porter.core import dtypes
 from porter.core.progress import Progress, ignore
 from porter.verdict.behavior import SampleResult, Status, status_of_error
+from porter.verdict.errors import refusal_in
 from porter.verdict.limits import SAMPLES_OF
-from porter.verdict.refusals import refusal_in
 from porter.verdict.suite import compare, lists, samples, transforms
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.distributions import Case, find_cases

@@ -29,10 +29,9 @@ from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.cuts import cut_operands, list_expanded, stay_inside
 from porter.verdict.suite.empty_rows import empty_dimensions, has_other_bools, list_empty_rows
-from porter.verdict.suite.ends import list_all_ends, list_ends
-from porter.verdict.suite.long_rows import list_long
+from porter.verdict.suite.indices import list_picked, tell_apart
+from porter.verdict.suite.long_rows import list_all_ends, list_ends, list_long
 from porter.verdict.suite.opinfos import opinfos, parametrize_over, take_spread
-from porter.verdict.suite.picks import list_picked, tell_apart
 
 OPINFOS = opinfos(get_context())
 FORWARD = OPINFOS.select_structured("mps_ops_modifier")

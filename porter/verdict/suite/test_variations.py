@@ -17,8 +17,7 @@ from porter.verdict.suite.consistency import Refused, instantiate
 from porter.verdict.suite.context import aten_names, get_context
 from porter.verdict.suite.elementwise import Elementwise
 from porter.verdict.suite.opinfos import is_pointwise, opinfos, parametrize_over
-from porter.verdict.suite.overloads import call_overload
-from porter.verdict.suite.returned import Returned
+from porter.verdict.suite.overloads import Returned, call_overload
 from porter.verdict.suite.sums import Sums
 from porter.verdict.suite.variations import VARIATIONS
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation

@@ -17,7 +17,7 @@ from aten_overlay.metal.launch import Library
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.dtypes import BY_METAL
 from porter.core.layout import KERNELS, METAL_HEADERS
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.planner import plan_operator
 from porter.verdict.verify import target_of, verify
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.aten.native_functions import NativeFunction, NativeFunctions, _latest, _parse, share_edits
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.edits import Edit

@@ -12,10 +12,9 @@ from porter.core.dtypes import BOOL, FLOAT, LONG, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CUDA_KERNELS
 from porter.cpu.kernels import CpuKernel, Untranslated
-from porter.cuda.kernels import read_cuda_kernel
+from porter.cuda.loops import read_cuda_kernel
 from porter.metal.candidates import build_functor, list_candidates, note_other_sources
-from porter.metal.functor_spec import FunctorSpec
-from porter.metal.source import Source
+from porter.metal.functor import FunctorSpec, Source
 from tests.porter.metal.test_lambda_body import LAMBDA, subject
 
 KERNELS = """

@@ -13,7 +13,7 @@ from aten_overlay.cuda.compile import PLAIN
 from aten_overlay.errors import OverlayError, Place
 from aten_overlay.metal.cuda.target import CudaOptions
 from porter.core.errors import PorterError
-from porter.kernels import MetalKernel, cuda, shaders
+from porter.kernels import MetalKernel, cuda, functions
 from porter.kernels.call import Call, Output, device_of, is_cuda
 from porter.kernels.checking import compile_script
 from porter.kernels.launch import Mode, Prepared, find_last_source, prepare, running, write_signature
@@ -121,8 +121,8 @@ def test_compile_shader_sends_cuda_tensors_to_the_gpu_and_others_to_mps(monkeypa
             calls.append((self.where, how))
 
     monkeypatch.setattr(cuda, "compiled", lambda _source: Library("cuda"))
-    monkeypatch.setattr(shaders, "compiled", lambda _source, _mode: Library("mps"))
-    made = shaders.compile_shader("kernel void add() {}")
+    monkeypatch.setattr(functions, "compiled", lambda _source, _mode: Library("mps"))
+    made = functions.compile_shader("kernel void add() {}")
     made.add(on_device(torch.zeros(3)), 1.0, threads=3)
     made.add(torch.zeros(3))
     assert calls == [("cuda", {"threads": 3}), ("mps", {})]
@@ -135,7 +135,7 @@ def test_a_refusal_of_the_launcher_is_porters(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(cuda, "compiled", lambda _source: Library())
     with pytest.raises(PorterError) as error:
-        shaders.compile_shader("").add(on_device(torch.zeros(3)))
+        functions.compile_shader("").add(on_device(torch.zeros(3)))
     assert (error.value.code, error.value.hint) == ("PTR388", "Move it.")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.languages.assignments import list_values, read_assignments
+from porter.languages.liveness import list_values, read_assignments
 
 
 def read(body: str) -> list[tuple[str, str, str]]:

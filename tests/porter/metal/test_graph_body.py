@@ -9,8 +9,7 @@ import pytest
 from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.metal.candidates import translate_graph
-from porter.metal.functor import Body, FunctorStyle
-from porter.metal.functor_spec import FunctorSpec
+from porter.metal.functor import Body, FunctorSpec, FunctorStyle
 from porter.mpsgraph.graph import Call, Case, Graph, Input
 
 

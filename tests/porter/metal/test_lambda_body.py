@@ -14,9 +14,17 @@ from porter.core.dtypes import ALL, BFLOAT, FLOAT, FLOAT2, HALF, LONG, Kind
 from porter.core.errors import Place
 from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
 from porter.metal.candidates import build_functor, list_candidates
-from porter.metal.functor import Body, Functor, FunctorStyle, Overload, functor_text, merge_overloads
-from porter.metal.functor_spec import FunctorSpec
-from porter.metal.lambda_body import promote_body, translate_lambda
+from porter.metal.functor import (
+    Body,
+    Functor,
+    FunctorSpec,
+    FunctorStyle,
+    Overload,
+    functor_text,
+    merge_overloads,
+    promote_body,
+    translate_lambda,
+)
 
 PLACE = Place("Kernel.cpp", 1)
 LOOKS = FunctorStyle("x", ("a", "b"), True, True, "static_cast<float>")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from porter.aten.condition import Condition
+from porter.aten.branches import Condition
 from porter.core.dtypes import FLOAT, INT
 from porter.mpsgraph.agreement import compare_readings
 from porter.mpsgraph.graph import (

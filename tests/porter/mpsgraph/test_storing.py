@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.aten.condition import Condition
+from porter.aten.branches import Condition
 from porter.core import codec, dtypes
 from porter.mpsgraph import graph
 from porter.mpsgraph.graph import (

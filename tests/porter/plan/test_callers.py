@@ -11,7 +11,7 @@ from porter.aten.native_functions import NativeFunctions
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.removal import Gone, redirect_calls
 
 ROWS = """\

@@ -16,8 +16,8 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, KERNEL_LIBRARY, MPS, OPERATIONS
 from porter.metal.launchers.library import add_to_library, find_lacking
-from porter.plan.draft import Draft
 from porter.plan.helpers import HelperPlan, plan_helpers
+from porter.plan.plan import Draft
 from porter.plan.planner import plan_operator
 from porter.verdict.verify import target_of, verify
 from tests.porter.plan.older import remove_launchers

@@ -11,7 +11,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import CLANG_FORMAT, OPERATIONS
 from porter.loops.program import Programs
-from porter.metal.source import Source
+from porter.metal.functor import Source
 from porter.plan.planner import plan_operator
 from porter.plan.routes import Route, RowRoute, read_routes
 from porter.workflows.explain import explain

@@ -18,7 +18,7 @@ from porter.core.journal import undo
 from porter.core.layout import LINTRUNNER, MATCHER, NATIVE_FUNCTIONS, PRE_COMMIT, PROJECT, SPIN_COMMANDS, SPIN_PORTER
 from porter.plan.toolbelt import ENTRY, TOOLS, plan_toolbelt
 from porter.report.review import LINTER, review_text
-from porter.review.finding import Finding, Review, Severity
+from porter.review.rule import Finding, Review, Severity
 from porter.workflows.toolbelt import NAME, write_toolbelt
 
 ROOT = Path(__file__).resolve().parents[3]

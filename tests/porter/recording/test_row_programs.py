@@ -14,7 +14,7 @@ from porter.core.layout import NATIVE_FUNCTIONS
 from porter.recording import readings
 from porter.recording.readings import get_row_programs, serves
 from porter.verdict import client
-from porter.verdict.evidence import key
+from porter.verdict.client import key
 
 
 def test_programs_that_are_not_kept_take_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

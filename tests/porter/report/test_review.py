@@ -8,8 +8,8 @@ from dataclasses import replace
 import expecttest
 
 from porter.report.review import review_object, review_text, write_github, write_lintrunner, write_markdown, write_sarif
-from porter.review.finding import Finding, Review, Severity
 from porter.review.operators import Touch, TouchedOperator
+from porter.review.rule import Finding, Review, Severity
 
 FINDINGS = (
     Finding("k.metal", 3, 14, "double-literal", Severity.WARNING, "`0.5` is double", "Write `0.5f`.", "0.5", "0.5f"),

@@ -10,7 +10,7 @@ import pytest
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build.tree import materialise
-from porter.verdict.evidence import digest_old_code, digest_tested_code
+from porter.verdict.client import digest_old_code, digest_tested_code
 
 
 @pytest.fixture(scope="module")

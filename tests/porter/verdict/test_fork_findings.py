@@ -8,9 +8,8 @@ from pathlib import Path
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.layout import KERNELS, MPS, OPERATIONS
 from porter.report.verdict import table
-from porter.verdict.fork_findings import add_findings, fail_for_findings, place_findings
 from porter.verdict.judge import merge_arithmetics, merge_bounds_check, merge_large
-from porter.verdict.result import Failure, ForkFinding, Verdict
+from porter.verdict.result import Failure, ForkFinding, Verdict, add_findings, fail_for_findings, place_findings
 from porter.verdict.verify import verify
 from tests.porter.verdict.written_ports import Port
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from porter.core import codec, dtypes
 from porter.core.errors import Place, PorterError
 from porter.verdict.behavior import Behavior, PathCount, SampleResult, Status
+from porter.verdict.errors import Refusal, refusal_in
 from porter.verdict.messages import (
     Line,
     PrepareRequest,
@@ -28,7 +29,6 @@ from porter.verdict.messages import (
     encode_request,
     error_of_answer,
 )
-from porter.verdict.refusals import Refusal, refusal_in
 from porter.verdict.result import DTypeVerdict, Failure, ListEntry, Verdict, VerifyTarget
 
 text = st.text(max_size=5)

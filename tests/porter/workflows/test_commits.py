@@ -136,7 +136,7 @@ def test_of_all_operators_those_that_fail_are_in_no_commit(fork: Path, monkeypat
 
     monkeypatch.setattr("porter.workflows.migrate.portable", lambda checkout: ("hypot", *OPS))
     monkeypatch.setattr("porter.workflows.together.prove_together", prove)
-    monkeypatch.setattr("porter.workflows.recordings.record_ahead", lambda *_: ())
+    monkeypatch.setattr("porter.workflows.stacking.record_ahead", lambda *_: ())
     monkeypatch.setattr("porter.workflows.setup.start_preparation", lambda *_: SimpleNamespace(wait=None))
     request = Request(all=True, write=True, proof=Proof(), commits=Grouping())
     events = list(migrate(Checkout(fork, "test"), request))

@@ -18,8 +18,7 @@ from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NoVerdict
 from porter.verdict.result import Failure, Proof, Verdict
-from porter.workflows.candidates import choose_candidates
-from porter.workflows.decisions import recall_decision
+from porter.workflows.candidates import choose_candidates, recall_decision
 from porter.workflows.explain import explain
 from porter.workflows.migrate import PortedOperator, Request, migrate, take_decision
 

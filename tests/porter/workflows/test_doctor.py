@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.report.doctor import Part, is_complete, parts_lines, parts_object
-from porter.workflows import doctor
+from porter.report.upkeep import Part, is_complete, parts_lines, parts_object
+from porter.workflows import setup
 
 ROOT = Path(__file__).resolve().parents[3]
 TORCH = Part("torch", "verdicts", True, "pip install torch", ("2.13.0", "2.15"), "2.13.0+cpu")
@@ -41,7 +41,7 @@ def test_a_version_of_the_table_stands_for_those_that_begin_with_it() -> None:
 
 
 def test_this_machine_runs_tests_and_so_has_what_they_need() -> None:
-    parts = {part.name: part for part in doctor.examine()}
+    parts = {part.name: part for part in setup.examine()}
     assert is_complete(tuple(parts.values()))
     assert parts["torch"].version == metadata.version("torch") and re.match(r"\d+\.\d", parts["clang"].version)
 
@@ -57,7 +57,7 @@ def test_without_a_compiler_or_a_package_these_are_missing(monkeypatch: pytest.M
     compiler.find_clang.cache_clear()
     monkeypatch.setattr(zig, "find_clang", lambda: None)
     try:
-        parts = doctor.examine()
+        parts = setup.examine()
     finally:
         compiler.find_clang.cache_clear()
     assert [part.name for part in parts if part.version] == ["Python"]
@@ -67,13 +67,13 @@ def test_without_a_compiler_or_a_package_these_are_missing(monkeypatch: pytest.M
 def test_the_page_and_the_table_have_the_same_releases_of_torch() -> None:
     page = (ROOT / "docs" / "your-fork.md").read_text()
     table = page[page.index("| torch | tried | result |") :].split("\n\n")[0]
-    (torch,) = (part for part in doctor.examine() if part.name == "torch")
+    (torch,) = (part for part in setup.examine() if part.name == "torch")
     assert tuple(re.findall(r"\d+\.\d+\.\d+", table)) == torch.tried
     assert f"torch=={torch.tried[0]} " in (ROOT / "README.md").read_text()
 
 
 def test_each_extra_that_a_command_names_is_one_of_the_project() -> None:
     project = (ROOT / "pyproject.toml").read_text()
-    for part in doctor.examine():
+    for part in setup.examine():
         for extra in re.findall(r"torch-porter\[(\w+)\]", part.command):
             assert re.search(rf"^{extra} = ", project, re.MULTILINE), part

@@ -14,7 +14,7 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.planner import plan_operator
 from porter.report.as_json import plan_object
 from porter.report.status import State, counts

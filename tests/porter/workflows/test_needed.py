@@ -13,8 +13,7 @@ from porter.aten.operator import Operator, find_called_operators
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
-from porter.plan.draft import Draft
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 from porter.plan.planner import plan_operator
 from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult
 from porter.verdict.verify import find_target

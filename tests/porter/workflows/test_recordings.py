@@ -10,9 +10,8 @@ import pytest
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.metal.forms import encode_computations
 from porter.verdict.messages import Answer, ErrorAnswer, RecordAnswer, RecordRequest
-from porter.workflows import recordings as recordings_module
-from porter.workflows.recordings import Recordings, record_ahead
-from porter.workflows.stacking import StackedPlan, read_old_code, stack_plans
+from porter.workflows import stacking
+from porter.workflows.stacking import Recordings, StackedPlan, read_old_code, record_ahead, stack_plans
 from tests.porter.plan.recorded import fork as native_fork
 
 JOBS = 3
@@ -25,7 +24,7 @@ class Server:
         self.rounds: list[tuple[RecordRequest, ...]] = []
         self.waits = 0
         self._answer = answer
-        monkeypatch.setattr(recordings_module, "ask_many", self._ask_many)
+        monkeypatch.setattr(stacking, "ask_many", self._ask_many)
 
     def wait(self) -> None:
         assert not self.rounds, "nobody asks before there is a server"

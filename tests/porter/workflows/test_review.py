@@ -12,8 +12,8 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import KERNELS
 from porter.languages.source import parse_source
-from porter.review.finding import Severity
 from porter.review.operators import Touch, list_used_names
+from porter.review.rule import Severity
 from porter.verdict.result import Failure, Verdict
 from porter.workflows.review import find_in_verdict, find_paths, lint, review
 from porter.workflows.verify import NotVerified

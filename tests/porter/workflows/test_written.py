@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from porter.aten.names import parse_base_name
+from porter.aten.declarations import parse_base_name
 from porter.core import journal
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, MPS
 from porter.core.progress import ignore
 from porter.core.writing import write
-from porter.plan.draft import Draft
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 from porter.plan.planner import plan_operator
 from porter.verdict.messages import VerifyRequest
 from porter.verdict.result import Proof, Verdict

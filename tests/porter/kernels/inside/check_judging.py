@@ -16,8 +16,7 @@ from porter.kernels import MetalKernel
 from porter.kernels.checking import CaseResult, Part, check
 from porter.kernels.compare import Tolerance
 from porter.kernels.judging.conduct import Unchanged
-from porter.kernels.judging.hidden import check_hidden
-from porter.kernels.judging.mutants import Fate, list_mutants, try_mutant
+from porter.kernels.judging.mutants import Fate, check_hidden, list_mutants, try_mutant
 from porter.kernels.loading import answering, load
 from porter.kernels.script import Case, Kind, Layout, Script, Stage, Values
 

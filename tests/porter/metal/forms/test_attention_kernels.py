@@ -14,7 +14,7 @@ from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT
 from porter.metal.codegen.kernel import KernelStyle
-from porter.metal.forms.attention import Attention
+from porter.metal.forms.contraction import Attention
 from porter.metal.helpers import read_helper
 
 HEADS = "#include <c10/metal/utils.h>\n#include <metal_simdgroup_matrix>\nusing namespace metal;\n"

@@ -12,22 +12,17 @@ from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import Programs, UnexplainedCall
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms import FORMS, AnyForm, FormProgram, decode_computations, encode_computations
-from porter.metal.forms.attention import Attention
 from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.categorical import Categorical
 from porter.metal.forms.concatenation import Concatenation
-from porter.metal.forms.contraction import Contraction, LinearGradients, Operands
-from porter.metal.forms.convolution import Convolution, Convolved
-from porter.metal.forms.fourier import Fourier
+from porter.metal.forms.contraction import Attention, Contraction, Inverse, LinearGradients, Operands
+from porter.metal.forms.convolution import Convolution, Convolved, Fourier
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
-from porter.metal.forms.inverse import Inverse
-from porter.metal.forms.nonzero import Nonzero
-from porter.metal.forms.permutation import Permutation
 from porter.metal.forms.pooling import Pooled, Pooling
 from porter.metal.forms.recurrent import Recurrent, RecurrentGradients
 from porter.metal.forms.resampling import Resampling, Sampling
-from porter.metal.forms.sort import Kept, Sort
-from porter.metal.forms.unique import Unique
+from porter.metal.forms.sort import Kept, Permutation, Sort
+from porter.metal.forms.unique import Nonzero, Unique
 from porter.recording.forms import FINDERS
 
 SAMPLES: tuple[AnyForm, ...] = (

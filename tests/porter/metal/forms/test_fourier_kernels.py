@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from aten_overlay.metal.launch import Library
 from porter.core.dtypes import FLOAT, FLOAT2
 from porter.metal.codegen.kernel import KernelStyle
-from porter.metal.forms.fourier import Fourier
+from porter.metal.forms.convolution import Fourier
 from porter.metal.helpers import read_helper
 from tests.porter.metal.compiled import compile_soon
 from tests.porter.metal.forms.launching import with_gaps

@@ -14,7 +14,7 @@ from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import FLOAT
 from porter.metal.codegen.kernel import KernelStyle
-from porter.metal.forms.inverse import Inverse
+from porter.metal.forms.contraction import Inverse
 
 HEADS = "#include <c10/metal/utils.h>\nusing namespace metal;\n"
 SIZES = st.sampled_from((1, 2, 3, 5, 8, 17, 31, 32, 33, 40, 70))

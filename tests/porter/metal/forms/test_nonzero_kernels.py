@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aten_overlay.metal.launch import Library
 from porter.core.dtypes import BOOL, FLOAT, FLOAT2
 from porter.metal.codegen.kernel import KernelStyle
-from porter.metal.forms.nonzero import Nonzero
+from porter.metal.forms.unique import Nonzero
 from tests.porter.metal.compiled import compile_soon
 
 

@@ -12,8 +12,7 @@ from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
 from porter.core.dtypes import BFLOAT, INT, LONG
 from porter.metal.codegen.kernel import KernelStyle
-from porter.metal.forms.permutation import Permutation
-from porter.metal.forms.sort import HELPERS
+from porter.metal.forms.sort import HELPERS, Permutation
 from porter.metal.helpers import read_helper
 
 FAULTS = {

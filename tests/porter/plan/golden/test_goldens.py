@@ -15,7 +15,7 @@ import pytest
 
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
-from porter.metal.source import Source
+from porter.metal.functor import Source
 from porter.plan.addition import plan_addition
 from porter.plan.planner import plan_operator
 from tests.porter.plan.golden import forks

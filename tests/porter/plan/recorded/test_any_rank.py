@@ -9,7 +9,7 @@ from porter.core.dtypes import FLOAT, HALF
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.forms import FormProgram
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.planner import plan_operator
 from tests.porter.plan.recorded import fork
 

@@ -7,8 +7,7 @@ from expecttest import assert_expected_inline
 
 from porter.core.checkout import Checkout
 from porter.core.layout import OPERATIONS
-from porter.plan.draft import Draft
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 from porter.plan.planner import plan_operator
 from tests.porter.plan.recorded import fork
 

@@ -10,8 +10,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.forms import FormProgram
 from porter.metal.forms.convolution import Convolution, Convolved
-from porter.plan.draft import Draft
-from porter.plan.plan import Plan
+from porter.plan.plan import Draft, Plan
 from porter.plan.planner import plan_operator
 from porter.workflows.coverage import find_needed
 from porter.workflows.status import IS_NATIVE

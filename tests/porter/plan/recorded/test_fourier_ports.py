@@ -10,8 +10,8 @@ from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.forms import FormProgram
-from porter.metal.forms.fourier import Fourier
-from porter.plan.draft import Draft
+from porter.metal.forms.convolution import Fourier
+from porter.plan.plan import Draft
 from porter.plan.planner import plan_operator
 from tests.porter.plan.recorded import fork
 

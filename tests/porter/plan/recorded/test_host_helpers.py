@@ -10,7 +10,7 @@ from porter.metal.codegen.host_code import Launch, call_helper
 from porter.metal.codegen.host_values import NON_EMPTY
 from porter.metal.codegen.launch import REDUCE_UTILS
 from porter.metal.codegen.slice_launch import write_helper
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.recorded.files import edit_host_file, find_kernel_file
 from tests.porter.plan.recorded import fork
 

@@ -8,7 +8,7 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.forms import FormProgram
-from porter.metal.forms.nonzero import Nonzero
+from porter.metal.forms.unique import Nonzero
 from porter.plan.planner import plan_operator
 from porter.verdict.suite.context import Context
 from porter.verdict.verify import target_of

@@ -7,7 +7,7 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import Checkout
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.forms import FormProgram
-from porter.metal.forms.permutation import Permutation
+from porter.metal.forms.sort import Permutation
 from porter.plan.planner import plan_operator
 from tests.porter.plan.recorded import fork
 

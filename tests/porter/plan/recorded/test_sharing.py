@@ -5,7 +5,7 @@ from pathlib import Path
 from expecttest import assert_expected_inline
 
 from porter.core.layout import OPERATIONS
-from porter.plan.draft import Draft
+from porter.plan.plan import Draft
 from porter.plan.recorded.sharing import share_bodies
 from tests.porter.plan.recorded import fork
 

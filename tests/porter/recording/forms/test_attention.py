@@ -11,7 +11,7 @@ import torch
 
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
-from porter.metal.forms.attention import Attention
+from porter.metal.forms.contraction import Attention
 from porter.recording.calls import OpCall
 from porter.recording.forms.algebra import attend, find_attention
 from porter.recording.runs import RecordedRun

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from porter.core.dtypes import FLOAT, FLOAT2
-from porter.metal.forms.fourier import Fourier
+from porter.metal.forms.convolution import Fourier
 from porter.recording.calls import OpCall
 from porter.recording.forms import find_form
 from porter.recording.forms.algebra import find_fourier

@@ -8,7 +8,7 @@ import torch
 
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import Arguments, TensorValue
-from porter.metal.forms.inverse import Inverse
+from porter.metal.forms.contraction import Inverse
 from porter.recording.calls import OpCall
 from porter.recording.forms.algebra import find_inverse
 from porter.recording.runs import RecordedRun

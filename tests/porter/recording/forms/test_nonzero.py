@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from porter.core.dtypes import FLOAT
-from porter.metal.forms.nonzero import Nonzero
+from porter.metal.forms.unique import Nonzero
 from porter.recording.calls import OpCall
 from porter.recording.forms.order import find_nonzero
 from porter.recording.probe_calls import _kind

@@ -9,7 +9,7 @@ import torch
 from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import GraphRun, Node, RecordedGraph
 from porter.core.dtypes import FLOAT, LONG
-from porter.metal.forms.permutation import Permutation
+from porter.metal.forms.sort import Permutation
 from porter.recording.calls import OpCall
 from porter.recording.forms.order import find_permutation
 from porter.recording.runs import RecordedRun

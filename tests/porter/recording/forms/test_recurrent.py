@@ -11,7 +11,7 @@ import torch
 from porter.core.dtypes import FLOAT
 from porter.metal.forms.recurrent import Recurrent, RecurrentGradients
 from porter.recording.calls import OpCall
-from porter.recording.forms.recurrent import (
+from porter.recording.forms.algebra import (
     differentiate_layers,
     find_recurrent,
     find_recurrent_gradients,

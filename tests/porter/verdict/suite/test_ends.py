@@ -9,7 +9,7 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.context import Context
-from porter.verdict.suite.ends import list_all_ends, list_ends, shift_to_ends
+from porter.verdict.suite.long_rows import list_all_ends, list_ends, shift_to_ends
 from porter.verdict.suite.opinfos import OpInfos
 
 ENDS = [f"{each} {at}" for each in ("inf", "-inf", "nan") for at in ("first", "last")]

@@ -11,7 +11,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.omitted import MOST, list_omitted, list_strings, vary_omitted, vary_strings, vary_tensors
-from porter.verdict.suite.variations.omitted_arguments import NUMBERED
+from porter.verdict.suite.variations.flagged_sizes import NUMBERED
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given
 
 X = torch.ones(2, 3)

@@ -10,7 +10,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.picks import LONG, ROWS, list_picked, picks, put_nan, shuffle, tell_apart
+from porter.verdict.suite.indices import LONG, ROWS, list_picked, picks, put_nan, shuffle, tell_apart
 
 SORT, TOPK, SUM = (next(op for op in op_db if op.name == name) for name in ("sort", "topk", "sum"))
 SAMPLE = SampleInput(torch.randn(2, 3, 4), args=(0,))

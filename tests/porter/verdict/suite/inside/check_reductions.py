@@ -12,7 +12,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from aten_overlay.device import load
 from aten_overlay.device.placements import Boundary
-from porter.verdict.suite.rows import compare_reduced, predict, reduces_rows
+from porter.verdict.suite.large import compare_reduced, predict, reduces_rows
 
 SAMPLE = torch.tensor([[1.0, -2.0], [4.0, 0.5], [3.0, -7.0]])
 FAR = Boundary("2^17 elements", lambda itemsize: 1 << 17)  # in rows of two

@@ -12,7 +12,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
 
 import aten_overlay
-from porter.verdict.suite import composed, consistency, counters, runner, samples
+from porter.verdict.suite import consistency, context, counters, runner, samples
 from porter.verdict.suite.context import Context
 
 device = aten_overlay.start()
@@ -94,8 +94,8 @@ def test_what_aten_answers_by_fill_needs_no_kernel_and_all_else_does() -> None:
                                             (("aten::fill_.Scalar", "aten::copy_"), False)])  # fmt: skip
 def test_only_what_the_cpu_calls_too_counts(ran: tuple[str, ...], known: bool) -> None:
     unsigned = [SampleInput(torch.tensor([1, 2], dtype=torch.uint8))]
-    assert composed.computes_all(named("signbit"), unsigned, ran) is known
-    assert not composed.computes_all(named("signbit"), [SampleInput(torch.tensor([1, 2]))], ran)
+    assert context.computes_all(named("signbit"), unsigned, ran) is known
+    assert not context.computes_all(named("signbit"), [SampleInput(torch.tensor([1, 2]))], ran)
 
 
 def test_samples_that_aten_computes_by_different_operators_need_no_kernel() -> None:

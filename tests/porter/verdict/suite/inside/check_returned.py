@@ -11,8 +11,7 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
 import aten_overlay
-from porter.verdict.suite.overloads import call_overload
-from porter.verdict.suite.returned import Returned
+from porter.verdict.suite.overloads import Returned, call_overload
 from porter.verdict.suite.variations.outs import place_apart
 
 aten_overlay.start()

@@ -7,7 +7,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from aten_overlay.device.apart import limit_memory, run_apart
-from porter.verdict.suite.rows import find_rows
+from porter.verdict.suite.large import find_rows
 
 SAMPLE = torch.linspace(-2, 2, 12).view(3, 4)
 

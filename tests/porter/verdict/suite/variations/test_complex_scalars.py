@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from porter.verdict.suite.variations.complex_scalars import COMPLEX_SCALARS
+from porter.verdict.suite.variations.sized_arguments import COMPLEX_SCALARS
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
 
 Call = Callable[..., Any]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from porter.verdict.suite.variations.choice import choose_samples
-from porter.verdict.suite.variations.small_spreads import SAMPLES, ignores_shift, list_small_spreads
+from porter.verdict.suite.variations.many_addends import SAMPLES, ignores_shift, list_small_spreads
 from tests.porter.verdict.suite.variations.planted import find_op, list_different
 
 

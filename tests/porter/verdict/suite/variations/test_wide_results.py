@@ -13,7 +13,7 @@ from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.lists import LISTS
 from porter.verdict.suite.variations.variation import Variation
-from porter.verdict.suite.variations.wide_results import RESULTS, SLOPES_OF_WIDE_INPUTS, WIDE_RESULTS
+from porter.verdict.suite.variations.wide_accumulation import RESULTS, SLOPES_OF_WIDE_INPUTS, WIDE_RESULTS
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, shows_slopes
 
 Call = Callable[..., Any]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from porter.verdict.suite.variations.zero_factors import ZERO_FACTORS
+from porter.verdict.suite.variations.many_addends import ZERO_FACTORS
 from tests.porter.verdict.suite.variations.shown import Call, find_op, is_shown, is_shown_as_given, list_samples
 
 
