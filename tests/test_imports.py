@@ -53,7 +53,7 @@ def test_the_packages_keep_every_contract(copy: Path) -> None:
     [
         ("porter/core/edits.py", "from porter.report import status", {ROOMS}),
         ("porter/verdict/result.py", "from porter.recording import cases", {ROOMS}),
-        ("porter/aten/branches.py", "from porter.aten import branches", {CIRCLES}),
+        ("porter/aten/declarations.py", "from porter.aten import native_functions", {CIRCLES}),
         ("aten_overlay/metal/passes/ir.py", "from aten_overlay.metal.passes import lockstep", {CIRCLES}),
         ("aten_overlay/apple/compiler.py", "from aten_overlay.device import state", {OVERLAY_ROOMS}),
         ("aten_overlay/device/state.py", "import porter", {APART}),

@@ -11,9 +11,8 @@ from functools import lru_cache
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import OPERATIONS, spell_include
-from porter.languages.directives import Macro, read_includes
+from porter.languages.directives import Macro, expand, read_includes
 from porter.languages.identifiers import contains_identifier, list_words
-from porter.languages.preprocessor import expand
 from porter.languages.source import Function, MacroUse, Source, parse_source
 
 _FOLDER = f"{spell_include(OPERATIONS)}/"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from porter.core.change_set import Hunk
     from porter.core.checkout import Checkout
     from porter.verdict.result import Proof, Verdict
-    from porter.workflows.choosing import Offer
+    from porter.workflows.migrate import Offer
 
 _NAME_ONE = "Name one, as in `porter migrate atan2`, or use --all. `porter status --portable` lists them."
 _ALONE = "Run `porter migrate OP` to see the failures, or `porter migrate OP --write` to write it anyway."
@@ -239,7 +239,7 @@ def choose(
     keep_dtypes: bool,
 ) -> int:
     """Asks a person what to take of a port, and writes or prints it. What leaves out a hunk is verified again."""
-    from porter.workflows.choosing import judge, take_hunks, write_offer
+    from porter.workflows.migrate import judge, take_hunks, write_offer
 
     try:
         offer = _choose_candidate(output, checkout, op, proof, force or not write, keep_dtypes)
@@ -265,7 +265,7 @@ def _choose_candidate(
     output: Output, checkout: Checkout, op: str, proof: Proof, dirty: bool, keep_dtypes: bool
 ) -> Offer | None:
     """The candidate that a person takes; None for none."""
-    from porter.workflows.choosing import offer_candidates, require_committed
+    from porter.workflows.migrate import offer_candidates, require_committed
 
     for offer in offer_candidates(checkout, op, proof, output.report_progress, keep_dtypes):
         require_committed(checkout, offer.plan, dirty)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from porter.cli.output import Output, Settings
-from porter.core import cache_size
+from porter.core import cache
 
 if TYPE_CHECKING:
     from porter.report.results import Shard
@@ -106,7 +106,7 @@ def command(
                 if code is not None:
                     return code
             try:
-                cache_size.keep_bounded()
+                cache.keep_bounded()
                 return run(output, **own)
             finally:
                 output.finish()

@@ -55,13 +55,13 @@ def cache(output: Output, prune: bool, size: str | None) -> int:
     The limit is $PORTER_CACHE_SIZE, or 1G. Commands and verdicts keep to it: the least recently used files go first.
     Files used within the last hour stay.
     """
+    from porter.core import cache
     from porter.core import cache as files
-    from porter.core import cache_size
     from porter.report.upkeep import cache_object, cache_text
 
-    bound = cache_size.parse_size(size) if size else cache_size.bound()
-    removed = cache_size.prune(bound) if prune else None
-    found = files.root(), bound, cache_size.measure(), removed
+    bound = cache.parse_size(size) if size else cache.bound()
+    removed = cache.prune(bound) if prune else None
+    found = files.root(), bound, cache.measure(), removed
     output.show(cache_object(*found), cache_text(*found))
     return DONE
 

@@ -13,10 +13,9 @@ from porter.languages import brackets
 from porter.languages.brackets import too_deep
 from porter.languages.cpp import Function, ParseError, TooDeep
 from porter.languages.cpp_parser import parse_function
-from porter.languages.directives import Macro, parse_condition, parse_macro
+from porter.languages.directives import Macro, expand, expand_uses, parse_condition, parse_macro
 from porter.languages.identifiers import in_word
 from porter.languages.lexer import Token, TokenKind, directives, lex
-from porter.languages.preprocessor import expand, expand_uses
 from porter.languages.source import Function as Located
 from porter.languages.source import Source, parse_source
 

@@ -18,8 +18,7 @@ from porter.recording.calls import OpCall, capture_calls_in_place, capture_sampl
 from porter.recording.size_sets import SETS, Place, SizeSets, Template
 from porter.recording.varied_calls import ObservedValues
 from porter.verdict.suite.children import survives
-from porter.verdict.suite.made_opinfos import is_made
-from porter.verdict.suite.made_recurrent import is_recurrent
+from porter.verdict.suite.made_opinfos import is_made, is_recurrent
 
 STEPS = 1_200_000  # to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at

@@ -21,7 +21,7 @@ from porter.mpsgraph.conditions import UNKNOWN
 from porter.recording.call_programs import read_call_arguments
 from porter.recording.calls import OpCall, spent
 from porter.recording.cases import find_distinguishing_conditions, split_calls
-from porter.recording.conversions import keep_nan, with_conversions
+from porter.recording.conversions import find_required_sizes, keep_nan, with_conversions
 from porter.recording.forms import find_form
 from porter.recording.joining import (
     Case,
@@ -36,7 +36,6 @@ from porter.recording.joining import (
 )
 from porter.recording.probe_calls import ProbeCall
 from porter.recording.record import find_opinfos
-from porter.recording.required_sizes import find_required_sizes
 from porter.recording.running import MORE_STEPS, Near, UnexplainedCalls, read_runs, run_calls, run_with_type
 from porter.recording.runs import RecordedRun
 from porter.recording.varied_calls import ask_alone, list_optional

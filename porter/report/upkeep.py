@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from porter.core.cache_size import Kind
+from porter.core.cache import Kind
 from porter.core.record import Record
 from porter.report.console import align, printable
 

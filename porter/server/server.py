@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from porter.core import cache, cache_size, codec
+from porter.core import cache, codec
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS
@@ -262,7 +262,7 @@ def _answer_all(listener: socket.socket, claim: int, fingerprint: str, handle: H
         elif client.fingerprint(fingerprint.partition("-")[0]) != fingerprint:
             return
         else:
-            cache_size.keep_bounded()
+            cache.keep_bounded()
 
 
 def answer(request: Request, progress: Progress = ignore, link: socket.socket | None = None) -> Answer:

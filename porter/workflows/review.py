@@ -20,8 +20,7 @@ from porter.review.rules import RULES
 from porter.verdict.native import native_target
 from porter.verdict.result import Failure, Proof, Verdict
 from porter.verdict.verify import ask_verdict, make_request
-from porter.workflows.verify import NotVerified
-from porter.workflows.written import Baseline, read_named, request_written
+from porter.workflows.verify import Baseline, NotVerified, read_named, request_written
 
 LAST_COMMIT = "HEAD"
 

@@ -15,7 +15,7 @@ from porter.report.status import Fate, RowFate, Since, State
 from porter.review.change import Change
 from porter.review.operators import Touch, find_touched_rows
 from porter.workflows.status import name_state
-from porter.workflows.written import read_named
+from porter.workflows.verify import read_named
 
 _NATIVE = (State.STUB, State.METAL)
 

@@ -11,8 +11,7 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.call import describe
-from porter.kernels.tracing.path import Path, following
-from porter.kernels.tracing.symbols import Number, Shape, SymbolicTensor
+from porter.kernels.tracing.symbols import Number, Path, Shape, SymbolicTensor, following
 from porter.kernels.tracing.tracer import substituting
 from porter.plan.promotion.cpp import Printer
 from porter.plan.promotion.expressions import Argument, Constant, Input

@@ -20,8 +20,18 @@ from porter.core.dtypes import name_torch
 from porter.core.errors import Place, PorterError
 from porter.kernels.call import intercepting
 from porter.kernels.kernel import Kernel
-from porter.kernels.tracing.path import Path, current, following
-from porter.kernels.tracing.symbols import Number, Shape, SymbolicTensor, compute, express, express_sizes, wrap
+from porter.kernels.tracing.symbols import (
+    Number,
+    Path,
+    Shape,
+    SymbolicTensor,
+    compute,
+    current,
+    express,
+    express_sizes,
+    following,
+    wrap,
+)
 from porter.plan.promotion.expressions import (
     Argument,
     Constant,

@@ -13,7 +13,6 @@ from typing import get_args
 from porter.core import codec
 from porter.loops.host_values import Arguments
 from porter.loops.program import Programs, RequiredSize, UnexplainedCall, register_programs
-from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.categorical import Categorical
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Attention, Contraction, Inverse, LinearGradients
@@ -24,6 +23,7 @@ from porter.metal.forms.pooling import Pooling
 from porter.metal.forms.recurrent import Recurrent, RecurrentGradients
 from porter.metal.forms.resampling import Resampling
 from porter.metal.forms.sort import Permutation, Sort
+from porter.metal.forms.sums import Bincount
 from porter.metal.forms.unique import Nonzero, Unique
 
 # The union is what stored programs are decoded by.

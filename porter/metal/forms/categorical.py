@@ -7,13 +7,12 @@ Source: aten/src/ATen/native/cpu/MultinomialKernel.cpp (which categories are dra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from porter.core import dtypes
-from porter.core.dtypes import FLOAT, DType, Kind
+from porter.core.dtypes import FLOAT, DType
 from porter.loops.host_values import Arguments
 from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.kernel import KernelStyle
@@ -49,9 +48,6 @@ class Categorical(Form):
     def describe(self) -> Iterator[str]:
         yield f"result[n, s] = the first i with sum over j <= i of {self.weights}[n, j] > u * sum over j of all"
         yield f"for a uniform random number u of {self.generator}, another one for each element"
-
-    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
-        return [dtype for dtype in dtypes.ALL if dtype.kind is Kind.FLOATING]
 
     def list_counted(self) -> tuple[str, ...]:
         return (self.weights,)

@@ -380,9 +380,6 @@ class Attention(Form):
         if self.grouped:
             yield f"with as many heads of {self.query} for each of {self.key} and {self.value} where {self.grouped}"
 
-    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
-        return [dtype for dtype in dtypes.ALL if dtype.kind is Kind.FLOATING]
-
     def count_costs(self, call: Arguments) -> Iterator[FormCost]:
         """As `run_attention` does it, of floats."""
         weights = call.tensors[_WEIGHTS]

@@ -15,8 +15,7 @@ from enum import Enum
 from math import gcd, log2, prod
 from typing import ClassVar, Self
 
-from porter.core import dtypes
-from porter.core.dtypes import FLOAT, FLOAT2, DType, Kind
+from porter.core.dtypes import FLOAT, FLOAT2, DType
 from porter.loops.host_values import Arguments
 from porter.metal.codegen.elements import KEY, Elements, TypeParameter
 from porter.metal.codegen.host_code import Launch, Line
@@ -89,9 +88,6 @@ class Convolution(Form):
 
     def list_parts(self) -> Iterator[Self]:
         return (replace(self, results=(each,)) for each in self.results)
-
-    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
-        return [dtype for dtype in dtypes.ALL if dtype.kind is Kind.FLOATING]
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_elements(RESULT, instances)

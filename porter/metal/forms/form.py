@@ -162,7 +162,7 @@ class Form(Protocol):
 
     def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
         """The element types of kernels; `read_atomic` gives those that kernels can add to atomically."""
-        ...
+        return [dtype for dtype in dtypes.ALL if dtype.kind is Kind.FLOATING]
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         """The kernels for some element types."""

@@ -10,12 +10,11 @@ Source: aten/src/ATen/native/RNN.cpp (`LSTMCell`, the order of gates and of para
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from porter.core import dtypes
-from porter.core.dtypes import FLOAT, DType, Kind
+from porter.core.dtypes import FLOAT, DType
 from porter.loops.host_values import Arguments
 from porter.metal.codegen.host_code import Launch, Line
 from porter.metal.codegen.kernel import KernelStyle
@@ -38,27 +37,52 @@ GATES = 4
 FLAGS = ("has_biases", "num_layers", "dropout", "train", "bidirectional", "batch_first")
 
 
-def _write_kernels(name: str, style: KernelStyle) -> FormKernels:
-    """One text serves the layers and their gradients."""
-    products = Contraction(Operands.MATRICES, "input", "params").write_kernels(name, (FLOAT,), style)
-    texts = (write_kernel(f"{name}_{each}", products.elements, *_KERNELS[each], style) for each in _KERNELS)
-    endings = (*products.endings, *(f"_{each}" for each in _KERNELS))
-    return replace(products, source="\n".join((products.source, *texts)), endings=endings)
-
-
-def _write_launch(run: str, name: str, passed: Sequence[str], more: Collection[str] = ()) -> Launch:
-    call = Line(f'return {run}("{name}", {", ".join(passed)});', helper=run)
-    return Launch((call,), frozenset((*HEADERS, CEIL_DIV, COMPLEX, _IRANGE, *more)))
-
-
 @dataclass(frozen=True)
-class Recurrent(Form):
-    """The outputs, last states and last cells of layers, and what their gradients are computed from."""
+class _Layers(Form):
+    """What layers and their gradients have in common: one text of kernels, and a launch that returns what it makes."""
 
-    TITLE: ClassVar[str] = "long short-term memory"
     ANY_RANK: ClassVar[bool] = True
     SHARED: ClassVar[bool] = True
     RETURNS: ClassVar[bool] = True
+    RUN: ClassVar[str]  # the helper of host code
+    PRODUCTS: ClassVar[int]  # with each matrix of weights, of all rows and steps
+    INCLUDED: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The arguments of the helper in its order."""
+        raise NotImplementedError
+
+    def count_costs(self, call: Arguments) -> Iterator[FormCost]:
+        """The products of the parameters that are matrices, each with all rows of all steps."""
+        shapes = {name: each.shape for name, each in call.tensors.items() if name.startswith("params[")}
+        steps, rows, _ = call.tensors["input"].shape
+        for name, shape in shapes.items():
+            if len(shape) == 2:
+                written = steps * rows * shape[0] * FLOAT.size
+                turns = self.PRODUCTS * steps * rows * shape[0] * shape[1]
+                yield FormCost(steps * rows, turns, {name: (count_bytes(call, name),) * self.PRODUCTS}, written)
+
+    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
+        products = Contraction(Operands.MATRICES, "input", "params").write_kernels(name, (FLOAT,), style)
+        texts = (write_kernel(f"{name}_{each}", products.elements, *_KERNELS[each], style) for each in _KERNELS)
+        endings = (*products.endings, *(f"_{each}" for each in _KERNELS))
+        return replace(products, source="\n".join((products.source, *texts)), endings=endings)
+
+    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
+        passed = ", ".join(map(site.variable, self.operands))
+        call = Line(f'return {self.RUN}("{kernels.name}", {passed});', helper=self.RUN)
+        return Launch((call,), frozenset((*HEADERS, CEIL_DIV, COMPLEX, _IRANGE, *self.INCLUDED)))
+
+
+@dataclass(frozen=True)
+class Recurrent(_Layers):
+    """The outputs, last states and last cells of layers, and what their gradients are computed from."""
+
+    TITLE: ClassVar[str] = "long short-term memory"
+    RUN: ClassVar[str] = "run_lstm"
+    PRODUCTS: ClassVar[int] = 1
+    INCLUDED: ClassVar[tuple[str, ...]] = (_DROPOUT, _STACK)
 
     input: str = "input"
     starts: str = "hx"
@@ -76,29 +100,18 @@ class Recurrent(Form):
         yield f"from {self.starts}, in each layer and direction"
         yield "results = states, last states, last cells; gates, cells, and inputs of all layers but the first"
 
-    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
-        return [dtype for dtype in dtypes.ALL if dtype.kind is Kind.FLOATING]
-
-    def count_costs(self, call: Arguments) -> Iterator[FormCost]:
-        """The products of all layers' inputs, and all steps of all layers; each step reads the recurrent weights."""
-        yield from _count_costs(call, 1)
-
-    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
-        return _write_kernels(name, style)
-
-    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
-        passed = list(map(site.variable, (self.input, self.starts, self.params, *self.flags)))
-        return _write_launch("run_lstm", kernels.name, passed, (_DROPOUT, _STACK))
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return self.input, self.starts, self.params, *self.flags
 
 
 @dataclass(frozen=True)
-class RecurrentGradients(Form):
+class RecurrentGradients(_Layers):
     """The gradients of layers, of what a call gives of those of outputs, last states and last cells."""
 
     TITLE: ClassVar[str] = "gradients of long short-term memory"
-    ANY_RANK: ClassVar[bool] = True
-    SHARED: ClassVar[bool] = True
-    RETURNS: ClassVar[bool] = True
+    RUN: ClassVar[str] = "run_lstm_gradients"
+    PRODUCTS: ClassVar[int] = 2
 
     output: str = "grad_y"
     states: str = "grad_hy"
@@ -114,8 +127,8 @@ class RecurrentGradients(Form):
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """The tensors besides lists, in the order of the host code."""
-        return self.output, self.states, self.cells, self.gates, self.kept_cells, self.input, self.inputs
+        tensors = (self.output, self.states, self.cells, self.gates, self.kept_cells, self.input, self.inputs)
+        return *tensors, self.starts, self.params, *self.flags
 
     def describe(self) -> Iterator[str]:
         yield f"state'[t] = {self.output}[t] + gates'[t + 1] x weights; of the last step, with {self.states}"
@@ -123,28 +136,3 @@ class RecurrentGradients(Form):
         yield f"of the last step, with {self.cells}; gates are {self.gates}, cells {self.kept_cells}"
         yield "gates'[t] = cell' * new, cell' * cell[t - 1], cell' * entering, state' * tanh(cell), by slopes of gates"
         yield f"results = of {self.input}, of {self.starts}, of each of {self.params}"
-
-    def list_types(self, read_atomic: Callable[[], Collection[str]], refuses_complex: bool) -> list[DType]:
-        return [dtype for dtype in dtypes.ALL if dtype.kind is Kind.FLOATING]
-
-    def count_costs(self, call: Arguments) -> Iterator[FormCost]:
-        """Twice the products of the layers: of their inputs and their weights."""
-        yield from _count_costs(call, 2)
-
-    def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
-        return _write_kernels(name, style)
-
-    def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
-        names = (*self.operands, self.starts, self.params, *self.flags)
-        return _write_launch("run_lstm_gradients", kernels.name, list(map(site.variable, names)))
-
-
-def _count_costs(call: Arguments, times: int) -> Iterator[FormCost]:
-    """The products of the parameters that are matrices, each with all rows of all steps."""
-    shapes = {name: each.shape for name, each in call.tensors.items() if name.startswith("params[")}
-    steps, rows, _ = call.tensors["input"].shape
-    for name, shape in shapes.items():
-        if len(shape) == 2:
-            written = steps * rows * shape[0] * FLOAT.size
-            turns = times * steps * rows * shape[0] * shape[1]
-            yield FormCost(steps * rows, turns, {name: (count_bytes(call, name),) * times}, written)

@@ -14,11 +14,10 @@ from porter.core.dtypes import BY_METAL
 from porter.core.errors import Place, PorterError, explained
 from porter.core.layout import INDEXING, KERNELS
 from porter.languages.brackets import find_closing_end
-from porter.languages.directives import Macro, read_macros
+from porter.languages.directives import Macro, expand_uses, read_macros
 from porter.languages.identifiers import contains_identifier
 from porter.languages.inlining import read_parameters
 from porter.languages.lexer import TokenKind, lex
-from porter.languages.preprocessor import expand_uses
 from porter.languages.source import parse_source
 from porter.plan.plan import Draft
 from porter.plan.recorded.planner import port_rows

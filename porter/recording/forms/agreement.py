@@ -18,7 +18,7 @@ from porter.metal.forms import AnyForm
 from porter.recording.calls import OpCall, read_dtype
 from porter.recording.runs import RecordedRun
 from porter.verdict.suite.leaves import list_tensors
-from porter.verdict.suite.made_recurrent import find_twin
+from porter.verdict.suite.made_opinfos import find_twin
 
 Results = tuple[torch.Tensor, ...]
 F = TypeVar("F", bound=AnyForm)

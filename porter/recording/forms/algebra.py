@@ -372,7 +372,7 @@ def find_recurrent(runs: Sequence[RecordedRun]) -> Recurrent | None:
 def find_recurrent_gradients(runs: Sequence[RecordedRun]) -> RecurrentGradients | None:
     """The layers whose gradients all calls return."""
     form = RecurrentGradients()
-    names = (*form.operands, form.starts, form.params, *form.flags)
+    names = form.operands
     if not tell_form(runs, range(1, _MOST_PARAMS)) or tuple(read_types(runs[0].call)) != names:
         return None
     return find_only((form,), runs, _computes_layers)

@@ -12,8 +12,8 @@ import torch
 
 from porter.core import dtypes
 from porter.core.dtypes import INT, LONG, DType, Kind
-from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.index_map import INDEXED, AccessMode, IndexMap, IndexRule
+from porter.metal.forms.sums import Bincount
 from porter.recording.calls import OpCall, find_dtype
 from porter.recording.forms.agreement import (
     agrees_or_as_cpu,

@@ -40,7 +40,7 @@ def select_opinfos(base: str) -> Selection:
     from torch.testing._internal.common_methods_invocations import op_db
 
     from porter.verdict.suite.context import aten_names
-    from porter.verdict.suite.made_recurrent import make_recurrent_opinfo
+    from porter.verdict.suite.made_opinfos import make_recurrent_opinfo
 
     if any(base in aten_names(op) for op in op_db):
         return Selection()

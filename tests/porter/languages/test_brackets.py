@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.languages import brackets
-from porter.languages.directives import Macro
+from porter.languages.directives import Macro, expand_uses
 from porter.languages.lexer import TokenKind, directives, lex
-from porter.languages.preprocessor import expand_uses
 from porter.languages.source import Source
 
 PIECES = st.sampled_from(

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
-from porter.languages.directives import read_includes, read_macros
-from porter.languages.preprocessor import expand
+from porter.languages.directives import expand, read_includes, read_macros
 from porter.languages.source import Source
 
 FILES = sorted((EMBEDDED_FORK / OPERATIONS).glob("*.mm"))

@@ -9,7 +9,7 @@ import torch
 
 from porter.loops.host_values import describe
 from porter.recording.calls import OpCall
-from porter.recording.required_sizes import Run, find_required_sizes
+from porter.recording.conversions import Run, find_required_sizes
 from porter.recording.runs import RecordedRun
 
 

@@ -25,8 +25,7 @@ from porter.verdict.verify import find_target, make_request, select_tests
 from porter.workflows import verify as verify_room
 from porter.workflows.migrate import PortedOperator, Request, migrate
 from porter.workflows.status import portable
-from porter.workflows.verify import NO_BASELINE, verify_operator
-from porter.workflows.written import find_baseline, request_written
+from porter.workflows.verify import NO_BASELINE, find_baseline, request_written, verify_operator
 
 Edit = Callable[[str], str]
 

@@ -17,8 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.verdict.suite.arguments import turn_to_last
 from porter.verdict.suite.leaves import compute, list_operands, replace_input
-from porter.verdict.suite.made_opinfos import list_opinfos, name_opinfos
-from porter.verdict.suite.made_recurrent import is_recurrent
+from porter.verdict.suite.made_opinfos import is_recurrent, list_opinfos, name_opinfos
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.resizing import resize_along

@@ -12,7 +12,6 @@ from porter.loops.host_values import Arguments, TensorValue
 from porter.loops.program import Programs, UnexplainedCall
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms import FORMS, AnyForm, FormProgram, decode_computations, encode_computations
-from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.categorical import Categorical
 from porter.metal.forms.concatenation import Concatenation
 from porter.metal.forms.contraction import Attention, Contraction, Inverse, LinearGradients, Operands
@@ -22,6 +21,7 @@ from porter.metal.forms.pooling import Pooled, Pooling
 from porter.metal.forms.recurrent import Recurrent, RecurrentGradients
 from porter.metal.forms.resampling import Resampling, Sampling
 from porter.metal.forms.sort import Kept, Permutation, Sort
+from porter.metal.forms.sums import Bincount
 from porter.metal.forms.unique import Nonzero, Unique
 from porter.recording.forms import FINDERS
 

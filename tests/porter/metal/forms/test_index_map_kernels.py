@@ -13,9 +13,9 @@ from aten_overlay.metal.launch import Library
 from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, HALF2, INT, LONG, SHORT, DType, Kind
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.schedule import PLACES
-from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.form import RESULT, Argument, FormKernels
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
+from porter.metal.forms.sums import Bincount
 from porter.metal.helpers import read_helper
 from tests.porter.metal.compiled import compile_soon
 from tests.porter.metal.forms.launching import count_threads, with_gaps

@@ -10,8 +10,8 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import FLOAT, HALF, INT, LONG
 from porter.core.layout import KERNELS, METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.forms import FormProgram
-from porter.metal.forms.bincount import Bincount
 from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
+from porter.metal.forms.sums import Bincount
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from tests.porter.plan.recorded import fork

@@ -18,7 +18,7 @@ from porter.recording.forms.algebra import (
     run_layers,
 )
 from porter.recording.runs import RecordedRun
-from porter.verdict.suite.made_recurrent import make_recurrent_opinfo
+from porter.verdict.suite.made_opinfos import make_recurrent_opinfo
 
 LAYERS, GRADIENTS = torch.ops.aten._lstm_mps.default, torch.ops.aten.lstm_mps_backward.default
 FORM, BACKWARD = Recurrent(dtypes=(FLOAT,)), RecurrentGradients(dtypes=(FLOAT,))

@@ -9,7 +9,7 @@ import pytest
 
 from aten_overlay import errors
 from aten_overlay.device import libraries
-from porter.core import cache_size
+from porter.core import cache
 from porter.core.errors import PorterError
 from porter.core.layout import DEVICE
 from porter.verdict.backends import host
@@ -42,5 +42,5 @@ def test_headers_of_a_fork_that_is_compiled_are_in_use(tmp_path: Path, monkeypat
     for path in (cached, *cached.rglob("*")):
         os.utime(path, long_ago)
     host._device_headers(fork)
-    cache_size.prune(0)
+    cache.prune(0)
     assert (cached / "ATen/mps/MPSProfiler.h").is_file()
