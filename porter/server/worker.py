@@ -75,10 +75,10 @@ Earlier = Mapping[str, str | None]  # as of a VerifyRequest
 _DISPATCHES = re.compile(r"^[ \w,]*\bMPS\b[ \w,]*:", re.M)
 # The tests of the slow run with bounds checks: all layouts, targets and indices beyond a tensor, in two dtypes; and
 # gradients by layouts, which such a run has where they alone call what is tested. Of vectors it tells which are not
-# aligned, those of direct calls and of what they write too.
+# aligned, those of direct calls and of what they write too. Rows of two slices show memory that host code made for one.
 CHECKED = (
     "(test_layouts or test_out_ or test_inplace or test_indices_beyond or test_slopes_by_layouts"
-    " or test_call_layouts or test_outs) and (float32 or int32)"
+    " or test_call_layouts or test_outs or test_combined_arguments) and (float32 or int32)"
 )
 
 

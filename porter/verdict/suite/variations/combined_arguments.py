@@ -49,17 +49,25 @@ MANY_SLICES = Long(280_001, 1052 * 256 + 100, 34 * 256)
 FEWEST_SLICES = Long(20_001, 75 * 256 + 100, 2 * 256)
 ROW, FIRST = TWO_SLICES.row, TWO_SLICES.first
 ROWS, ROWS_OF_CLASSES = 2, 6
-MOST, MOST_WITH_OTHERS = 12, 3  # samples that differ in their arguments
+MOST, MOST_WITH_OTHERS, MOST_CHECKED = 12, 3, 4  # samples that differ in their arguments
 _ENDS = ("nan last", "inf last")
 _LEAST = 1  # of the samples that `choose_samples` would take
 
 
 def list_combined_arguments(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Long rows for each sample that differs from others in numbers, strings or types, but not in its dimensions."""
+    """Long rows for each sample that differs from others in numbers, strings or types, but not in its dimensions.
+
+    A run that checks memory has a few of the fewest slices: a kernel that reads what it wrote beyond its memory is
+    right, and of more slices the same code makes memory.
+    """
     if not choose_samples(opinfos, op, dtype, _LEAST):
         return
     every = list_unlike(op, opinfos.reaching_samples(op, dtype))
     plain, weighted = ([each for each in every if has_other_tensors(each) is other] for other in (False, True))
+    if opinfos.context.checks_memory:
+        checked = (list_rows(op, sample, FEWEST_SLICES) for sample in (*plain[:MOST], *weighted[:MOST]))
+        yield from chain.from_iterable(islice(filter(None, checked), MOST_CHECKED))
+        return
     # Sums of more are infinite in 16 bits.
     for long in (MANY_SLICES, FEWEST_SLICES) if dtype is torch.float32 else (TWO_SLICES,):
         yield from chain.from_iterable(list_rows(op, sample, long) for sample in plain[:MOST])
