@@ -173,3 +173,9 @@ def test_extremes_are_in_the_last_slices(long: Long, before: int) -> None:
     slices = long.row // (32 * 256)
     for place in (long.first, long.first + 7, long.first + long.step):
         assert place < long.row and place // 256 % slices >= before and place // (long.row // slices + 1) >= before
+
+
+def test_a_run_that_checks_memory_has_rows_of_the_fewest_slices_alone() -> None:
+    opinfos = OpInfos(Context(bases=("norm",), checks_memory=True))
+    labels = [label for label, _ in COMBINED_ARGUMENTS.list_samples(opinfos, find_op("norm"), torch.float32)]
+    assert 1 < len(labels) <= 4 and all(f"rows of {FEWEST_SLICES.row}" in label for label in labels), labels
