@@ -42,6 +42,7 @@ RESULT = "result0"
 CONTEXT, CEIL_DIV, GENERATOR = "ATen/Context.h", "ATen/ceil_div.h", "ATen/mps/MPSGeneratorImpl.h"
 HEADERS = (PROFILER, INDEX_MATH)  # of all launches
 MOST_THREADS = 1024
+FEW_THREADS = 256  # of a threadgroup whose threads wait for memory: the next group starts sooner
 LARGEST_ROWS = "1 << 30"  # the last place of a thread may be beyond the end of its row before it is compared with it
 GRID = "uint tid [[thread_position_in_grid]]"
 IN_GROUP = (
@@ -254,11 +255,16 @@ def write_kernel(
     lines: Iterable[str],
     style: KernelStyle,
     schedule: Schedule = PLAIN,
+    limit: int = MOST_THREADS,
 ) -> str:
-    """The text of a kernel that computes indices in a type of its own, and what instantiates it."""
+    """The text of a kernel that computes indices in a type of its own, and what instantiates it.
+
+    A threadgroup has at most as many threads as the `limit`.
+    """
     types = ", ".join(f"typename {each.name}" for each in elements.parameters)
     counts = "".join(f", uint {parameter}" for parameter in schedule.parameters)
-    head = f"template <{types}, typename index_t{counts}>\nkernel void {name}({', '.join(arguments)}) {{\n"
+    limited = f"[[max_total_threads_per_threadgroup({limit})]] " if limit < MOST_THREADS else ""
+    head = f"template <{types}, typename index_t{counts}>\n{limited}kernel void {name}({', '.join(arguments)}) {{\n"
     body = "".join(f"  {line}\n" for line in lines)
     return f"{head}{body}}}\n\n{register(name, elements, arguments, style, schedule=schedule)}"
 
@@ -276,10 +282,11 @@ def write_one_kernel(
     lines: Iterable[str],
     style: KernelStyle,
     schedule: Schedule = PLAIN,
+    limit: int = MOST_THREADS,
 ) -> FormKernels:
     """A kernel that is alone, whose threads need nothing of each other."""
     listed = tuple(arguments)
-    source = write_kernel(name, elements, [*(each.text for each in listed), GRID], lines, style, schedule)
+    source = write_kernel(name, elements, [*(each.text for each in listed), GRID], lines, style, schedule, limit)
     return FormKernels(name, source, elements, listed, numbers={"": len(schedule.parameters)})
 
 
@@ -332,9 +339,10 @@ def write_place(index: str) -> str:
     return f"const index_t {index} = first + (first + e * turns < columns ? e * turns : 0);"
 
 
-def count_row_threads(tensor: str) -> str:
-    """How many threads a tensor has, of which each has several places of a row."""
-    return f"{tensor}.numel() / {tensor}.size(-1) * (({tensor}.size(-1) + {PLACES - 1}) / {PLACES})"
+def count_row_threads(tensor: str, width: str = "") -> str:
+    """How many threads a tensor has, of which each has several places of a row, which is as long as `width` says."""
+    width = width or f"{tensor}.size(-1)"
+    return f"{tensor}.numel() / {width} * (({width} + {PLACES - 1}) / {PLACES})"
 
 
 def set_arguments(pso: str, arguments: str) -> Iterator[str]:

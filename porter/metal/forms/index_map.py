@@ -23,8 +23,10 @@ from porter.metal.codegen.launch import DIMS, REDUCE_UTILS
 from porter.metal.codegen.schedule import PLACES
 from porter.metal.forms.form import (
     CONTEXT,
+    FEW_THREADS,
     HEADERS,
     LARGEST_ROWS,
+    MOST_THREADS,
     RESULT,
     Argument,
     Form,
@@ -59,6 +61,7 @@ _PASSED = {
     "index stride": "ensure_nonempty_stride({}, 0)", "dim": "{1}", "reversed": "reversed", "padding": "left_padding",
 }  # fmt: skip
 _AVERAGED = "averaged"  # the variable of a source that may be divided
+_WIDTH = "width"  # the variable for how many places the result has along the dimension of an index
 
 
 class IndexRule(Enum):
@@ -135,8 +138,13 @@ class IndexMap(Form):
 
     @property
     def has_rows(self) -> bool:
-        """Whether a thread has several places of a row: where all tensors have dimensions, and places are read."""
-        return self.rule in _PADS and not self.writes
+        """Whether a thread has several places that it reads, of a row of pads or along the dimension of an index."""
+        return self.rule in (*_PADS, *INDEXED) and not self.writes
+
+    @property
+    def is_looked_up(self) -> bool:
+        """Whether elements are read where an index says."""
+        return self.rule in INDEXED and not self.writes
 
     @property
     def walked(self) -> str:
@@ -175,7 +183,8 @@ class IndexMap(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_indexed_elements(self.index, instances, self.index_dtypes)
-        return write_one_kernel(name, elements, _list_arguments(self), _write_body(self), style)
+        limit = FEW_THREADS if self.is_looked_up else MOST_THREADS
+        return write_one_kernel(name, elements, _list_arguments(self), _write_body(self), style, limit=limit)
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels, site)
@@ -198,13 +207,14 @@ def _list_arguments(form: IndexMap) -> Iterator[Argument]:
         yield Argument(f"{write_index_pointer(form.index_dtypes)} index", "tensor", form.index)
     walked = form.walked
     yield Argument("constant long* sizes", "sizes", walked)
-    if form.rule not in (IndexRule.REVERSED, IndexRule.ELEMENT, IndexRule.ROW):
+    if form.rule not in (IndexRule.REVERSED, IndexRule.ELEMENT, IndexRule.ROW) and not form.is_looked_up:
         yield Argument(f"constant long* {to}_sizes", "sizes", _to(form))
     yield Argument("constant long* output_strides", "strides", RESULT)
     if form.source:
         yield Argument(f"constant long* {source}_strides", "strides", form.source)
     if form.rule is IndexRule.ELEMENT:
         yield Argument("constant long* index_strides", "strides", form.index)
+    if form.rule is IndexRule.ELEMENT or form.is_looked_up:
         yield Argument(f"constant index_t& {to}_size", "size", _to(form))
         yield Argument(f"constant index_t& {to}_stride", "stride", _to(form))
     if form.rule is IndexRule.POSITION:
@@ -240,7 +250,7 @@ def _write_body(form: IndexMap) -> Iterator[str]:
         yield from _write_rows(form)
         return
     if form.has_rows:
-        yield from _write_places(form)
+        yield from _write_looked_up(form) if form.is_looked_up else _write_places(form)
         return
     source, to = name_tensor(form.source), name_tensor(_to(form))
     tensors = ["output", *([source] if source else []), *(["index"] if form.rule is IndexRule.ELEMENT else [])]
@@ -292,20 +302,13 @@ def _write_end(form: IndexMap, source: str, to: str, inside: bool) -> Iterator[s
     is_element = form.rule is IndexRule.ELEMENT
     if is_element:
         yield from _read_index(form, "index[index_offset]", f"{to}_size")
-    test = f"at >= 0 && at < {to}_size" if is_element else "is_inside"
-    checked = inside or is_element
-    if form.mode is AccessMode.READ:
-        offset = f"{source}_offset + {INDEXED_AT} * {source}_stride" if is_element else f"{source}_offset"
-        value = f"{source}[{offset}]"
-        outside = "value" if form.value else f"{KEY}(0)"
-        yield f"output[output_offset] = {f'{test} ? {value} : {outside}' if checked else value};"
-        return
     offset = f"output_offset + {INDEXED_AT} * output_stride" if is_element else "output_offset"
     value = f"c10::metal::mul({element}, {form.factor})" if form.factor else element
     if form.mode is AccessMode.ADD or form.factor:
         value = f"static_cast<{SUM if form.mode is AccessMode.ADD else KEY}>({value})"
     write = add_to(offset, value) if form.mode is AccessMode.ADD else f"output[{offset}] = {value};"
-    if checked:
+    if inside or is_element:
+        test = f"at >= 0 && at < {to}_size" if is_element else "is_inside"
         yield from (f"if ({test}) {{", f"  {write}", "}")
     else:
         yield write
@@ -369,6 +372,38 @@ def _write_places(form: IndexMap) -> Iterator[str]:
     if inside:
         value = f"is_inside && {inside} ? {value} : {'value' if form.value else f'{KEY}(0)'}"
     yield f"  output[i * index_t(output_strides[d])] = {value};"
+    yield "}"
+
+
+def _write_looked_up(form: IndexMap) -> Iterator[str]:
+    """Several places along the dimension of the index, whose other coordinates are found once.
+
+    All are read before one is written: what is written could be what is read next, for all that a compiler knows.
+    Tensors without dimensions have no strides, and a thread no second place.
+    """
+    source, is_element = name_tensor(form.source), form.rule is IndexRule.ELEMENT
+    place = "  const index_t i = e * turns < width - first ? e * turns : 0;"
+    yield f"index_t first = 0, width = ndim ? sizes[dim] : 1, turns = (width - 1) / {PLACES} + 1;"
+    yield "for (index_t d = ndim, rest = tid; d-- > 0;) {"
+    yield "  const index_t size = d == dim ? turns : index_t(sizes[d]), i = rest % size;"
+    yield "  rest /= size;"
+    yield "  first = d == dim ? i : first;"
+    yield "  output += i * index_t(output_strides[d]);"
+    if is_element:
+        yield "  index += i * index_t(index_strides[d]);"
+    yield f"  {source} += d == dim ? 0 : i * index_t({source}_strides[d]);"
+    yield "}"
+    index = "i > 0 ? i * index_t(index_strides[dim]) : 0" if is_element else "(first + i) * index_stride"
+    yield f"{KEY} elements[{PLACES}];"
+    yield f"for (index_t e = 0; e < {PLACES}; e++) {{"
+    yield place
+    yield from (f"  {line}" for line in _read_index(form, f"index[{index}]", f"{source}_size"))
+    outside = "value" if form.value else f"{KEY}(0)"
+    yield f"  elements[e] = at >= 0 && at < {source}_size ? {source}[at * {source}_stride] : {outside};"
+    yield "}"
+    yield f"for (index_t e = 0; e < {PLACES}; e++) {{"
+    yield place
+    yield "  output[i > 0 ? i * index_t(output_strides[dim]) : 0] = elements[e];"
     yield "}"
 
 
@@ -464,6 +499,8 @@ class _Writer(LaunchWriter[IndexMap]):
         argument = self.site.variable(self.form.argument) if self.form.argument else ""
         if "dim" in kinds and not self._is_wrapped():
             yield f"const int64_t wrapped_dim = maybe_wrap_dim({argument}, {rank});"
+        if self.form.is_looked_up:
+            yield f"const int64_t {_WIDTH} = ensure_nonempty_size({self._tensor(self.form.walked)}, {self._dim()});"
         if "reversed" in kinds:
             mask = f"make_dim_mask({argument}, {rank}, /*allow_empty_dims=*/true)"
             yield f"const uint64_t reversed = {mask}.to_ullong();"
@@ -495,7 +532,8 @@ class _Writer(LaunchWriter[IndexMap]):
         guard = guard_empty(walked, asked, self.site) if self.form.writes else ""
         types, threads, largest = self._list_types(), f"{walked}.numel(){rows}", ""
         if self.form.has_rows:
-            threads, largest = count_row_threads(walked), LARGEST_ROWS
+            width, largest = (_WIDTH, "") if self.form.is_looked_up else ("", LARGEST_ROWS)
+            threads = count_row_threads(walked, width)
         yield from launch_one(self.kernels, threads, self._tensor, self._argument, types, guard=guard, largest=largest)
         yield from copy_sums(self._sums(), self.result)
 

@@ -9,9 +9,9 @@ import torch
 from porter.metal.codegen.schedule import PLACES
 
 
-def count_threads(result: torch.Tensor) -> int:
-    """How many threads a tensor has, of which each has several places of a row."""
-    columns = result.shape[-1] if result.ndim else 1
+def count_threads(result: torch.Tensor, dim: int = -1) -> int:
+    """How many threads a tensor has, of which each has several places of a row, which goes along a dimension."""
+    columns = result.shape[dim] if result.ndim else 1
     return result.numel() // columns * ceil(columns / PLACES)
 
 

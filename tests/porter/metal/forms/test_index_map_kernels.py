@@ -14,7 +14,7 @@ from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, HALF2, INT, LONG, SHOR
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.codegen.schedule import PLACES
 from porter.metal.forms.form import RESULT, Argument, FormKernels
-from porter.metal.forms.index_map import AccessMode, IndexMap, IndexRule
+from porter.metal.forms.index_map import INDEXED, AccessMode, IndexMap, IndexRule
 from porter.metal.forms.sums import Bincount
 from porter.metal.helpers import read_helper
 from tests.porter.metal.compiled import compile_soon
@@ -71,8 +71,8 @@ def launch(
             "tensor": lambda: tensor, "sizes": lambda: numbers(tensor.shape),
             "strides": lambda: numbers(tensor.stride()), "rows": lambda: narrow(tensor.size(0)), "rank": lambda: numbers([tensor.ndim]),
             "number": lambda: numbers([spare]),
-            "size": lambda: narrow(tensor.size(dim)), "stride": lambda: narrow(tensor.stride(dim)),
-            "index stride": lambda: narrow(tensor.stride(0)), "dim": lambda: numbers([dim]),
+            "size": lambda: narrow(tensor.size(dim) if tensor.ndim else 1), "stride": lambda: narrow(tensor.stride(dim) if tensor.ndim else 1),
+            "index stride": lambda: narrow(tensor.stride(0) if tensor.ndim else 1), "dim": lambda: numbers([dim]),
             "reversed": lambda: numbers([sum(1 << d for d in listed)]), "padding": lambda: numbers(listed),
             "multiplies": lambda: torch.tensor([multiplies]), "value": lambda: torch.tensor([9.5]),
             "factor": lambda: torch.tensor([2.0]), "first stride": lambda: narrow(tensor.stride(0)),
@@ -84,7 +84,8 @@ def launch(
     values = [value(each) for each in kernel.arguments]
     combines = isinstance(found, IndexMap) and found.mode is AccessMode.COMBINE
     has_rows = isinstance(found, IndexMap) and found.has_rows
-    threads = count_threads(walked) if has_rows else walked.numel() // (walked.size(dim) if combines else 1)
+    along = dim if isinstance(found, IndexMap) and found.rule in INDEXED else -1
+    threads = count_threads(walked, along) if has_rows else walked.numel() // (walked.size(dim) if combines else 1)
     library.run(f"tested_{suffix}", values, (threads,), (32,))
     return result
 
@@ -145,6 +146,64 @@ def test_a_place_beyond_the_end_of_a_row_writes_into_the_next(width: int) -> Non
     is_whole = (width + 3) % PLACES == 0  # no thread has a place beyond the row
     assert memory[3].eq(-1).all() == is_whole
     assert memory[:3].equal(padded) or not is_whole
+
+
+LOOKED_UP = IndexMap(IndexRule.ELEMENT, AccessMode.READ, "dim", "index", "self", index_dtypes=INDEX)
+PLACE = "const index_t i = e * turns < width - first ? e * turns : 0;\n    "
+BEYOND = "const index_t i = e * turns;\n    "
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 5, 6, 8, 9])
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("rule", INDEXED)
+def test_an_element_beyond_the_end_of_the_index(rule: IndexRule, dim: int, width: int) -> None:
+    """Planted faults: a thread reads the index beyond its last element, or writes beyond the result's last row."""
+    read = replace(LOOKED_UP, rule=rule)
+    source = torch.randn(4, 5)
+    memory = torch.full((12, 16), 4)  # behind the index it has others
+    shape = (width, 5) if dim == 0 else (4, width)
+    if rule is IndexRule.ELEMENT:
+        index = memory[: shape[0], : shape[1]]
+        index.copy_(torch.randint(3, shape))
+        expected = source.gather(dim, index)
+    else:
+        index = memory.flatten()[:width]
+        index.copy_(torch.randint(3, (width,)))
+        expected = source.index_select(dim, index)
+    tensors = {"self": source, "index": index}
+
+    def run(right: str = "", wrong: str = "") -> torch.Tensor:
+        around = torch.full((12, 16), -1.0)
+        launch(read, tensors, around[: shape[0], : shape[1]], dim, fault=(right, wrong))
+        return around
+
+    around = run()
+    assert around[: shape[0], : shape[1]].equal(expected)
+    assert int(around.eq(-1).sum()) == around.numel() - expected.numel()
+    is_whole = width % PLACES == 0  # no thread has a place beyond the row
+    reads, writes = (run(f"{PLACE}{what}", f"{BEYOND}{what}") for what in ("const long at", "output["))
+    assert reads.equal(around) == is_whole
+    assert writes.equal(around) == is_whole
+
+
+@pytest.mark.parametrize("rule", INDEXED)
+@pytest.mark.parametrize("beyond", [3, -1])
+def test_an_index_beyond_the_end_of_its_dimension_reads_zero(rule: IndexRule, beyond: int) -> None:
+    """A planted fault: without a comparison it reads what other rows have."""
+    source, index = torch.randn(5)[1:4], torch.tensor([2, 0, 1, 1, beyond])
+    read, tensors = replace(LOOKED_UP, rule=rule), {"self": source, "index": index}
+    expected = torch.cat((source[index[:4]], torch.zeros(1)))
+    assert launch(read, tensors, fresh((5,))).equal(expected)
+    right, wrong = ("at < input_size", "true") if beyond > 0 else ("at >= 0", "true")
+    assert not launch(read, tensors, fresh((5,)), fault=(right, wrong)).equal(expected)
+
+
+@pytest.mark.parametrize("rule", INDEXED)
+def test_tensors_without_dimensions_are_looked_up(rule: IndexRule) -> None:
+    read = replace(LOOKED_UP, rule=rule)
+    for index in (torch.tensor(0), torch.tensor([0])):
+        tensors = {"self": torch.tensor([2.5]), "index": index}
+        assert launch(read, tensors, torch.full(index.shape, -1.0)).eq(2.5).all()
 
 
 @pytest.mark.parametrize(

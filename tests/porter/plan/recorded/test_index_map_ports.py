@@ -272,6 +272,15 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
     )
 
 
+def test_a_map_that_looks_up(tmp_path: Path) -> None:
+    """A thread has four places along the dimension of the index, which tensors without dimensions do not have."""
+    looked_up = IndexMap(IndexRule.ELEMENT, AccessMode.READ, "dim", "index", "self", index_dtypes=(LONG,))
+    diff = plan(tmp_path, "added_at", looked_up).changes.diff()
+    assert "+[[max_total_threads_per_threadgroup(256)]] kernel void added_at(\n" in diff
+    assert "+  const int64_t width = ensure_nonempty_size(out, dim);\n" in diff
+    assert "+      mtl_dispatch1DJob(computeEncoder, PSO, out.numel() / width * ((width + 3) / 4));\n" in diff
+
+
 def test_rows_that_are_added(tmp_path: Path) -> None:
     """Where there are no indices, the kernel is not launched: all gradients are zero."""
     assert_expected_inline(
