@@ -1,7 +1,8 @@
 """Results that are the elements of a tensor at other coordinates: flips, pads, gathers, scatters.
 
-A thread for each element finds its offset in each tensor by its coordinates. A kernel computes the same for any number
-of dimensions, any strides and any sizes, which programs of loop form, one for each number of dimensions, do not.
+A thread for each element, or for four that are read in a row, finds its offset in each tensor by its coordinates. A
+kernel computes the same for any number of dimensions, any strides and any sizes, which programs of loop form, one for
+each number of dimensions, do not.
 Source: ATen/native/mps/OperationUtils.h (`getMPSScalar`), ATen/native/NonEmptyUtils.h, ATen/Context.h.
 """
 
