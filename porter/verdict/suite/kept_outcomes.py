@@ -5,6 +5,7 @@ Outcomes follow from torch, the elements of samples, and the code of the suite: 
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -63,6 +64,11 @@ class Batch:
 def is_nameable(call: Callable[..., Any]) -> bool:
     """Whether a call has a name that tells it from all others, in another process too."""
     return _name_call(call) is not None
+
+
+def read_memory(memory: torch.UntypedStorage) -> bytes:
+    """The bytes of memory on the CPU. What NumPy is shown can be resized no more, and an `out=` may have to be."""
+    return ctypes.string_at(memory.data_ptr(), memory.nbytes()) if memory.nbytes() else b""
 
 
 def store() -> None:
@@ -134,7 +140,6 @@ def _describe(leaf: Any) -> Iterator[Any]:
             return
         flags = (leaf.requires_grad, leaf.is_conj(), leaf.is_neg())
         yield repr((leaf.dtype, leaf.shape, leaf.stride(), leaf.storage_offset(), flags)).encode()
-        memory = leaf.untyped_storage()
-        yield torch.empty(0, dtype=torch.uint8).set_(memory).numpy().data if memory.nbytes() else b""
+        yield read_memory(leaf.untyped_storage())
     else:
         yield repr((type(leaf), leaf)).encode() if isinstance(leaf, _PLAIN) else None

@@ -6,6 +6,7 @@ or damages its memory, may be the fault of an earlier call: then there is no ans
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import gc
 import io
@@ -22,7 +23,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite import cpu_memory
-from porter.verdict.suite.kept_outcomes import is_nameable, list_known
+from porter.verdict.suite.kept_outcomes import is_nameable, list_known, read_memory
 
 _SECONDS = 20  # of its own process for one request: what takes longer is tried elsewhere
 _WHOLE, _BROKEN = b"\x01", b"\x00"
@@ -161,8 +162,7 @@ class _Pickler(pickle.Pickler):
         if key in self._kept:
             return "shared", key, value.dtype
         self._kept[key] = memory
-        plain = torch.empty(0, dtype=torch.uint8).set_(memory)
-        return "memory", key, value.dtype, plain.numpy().tobytes()
+        return "memory", key, value.dtype, read_memory(memory)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -178,8 +178,7 @@ class _Unpickler(pickle.Unpickler):
                 return function
             case ("memory", int(memory), dtype, elements):
                 tensor = torch.empty(len(elements), dtype=torch.uint8)
-                if elements:
-                    tensor.numpy()[:] = memoryview(elements)
+                ctypes.memmove(tensor.data_ptr(), elements, len(elements))
                 self._memory[memory] = tensor.untyped_storage()
             case (_, memory, dtype):
                 pass

@@ -13,7 +13,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite import arguments, cpu_memory, shared_child
+from porter.verdict.suite import arguments, cpu_memory, kept_outcomes, shared_child
 from porter.verdict.suite.arguments import keep_computed, keep_survived
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
@@ -133,6 +133,16 @@ def test_a_tensor_arrives_as_it_is(value: torch.Tensor) -> None:
         )
         assert got.dtype is value.dtype and got.stride() == value.stride() and torch.equal(got.isnan(), value.isnan())
         assert torch.allclose(got, value, equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3,)])
+def test_memory_can_be_resized_after_it_was_sent_and_where_it_arrived(shape: tuple[int, ...]) -> None:
+    """What NumPy is shown cannot: a call that resizes its `out=` was refused then, and its kernel not launched."""
+    out = torch.ones(shape)
+    _, (read,), _ = shared_child._unpack(shared_child._pack(CUMSUM, [SampleInput(out)]) or b"")
+    assert list(kept_outcomes._describe(out)) == list(kept_outcomes._describe(read.input))
+    for tensor in (out, read.input):
+        assert tensor.resize_(50).numel() == 50
 
 
 def test_a_call_runs_in_the_state_that_it_is_tried_in() -> None:
