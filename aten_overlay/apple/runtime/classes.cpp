@@ -108,6 +108,11 @@ struct CacheHash {
 
 std::atomic<uint64_t> generation{0};
 
+struct Cache {
+  std::unordered_map<CacheKey, IMP, CacheHash> methods;
+  uint64_t generation = 0;
+};
+
 }  // namespace
 
 Class* find_class(const char* name) {
@@ -142,13 +147,12 @@ bool is_kind_of(const Class* cls, const char* name) {
 }
 
 IMP find_method(Class* cls, const char* selector) {
-  thread_local std::unordered_map<CacheKey, IMP, CacheHash> cache;
-  thread_local uint64_t cached_generation = 0;
-  if (cached_generation != generation) {
-    cache.clear();
-    cached_generation = generation;
+  auto& cache = of_this_thread<Cache>();
+  if (cache.generation != generation) {
+    cache.methods.clear();
+    cache.generation = generation;
   }
-  const auto [entry, fresh] = cache.try_emplace({cls, selector}, nullptr);
+  const auto [entry, fresh] = cache.methods.try_emplace({cls, selector}, nullptr);
   if (fresh) {
     const Method* declared = find_declared(cls, selector);
     entry->second = declared ? declared->implementation : nullptr;

@@ -1,6 +1,8 @@
 // Inside the runtime: the structures that clang emits for -fobjc-runtime=objfw-1.0, and what its parts share.
 // Source: clang/lib/CodeGen/CGObjCGNU.cpp (GNU-style modules with non-fragile instance variables).
 #pragma once
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -10,6 +12,26 @@ typedef struct objc_object* id;
 typedef void (*IMP)();
 
 namespace porter::objc {
+
+// A value of each thread. The main thread's is there until the process ends: static objects, as a fork's shader libraries
+// are, send messages from their destructors, when what is thread_local is gone.
+template <class T>
+T& of_this_thread() {
+  thread_local T* value = nullptr;
+  thread_local struct Owner {
+    ~Owner() {
+      if (gettid() != getpid()) {
+        delete value;
+        value = nullptr;
+      }
+    }
+  } owner;
+  static_cast<void>(owner);
+  if (!value) {
+    value = new T;
+  }
+  return *value;
+}
 
 struct Selector {
   const char* name;

@@ -55,7 +55,13 @@ void destruct(id object, Class* cls) {
   }
 }
 
-thread_local std::vector<id> pool;
+struct Pool {
+  std::vector<id> objects;
+};
+
+std::vector<id>& pool() {
+  return of_this_thread<Pool>().objects;
+}
 
 // Weak references: the variables that hold each object, which its end empties.
 struct Weak {
@@ -145,18 +151,19 @@ void porter_deallocate(id object) {
 }
 
 void porter_autorelease(id object) {
-  pool.push_back(object);
+  pool().push_back(object);
 }
 
 void* objc_autoreleasePoolPush() {
-  return reinterpret_cast<void*>(pool.size() + 1);
+  return reinterpret_cast<void*>(pool().size() + 1);
 }
 
 void objc_autoreleasePoolPop(void* mark) {
   const size_t depth = reinterpret_cast<size_t>(mark) - 1;
-  while (pool.size() > depth) {
-    id object = pool.back();
-    pool.pop_back();
+  std::vector<id>& objects = pool();
+  while (objects.size() > depth) {
+    id object = objects.back();
+    objects.pop_back();
     send(object, "release");
   }
 }
