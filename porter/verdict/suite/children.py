@@ -47,9 +47,7 @@ def run_forked(tell: Callable[[int], None]) -> tuple[bytes, bool]:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        faulthandler.disable()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the C library reports memory that is corrupted
-        torch.set_num_threads(1)  # a thread pool does not survive a fork
+        settle()
         try:
             tell(writing)
         finally:
@@ -58,6 +56,13 @@ def run_forked(tell: Callable[[int], None]) -> tuple[bytes, bool]:
     with os.fdopen(reading, "rb") as pipe:
         answer = pipe.read()
     return answer, os.WIFEXITED(os.waitpid(child, 0)[1])
+
+
+def settle() -> None:
+    """Makes a process that was forked one that may end in any way, without a word."""
+    faulthandler.disable()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the C library reports memory that is corrupted
+    torch.set_num_threads(1)  # a thread pool does not survive a fork
 
 
 def _tell(run: Callable[[], Any], seconds: int, writing: int) -> None:

@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache as once
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,30 @@ def on_cpu(call: _Call) -> _Call:
     """Marks a function that computes on the CPU alone, of its arguments alone."""
     _on_cpu.add(call)
     return call
+
+
+@dataclass(frozen=True)
+class State:
+    """What a call depends on besides its arguments."""
+
+    has_gradients: bool
+    is_deterministic: bool
+    warns: bool  # where there is no deterministic algorithm, and raises no error
+    dtype: torch.dtype
+
+    @staticmethod
+    def get() -> State:
+        """The state of this process."""
+        warns = torch.is_deterministic_algorithms_warn_only_enabled()
+        is_deterministic = torch.are_deterministic_algorithms_enabled()
+        return State(torch.is_grad_enabled(), is_deterministic, warns, torch.get_default_dtype())
+
+    def set(self) -> None:
+        """Makes it the state of this process."""
+        torch.set_grad_enabled(self.has_gradients)
+        # Python's function for it imports all of inductor.
+        torch._C._set_deterministic_algorithms(self.is_deterministic, warn_only=self.warns)
+        torch.set_default_dtype(self.dtype)
 
 
 class Batch:
@@ -119,8 +144,7 @@ def _list_sources() -> tuple[str, ...]:
 def _digest(name: str, samples: Sequence[SampleInput]) -> str | None:
     """A digest of all that a call gets; None where that has something else than tensors of the CPU and numbers."""
     hashed = hashlib.blake2b(digest_size=16)
-    state = (torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype())
-    hashed.update(repr((name, state, len(samples))).encode())
+    hashed.update(repr((name, State.get(), len(samples))).encode())
     for sample in samples:
         leaves, spec = pytree.tree_flatten((sample.input, tuple(sample.args), dict(sample.kwargs)))
         hashed.update(repr(spec).encode())

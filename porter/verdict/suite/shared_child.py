@@ -7,7 +7,6 @@ or damages its memory, may be the fault of an earlier call: then there is no ans
 from __future__ import annotations
 
 import ctypes
-import faulthandler
 import gc
 import io
 import os
@@ -23,7 +22,8 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite import cpu_memory
-from porter.verdict.suite.kept_outcomes import is_nameable, list_known, read_memory
+from porter.verdict.suite.children import settle
+from porter.verdict.suite.kept_outcomes import State, is_nameable, list_known, read_memory
 
 _SECONDS = 20  # of its own process for one request: what takes longer is tried elsewhere
 _WHOLE, _BROKEN = b"\x01", b"\x00"
@@ -105,14 +105,12 @@ def _fork(run: Run) -> _Child:
 
 
 def _answer_all(asked: int, replies: int, run: Run) -> None:
-    faulthandler.disable()
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for standard in range(3):  # the C library reports memory that is corrupted
-        os.dup2(nowhere, standard)
+    settle()
+    for standard in range(2):
+        os.dup2(2, standard)
     first, last = sorted((asked, replies))
     for opened in (range(3, first), range(first + 1, last), range(last + 1, os.sysconf("SC_OPEN_MAX"))):
         os.closerange(opened.start, opened.stop)  # who reads what the parent writes waits for all who could write
-    torch.set_num_threads(1)  # a thread pool does not survive a fork
     gc.freeze()  # a collection would copy every page that the parent shares
     while (head := _read(asked, _LENGTH.size)) is not None:
         request = _read(asked, *_LENGTH.unpack(head))
@@ -122,24 +120,6 @@ def _answer_all(asked: int, replies: int, run: Run) -> None:
         outcomes = bytes(run(call, sample) for sample in samples)
         signal.setitimer(signal.ITIMER_PROF, 0)
         _write(replies, outcomes + (_BROKEN if cpu_memory.is_damaged() else _WHOLE))
-
-
-@dataclass(frozen=True)
-class _State:
-    """What a call depends on besides its arguments."""
-
-    has_gradients: bool
-    is_deterministic: bool
-    dtype: torch.dtype
-
-    @staticmethod
-    def get() -> _State:
-        return _State(torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled(), torch.get_default_dtype())
-
-    def set(self) -> None:
-        torch.set_grad_enabled(self.has_gradients)
-        torch.use_deterministic_algorithms(self.is_deterministic)
-        torch.set_default_dtype(self.dtype)
 
 
 class _Pickler(pickle.Pickler):
@@ -190,13 +170,13 @@ def _pack(call: Callable[..., Any], samples: Iterable[SampleInput]) -> bytes | N
     file = io.BytesIO()
     arguments = [(sample.input, sample.args, sample.kwargs) for sample in samples]
     try:
-        _Pickler(file).dump((call, arguments, _State.get()))
+        _Pickler(file).dump((call, arguments, State.get()))
     except Exception:  # of any kind: what cannot be pickled raises what it likes
         return None
     return file.getvalue()
 
 
-def _unpack(request: bytes) -> tuple[Callable[..., Any], list[SampleInput], _State]:
+def _unpack(request: bytes) -> tuple[Callable[..., Any], list[SampleInput], State]:
     call, arguments, state = _Unpickler(io.BytesIO(request)).load()
     return call, [SampleInput(source, args=args, kwargs=named) for source, args, named in arguments], state
 

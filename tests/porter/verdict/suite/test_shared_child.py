@@ -146,8 +146,8 @@ def test_memory_can_be_resized_after_it_was_sent_and_where_it_arrived(shape: tup
 
 
 def test_a_call_runs_in_the_state_that_it_is_tried_in() -> None:
-    state = shared_child._State(False, True, torch.float64)
-    before = shared_child._State.get()
+    state = kept_outcomes.State(False, True, True, torch.float64)
+    before = kept_outcomes.State.get()
     try:
         state.set()
         packed = shared_child._pack(CUMSUM, [ROWS])
