@@ -287,10 +287,18 @@ def integer(source: Source, attribute: Attribute, lookup: Lookup) -> int:
         ) from None
 
 
+def find_candidates(unit: Unit, instance: Instance) -> list[Kernel]:
+    """The definitions with an instance's name, of its namespace alone where the name begins at the outermost one."""
+    named = [k for k in unit.kernels if k.name == instance.short_name]
+    path = instance.function.partition("<")[0].replace(" ", "")
+    scope = tuple(path.split("::")[1:-1])
+    return [k for k in named if path.startswith("::") and k.scope == scope] or named
+
+
 def find_definition(unit: Unit, instance: Instance) -> Kernel:
     """The definition an instance was made from. Raises PTR103 when there is none or overloads leave it open."""
     source = unit.source
-    found = [k for k in unit.kernels if k.name == instance.short_name]
+    found = find_candidates(unit, instance)
     if instance.parameters < 0:
         found = [k for k in found if k.declaration is instance.declaration] or found
     elif len(found) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from aten_overlay.metal.source.declarations import Entry, Instance, Unit, find_definition
+from aten_overlay.metal.source.declarations import Entry, Instance, Unit, find_candidates, find_definition
 from aten_overlay.metal.source.lexer import Source
 from aten_overlay.metal.source.syntax import Declaration
 
@@ -25,11 +25,17 @@ def find_reached(unit: Unit, instance: Instance) -> set[str]:
 
 
 def find_needed(unit: Unit, asked: Iterable[Instance]) -> list[Entry]:
-    """What has to be compiled for some kernels: what they reach, and what matters unnamed. For none, all."""
+    """What has to be compiled for some kernels: what they reach, and what matters unnamed. For none, all.
+
+    Nothing calls a kernel, so of its namesakes in other namespaces none is reached.
+    """
     chosen = list(asked)
     if not chosen:
         return unit.entries
     own = {id(i.declaration) for i in chosen}
+    names = {i.short_name for i in chosen}
+    candidates = {id(k.declaration) for i in chosen for k in find_candidates(unit, i)}
+    namesakes = {id(k.declaration) for k in unit.kernels if k.name in names} - candidates
     roots: set[str] = set()
     for entry in unit.entries:
         if entry.names is None or id(entry.declaration) in own:
@@ -37,7 +43,8 @@ def find_needed(unit: Unit, asked: Iterable[Instance]) -> list[Entry]:
     for instance in chosen:
         roots |= {instance.short_name, *re.findall(r"\w+", instance.function)}
     reached = _close(unit, roots)
-    return [e for e in unit.entries if e.names is None or id(e.declaration) in own or not reached.isdisjoint(e.names)]
+    entries = (e for e in unit.entries if id(e.declaration) not in namesakes)
+    return [e for e in entries if e.names is None or id(e.declaration) in own or not reached.isdisjoint(e.names)]
 
 
 def _close(unit: Unit, start: Iterable[str]) -> set[str]:

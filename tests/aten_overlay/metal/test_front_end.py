@@ -72,6 +72,26 @@ def test_only_requested_kernels_are_checked_beyond_syntax() -> None:
     assert error.value.code == "PTR101"
 
 
+def test_namesakes_of_a_kernel_in_other_namespaces_are_not_compiled() -> None:
+    source = """#include <metal_stdlib>
+namespace there {
+template <typename T> using made = T;
+template <typename T> kernel void dense(device made<T>* x, uint i [[thread_position_in_grid]]) { x[i] = 2; }
+}
+using namespace there;
+template <typename T> using made = T;
+template <typename T> kernel void dense(device made<T>* x [[buffer(1)]], uint i [[thread_position_in_grid]]) { x[i] = 3; }
+template [[host_name("theirs")]] kernel void ::there::dense<float>(device float*, uint);
+template [[host_name("ours")]] kernel void ::dense<float>(device float*, uint);
+"""
+    assert [a.index for a in arguments(source, "theirs") if a.kind == "buffer"] == [0]
+    x = np.zeros(4, dtype=np.float32)
+    Library(compile_kernels(source, ["theirs"])).run("theirs", [x], [4])
+    assert x.tolist() == [2] * 4
+    with pytest.raises(OverlayError, match="'made' is ambiguous"):
+        compile_kernels(source, ["ours"])
+
+
 def test_synchronization_is_found_through_helpers_and_functors() -> None:
     source = """#include <metal_stdlib>
 struct waits { template <typename T> T operator()(T v) { return metal::simd_sum(v); } };
