@@ -63,7 +63,6 @@ from porter.metal.registration import Line, Need, find_base_macro, register_line
 
 FUNCTORS = True
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
-_UNARY = (MacroFamily.UNARY, MacroFamily.UNARY_ALPHA)  # their macros register kernels that write outputs of any type
 _LIBRARY_USE = re.compile(r"(?<![\w.:])(?=lib\.)")
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
@@ -180,7 +179,7 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
     bools = _returns_bools(functor_spec, launch.family)
     if bools:
         launch = replace(launch, launcher=find_result_launcher(fork, launch.launcher))
-    lacks = launch.family not in _UNARY and struct is None and not converts_results(fork, launch.launcher)
+    lacks = launch.family is not MacroFamily.UNARY and not converts_results(fork, launch.launcher)
     launch = replace(launch, converts=lacks and spec.rule.promotion in (Promotion.SAME, Promotion.FLOAT))
     book = _read_macros(fork, launch.kernel_file)
     castout = launch.launcher is CASTOUT or (lacks and bools and any(base.castout for base in book.bases.values()))

@@ -28,7 +28,7 @@ SPLIT = "split_results"
 SPLIT_HEADERS = ("ATen/MemoryOverlap.h", "c10/util/irange.h")
 _CASTOUT_LAYOUT = "strided_castout"
 # The type of an output, where it becomes a part of a kernel's name.
-_TYPE_OF_OUTPUT = re.compile(r"\b(?:value_or|scalarToMetalTypeString)\(\s*(?:iter\.)?out(?:put)?\b")
+_TYPE_OF_OUTPUT = re.compile(r"\b(?:value_or|scalarToMetalTypeString)\(\s*(?:iter\.)?out(?:put(?:Tensor)?)?\b")
 _LAYOUTS = ("strided", "strided_cast", "dense", "dense_cast")
 
 
@@ -68,10 +68,10 @@ def converts_results(checkout: Checkout, launcher: Exec) -> bool:
     """Whether results of another type than the operands' are the launcher's business, and not of what calls it.
 
     PyTorch 2.15's `exec_binary_kernel` asks for kernels that write the type of the output, such as
-    `add_dense_float_half_float`; a functor of halves has none.
+    `add_dense_float_half_float`; a functor of halves has none. Those that take a struct are templates of a header.
     """
     start = f"void MetalShaderLibrary::{launcher.name}("
-    texts = (checkout.read(path) for path in checkout.list(MPS, ".mm"))
+    texts = (checkout.read(path) for suffix in (".mm", ".h") for path in checkout.list(MPS, suffix))
     definitions = (part.partition("\n}")[0] for text in texts for part in text.split(start)[1:])
     return not any(map(_TYPE_OF_OUTPUT.search, definitions))
 

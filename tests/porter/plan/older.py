@@ -67,6 +67,45 @@ def name_kernels_by_outputs(root: Path) -> None:
     (root / LIBRARY).write_text(text)
 
 
+def name_scalar_kernels_by_outputs(root: Path) -> None:
+    """The same of unary kernels with a scalar and of ternary ones, and of the templates that take a struct."""
+    converting = (
+        r"    if \(!hasFunction\(kernel\) && output\.scalar_type\(\) != iter\.common_dtype\(\)\) \{\n.*?\n    \}\n"
+    )
+    _cut(root, LIBRARY, converting)
+    _cut(root, LIBRARY, r"  casts \|= !hasFunction\(kernel\);\n")
+    text = (root / LIBRARY).read_text()
+    for before in ("metal_type(output.scalar_type())", "metal_type(operands[0].scalar_type())"):
+        assert text.count(before) == 1
+        text = text.replace(before, "scalarToMetalTypeString(iter.output(0))")
+    (root / LIBRARY).write_text(text)
+    header = (root / KERNEL_LIBRARY).read_text()
+    body = header[
+        header.index(" {\n    const Params bytes{") : header.index("\n  template <typename T>\n  void exec_binary")
+    ]
+    (root / KERNEL_LIBRARY).write_text(header.replace(body, ";", 1))
+    utilities = root / MPS / "OperationUtils.h"
+    text = utilities.read_text()
+    at = text.rindex("} // namespace at::native::mps")
+    utilities.write_text(f"{text[:at]}{_WITH_PARAMS}\n{text[at:]}")
+
+
+_WITH_PARAMS = """template <typename T>
+void MetalShaderLibrary::exec_unary_kernel_with_params(
+    TensorIteratorBase& iter,
+    const std::string& name,
+    T params,
+    const std::string& params_type_name,
+    const std::optional<uint32_t> ilp_threshold) {
+  const auto kernel =
+      name + "_dense_" + scalarToMetalTypeString(iter.output(0)) + "_" + scalarToMetalTypeString(iter.input(0));
+  TORCH_CHECK(hasFunction(kernel + "_" + params_type_name), "Failed to create function state object for: ", kernel);
+  const Params bytes{&params, sizeof(T), params_type_name};
+  exec_unary_kernel(iter, name, &bytes, ilp_threshold);
+}
+"""
+
+
 def _cut(root: Path, path: str, pattern: str, count: int = 1) -> None:
     text, cuts = re.subn(pattern, "", (root / path).read_text(), flags=re.S)
     assert cuts == count, (path, pattern, cuts)

@@ -2,6 +2,7 @@
 their type, or writes no other."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,15 @@ from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, OPERATIONS
 from porter.plan.planner import plan_operator
 from porter.verdict.verify import target_of, verify
-from tests.porter.plan.older import name_kernels_by_outputs, remove_castout, remove_result_type
+from tests.porter.plan.older import (
+    name_kernels_by_outputs,
+    name_scalar_kernels_by_outputs,
+    remove_castout,
+    remove_result_type,
+)
+from tests.porter.plan.test_several_scalars import add_operator as add_operator_of_scalars
+from tests.porter.plan.test_ternary import add_operator as add_ternary_operator
+from tests.porter.plan.test_ternary import remove_files
 
 HOST = f"{OPERATIONS}/BinaryKernel.mm"
 
@@ -116,3 +125,61 @@ def test_converted_results_are_right_on_the_device(strict: Path) -> None:
     assert verdict.ok and verdict.kernel_calls > 20, verdict.failures
     dropped = {**text, HOST: text[HOST].replace("output.copy_(result);", "")}
     assert dropped != text and not verify(strict, dropped, target_of(plan, "atan2"), tests).ok
+
+
+def test_results_of_a_scalar_are_converted(tmp_path: Path) -> None:
+    shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
+    name_scalar_kernels_by_outputs(tmp_path)
+    plan, host = plan_operator(Checkout(tmp_path, "test"), "logit"), f"{OPERATIONS}/UnaryKernel.mm"
+    text = plan.changes.apply()
+    assert text[host].count("launch_converted(iter, ") == 1
+    verdict = verify(tmp_path, text, target_of(plan, "logit"), "test_out and float16")
+    assert verdict.ok and verdict.kernel_calls and not verdict.fork_findings, verdict
+    dropped = {**text, host: text[host].replace("output.copy_(result);", "")}
+    assert dropped != text and not verify(tmp_path, dropped, target_of(plan, "logit"), "test_out and float16").ok
+
+
+@pytest.mark.parametrize(("op", "add"), [("lerp", add_ternary_operator), ("softplus", add_operator_of_scalars)])
+def test_results_of_three_elements_and_of_a_struct_are_converted(
+    op: str, add: Callable[[Path], object], tmp_path: Path
+) -> None:
+    """No sample asks these for another type: with the check for it taken out, all results are converted."""
+    shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
+    add(tmp_path)
+    if op == "lerp":
+        remove_files(tmp_path)
+    name_scalar_kernels_by_outputs(tmp_path)
+    plan = plan_operator(Checkout(tmp_path, "test"), op)
+    text = plan.changes.apply()
+    host = f"{OPERATIONS}/{'TernaryKernel' if op == 'lerp' else 'UnaryKernel'}.mm"
+    is_same = "if (output.scalar_type() == common) {\n    launch(iter);\n    return;\n  }"
+    always = {**text, host: text[host].replace(is_same, "")}
+    tests = "test_output_match and (float16 or float32)"
+    verdict = verify(tmp_path, always, target_of(plan, op), tests)
+    assert always != text and verdict.ok and verdict.kernel_calls, verdict
+    dropped = {**always, host: always[host].replace("output.copy_(result);", "")}
+    assert dropped != always and not verify(tmp_path, dropped, target_of(plan, op), tests).ok
+
+
+def test_a_launch_with_a_struct_is_converted_whole(tmp_path: Path) -> None:
+    shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
+    fork = add_operator_of_scalars(tmp_path)
+    name_scalar_kernels_by_outputs(tmp_path)
+    host = plan_operator(fork, "softplus").changes.apply()[f"{OPERATIONS}/UnaryKernel.mm"]
+    start = host.index("static void softplus_")
+    assert_expected_inline(
+        host[start : host.index("\n}\n", start)],
+        """\
+static void softplus_kernel_mps(TensorIteratorBase& iter, const Scalar& beta, const Scalar& threshold) {
+  launch_converted(iter, [&](TensorIteratorBase& same) {
+    AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, same.common_dtype(), "softplus_mps", [&]() {
+      using opmath_t = at::opmath_type<scalar_t>;
+      const SoftplusParams<opmath_t> params{beta.to<opmath_t>(), threshold.to<opmath_t>()};
+      lib.exec_unary_kernel_with_params(
+          same,
+          "softplus",
+          params,
+          fmt::format("SoftplusParams_{}", mps::scalarToMetalTypeString(at::toOpMathType(same.common_dtype()))));
+    });
+  });""",
+    )
