@@ -20,7 +20,6 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler, language
 from aten_overlay.metal.family import naming, select, write_flags
 from aten_overlay.metal.features import refuse_lacking
-from aten_overlay.metal.headers import INCLUDE
 from aten_overlay.metal.language import METAL_4
 from aten_overlay.metal.passes.lines import FLAGS
 from aten_overlay.metal.passes.wide import CALLED
@@ -47,6 +46,7 @@ from aten_overlay.metal.source.generate import generate
 from aten_overlay.metal.source.lexer import read
 from aten_overlay.metal.source.reach import find_reached, shares_state
 from aten_overlay.metal.source.refusals import refuse
+from aten_overlay.metal.source.swizzles import choose_library
 from aten_overlay.metal.source.table import Value
 from aten_overlay.metal.source.targets import HOST_FLAGS, host
 
@@ -120,7 +120,7 @@ _SIMPLIFIED = ("-flto=thin",)
 _PLAIN = (
     "-mllvm", "-disable-lsr", "-mllvm", "-enable-misched=false", "-mllvm", "-disable-machine-licm",
 )  # fmt: skip
-_LIBRARY, _TENSORS = "metal_stdlib", "metal_tensor"
+_TENSORS = "metal_tensor"
 NAMELESS = "program_source"  # the file that Apple's compiler says a library made of a string is
 
 
@@ -255,7 +255,7 @@ def _lower(
     """The file with what clang makes of C++ with no pass run, in which every operation has a value."""
     generated = compiler.cache_root() / f"{key}.cpp"
     cache.write(generated, code.encode(errors="surrogateescape"))
-    header = ["-include-pch", str(_precompiled_header(options))]
+    header = ["-include-pch", str(_precompile_library(options, code))]
     with naming(wanted):
         lowered = compiler.run([*_flags(options), *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
         refuse(lowered)
@@ -365,11 +365,11 @@ def _runtime_flags(options: Options, shuffled: bool = True) -> str:
     return f"{mode} | PM_CHECKED" if options.checked else mode
 
 
-def _precompiled_header(options: Options) -> Path:
+def _precompile_library(options: Options, code: str) -> Path:
     flags = [f for f in _flags(options) if f not in ("c++",)]
     flags[flags.index("-x") + 1 : flags.index("-x") + 1] = ["c++-header"]
     flags += (*compiler.TIMELESS, compiler.INSTANTIATED)
-    header = INCLUDE / _LIBRARY if options.standard == _STANDARD else METAL_4 / _TENSORS
+    header = choose_library(code) if options.standard == _STANDARD else METAL_4 / _TENSORS
     # A precompiled header names the files it was made of by their paths.
     key = cache.digest(
         "header", *flags, str(header), compiler.library_digest(), compiler.version(compiler.find_clang()),

@@ -237,20 +237,38 @@ def _build_library(build: Sequence[str], source: str, library: str, result: str)
     try:
         run([*build, "-c", "-o", compiled, source])
         files = {_RESULT: (result,), _OBJECT: (compiled, library)}
-        command = [file for word in _linker() for file in files.get(word, (word,))]
-        if not command or subprocess.run(command, capture_output=True, check=False).returncode:
-            run([*_SHARED, "-o", result, compiled, library, "-lm"])  # which finds more, and says what it does not find
+        for words in _linkers():
+            command = [file for word in words for file in files.get(word, (word,))]
+            if not subprocess.run(command, capture_output=True, check=False).returncode:
+                return
+        run([*_SHARED, "-o", result, compiled, library, "-lm"])  # which finds more, and says what it does not find
     finally:
         Path(compiled).unlink(missing_ok=True)
 
 
 @lru_cache(maxsize=1)
-def _linker() -> tuple[str, ...]:
-    """The command that the compiler says it links with, without libstdc++, which takes long to read; empty if none."""
+def _linkers() -> tuple[tuple[str, ...], ...]:
+    """Commands that link, the fastest first, by what the compiler says it links with; none if it does not say it.
+
+    No command has libstdc++, which takes long to read. To read libc and libm takes longer than all else here, and most
+    kernels call nothing of them but for what finds the memory of a thread: the dynamic loader has that.
+    """
     command = [find_clang(), *_SHARED, "-nostdlib++", "-###", "-o", _RESULT, _OBJECT, "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     words = shlex.split(done.stderr.splitlines()[-1]) if not done.returncode and done.stderr else []
-    return tuple(words) if {_RESULT, _OBJECT} <= set(words) else ()
+    if not {_RESULT, _OBJECT} <= set(words):
+        return ()
+    alone = [word for word in words if not word.startswith(("-l", "-L")) and not word.endswith(".o")]
+    return (*alone, "--as-needed", *_find_loader()), tuple(words)
+
+
+def _find_loader() -> list[str]:
+    """The dynamic loader that this process runs with, if the system tells."""
+    try:
+        mapped = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
+    except OSError:
+        return []
+    return sorted(path for path in mapped if Path(path).name.startswith("ld-"))
 
 
 def runtime_library() -> Path:

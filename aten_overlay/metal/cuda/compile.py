@@ -13,8 +13,8 @@ from aten_overlay.metal.build import Options
 from aten_overlay.metal.cuda.libdevice import find_libdevice, libdevice_digest
 from aten_overlay.metal.cuda.module import PtxModule, read_module
 from aten_overlay.metal.cuda.target import DEFAULT, FORMS, CudaOptions, make_target
-from aten_overlay.metal.headers import INCLUDE
 from aten_overlay.metal.source.generate import generate
+from aten_overlay.metal.source.swizzles import choose_library
 
 OLDEST = 80  # what has cvt of bfloat, and redux
 _CODE = (
@@ -92,12 +92,14 @@ def _compile(key: str, text: str, names: Sequence[str], options: Options, cuda: 
     code = generate(unit, names, dict(options.constants), make_target(names, cuda))
     generated = compiler.cache_root() / f"{key}.cu"
     cache.write(generated, code.encode(errors="surrogateescape"))
-    compiler.build_cached(key, ".ptx", [*flags, "-include-pch", str(_precompile_library(flags))], [str(generated)])
+    compiler.build_cached(
+        key, ".ptx", [*flags, "-include-pch", str(_precompile_library(flags, code))], [str(generated)]
+    )
 
 
-def _precompile_library(flags: Sequence[str]) -> Path:
+def _precompile_library(flags: Sequence[str], code: str) -> Path:
     """Metal's library, precompiled: to read it takes longer than most kernels do. The driver has no language for it."""
-    header = INCLUDE / "metal_stdlib"
+    header = choose_library(code)
     key = cache.digest(
         "ptx header", *flags, str(header), compiler.library_digest(), compiler.version(compiler.find_clang())
     )

@@ -1,10 +1,15 @@
-"""Swizzles whose type is deduced. They are vectors in Metal, but on the host each is a class that stands for one."""
+"""Swizzles. They are vectors in Metal, but on the host each is a member and a class of its own that stands for one.
+
+Where its type is deduced, code has to say that it is a vector; where none is named, vectors need no such members.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 
+from aten_overlay.metal.headers import INCLUDE
 from aten_overlay.metal.source.declarations import Unit
 from aten_overlay.metal.source.lexer import Source, skip_angles
 from aten_overlay.metal.source.syntax import Declaration, class_key
@@ -16,6 +21,15 @@ _COMPONENTS = re.compile(r"[xyzw]{1,4}$|[rgba]{1,4}$")
 _COLORS = re.compile(r"[rgba]{2,4}$")
 _PLACES = str.maketrans("rgba", "xyzw")
 _ACCESS = (".", "->")
+_WORD = re.compile(r"\b(?:[xyzw]{2,4}|[rgba]{2,4})\b")
+
+
+def choose_library(code: str) -> Path:
+    """The header of Metal's library that generated C++ needs: one whose vectors have no swizzles if it names none.
+
+    A word counts wherever it stands, as a line marker may stand between a point and what it accesses.
+    """
+    return INCLUDE / ("metal_stdlib" if _WORD.search(code) else "pm/unswizzled.h")
 
 
 def find_templates(unit: Unit) -> frozenset[str]:

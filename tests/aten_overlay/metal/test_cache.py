@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from aten_overlay import cache
-from aten_overlay.metal import build, compiler
+from aten_overlay.metal import compiler
 from aten_overlay.metal.build import compile_kernels
 from aten_overlay.metal.headers import INCLUDE
+from aten_overlay.metal.source import swizzles
 
 KERNEL = "#include <metal_stdlib>\nkernel void {0}(device float* x [[buffer(0)]]) {{ x[0] = 1; }}\n"
 
@@ -19,7 +20,7 @@ KERNEL = "#include <metal_stdlib>\nkernel void {0}(device float* x [[buffer(0)]]
 def test_a_touched_header_with_the_same_text_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     include = shutil.copytree(INCLUDE, tmp_path / "include")
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
-    for module in (compiler, build):
+    for module in (compiler, swizzles):
         monkeypatch.setattr(module, "INCLUDE", include)
     assert compile_kernels(KERNEL.format("one"), ["one"]).is_file()
     for header in include.rglob("*.h"):

@@ -10,6 +10,7 @@ import pytest
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
+from aten_overlay.metal.source.swizzles import choose_library
 from shared.metal_batch import compile_many
 
 SOURCE = Path(__file__).with_name("public_forms.metal")
@@ -111,6 +112,19 @@ def test_swizzles_of_colors_may_repeat_them(library: Library) -> None:
     # v is (1 + 3, 1 + 3, 1 + 2, 1 + 1), then (8, 8, 3, 2)
     found = _run(library, "repeated_colors", 4, np.array([1, 2, 3, 4], np.float32))
     assert found == [4 + 40 + 300 + 2000, 8 + 8, 3 * (8 + (3 - 8) * 8) + 2, 7]
+
+
+def test_vectors_have_swizzles_if_the_source_names_one_wherever_it_stands() -> None:
+    assert choose_library("v.x = v.w + f(color.b)").name == "unswizzled.h"
+    assert choose_library('v.\n# 7 "header.h"\nwzyx').name == "metal_stdlib"
+    source = """#include <metal_stdlib>
+#define PAIR z ## x
+#define OF(vector, part) vector. \\
+    part
+kernel void spread(device float* x) { metal::float4 v(1, 2, 3, 4); x[0] = OF(v, PAIR).y; }"""
+    values = np.zeros(1, np.float32)
+    Library(compile_kernels(source, ["spread"])).run("spread", [values], [1])
+    assert values[0] == 1
 
 
 def test_matrices_convert_and_accumulate(library: Library) -> None:

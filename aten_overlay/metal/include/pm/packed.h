@@ -11,7 +11,7 @@ namespace pm {
     union { \
       PM_NAMES_##N \
       T v_[N]; \
-      PM_SWIZZLES_##N(PM_SWIZZLE) \
+      PM_SWIZZLES(N) \
     }; \
     packed() = default; \
     packed(const packed&) = default; \

@@ -94,6 +94,11 @@ namespace metal {
 #define PM_AND_3 PM_AND_2 && PM_IS_NUMBER(z)
 #define PM_AND_4 PM_AND_3 && PM_IS_NUMBER(w)
 #define PM_SWIZZLE(name, ...) pm::swizzle<T, PM_N, __VA_ARGS__> name;
+#ifdef PM_WITHOUT_SWIZZLES
+#define PM_SWIZZLES(N)
+#else
+#define PM_SWIZZLES(N) PM_SWIZZLES_##N(PM_SWIZZLE)
+#endif
 
 #define PM_EACH_2(op) vec(T(a.x op b.x), T(a.y op b.y))
 #define PM_EACH_3(op) vec(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z))
@@ -120,7 +125,7 @@ namespace metal {
     union { \
       PM_NAMES_##N \
       T v_[N]; \
-      PM_SWIZZLES_##N(PM_SWIZZLE) \
+      PM_SWIZZLES(N) \
     }; \
     vec() = default; \
     vec(const vec&) = default; \

@@ -107,19 +107,21 @@ template <class Spec, class... A> struct described<Spec, void (*)(A...)> {
   static_assert(sizeof...(A) == Spec::count, "a kernel's instantiation has other parameters than its definition");
   template <size_t... I> static constexpr unsigned count_all(indices<I...>) { return (0u + ... + bindings<Spec::parameters[I].kind, A>); }
   static constexpr unsigned count = count_all(__make_integer_seq<make_indices, size_t, sizeof...(A)>{});
-  template <size_t... I> static const pm_argument* describe_all(indices<I...>) {
-    static const pm_argument all[] = {describe<Spec::parameters[I].kind, A>(Spec::parameters[I])..., {}};
-    constexpr unsigned taken[] = {bindings<Spec::parameters[I].kind, A>..., 0};
-    static pm_argument bound_only[count + 1];
+  struct table { pm_argument rows[count + 1]; };
+  template <size_t... I> static constexpr table describe_all(indices<I...>) {
+    const pm_argument all[] = {describe<Spec::parameters[I].kind, A>(Spec::parameters[I])..., {}};
+    const unsigned taken[] = {bindings<Spec::parameters[I].kind, A>..., 0};
+    table bound_only = {};
     unsigned n = 0;
     for (size_t i = 0; i < sizeof...(A); ++i)
       for (unsigned k = 0; k < taken[i]; ++k) {
-        bound_only[n] = all[i];
-        bound_only[n++].index += k;
+        bound_only.rows[n] = all[i];
+        bound_only.rows[n++].index += k;
       }
     return bound_only;
   }
-  static const pm_argument* arguments() { return describe_all(__make_integer_seq<make_indices, size_t, sizeof...(A)>{}); }
+  static constexpr table all = describe_all(__make_integer_seq<make_indices, size_t, sizeof...(A)>{});
+  static constexpr const pm_argument* arguments() { return all.rows; }
 };
 
 template <class Spec, class Signature, Signature Function> struct kernel;
